@@ -69,7 +69,7 @@ def measure(args, base, server, count, deliver=False):
     rates = []
     before = facts(server, database)
     for _ in range(args.rounds):
-        began = time.monotonic()
+        started_at = time.monotonic()
         sources = [
             subprocess.Popen([SOURCE, "-d", "-s", str(SESSIONS // count), "-m", str(args.messages // count), "-l", "10240",
                               "-f", f"app@{DOMAIN}", "-t", "someone@example.net", f"127.0.0.1:{node.relay}"])
@@ -79,7 +79,7 @@ def measure(args, base, server, count, deliver=False):
             raise SystemExit("smtp-source failed")
         if deliver:
             until(lambda: server.sql(f"SELECT count(*) FROM postrider_rows WHERE {space(TASK)}", database) == "0", "an empty queue")
-        rates.append(args.messages // count * count / (time.monotonic() - began))
+        rates.append(args.messages // count * count / (time.monotonic() - started_at))
     after = facts(server, database)
     sent = args.messages // count * count * args.rounds
     each = {name: (after[name] - before[name]) / sent for name in after}

@@ -75,12 +75,12 @@ pub enum AcmeError {
     #[error("{0}; check that this machine can reach `directory` in [tls.acme]")]
     Authority(#[from] instant_acme::Error),
     /// The authority did not validate a challenge.
-    #[error("{name} was not validated by {}: {why}; {}", way.name(), advice(*way))]
+    #[error("{name} was not validated by {}: {reason}; {}", method.name(), advice(*method))]
     Refused {
         name: String,
-        way: ChallengeMethod,
+        method: ChallengeMethod,
         /// Reason that the authority returned.
-        why: String,
+        reason: String,
     },
     /// The authority declared the order invalid without a reason.
     #[error("the authority refused the order and gave no reason")]
@@ -99,8 +99,8 @@ pub enum AcmeError {
     Certificate(String),
 }
 
-fn advice(way: ChallengeMethod) -> &'static str {
-    match way {
+fn advice(method: ChallengeMethod) -> &'static str {
+    match method {
         ChallengeMethod::TlsAlpn => "the name must resolve to this machine, and port 443 must reach the API's listener",
         ChallengeMethod::Http => {
             "the name must resolve to this machine, and port 80 must reach `http_listen` in [tls.acme]"
@@ -179,7 +179,7 @@ impl AcmeSettings {
 impl std::fmt::Display for AcmeSettings {
     /// Prints the line of `postrider check`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let ways: Vec<&str> = self.challenge_methods.iter().map(|way| way.name()).collect();
+        let methods: Vec<&str> = self.challenge_methods.iter().map(|method| method.name()).collect();
         let port = match self.challenge_methods.first() {
             Some(ChallengeMethod::TlsAlpn) => TLS_PORT,
             _ => HTTP_PORT,
@@ -189,7 +189,7 @@ impl std::fmt::Display for AcmeSettings {
             "ACME certificate for {} from {} by {}; each of these names must reach this machine on port {port}.",
             self.names.join(", "),
             self.directory,
-            ways.join(" or ")
+            methods.join(" or ")
         )
     }
 }
@@ -199,9 +199,9 @@ fn certificate_names(config: &Config) -> Vec<String> {
     let base_url = config.api.base_url.as_deref().and_then(|url| url.parse::<hyper::Uri>().ok());
     // An IP address is not a DNS name, and the authority would refuse it.
     let api = base_url.and_then(|url| url.host()?.parse::<DomainName>().ok());
-    let more = config.tls.acme.iter().flat_map(|acme| &acme.names).cloned();
+    let additional = config.tls.acme.iter().flat_map(|acme| &acme.names).cloned();
     let mut names: Vec<String> = Vec::new();
-    for name in std::iter::once(config.hostname.clone()).chain(api).chain(more) {
+    for name in std::iter::once(config.hostname.clone()).chain(api).chain(additional) {
         if !names.iter().any(|known| *known == name.as_str()) {
             names.push(name.to_string());
         }
@@ -215,8 +215,8 @@ pub(crate) fn challenge_methods(config: &Config) -> Vec<ChallengeMethod> {
     let http = config.tls.acme.as_ref().is_some_and(|acme| !acme.http_listen.is_empty());
     [(tls, ChallengeMethod::TlsAlpn), (http, ChallengeMethod::Http)]
         .into_iter()
-        .filter(|(has, _)| *has)
-        .map(|(_, way)| way)
+        .filter(|(is_possible, _)| *is_possible)
+        .map(|(_, method)| method)
         .collect()
 }
 
@@ -245,12 +245,12 @@ pub struct CertificateStatus {
 
 impl CertificateStatus {
     /// Records the result of a renewal. `Ok(false)`: another node is ordering, so the store is polled again soon.
-    fn record_renewal(&mut self, renewed: &Result<bool, String>, now: Timestamp, look: Duration) {
+    fn record_renewal(&mut self, renewed: &Result<bool, String>, now: Timestamp, poll_interval: Duration) {
         match renewed {
             Ok(true) => (self.failures, self.last_failure, self.tries_again_at) = (0, None, None),
             // Another node's order does not reset the failures of this node.
             Ok(false) => {
-                self.tries_again_at = Some(now.checked_add(look * 2).unwrap_or(Timestamp::MAX));
+                self.tries_again_at = Some(now.checked_add(poll_interval * 2).unwrap_or(Timestamp::MAX));
             }
             Err(error) => {
                 self.failures = self.failures.saturating_add(1);
@@ -282,20 +282,20 @@ impl CertificateRenewer {
     ///
     /// # Errors
     /// The store, the file of CA certificates or the system's resolver configuration cannot be read.
-    pub async fn open(settings: AcmeSettings, world: &Services) -> Result<Arc<Self>, AcmeError> {
+    pub async fn open(settings: AcmeSettings, services: &Services) -> Result<Arc<Self>, AcmeError> {
         let servers = settings.servers.clone();
         let resolver_settings =
             dns::resolver::ResolverSettings { servers, ipv4_where_no_route: true, ..Default::default() };
         let resolver = Resolver::new(&resolver_settings).map_err(|error| AcmeError::Dns(error.to_string()))?;
         let client = AcmeHttpClient::new(settings.roots.as_deref(), resolver).map_err(AcmeError::Roots)?;
         let challenges = Arc::<ActiveChallenges>::default();
-        let store = CertificateStore::new(world, &settings.directory, &settings.names);
+        let store = CertificateStore::new(services, &settings.directory, &settings.names);
         let names: Vec<&str> = settings.names.iter().map(String::as_str).collect();
-        let first = Certificate::self_signed(&names)?;
+        let self_signed = Certificate::self_signed(&names)?;
         let status = CertificateStatus {
             directory: settings.directory.clone(),
             names: settings.names.clone(),
-            proved_by: settings.challenge_methods.iter().map(|way| way.name()).collect(),
+            proved_by: settings.challenge_methods.iter().map(|method| method.name()).collect(),
             expires_at: None,
             renews_at: None,
             asks_again_at: None,
@@ -303,17 +303,17 @@ impl CertificateRenewer {
             last_failure: None,
             tries_again_at: None,
         };
-        let certificates = Arc::new(ActiveCertificates::with_challenges(&first, Arc::clone(&challenges))?);
+        let certificates = Arc::new(ActiveCertificates::with_challenges(&self_signed, Arc::clone(&challenges))?);
         let renewer = Self {
             store,
-            clock: world.clock.clone(),
-            node: format!("{:032x}", world.entropy.u128()),
+            clock: services.clock.clone(),
+            node: format!("{:032x}", services.entropy.u128()),
             client,
             challenges,
             certificates,
             status: watch::Sender::new(status),
             installed_chain: Mutex::default(),
-            window_share: u32::try_from(world.entropy.u64() >> 32).unwrap_or_default(),
+            window_share: u32::try_from(services.entropy.u64() >> 32).unwrap_or_default(),
             settings,
         };
         if let Some(certificate) = renewer.store.read_certificate().await? {
@@ -348,7 +348,7 @@ impl CertificateRenewer {
     /// Renews the certificate until `stop`.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
         loop {
-            let (due, asks) = {
+            let (due, refresh_at) = {
                 let status = self.status.borrow();
                 let due = status.tries_again_at.or(status.renews_at).unwrap_or(Timestamp::UNIX_EPOCH);
                 (due, status.asks_again_at)
@@ -356,7 +356,7 @@ impl CertificateRenewer {
             tokio::select! {
                 biased;
                 () = self.clock.sleep_until(due) => {}
-                () = self.clock.sleep_until(asks.unwrap_or_default()), if asks.is_some() => {
+                () = self.clock.sleep_until(refresh_at.unwrap_or_default()), if refresh_at.is_some() => {
                     tokio::select! {
                         () = self.refresh_renewal_info() => continue,
                         () = stop.cancelled() => return,
@@ -411,12 +411,12 @@ impl CertificateRenewer {
 
     /// Installs the store's certificate if it differs from the installed one. Returns true if it needs no renewal yet.
     async fn has_newer_certificate(&self, now: Timestamp) -> Result<bool, AcmeError> {
-        let Some(kept) = self.store.read_certificate().await? else { return Ok(false) };
-        if kept.chain == self.installed_chain() {
+        let Some(stored) = self.store.read_certificate().await? else { return Ok(false) };
+        if stored.chain == self.installed_chain() {
             return Ok(false);
         }
-        self.install(&kept)?;
-        Ok(Validity::from_chain(&kept.chain).is_ok_and(|validity| validity.renew_at() > now))
+        self.install(&stored)?;
+        Ok(Validity::from_chain(&stored.chain).is_ok_and(|validity| validity.renew_at() > now))
     }
 
     async fn order_and_install(&self) -> Result<(), AcmeError> {
@@ -426,8 +426,9 @@ impl CertificateRenewer {
         Certificate { chain: chain.clone().into(), key: key.clone().into() }.server_config(Vec::new())?;
         let validity = Validity::from_chain(chain.as_bytes()).map_err(AcmeError::Certificate)?;
         if validity.renew_at() <= self.clock.now() {
-            let old = format!("it expires at {} and needs renewal now; check this machine's clock", validity.not_after);
-            return Err(AcmeError::Certificate(old));
+            let reason =
+                format!("it expires at {} and needs renewal now; check this machine's clock", validity.not_after);
+            return Err(AcmeError::Certificate(reason));
         }
         let certificate = self.store.store_certificate(chain, key).await?;
         self.install(&certificate)?;
@@ -503,17 +504,17 @@ mod tests {
             last_failure: None,
             tries_again_at: None,
         };
-        let (now, look) = (Timestamp::UNIX_EPOCH, Duration::from_secs(5));
-        let mut book = |renewed: Result<bool, String>| {
-            status.record_renewal(&renewed, now, look);
-            let again = status.tries_again_at.map(Timestamp::as_second);
-            (status.failures, status.last_failure.clone(), again)
+        let (now, poll_interval) = (Timestamp::UNIX_EPOCH, Duration::from_secs(5));
+        let mut record = |renewed: Result<bool, String>| {
+            status.record_renewal(&renewed, now, poll_interval);
+            let retry_second = status.tries_again_at.map(Timestamp::as_second);
+            (status.failures, status.last_failure.clone(), retry_second)
         };
         let failed = || Err("refused".to_owned());
-        assert_eq!(book(failed()), (1, Some("refused".to_owned()), Some(60)));
-        assert_eq!(book(failed()), (2, Some("refused".to_owned()), Some(900)));
-        assert_eq!(book(Ok(false)), (2, Some("refused".to_owned()), Some(10)));
-        assert_eq!(book(failed()), (3, Some("refused".to_owned()), Some(3_600)));
-        assert_eq!(book(Ok(true)), (0, None, None));
+        assert_eq!(record(failed()), (1, Some("refused".to_owned()), Some(60)));
+        assert_eq!(record(failed()), (2, Some("refused".to_owned()), Some(900)));
+        assert_eq!(record(Ok(false)), (2, Some("refused".to_owned()), Some(10)));
+        assert_eq!(record(failed()), (3, Some("refused".to_owned()), Some(3_600)));
+        assert_eq!(record(Ok(true)), (0, None, None));
     }
 }

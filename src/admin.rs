@@ -18,7 +18,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use api::state::AppState;
+use api::server::ApiServer;
 use mail::account::Plan;
 use mail::address::DomainName;
 use mail::destination::{PaceOverride, RouteOverride};
@@ -327,10 +327,10 @@ pub struct Permissions {
     /// Status of the ACME certificate, if ACME is configured.
     pub certificate: Option<watch::Receiver<CertificateStatus>>,
     /// The API's state, through which an owner's operations run.
-    pub api_state: Arc<AppState>,
+    pub api_server: Arc<ApiServer>,
     pub status: StatusFacts,
     /// One permit: one check of the store at a time.
-    pub checking: Arc<Semaphore>,
+    pub check_permit: Arc<Semaphore>,
 }
 
 /// Creates the socket. Replaces a socket that a previous process left behind: the store's lock, which this process
@@ -353,7 +353,7 @@ pub fn bind(data_dir: &Path) -> std::io::Result<UnixListener> {
 }
 
 /// Accepts connections and responds to requests until `stop`.
-pub async fn serve(listener: UnixListener, world: Services, permissions: Permissions, stop: CancellationToken) {
+pub async fn serve(listener: UnixListener, services: Services, permissions: Permissions, stop: CancellationToken) {
     loop {
         let accepted = tokio::select! {
             () = stop.cancelled() => return,
@@ -361,9 +361,9 @@ pub async fn serve(listener: UnixListener, world: Services, permissions: Permiss
         };
         match accepted {
             Ok((stream, _)) => {
-                let (world, permissions) = (world.clone(), permissions.clone());
+                let (services, permissions) = (services.clone(), permissions.clone());
                 tokio::spawn(async move {
-                    if let Err(error) = handle_connection(stream, &world, &permissions).await {
+                    if let Err(error) = handle_connection(stream, &services, &permissions).await {
                         tracing::debug!(%error, "admin socket: connection closed early");
                     }
                 });
@@ -376,27 +376,27 @@ pub async fn serve(listener: UnixListener, world: Services, permissions: Permiss
     }
 }
 
-async fn handle_connection(stream: UnixStream, world: &Services, permissions: &Permissions) -> std::io::Result<()> {
+async fn handle_connection(stream: UnixStream, services: &Services, permissions: &Permissions) -> std::io::Result<()> {
     let (read, mut write) = stream.into_split();
     let mut request_line = String::new();
     BufReader::new(read.take(LINE_BYTES_MAX)).read_line(&mut request_line).await?;
     let (progress, mut steps) = tokio::sync::mpsc::channel(16);
-    let answering = async {
+    let response = async {
         match serde_json::from_str::<AdminRequest>(&request_line) {
-            Ok(request) => handler::handle_request(world, permissions, request, progress).await,
+            Ok(request) => handler::handle_request(services, permissions, request, progress).await,
             Err(error) => Err(format!("invalid request: {error}").into()),
         }
     };
-    let mut answering = std::pin::pin!(answering);
+    let mut response = std::pin::pin!(response);
     loop {
-        let (line, last) = tokio::select! {
+        let (line, is_last) = tokio::select! {
             Some(step) = steps.recv() => (ResponseLine::Progress(step), false),
-            answer = &mut answering => (answer.map_or_else(ResponseLine::Error, ResponseLine::Ok), true),
+            result = &mut response => (result.map_or_else(ResponseLine::Error, ResponseLine::Ok), true),
         };
         let mut text = serde_json::to_vec(&line)?;
         text.push(b'\n');
         write.write_all(&text).await?;
-        if last {
+        if is_last {
             return Ok(());
         }
     }

@@ -7,9 +7,9 @@ use tokio_util::sync::CancellationToken;
 /// Runs all jobs until `stop`.
 pub async fn run(intake: Intake, stop: CancellationToken) {
     let service = AffiliateService::new(intake);
-    let others = run_other_jobs(&service, &stop);
+    let other_jobs = run_other_jobs(&service, &stop);
     // Backfills store their position on shutdown, so they are awaited; the other jobs are dropped.
-    tokio::join!(service.run_backfills(stop.cancelled()), others);
+    tokio::join!(service.run_backfills(stop.cancelled()), other_jobs);
 }
 
 async fn run_other_jobs(service: &AffiliateService, stop: &CancellationToken) {

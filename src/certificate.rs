@@ -30,14 +30,14 @@ pub enum CertificateError {
 /// # Errors
 /// The file cannot be read, is not PEM, or contains no certificate.
 pub fn load_roots(file: &Path) -> Result<RootCertStore, String> {
-    let wrong = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
-    let pem = std::fs::read(file).map_err(|error| wrong(&error))?;
+    let to_error = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
+    let pem = std::fs::read(file).map_err(|error| to_error(&error))?;
     let mut roots = RootCertStore::empty();
-    for one in CertificateDer::pem_slice_iter(&pem) {
-        roots.add(one.map_err(|error| wrong(&error))?).map_err(|error| wrong(&error))?;
+    for certificate in CertificateDer::pem_slice_iter(&pem) {
+        roots.add(certificate.map_err(|error| to_error(&error))?).map_err(|error| to_error(&error))?;
     }
     if roots.is_empty() {
-        return Err(wrong(&"contains no certificate"));
+        return Err(to_error(&"contains no certificate"));
     }
     Ok(roots)
 }
@@ -77,9 +77,9 @@ impl Certificate {
     /// The certificate cannot be generated, for example because a name is not ASCII.
     pub fn self_signed(names: &[&str]) -> Result<Self, CertificateError> {
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
-        let made =
+        let generated =
             rcgen::generate_simple_self_signed(names).map_err(|error| CertificateError::Pair(error.to_string()))?;
-        Ok(Self { chain: made.cert.pem().into_bytes(), key: made.signing_key.serialize_pem().into_bytes() })
+        Ok(Self { chain: generated.cert.pem().into_bytes(), key: generated.signing_key.serialize_pem().into_bytes() })
     }
 
     /// Builds the rustls configuration of a server that presents this certificate.
@@ -108,26 +108,26 @@ impl Certificate {
     fn build_server_config(
         &self,
         alpn: Vec<Vec<u8>>,
-        show: impl FnOnce(CertifiedKey) -> Arc<dyn ResolvesServerCert>,
+        build_resolver: impl FnOnce(CertifiedKey) -> Arc<dyn ResolvesServerCert>,
     ) -> Result<Arc<ServerConfig>, CertificateError> {
-        let wrong = |error: &dyn std::fmt::Display| CertificateError::Pair(error.to_string());
+        let to_error = |error: &dyn std::fmt::Display| CertificateError::Pair(error.to_string());
         let chain = CertificateDer::pem_slice_iter(&self.chain)
             .collect::<Result<Vec<_>, _>>()
-            .map_err(|error| wrong(&error))?;
-        let key = PrivateKeyDer::from_pem_slice(&self.key).map_err(|error| wrong(&error))?;
+            .map_err(|error| to_error(&error))?;
+        let key = PrivateKeyDer::from_pem_slice(&self.key).map_err(|error| to_error(&error))?;
         let mut provider = aws_lc_rs::default_provider();
         // Prefer the suite that every TLS 1.3 client must implement (RFC 8446 9.1), whatever the client prefers:
         // SHA-256 makes the handshake's key schedule markedly cheaper than SHA-384, for both ends.
         provider.cipher_suites.sort_by_key(|suite| suite.suite() != CipherSuite::TLS13_AES_128_GCM_SHA256);
         if chain.is_empty() {
-            return Err(wrong(&"contains no certificate"));
+            return Err(to_error(&"contains no certificate"));
         }
-        let pair = CertifiedKey::from_der(chain, key, &provider).map_err(|error| wrong(&error))?;
+        let pair = CertifiedKey::from_der(chain, key, &provider).map_err(|error| to_error(&error))?;
         let mut config = ServerConfig::builder_with_provider(Arc::new(provider))
             .with_safe_default_protocol_versions()
-            .map_err(|error| wrong(&error))?
+            .map_err(|error| to_error(&error))?
             .with_no_client_auth()
-            .with_cert_resolver(show(pair));
+            .with_cert_resolver(build_resolver(pair));
         config.ignore_client_order = true;
         // With an ECDSA certificate, a resumed handshake costs the server as much as a full one, and TLS 1.3
         // takes the same number of round trips (RFC 8446 2.2). Tickets would only add a packet.

@@ -21,8 +21,8 @@ pub fn read(data_dir: &Path) -> io::Result<Duration> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Duration::ZERO),
         Err(error) => return Err(error),
     };
-    let wrong = || io::Error::new(ErrorKind::InvalidData, format!("{FILE} is not a number of milliseconds"));
-    text.trim().parse().map(Duration::from_millis).map_err(|_| wrong())
+    let error = || io::Error::new(ErrorKind::InvalidData, format!("{FILE} is not a number of milliseconds"));
+    text.trim().parse().map(Duration::from_millis).map_err(|_| error())
 }
 
 /// Stores the shift atomically and syncs it to disk.
@@ -30,11 +30,11 @@ pub fn read(data_dir: &Path) -> io::Result<Duration> {
 /// # Errors
 /// The file cannot be written.
 pub fn write(data_dir: &Path, shift: Duration) -> io::Result<()> {
-    let fresh = data_dir.join(format!("{FILE}.new"));
-    let mut file = private_files::create_file(&fresh)?;
+    let new_file = data_dir.join(format!("{FILE}.new"));
+    let mut file = private_files::create_file(&new_file)?;
     writeln!(file, "{}", shift.as_millis())?;
     file.sync_all()?;
-    fs::rename(&fresh, data_dir.join(FILE))?;
+    fs::rename(&new_file, data_dir.join(FILE))?;
     fs::File::open(data_dir)?.sync_all()
 }
 

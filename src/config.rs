@@ -33,7 +33,7 @@ pub use check::missing_source_addresses;
 use log::LogSection;
 use mx::MxSection;
 use pools::PoolSection;
-pub use read::{ConfigProblem, environment, from_file, from_file_alone, from_text, line_in};
+pub use read::{ConfigProblem, environment, find_line, from_file, from_file_alone, from_text};
 use smarthosts::SmarthostSection;
 pub(crate) use values::read_duration;
 pub use values::{DaneMode, OnOff, OutgoingTlsMode as TlsChoice, SecretString, SmarthostAddress, StoreEngine};
@@ -109,9 +109,9 @@ impl Config {
         let (Some(file), Some(name)) = (&self.service.domain_connect_key, &self.service.domain_connect_key_name) else {
             return Ok(None);
         };
-        let wrong = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
-        let pem = std::fs::read_to_string(file).map_err(|error| wrong(&error))?;
-        RequestKey::new(&pem, name).map(Some).map_err(|error| wrong(&error))
+        let to_text = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
+        let pem = std::fs::read_to_string(file).map_err(|error| to_text(&error))?;
+        RequestKey::new(&pem, name).map(Some).map_err(|error| to_text(&error))
     }
 
     /// Name whose SPF record lists this server's sending addresses (RFC 7208 5.2). Each sending domain's record
@@ -489,7 +489,7 @@ pub struct ReplySection {
     pub action: String,
     /// Duration of the action.
     #[serde(default, rename = "for", deserialize_with = "values::duration_option")]
-    pub lasts: Option<Duration>,
+    pub duration: Option<Duration>,
 }
 
 impl ReplySection {
@@ -502,7 +502,7 @@ impl ReplySection {
             provider: self.provider.clone(),
             code: self.code,
             text: self.text.as_deref().map(TextPattern::new),
-            action: ReplyAction::parse(&self.action, self.lasts)?,
+            action: ReplyAction::parse(&self.action, self.duration)?,
         })
     }
 }

@@ -181,31 +181,31 @@ struct StartReport {
 /// # Errors
 /// Returns why the server cannot start.
 pub async fn run(arguments: &DevArguments) -> Result<(), DevError> {
-    let mut stop = StopSignals::new()?;
+    let mut signals = StopSignals::new()?;
     let sockets = Sockets::bind(arguments).await?;
     let directory = Directory::new(arguments.data_dir.as_deref())?;
-    let unusable = |error| DevError::Directory { path: directory.path().display().to_string(), error };
+    let directory_error = |error| DevError::Directory { path: directory.path().display().to_string(), error };
     let config = dev_config(&directory, &sockets)?;
     if arguments.fresh {
-        directory.clear().map_err(unusable)?;
+        directory.clear().map_err(directory_error)?;
     }
-    directory.claim().map_err(unusable)?;
-    let world = Services::build(&config).await.map_err(|error| match error {
-        BuildError::Directory { error, .. } => unusable(error),
-        other => other.into(),
+    directory.claim().map_err(directory_error)?;
+    let services = Services::build(&config).await.map_err(|error| match error {
+        BuildError::Directory { error, .. } => directory_error(error),
+        error => error.into(),
     })?;
-    let opened = open(arguments, sockets, (&config, &world, &directory)).await;
+    let opened = open(arguments, sockets, (&config, &services, &directory)).await;
     let (listeners, ready) = match opened {
         Ok(opened) => opened,
         Err(error) => {
-            world.close().await;
+            services.close().await;
             return Err(error);
         }
     };
     print_ready(&ready, arguments.json);
-    stop.wait().await;
-    tokio::join!(listeners.shut_down(), world.worker.drain());
-    world.close().await;
+    signals.wait().await;
+    tokio::join!(listeners.shut_down(), services.worker.drain());
+    services.close().await;
     Ok(())
 }
 
@@ -213,48 +213,51 @@ pub async fn run(arguments: &DevArguments) -> Result<(), DevError> {
 async fn open(
     arguments: &DevArguments,
     sockets: Sockets,
-    (config, world, directory): (&Config, &Services, &Directory),
+    (config, services, directory): (&Config, &Services, &Directory),
 ) -> Result<(Listeners, StartReport), DevError> {
     let certificates = ActiveCertificates::new(&Certificate::self_signed(&["localhost"])?)?;
-    let listeners = Listeners::new(config, world.entropy.u64());
+    let listeners = Listeners::new(config, services.entropy.u64());
     let records: DkimRecords = Arc::new(RwLock::new(Vec::new()));
-    let (account, secrets) = provision_account(world, directory, &records).await?;
+    let (account, secrets) = provision_account(services, directory, &records).await?;
     let operator = admin::bind(&config.data_dir)?;
-    let terminal = Terminal::new(world.clock.clone(), arguments.json);
-    let inbox = Arc::new(DevInbox::open(directory.inbox(), world.clock.now())?);
-    let writer = InboxWriter { inbox: Arc::clone(&inbox), terminal: terminal.clone(), clock: world.clock.clone() };
-    let (complaints, waiting) = mpsc::channel(simulator::COMPLAINTS_MAX);
+    let terminal = Terminal::new(services.clock.clone(), arguments.json);
+    let inbox = Arc::new(DevInbox::open(directory.inbox(), services.clock.now())?);
+    let writer = InboxWriter { inbox: Arc::clone(&inbox), terminal: terminal.clone(), clock: services.clock.clone() };
+    let (complaints, complaint_receiver) = mpsc::channel(simulator::COMPLAINTS_MAX);
     let capture = CaptureHandler {
         writer: writer.clone(),
         records: Arc::clone(&records),
-        store: world.store.clone(),
+        store: services.store.clone(),
         complaints,
     };
     listeners.listen_smtp_on(
         sockets.capture,
-        mail_host_door(&listeners, config, Some(certificates.smtp())),
+        listener_config(&listeners, config, Some(certificates.smtp())),
         capture,
     )?;
-    let mail_host =
-        MailHost::new(world.inbound.clone(), MxHandler::new(world.inbound.clone(), config.mx.abuse_limits()), writer);
+    let mail_host = MailHost::new(
+        services.inbound.clone(),
+        MxHandler::new(services.inbound.clone(), config.mx.abuse_limits()),
+        writer,
+    );
     // No TLS: a client that sees STARTTLS would use it, and fail at the self-signed certificate.
-    let mx = listeners.listen_smtp_on(sockets.mx, mail_host_door(&listeners, config, None), mail_host)?;
-    listeners.spawn(simulator::send_complaints(waiting, mx, terminal.clone(), listeners.stop.clone()));
-    let submission = listeners.submission_on(config, world, sockets.submission, certificates.smtp())?;
+    let mx = listeners.listen_smtp_on(sockets.mx, listener_config(&listeners, config, None), mail_host)?;
+    listeners.spawn(simulator::send_complaints(complaint_receiver, mx, terminal.clone(), listeners.stop.clone()));
+    let submission = listeners.listen_submission_on(config, services, sockets.submission, certificates.smtp())?;
     let mut bound_config = config.clone();
     bound_config.submission.listen = vec![submission];
     bound_config.mx.listen = vec![mx];
     let pages = InboxPages { inbox, records, terminal };
-    let api = listeners.api_with(world, sockets.api, &bound_config, Arc::new(pages))?;
-    serve::open_admin_socket(&bound_config, world, &listeners, (operator, None));
-    world.start();
-    listeners.spawn(affiliate_jobs::run(world.intake.clone(), listeners.stop.clone()));
+    let api = listeners.listen_api_on(services, sockets.api, &bound_config, Arc::new(pages))?;
+    serve::open_admin_socket(&bound_config, services, &listeners, (operator, None));
+    services.start();
+    listeners.spawn(affiliate_jobs::run(services.intake.clone(), listeners.stop.clone()));
     let directory = directory.clone();
     Ok((listeners, StartReport { api, submission, mx, account, secrets, directory }))
 }
 
 /// Settings of a listener without login; with TLS if there is a certificate.
-fn mail_host_door(listeners: &Listeners, config: &Config, tls: Option<ServerConfigReceiver>) -> ListenerConfig {
+fn listener_config(listeners: &Listeners, config: &Config, tls: Option<ServerConfigReceiver>) -> ListenerConfig {
     let limits = SessionLimits { sessions_per_address_max: SESSIONS_MAX, ..SessionLimits::default() };
     let session = watch::Sender::new(listeners.settings(config, ListenerRole::Mx, limits, tls.is_some())).subscribe();
     let networks = watch::Sender::new(Vec::new()).subscribe();
@@ -278,20 +281,20 @@ fn dev_config(directory: &Directory, sockets: &Sockets) -> Result<Config, DevErr
 
 /// Creates the account, its secrets and its verified domain. Secrets of an earlier run are reused if they are valid.
 async fn provision_account(
-    world: &Services,
+    services: &Services,
     directory: &Directory,
     records: &DkimRecords,
 ) -> Result<(Account, Secrets), DevError> {
     let owner = OWNER.parse().map_err(|_| DevError::Config(OWNER.to_owned()))?;
     let name: mail::address::DomainName = DOMAIN.parse().map_err(|_| DevError::Config(DOMAIN.to_owned()))?;
-    let (account, secrets) = match world.provisioning.create_account(owner, Plan::Dedicated, true).await {
-        Err(ProvisionError::Taken(_)) => match known(world, directory).await {
-            Some(known) => known,
-            None => keep(directory, world.provisioning.create_credentials(OWNER).await?)?,
+    let (account, secrets) = match services.provisioning.create_account(owner, Plan::Dedicated, true).await {
+        Err(ProvisionError::Taken(_)) => match load_valid_secrets(services, directory).await {
+            Some(existing) => existing,
+            None => store_secrets(directory, services.provisioning.create_credentials(OWNER).await?)?,
         },
-        provisioned => keep(directory, provisioned?)?,
+        provisioned => store_secrets(directory, provisioned?)?,
     };
-    let domains = world.intake.domains();
+    let domains = services.intake.domains();
     match domains.create(account.id, NewDomain::with_name(name.clone()), None).await {
         Ok(_) | Err(DomainError::Exists(_)) => {}
         Err(error) => return Err(error.into()),
@@ -302,20 +305,20 @@ async fn provision_account(
 }
 
 /// Account and secrets of an earlier run, if both secrets are valid.
-async fn known(world: &Services, directory: &Directory) -> Option<(Account, Secrets)> {
+async fn load_valid_secrets(services: &Services, directory: &Directory) -> Option<(Account, Secrets)> {
     let secrets = directory.secrets()?;
-    let tenant = world.intake.authenticate_api_key(&secrets.api_key, None).await.ok()?;
+    let tenant = services.intake.authenticate_api_key(&secrets.api_key, None).await.ok()?;
     let password = SecretHash::from_smtp_password(&secrets.smtp_password)?;
-    world.intake.authenticate_smtp_password(&password, None).await.ok()?;
+    services.intake.authenticate_smtp_password(&password, None).await.ok()?;
     Some((tenant.account().clone(), secrets))
 }
 
-fn keep(directory: &Directory, provisioned: ProvisionedAccount) -> Result<(Account, Secrets), DevError> {
+fn store_secrets(directory: &Directory, provisioned: ProvisionedAccount) -> Result<(Account, Secrets), DevError> {
     let secrets = Secrets {
         api_key: provisioned.api_key.expose().to_owned(),
         smtp_password: provisioned.smtp_password.expose().to_owned(),
     };
-    directory.keep(&secrets)?;
+    directory.store_secrets(&secrets)?;
     Ok((provisioned.account, secrets))
 }
 

@@ -5,7 +5,7 @@
 //!               ─► DoctorFinding { name, status, found, fix }, in the order of `CHECKS` ─► terminal, pipe or JSON
 //! ```
 //!
-//! A check has two steps: it observes (queries DNS, connects, reads a file), then judges the observation in a pure
+//! A check has two steps: it observes (queries DNS, connects, reads a file), then evaluates the observation in a pure
 //! function. Checks change nothing, except for a scratch file in the data directory that is measured and removed. Root
 //! is not required, and the server may run or not; checks report what they are not permitted to see.
 //! [`CHECK_DEADLINE`] limits each check, and all run concurrently.
@@ -50,12 +50,12 @@ type CheckFuture = Pin<Box<dyn Future<Output = DoctorFinding> + Send>>;
 
 struct Check {
     name: &'static str,
-    look: fn(Arc<CheckContext>) -> CheckFuture,
+    run: fn(Arc<CheckContext>) -> CheckFuture,
 }
 
 macro_rules! check {
-    ($name:literal, $look:path) => {
-        Check { name: $name, look: |context| Box::pin(async move { $look(&context).await }) }
+    ($name:literal, $run:path) => {
+        Check { name: $name, run: |context| Box::pin(async move { $run(&context).await }) }
     };
 }
 
@@ -91,14 +91,14 @@ impl CheckRunner {
     #[must_use]
     pub fn start(context: CheckContext) -> Self {
         let context = Arc::new(context);
-        let begun = |check: &Check| {
-            let (name, check) = (check.name, (check.look)(Arc::clone(&context)));
-            let bounded = async move {
+        let spawn_check = |check: &Check| {
+            let (name, check) = (check.name, (check.run)(Arc::clone(&context)));
+            let with_deadline = async move {
                 timeout(CHECK_DEADLINE, check).await.unwrap_or_else(|_| unfinished_finding(name, "timed out"))
             };
-            (name, tokio::spawn(bounded))
+            (name, tokio::spawn(with_deadline))
         };
-        Self(CHECKS.iter().map(begun).collect())
+        Self(CHECKS.iter().map(spawn_check).collect())
     }
 
     /// Names of the checks that are not finished.
@@ -110,9 +110,9 @@ impl CheckRunner {
     /// Returns the next finding in the order of the checks; none after the last.
     pub async fn next_finding(&mut self) -> Option<DoctorFinding> {
         let (name, task) = self.0.front_mut()?;
-        let found = task.await.unwrap_or_else(|_| unfinished_finding(name, "crashed; please report this bug"));
+        let finding = task.await.unwrap_or_else(|_| unfinished_finding(name, "crashed; please report this bug"));
         self.0.pop_front();
-        Some(found)
+        Some(finding)
     }
 }
 
@@ -122,9 +122,9 @@ impl Drop for CheckRunner {
     }
 }
 
-fn unfinished_finding(name: &'static str, what: &str) -> DoctorFinding {
+fn unfinished_finding(name: &'static str, outcome: &str) -> DoctorFinding {
     let fix = "Fix the other findings, then run the doctor again.";
-    DoctorFinding::warning(name, format!("the check {what}"), fix)
+    DoctorFinding::warning(name, format!("the check {outcome}"), fix)
 }
 
 #[cfg(test)]

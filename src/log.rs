@@ -125,8 +125,8 @@ impl Fields<'_> {
 
     /// Writes a field, unless an earlier one failed. Skips the source position that libraries log.
     fn field(&mut self, field: &Field, write: impl FnOnce(&mut Self) -> fmt::Result) {
-        let is_place = matches!(field.name(), "log.module_path" | "log.file" | "log.line");
-        if self.result.is_ok() && !is_place {
+        let is_source_position = matches!(field.name(), "log.module_path" | "log.file" | "log.line");
+        if self.result.is_ok() && !is_source_position {
             self.result = write(self);
         }
     }
@@ -143,7 +143,7 @@ impl Fields<'_> {
         self.name(field)?;
         let value = log_text::cleaned(value, self.masks_addresses);
         let is_message = field.name() == "message";
-        if self.format == LogFormat::Text && (is_message || is_word(&value)) {
+        if self.format == LogFormat::Text && (is_message || needs_no_quotes(&value)) {
             return self.writer.write_str(&value);
         }
         self.writer.write_char('"')?;
@@ -157,7 +157,7 @@ impl Fields<'_> {
     }
 
     /// Writes a value by its `Display` or `Debug` text.
-    fn shown(&mut self, field: &Field, value: fmt::Arguments<'_>) {
+    fn write_value(&mut self, field: &Field, value: fmt::Arguments<'_>) {
         self.field(field, |fields| match value.as_str() {
             Some(text) => fields.text(field, text),
             None => VALUE.with(|buffer| match buffer.try_borrow_mut() {
@@ -176,13 +176,13 @@ impl Fields<'_> {
 }
 
 /// Returns whether a value needs no quotation marks.
-fn is_word(value: &str) -> bool {
+fn needs_no_quotes(value: &str) -> bool {
     !value.is_empty() && value.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-:/@+*[]<>,".contains(&b))
 }
 
 impl Visit for Fields<'_> {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        self.shown(field, format_args!("{value:?}"));
+        self.write_value(field, format_args!("{value:?}"));
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
@@ -205,7 +205,7 @@ impl Visit for Fields<'_> {
         if value.is_finite() {
             self.plain(field, value);
         } else {
-            self.shown(field, format_args!("{value}"));
+            self.write_value(field, format_args!("{value}"));
         }
     }
 

@@ -101,12 +101,13 @@ mod tests {
     use std::collections::BTreeSet;
     use std::path::Path;
 
-    fn sources(directory: &Path, found: &mut Vec<String>) {
+    fn collect_sources(directory: &Path, texts: &mut Vec<String>) {
         for entry in std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()) {
             if entry.is_dir() {
-                sources(&entry, found);
-            } else if entry.extension().is_some_and(|end| end == "rs") && !entry.ends_with("metric_help.rs") {
-                found.push(std::fs::read_to_string(&entry).unwrap());
+                collect_sources(&entry, texts);
+            } else if entry.extension().is_some_and(|extension| extension == "rs") && !entry.ends_with("metric_help.rs")
+            {
+                texts.push(std::fs::read_to_string(&entry).unwrap());
             }
         }
     }
@@ -117,25 +118,25 @@ mod tests {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut texts = Vec::new();
         for part in ["src", "api/src", "queue/src", "smtp/src", "proxy/src", "store/src", "affiliate/src", "dns/src"] {
-            sources(&root.join(part), &mut texts);
+            collect_sources(&root.join(part), &mut texts);
         }
-        let mut named = BTreeSet::new();
+        let mut used = BTreeSet::new();
         for text in &texts {
             for call in ["counter!(", "gauge!(", "histogram!("] {
                 for (at, _) in text.match_indices(call) {
-                    let rest = text[at + call.len()..].trim_start();
-                    let name = rest.strip_prefix('"').and_then(|rest| rest.split('"').next());
-                    named.extend(name.map(str::to_owned));
+                    let remaining = text[at + call.len()..].trim_start();
+                    let name = remaining.strip_prefix('"').and_then(|remaining| remaining.split('"').next());
+                    used.extend(name.map(str::to_owned));
                 }
             }
             // Gauges set from a list.
             if text.contains("metrics::gauge!(name)") {
                 let starts = text.split("(\"postrider_").skip(1);
-                named.extend(starts.filter_map(|rest| Some(format!("postrider_{}", rest.split('"').next()?))));
+                used.extend(starts.filter_map(|remaining| Some(format!("postrider_{}", remaining.split('"').next()?))));
             }
         }
-        let told: BTreeSet<String> =
+        let described: BTreeSet<String> =
             [COUNTERS, GAUGES, HISTOGRAMS].concat().into_iter().map(|(name, _)| name.to_owned()).collect();
-        assert_eq!(named, told);
+        assert_eq!(used, described);
     }
 }

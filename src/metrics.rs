@@ -20,42 +20,42 @@ const TOP_DOMAINS_NAME: &str = "postrider_queue_domain_recipients";
 /// Renders `/metrics`.
 #[derive(Clone)]
 pub struct Scrape {
-    world: Services,
-    recorded: PrometheusHandle,
+    services: Services,
+    recorder: PrometheusHandle,
     data_dir: PathBuf,
 }
 
 impl Scrape {
     /// Creates the renderer for a server.
     #[must_use]
-    pub fn new(world: Services, recorded: PrometheusHandle, data_dir: PathBuf) -> Self {
-        Self { world, recorded, data_dir }
+    pub fn new(services: Services, recorder: PrometheusHandle, data_dir: PathBuf) -> Self {
+        Self { services, recorder, data_dir }
     }
 
     /// Renders the text in the format of Prometheus.
     #[must_use]
     pub fn render(&self) -> String {
-        let queued = self.world.store.queue_counts().summary(TOP_DOMAINS);
-        measure(&self.world, &queued);
+        let summary = self.services.store.queue_counts().summary(TOP_DOMAINS);
+        measure(&self.services, &summary);
         measure_disk(&self.data_dir);
-        let mut text = self.recorded.render();
-        write_top_domains(&mut text, &queued);
+        let mut text = self.recorder.render();
+        write_top_domains(&mut text, &summary);
         text
     }
 }
 
 /// Sets gauges, and counters that the store maintains.
 #[expect(clippy::cast_precision_loss, reason = "gauges are floating point")]
-fn measure(world: &Services, queued: &QueueSummary) {
-    let (in_memory, body_bytes, queues_on_disk) = world.worker.memory_load();
-    let health = world.store.health();
+fn measure(services: &Services, summary: &QueueSummary) {
+    let (in_memory, body_bytes, queues_on_disk) = services.worker.memory_load();
+    let health = services.store.health();
     for (name, value) in [
         ("postrider_tasks_in_memory", in_memory as f64),
         ("postrider_body_bytes_in_memory", body_bytes as f64),
         ("postrider_queues_on_disk", queues_on_disk as f64),
-        ("postrider_queue_held", f64::from(u8::from(world.worker.queue_hold().is_some()))),
-        ("postrider_nodes", f64::from(world.worker.leases().nodes())),
-        ("postrider_partitions", world.worker.leases().len() as f64),
+        ("postrider_queue_held", f64::from(u8::from(services.worker.queue_hold().is_some()))),
+        ("postrider_nodes", f64::from(services.worker.leases().nodes())),
+        ("postrider_partitions", services.worker.leases().len() as f64),
         ("postrider_store_segments_bytes", health.segments_bytes as f64),
         ("postrider_store_live_body_bytes", health.live_body_bytes as f64),
         ("postrider_store_pending_bytes", health.pending_bytes as f64),
@@ -68,15 +68,15 @@ fn measure(world: &Services, queued: &QueueSummary) {
     metrics::counter!("postrider_store_conflicts_total").absolute(health.conflicts);
     metrics::counter!("postrider_store_log_written_bytes_total").absolute(health.log_bytes_written);
     metrics::counter!("postrider_store_checkpoints_total").absolute(health.checkpoints);
-    for (state, class, recipients) in &queued.recipients {
+    for (state, class, recipients) in &summary.recipients {
         metrics::gauge!("postrider_queue_recipients", "state" => state.word(), "class" => class.word())
             .set(*recipients as f64);
     }
-    let now = world.intake.clock().now();
-    let age = queued.oldest_accepted_at.map_or(0.0, |at| now.duration_since(at).as_secs_f64().max(0.0));
+    let now = services.intake.clock().now();
+    let age = summary.oldest_accepted_at.map_or(0.0, |at| now.duration_since(at).as_secs_f64().max(0.0));
     metrics::gauge!("postrider_queue_oldest_age_seconds").set(age);
-    let is_whole = !world.store.queue_counts().is_incomplete();
-    metrics::gauge!("postrider_queue_counted").set(f64::from(u8::from(is_whole)));
+    let is_complete = !services.store.queue_counts().is_incomplete();
+    metrics::gauge!("postrider_queue_counted").set(f64::from(u8::from(is_complete)));
 }
 
 /// Sets the disk space of the data directory. Sets nothing if it cannot be read.
@@ -90,13 +90,13 @@ fn measure_disk(data_dir: &Path) {
     metrics::gauge!("postrider_data_dir_size_bytes").set(size as f64);
 }
 
-fn write_top_domains(text: &mut String, queued: &QueueSummary) {
+fn write_top_domains(text: &mut String, summary: &QueueSummary) {
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
     // Writing to a String does not fail. A domain name has no characters that need escaping in a label value.
     let _ = writeln!(text, "# HELP {TOP_DOMAINS_NAME} {TOP_DOMAINS_HELP}\n# TYPE {TOP_DOMAINS_NAME} gauge");
-    for (domain, recipients) in &queued.top_domains {
+    for (domain, recipients) in &summary.top_domains {
         let _ = writeln!(text, "{TOP_DOMAINS_NAME}{{domain=\"{domain}\"}} {recipients}");
     }
 }

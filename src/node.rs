@@ -41,12 +41,12 @@ impl NodeIdentity {
             }
             _ => error,
         })?;
-        let mut former = String::new();
+        let mut previous_name = String::new();
         // A file that is not UTF-8 names no previous node.
-        let _ = (&file).take(NAME_BYTES_MAX).read_to_string(&mut former);
+        let _ = (&file).take(NAME_BYTES_MAX).read_to_string(&mut previous_name);
         let name = format!("{hostname} {unique:016x}");
-        let former = Some(former.trim().to_owned()).filter(|former| !former.is_empty());
-        Ok(Self { name, previous_name: former, file: Arc::new(file) })
+        let previous_name = Some(previous_name.trim().to_owned()).filter(|previous_name| !previous_name.is_empty());
+        Ok(Self { name, previous_name, file: Arc::new(file) })
     }
 
     /// Writes the name to the file. Call it before other nodes see the name, and after all checks of the start passed.

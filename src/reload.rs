@@ -252,9 +252,9 @@ pub fn keys() -> impl Iterator<Item = &'static str> {
 pub fn apply_changes(running: &mut Config, new: &Config) -> ConfigChanges {
     let changed: Vec<_> = KEYS.iter().filter(|key| !(key.is_unchanged)(running, new)).collect();
     changed.iter().for_each(|key| (key.apply)(running, new));
-    let (taken, left): (Vec<_>, Vec<_>) = changed.into_iter().partition(|key| (key.is_unchanged)(running, new));
+    let (applied, remaining): (Vec<_>, Vec<_>) = changed.into_iter().partition(|key| (key.is_unchanged)(running, new));
     let names = |keys: Vec<&ReloadKey>| keys.iter().map(|key| key.name).collect();
-    ConfigChanges { applied: names(taken), needs_restart: names(left) }
+    ConfigChanges { applied: names(applied), needs_restart: names(remaining) }
 }
 
 /// Parts of the server to which changes are applied.
@@ -279,7 +279,7 @@ impl ConfigReloader {
     }
 
     /// Reads the file, applies changes, and logs the result.
-    pub fn reload(&mut self, inside: &ReloadTargets<'_>) {
+    pub fn reload(&mut self, targets: &ReloadTargets<'_>) {
         let new = match config::from_file(&self.file) {
             Ok(new) => new,
             Err(problems) => {
@@ -293,20 +293,20 @@ impl ConfigReloader {
         let mut next = self.running.clone();
         let changes = apply_changes(&mut next, &new);
         // The contents of the certificate files may have changed.
-        if let Some(shown) = inside.certificates {
-            let read =
-                Certificate::from_config(&next).and_then(|read| read.map(|read| shown.replace(&read)).transpose());
-            if let Err(error) = read {
+        if let Some(certificates) = targets.certificates {
+            let replaced = Certificate::from_config(&next)
+                .and_then(|read| read.map(|certificate| certificates.replace(&certificate)).transpose());
+            if let Err(error) = replaced {
                 return tracing::error!(%error, "reload refused: nothing was changed");
             }
             tracing::info!("certificates reloaded");
         }
         self.running = next;
-        inside.services.reload(&self.running);
-        inside.listeners.reload(&self.running);
+        targets.services.reload(&self.running);
+        targets.listeners.reload(&self.running);
         mail::log_text::show_addresses(self.running.log.addresses);
-        let taken = if changes.applied.is_empty() { "nothing".to_owned() } else { changes.applied.join(", ") };
-        tracing::info!(taken, "configuration reloaded");
+        let applied = if changes.applied.is_empty() { "nothing".to_owned() } else { changes.applied.join(", ") };
+        tracing::info!(taken = applied, "configuration reloaded");
         if !changes.needs_restart.is_empty() {
             tracing::warn!(keys = changes.needs_restart.join(", "), "changed keys require a restart");
         }
@@ -319,8 +319,8 @@ mod tests {
 
     const START: &str = "hostname = \"mx.example.net\"\n[api]\nlisten = \"127.0.0.1:1\"\n";
 
-    fn config(more: &str) -> Config {
-        config::from_text(&format!("{START}{more}"), []).unwrap()
+    fn config(extra: &str) -> Config {
+        config::from_text(&format!("{START}{extra}"), []).unwrap()
     }
 
     #[test]

@@ -13,9 +13,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use api::mta_sts::OwnMtaStsPolicy;
 use api::serve::static_pages::Overlay;
-use api::state::AppState;
+use api::server::ApiServer;
+use api::state::OwnMtaStsPolicy;
 use mail::cidr::IpNetwork;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use proxy::trusted_proxies::TrustedProxies;
@@ -167,8 +167,8 @@ pub struct Listeners {
     mx: watch::Sender<Arc<SessionSettings>>,
     relays: Mutex<Vec<RelayListener>>,
     proxies: TrustedProxies,
-    /// State of the first API listener, shared with the admin socket.
-    api_state: OnceLock<Arc<AppState>>,
+    /// What the API's first listener shares; the operator asks there as well.
+    api_server: OnceLock<Arc<ApiServer>>,
 }
 
 /// An open relay listener: its address, permitted networks and account.
@@ -194,7 +194,7 @@ impl Listeners {
             mx,
             relays: Mutex::default(),
             proxies: TrustedProxies::new(&config.proxy.networks),
-            api_state: OnceLock::new(),
+            api_server: OnceLock::new(),
         }
     }
 
@@ -205,18 +205,18 @@ impl Listeners {
         self.mx.send_replace(mx);
         self.submission.send_replace(submission);
         self.relay.send_replace(relay);
-        for open in self.relays.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-            if let Some(section) = config.relay.iter().find(|relay| relay.listen.contains(&open.address)) {
+        for listener in self.relays.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            if let Some(section) = config.relay.iter().find(|relay| relay.listen.contains(&listener.address)) {
                 // The account first: no new client may submit for the old account.
-                open.account.send_replace(section.account.clone());
-                open.networks.send_replace(section.networks.clone());
+                listener.account.send_replace(section.account.clone());
+                listener.networks.send_replace(section.networks.clone());
             }
         }
     }
 
     /// Spawns a task that `shut_down` waits for.
-    pub fn spawn(&self, door: impl Future<Output = ()> + Send + 'static) {
-        self.tasks.spawn(door);
+    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.spawn(task);
     }
 
     /// Stops all listeners and waits for their tasks.
@@ -233,40 +233,40 @@ impl Listeners {
     pub fn listen_submission(
         &self,
         config: &Config,
-        world: &Services,
+        services: &Services,
         address: SocketAddr,
         tls: (ServerConfigReceiver, bool),
     ) -> Result<SocketAddr, ServeError> {
-        let (door, handler) = self.submission_door(config, world, tls);
-        self.listen_smtp(address, door, handler)
+        let (listener_config, handler) = self.submission_listener_config(config, services, tls);
+        self.listen_smtp(address, listener_config, handler)
     }
 
     /// Opens submission with STARTTLS on a bound socket.
     ///
     /// # Errors
     /// Returns [`ServeError::System`] if the socket fails.
-    pub fn submission_on(
+    pub fn listen_submission_on(
         &self,
         config: &Config,
-        world: &Services,
+        services: &Services,
         socket: TcpListener,
         tls: ServerConfigReceiver,
     ) -> Result<SocketAddr, ServeError> {
-        let (door, handler) = self.submission_door(config, world, (tls, false));
-        self.listen_smtp_on(socket, door, handler)
+        let (listener_config, handler) = self.submission_listener_config(config, services, (tls, false));
+        self.listen_smtp_on(socket, listener_config, handler)
     }
 
-    fn submission_door(
+    fn submission_listener_config(
         &self,
         config: &Config,
-        world: &Services,
+        services: &Services,
         (tls, implicit_tls): (ServerConfigReceiver, bool),
     ) -> (ListenerConfig, SubmissionHandler) {
         let session = self.submission.subscribe();
         let networks = watch::Sender::new(Vec::new()).subscribe();
         let proxies = self.proxies.clone();
-        let door = ListenerConfig { settings: session, networks, proxies, tls: Some(tls), implicit_tls };
-        (door, SubmissionHandler::new(world.intake.clone(), config.submission.username.clone()))
+        let listener_config = ListenerConfig { settings: session, networks, proxies, tls: Some(tls), implicit_tls };
+        (listener_config, SubmissionHandler::new(services.intake.clone(), config.submission.username.clone()))
     }
 
     /// Opens a listener for trusted hosts.
@@ -275,7 +275,7 @@ impl Listeners {
     /// Returns [`ServeError::Bind`] if the address cannot be bound.
     pub fn listen_relay(
         &self,
-        world: &Services,
+        services: &Services,
         relay: &RelaySection,
         address: SocketAddr,
     ) -> Result<SocketAddr, ServeError> {
@@ -283,14 +283,18 @@ impl Listeners {
         let account = watch::Sender::new(relay.account.clone());
         let session = self.relay.subscribe();
         let proxies = self.proxies.clone();
-        let door = ListenerConfig {
+        let listener_config = ListenerConfig {
             settings: session,
             networks: networks.subscribe(),
             proxies,
             tls: None,
             implicit_tls: false,
         };
-        let local = self.listen_smtp(address, door, RelayHandler::new(world.intake.clone(), account.subscribe()))?;
+        let local = self.listen_smtp(
+            address,
+            listener_config,
+            RelayHandler::new(services.intake.clone(), account.subscribe()),
+        )?;
         let mut relays = self.relays.lock().unwrap_or_else(PoisonError::into_inner);
         relays.push(RelayListener { address, networks, account });
         Ok(local)
@@ -303,15 +307,16 @@ impl Listeners {
     pub fn listen_mx(
         &self,
         config: &Config,
-        world: &Services,
+        services: &Services,
         address: SocketAddr,
         tls: ServerConfigReceiver,
     ) -> Result<SocketAddr, ServeError> {
         let session = self.mx.subscribe();
         let networks = watch::Sender::new(Vec::new()).subscribe();
         let proxies = self.proxies.clone();
-        let door = ListenerConfig { settings: session, networks, proxies, tls: Some(tls), implicit_tls: false };
-        self.listen_smtp(address, door, MxHandler::new(world.inbound.clone(), config.mx.abuse_limits()))
+        let listener_config =
+            ListenerConfig { settings: session, networks, proxies, tls: Some(tls), implicit_tls: false };
+        self.listen_smtp(address, listener_config, MxHandler::new(services.inbound.clone(), config.mx.abuse_limits()))
     }
 
     /// Builds the settings of a listener's sessions.
@@ -333,10 +338,11 @@ impl Listeners {
     pub fn listen_smtp(
         &self,
         address: SocketAddr,
-        door: ListenerConfig,
+        listener_config: ListenerConfig,
         handler: impl SessionHandler,
     ) -> Result<SocketAddr, ServeError> {
-        let listener = Listener::bind(address, door, Arc::new(handler), Arc::clone(self.capacity.connection_limiter()));
+        let listener =
+            Listener::bind(address, listener_config, Arc::new(handler), Arc::clone(self.capacity.connection_limiter()));
         self.spawn_listener(listener.map_err(|error| ServeError::Bind { address: address.to_string(), error })?)
     }
 
@@ -347,12 +353,12 @@ impl Listeners {
     pub fn listen_smtp_on(
         &self,
         socket: TcpListener,
-        door: ListenerConfig,
+        listener_config: ListenerConfig,
         handler: impl SessionHandler,
     ) -> Result<SocketAddr, ServeError> {
         self.spawn_listener(Listener::from_socket(
             socket,
-            door,
+            listener_config,
             Arc::new(handler),
             Arc::clone(self.capacity.connection_limiter()),
         )?)
@@ -370,15 +376,15 @@ impl Listeners {
         Ok(local)
     }
 
-    /// Builds the state of an API listener. `reached_at` is its base URL if none is configured.
-    fn api_state(
+    /// The API with its state and router; `default_base_url` is used unless the configuration names another.
+    fn api_server(
         &self,
-        world: &Services,
+        services: &Services,
         config: &Config,
-        reached_at: &str,
+        default_base_url: &str,
         overlay: Option<Arc<dyn Overlay>>,
-    ) -> Arc<AppState> {
-        let base_url = config.api.base_url.as_deref().unwrap_or(reached_at);
+    ) -> Arc<ApiServer> {
+        let base_url = config.api.base_url.as_deref().unwrap_or(default_base_url);
         let secrets = config.billing.stripe_webhook_secrets.iter();
         let options = api::state::ApiOptions {
             upgrade_url: config.billing.upgrade_url.clone(),
@@ -397,7 +403,7 @@ impl Listeners {
             overlay,
             ..api::state::ApiOptions::new(base_url)
         };
-        AppState::new(world.intake.clone(), options)
+        ApiServer::new(services.intake.clone(), options)
     }
 
     /// Opens an API listener.
@@ -406,15 +412,15 @@ impl Listeners {
     /// Returns [`ServeError::Bind`] if the address cannot be bound.
     pub async fn listen_api(
         &self,
-        world: &Services,
+        services: &Services,
         address: SocketAddr,
         config: &Config,
-        tls: Option<api::serve::TlsConfigReceiver>,
+        tls: Option<api::serve::listener::TlsConfigReceiver>,
     ) -> Result<SocketAddr, ServeError> {
         let (listener, local) = bind(address).await?;
         let scheme = if tls.is_some() { "https" } else { "http" };
-        let state = self.api_state(world, config, &format!("{scheme}://{local}"), None);
-        self.api_on(listener, tls, state);
+        let server = self.api_server(services, config, &format!("{scheme}://{local}"), None);
+        self.api_on(listener, tls, server);
         Ok(local)
     }
 
@@ -422,25 +428,30 @@ impl Listeners {
     ///
     /// # Errors
     /// Returns [`ServeError::System`] if the socket fails.
-    pub fn api_with(
+    pub fn listen_api_on(
         &self,
-        world: &Services,
+        services: &Services,
         socket: TcpListener,
         config: &Config,
         overlay: Arc<dyn Overlay>,
     ) -> Result<SocketAddr, ServeError> {
         let local = socket.local_addr()?;
-        let state = self.api_state(world, config, &format!("http://{local}"), Some(overlay));
-        self.api_on(socket, None, state);
+        let server = self.api_server(services, config, &format!("http://{local}"), Some(overlay));
+        self.api_on(socket, None, server);
         Ok(local)
     }
 
-    fn api_on(&self, listener: TcpListener, tls: Option<api::serve::TlsConfigReceiver>, state: Arc<AppState>) {
-        let _ = self.api_state.set(Arc::clone(&state));
+    fn api_on(
+        &self,
+        listener: TcpListener,
+        tls: Option<api::serve::listener::TlsConfigReceiver>,
+        server: Arc<ApiServer>,
+    ) {
+        let _ = self.api_server.set(Arc::clone(&server));
         let stop = self.stop.clone();
         self.spawn(async move {
-            if let Err(error) = api::serve::serve_api(listener, tls, state, stop).await {
-                tracing::error!(%error, "API listener failed");
+            if let Err(error) = api::serve::serve_api(listener, tls, server, stop).await {
+                tracing::error!(%error, "the API's listener failed");
             }
         });
     }
@@ -456,12 +467,12 @@ impl Listeners {
     ) -> Result<SocketAddr, ServeError> {
         let (listener, local) = bind(address).await?;
         let (renewer, stop) = (Arc::clone(renewer), self.stop.clone());
-        let answer = move |host: String, token: String| {
+        let respond = move |host: String, token: String| {
             let renewer = Arc::clone(&renewer);
             async move { renewer.http_challenge_response(&host, &token).await }
         };
         self.spawn(async move {
-            if let Err(error) = api::serve::serve_acme_challenges(listener, answer, stop).await {
+            if let Err(error) = api::serve::serve_acme_challenges(listener, respond, stop).await {
                 tracing::error!(%error, "ACME HTTP-01 listener failed");
             }
         });
@@ -482,13 +493,13 @@ pub async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Serv
 
 /// Submission endpoint that customers are shown: the first listener with STARTTLS, otherwise one with implicit TLS.
 fn submission_endpoint(config: &Config) -> api::state::SubmissionEndpoint {
-    let own = &config.submission;
-    let (clear, implicit) = (own.listen.first(), own.implicit_tls.first());
+    let submission = &config.submission;
+    let (starttls, implicit) = (submission.listen.first(), submission.implicit_tls.first());
     api::state::SubmissionEndpoint {
         host: config.hostname.to_string(),
-        port: clear.or(implicit).map_or(SUBMISSION_PORT, SocketAddr::port),
-        implicit_tls: clear.is_none() && implicit.is_some(),
-        username: own.username.clone(),
+        port: starttls.or(implicit).map_or(SUBMISSION_PORT, SocketAddr::port),
+        implicit_tls: starttls.is_none() && implicit.is_some(),
+        username: submission.username.clone(),
     }
 }
 
@@ -524,15 +535,15 @@ fn build_session_settings(
 }
 
 fn effective_limits(config: &Config, role: ListenerRole, limits: SessionLimits) -> SessionLimits {
-    let own = &config.submission;
+    let submission = &config.submission;
     let sessions_per_address_max = match role {
         // Trusted hosts are few and busy: one address may use all sessions.
         ListenerRole::Relay => limits.sessions_per_address_max,
-        ListenerRole::Submission | ListenerRole::Mx => own.sessions_per_address_max,
+        ListenerRole::Submission | ListenerRole::Mx => submission.sessions_per_address_max,
     };
     SessionLimits {
-        message_bytes_max: own.message_bytes_max,
-        recipients_max: own.recipients_max,
+        message_bytes_max: submission.message_bytes_max,
+        recipients_max: submission.recipients_max,
         sessions_per_address_max,
         ..limits
     }
@@ -550,81 +561,81 @@ pub async fn serve(config: Config, file: PathBuf, send: bool) -> Result<(), Serv
         PrometheusBuilder::new().install_recorder().map_err(|error| ServeError::Metrics(error.to_string()))?;
     crate::metric_help::describe_metrics();
     let certificates = Certificate::from_config(&config)?.as_ref().map(ActiveCertificates::new).transpose()?;
-    let world = tokio::select! {
-        built = Services::build(&config) => built?,
+    let services = tokio::select! {
+        result = Services::build(&config) => result?,
         // Waiting for other nodes or a database can take long.
         () = signals.stop.wait() => return Ok(()),
     };
     if send {
-        world.worker.lift_queue_hold().await?;
+        services.worker.lift_queue_hold().await?;
     }
     let renewer = match AcmeSettings::from_config(&config) {
-        Some(settings) => Some(CertificateRenewer::open(settings, &world).await?),
+        Some(settings) => Some(CertificateRenewer::open(settings, &services).await?),
         None => None,
     };
     let certificates =
         renewer.as_ref().map(|renewer| Arc::clone(renewer.certificates())).or(certificates.map(Arc::new));
-    let listeners = Listeners::new(&config, world.entropy.u64());
+    let listeners = Listeners::new(&config, services.entropy.u64());
     let operator = admin::bind(&config.data_dir)?;
     let operators_socket = config.data_dir.join(admin::SOCKET);
-    let shown = (certificates.as_deref(), renewer.as_ref());
-    let opened = open_listeners(&config, &world, &listeners, shown, recorder.clone()).await;
+    let tls = (certificates.as_deref(), renewer.as_ref());
+    let opened = open_listeners(&config, &services, &listeners, tls, recorder.clone()).await;
     if let Err(error) = opened {
-        tokio::join!(listeners.shut_down(), world.worker.drain());
-        world.close().await;
+        tokio::join!(listeners.shut_down(), services.worker.drain());
+        services.close().await;
         return Err(error);
     }
-    world.warn_if_sandbox_unusable().await;
-    world.start();
-    listeners.spawn(affiliate_jobs::run(world.intake.clone(), listeners.stop.clone()));
+    services.warn_if_sandbox_unusable().await;
+    services.start();
+    listeners.spawn(affiliate_jobs::run(services.intake.clone(), listeners.stop.clone()));
     let status = renewer.as_ref().map(|renewer| renewer.status());
-    open_admin_socket(&config, &world, &listeners, (operator, status));
+    open_admin_socket(&config, &services, &listeners, (operator, status));
     // Fails without systemd, which is no error.
     let _ = sd_notify::notify(false, &[sd_notify::NotifyState::Ready]);
     tracing::info!(hostname = %config.hostname, "ready");
-    let mut reload = ConfigReloader::new(file, config);
-    let inside = ReloadTargets { services: &world, listeners: &listeners, certificates: certificates.as_deref() };
-    let ended = run_until_stopped(&inside, &mut reload, &recorder, &mut signals).await;
+    let mut reloader = ConfigReloader::new(file, config);
+    let targets = ReloadTargets { services: &services, listeners: &listeners, certificates: certificates.as_deref() };
+    let result = run_until_stopped(&targets, &mut reloader, &recorder, &mut signals).await;
     let _ = sd_notify::notify(false, &[sd_notify::NotifyState::Stopping]);
     tracing::info!("shutting down, draining");
     // Both have timeouts; together they stay within the service manager's timeout.
-    tokio::join!(listeners.shut_down(), world.worker.drain());
+    tokio::join!(listeners.shut_down(), services.worker.drain());
     // A disk failure during the shutdown is an error too.
-    let state = world.store.health().state;
-    world.close().await;
+    let state = services.store.health().state;
+    services.close().await;
     let _ = std::fs::remove_file(operators_socket);
     match state {
-        StoreState::Fenced(why) => Err(ServeError::Fenced(why)),
-        _ => ended,
+        StoreState::Fenced(reason) => Err(ServeError::Fenced(reason)),
+        _ => result,
     }
 }
 
 async fn open_listeners(
     config: &Config,
-    world: &Services,
+    services: &Services,
     listeners: &Listeners,
     (certificates, renewer): (Option<&ActiveCertificates>, Option<&Arc<CertificateRenewer>>),
     recorder: PrometheusHandle,
 ) -> Result<(), ServeError> {
     if let Some(certificates) = certificates {
         for address in &config.submission.listen {
-            listeners.listen_submission(config, world, *address, (certificates.smtp(), false))?;
+            listeners.listen_submission(config, services, *address, (certificates.smtp(), false))?;
         }
         for address in &config.submission.implicit_tls {
-            listeners.listen_submission(config, world, *address, (certificates.smtp(), true))?;
+            listeners.listen_submission(config, services, *address, (certificates.smtp(), true))?;
         }
         for address in &config.mx.listen {
-            listeners.listen_mx(config, world, *address, certificates.smtp())?;
+            listeners.listen_mx(config, services, *address, certificates.smtp())?;
         }
     }
     for relay in &config.relay {
         for address in &relay.listen {
-            listeners.listen_relay(world, relay, *address)?;
+            listeners.listen_relay(services, relay, *address)?;
         }
     }
     for address in &config.api.listen {
         let tls = certificates.filter(|_| config.api.tls).map(ActiveCertificates::http);
-        listeners.listen_api(world, *address, config, tls).await?;
+        listeners.listen_api(services, *address, config, tls).await?;
     }
     if let Some(renewer) = renewer {
         for address in config.tls.acme.iter().flat_map(|acme| &acme.http_listen) {
@@ -635,8 +646,8 @@ async fn open_listeners(
     }
     for address in &config.ops.listen {
         let (listener, _) = bind(*address).await?;
-        let scrape = Scrape::new(world.clone(), recorder.clone(), config.data_dir.clone());
-        let (store, stop) = (world.store.clone(), listeners.stop.clone());
+        let scrape = Scrape::new(services.clone(), recorder.clone(), config.data_dir.clone());
+        let (store, stop) = (services.store.clone(), listeners.stop.clone());
         listeners.spawn(async move {
             let health = move || api::health::unhealthy_reason(&store.health());
             if let Err(error) = api::serve::serve_ops(listener, move || scrape.render(), health, stop).await {
@@ -650,7 +661,7 @@ async fn open_listeners(
 /// Opens the admin socket after the API's listeners, whose state it shares.
 pub fn open_admin_socket(
     config: &Config,
-    world: &Services,
+    services: &Services,
     listeners: &Listeners,
     (listener, certificate): (UnixListener, Option<watch::Receiver<CertificateStatus>>),
 ) {
@@ -660,15 +671,15 @@ pub fn open_admin_socket(
         may_advance_clock: config.testing.clock_offset.is_some(),
         data_dir: config.data_dir.clone(),
         certificate,
-        api_state: listeners
-            .api_state
+        api_server: listeners
+            .api_server
             .get()
             .cloned()
-            .unwrap_or_else(|| listeners.api_state(world, config, "http://localhost", None)),
+            .unwrap_or_else(|| listeners.api_server(services, config, "http://localhost", None)),
         status: admin::StatusFacts::of(config),
-        checking: Arc::new(Semaphore::new(1)),
+        check_permit: Arc::new(Semaphore::new(1)),
     };
-    listeners.spawn(admin::serve(listener, world.clone(), permissions, listeners.stop.clone()));
+    listeners.spawn(admin::serve(listener, services.clone(), permissions, listeners.stop.clone()));
 }
 
 /// SIGTERM and SIGINT, which stop the server.
@@ -698,34 +709,34 @@ impl StopSignals {
 /// Signals of the service manager.
 struct ServiceSignals {
     stop: StopSignals,
-    hang_up: Signal,
+    reload: Signal,
 }
 
 impl ServiceSignals {
     fn new() -> std::io::Result<Self> {
-        Ok(Self { stop: StopSignals::new()?, hang_up: signal(SignalKind::hangup())? })
+        Ok(Self { stop: StopSignals::new()?, reload: signal(SignalKind::hangup())? })
     }
 }
 
 /// Waits for the stop signal; meanwhile handles SIGHUP, the watchdog and the recorder's upkeep.
 async fn run_until_stopped(
-    inside: &ReloadTargets<'_>,
-    reload: &mut ConfigReloader,
+    targets: &ReloadTargets<'_>,
+    reloader: &mut ConfigReloader,
     recorder: &PrometheusHandle,
     signals: &mut ServiceSignals,
 ) -> Result<(), ServeError> {
-    let world = inside.services;
+    let services = targets.services;
     let mut heartbeat = tokio::time::interval(HEARTBEAT);
     loop {
         tokio::select! {
             () = signals.stop.wait() => return Ok(()),
-            _ = signals.hang_up.recv() => reload.reload(inside),
+            _ = signals.reload.recv() => reloader.reload(targets),
             _ = heartbeat.tick() => {
                 // Only a restart recovers from both, so the process ends and the service manager restarts it.
-                if let StoreState::Fenced(why) = world.store.health().state {
-                    return Err(ServeError::Fenced(why));
+                if let StoreState::Fenced(reason) = services.store.health().state {
+                    return Err(ServeError::Fenced(reason));
                 }
-                if world.worker.has_failed() {
+                if services.worker.has_failed() {
                     return Err(ServeError::Panicked);
                 }
                 recorder.run_upkeep();

@@ -278,10 +278,10 @@ fn private_directory(directory: &Path) -> std::io::Result<()> {
 
 /// Opens the key file: systemd's credential of that name, otherwise a file that the first start creates.
 async fn open_vault(data_dir: &Path, store: &Store) -> Result<Vault, BuildError> {
-    let handed_in = std::env::var_os("CREDENTIALS_DIRECTORY").map(|dir| Path::new(&dir).join(KEY_FILE));
-    let file = handed_in.filter(|file| file.exists()).unwrap_or_else(|| data_dir.join(KEY_FILE));
-    let known = store::setting::get(store, RETURN_PATH_KEY).await;
-    if !file.exists() && known.map_err(|error| BuildError::Store(error.to_string()))?.is_some() {
+    let credential_file = std::env::var_os("CREDENTIALS_DIRECTORY").map(|dir| Path::new(&dir).join(KEY_FILE));
+    let file = credential_file.filter(|file| file.exists()).unwrap_or_else(|| data_dir.join(KEY_FILE));
+    let stored_key = store::setting::get(store, RETURN_PATH_KEY).await;
+    if !file.exists() && stored_key.map_err(|error| BuildError::Store(error.to_string()))?.is_some() {
         // A new key could not open existing secrets, and would hide that the right key is missing.
         return Err(BuildError::Files(format!(
             "{} is missing, and the store needs it: restore it from your backup, or copy it from another node of the \
@@ -301,8 +301,8 @@ async fn load_or_create_secret(
     name: &'static str,
 ) -> Result<[u8; 32], BuildError> {
     let failed = |error: &dyn std::fmt::Display| BuildError::Store(format!("{name}: {error}"));
-    let fresh = vault.seal(name.as_bytes(), &entropy.secret()).map_err(|error| failed(&error))?;
-    let sealed = store::setting::get_or_create(store, name, || Value::from(fresh.clone()))
+    let new_value = vault.seal(name.as_bytes(), &entropy.secret()).map_err(|error| failed(&error))?;
+    let sealed = store::setting::get_or_create(store, name, || Value::from(new_value.clone()))
         .await
         .map_err(|error| failed(&error))?;
     let secret = vault.open(name.as_bytes(), &sealed).map_err(|error| {
@@ -317,7 +317,7 @@ fn build_exporter(config: &Config, resolver: Resolver) -> Result<Option<Conversi
     let Some(url) = section.url.clone() else { return Ok(None) };
     let settings = HttpClientSettings { rules: OPERATORS_URLS, ..HttpClientSettings::default() };
     let client = HttpClient::new(resolver, settings).map_err(|error| BuildError::Conversions(error.to_string()))?;
-    let token = section.token.clone().map(|hidden| hidden.0);
+    let token = section.token.clone().map(|secret| secret.0);
     Ok(Some(ConversionExporter::new(ConversionExportSettings { url, token, email_hash: section.email_hash }, client)))
 }
 
@@ -384,7 +384,7 @@ fn build_sms_provider(config: &Config) -> Result<Option<SmsProvider>, BuildError
     let failed = |error: &dyn std::fmt::Display| BuildError::Sms(error.to_string());
     UrlTarget::parse(url, rules).map_err(|error| failed(&error))?;
     let client = HttpClient::new(build_resolver(config)?, settings).map_err(|error| failed(&error))?;
-    let token = sms.token.as_ref().map(|hidden| hidden.0.clone()).unwrap_or_default();
+    let token = sms.token.as_ref().map(|secret| secret.0.clone()).unwrap_or_default();
     let from = sms.from.clone().unwrap_or_default();
     Ok(Some(SmsProvider { client, url: url.clone(), token, from }))
 }
@@ -419,15 +419,15 @@ fn build_transport_security(
             Some(StsPolicies::new(store.clone(), client, port))
         }
     };
-    let checking = || {
+    let build_validating_resolver = || {
         let validation = config.dns.trust_anchors.clone().map_or(DnssecMode::Root, DnssecMode::Anchors);
         let settings = dns::resolver::ResolverSettings { validation, ..lookup_settings(config) };
         Resolver::new(&settings).map_err(|error| BuildError::Dns(error.to_string()))
     };
     let signatures = match config.delivery.dane {
         DaneMode::Off => None,
-        DaneMode::Auto => Some(DnssecResolver::once_validated(checking()?)),
-        DaneMode::On => Some(DnssecResolver::strict(checking()?)),
+        DaneMode::Auto => Some(DnssecResolver::once_validated(build_validating_resolver()?)),
+        DaneMode::On => Some(DnssecResolver::strict(build_validating_resolver()?)),
     };
     Ok(TransportSecurityPolicies { sts, dnssec: signatures })
 }

@@ -57,8 +57,8 @@ fn documented_keys() -> Vec<(String, String, String)> {
     keys
 }
 
-fn read(more: &str) -> String {
-    let text = format!("hostname = \"mx1.example.net\"\n{more}");
+fn read(extra: &str) -> String {
+    let text = format!("hostname = \"mx1.example.net\"\n{extra}");
     match config::from_text(&text, [("POSTRIDER_OPS_LISTEN".to_owned(), "127.0.0.1:9025".to_owned())]) {
         Ok(config) => format!("{config:#?}"),
         Err(problems) => panic!("{text}\n{problems:?}"),
@@ -91,14 +91,14 @@ fn every_documented_key_can_be_set_by_an_environment_variable() {
 
 #[test]
 fn an_environment_variable_can_hold_a_list_of_secrets() {
-    let given = |text: &str| {
+    let secrets_from = |text: &str| {
         let environment = [("POSTRIDER_BILLING_STRIPE_WEBHOOK_SECRETS".to_owned(), text.to_owned())];
         let config = config::from_text("hostname = \"mx1.example.net\"\n[api]\nlisten = \"[::1]:1\"\n", environment);
         config.unwrap().billing.stripe_webhook_secrets.into_iter().map(|secret| secret.0).collect::<Vec<_>>()
     };
-    assert_eq!(given("[]"), [""; 0]);
-    assert_eq!(given("whsec_a"), ["whsec_a"]);
-    assert_eq!(given(r#"["whsec_a", "whsec_b"]"#), ["whsec_a", "whsec_b"]);
+    assert_eq!(secrets_from("[]"), [""; 0]);
+    assert_eq!(secrets_from("whsec_a"), ["whsec_a"]);
+    assert_eq!(secrets_from(r#"["whsec_a", "whsec_b"]"#), ["whsec_a", "whsec_b"]);
 }
 
 #[test]
@@ -169,12 +169,12 @@ fn reload_handles_every_documented_key() {
 #[test]
 fn an_unoptimised_build_logs_one_warning() {
     // The log starts after the configuration is read. The server then exits because the port is in use.
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let (directory, config) = (tempfile::tempdir().unwrap(), tempfile::NamedTempFile::new().unwrap());
     let text = format!(
         "hostname = \"mx.example.net\"\ndata_dir = {:?}\n[api]\nlisten = \"{}\"\n",
         directory.path(),
-        taken.local_addr().unwrap()
+        listener.local_addr().unwrap()
     );
     std::fs::write(config.path(), text).unwrap();
     let mut serve = std::process::Command::new(env!("CARGO_BIN_EXE_postrider"));

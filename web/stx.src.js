@@ -1,45 +1,45 @@
-// The affiliate program's browser script: by whose link a visitor came, so that a checkout can say it.
+// The affiliate program's browser script. It records which partner's link a visitor followed, for the checkout.
 //
 //   ?via=ada ─► POST affiliate/visits ─► cookies stx_ref, stx_aff, stx_vid ─► stx.referral, stx.affiliate
 //
 //   <script async src="https://API/stx.js" data-key="pk_…"></script>
 //
-// Served is web/stx.js, made of this file by web/minify. docs/STX.md is for those who use it.
+// web/minify builds web/stx.js, which is served, from this file. docs/STX.md documents its use.
 //
-// The server judges: which tokens are known, which of two visits stands, for how long. Nothing is kept unless it said
-// so; of what comes from outside (address, cookies, answers) only what has the right shape and length is taken;
-// nothing is ever put into the page; nothing throws into it; and `ready` fires whatever happens.
+// The server decides which tokens are valid, which of two visits counts, and for how long. Cookies are set only after
+// its response. Input from outside (URL, cookies, responses) is accepted only in the expected form and length. The
+// script inserts nothing into the page and throws no errors into it, and `ready` always settles.
 (function (win, doc) {
   "use strict";
   const { location, navigator } = win, DAY_S = 86400, WAIT_MS = 3000;
   const VISIT = /^vis_[\w-]{1,60}$/, TOKEN = /^[\w-]{2,40}$/, VISITOR = /^[\w.-]{8,64}$/;
-  // What the page asked of the stub before this was here; see docs/STX.md.
-  const before = win.stx, calls = before && Array.isArray(before.q) ? before.q : 0;
-  // The tag stands twice, or a router put it in again.
-  if (before && typeof before.ready == "function" && !calls) return;
-  const stx = calls ? before : {};
+  // Calls that the page made to the stub before this script was loaded; see docs/STX.md.
+  const existing = win.stx, calls = existing && Array.isArray(existing.q) ? existing.q : 0;
+  // The script is loaded already: the page has two tags, or a router inserted the tag again.
+  if (existing && typeof existing.ready == "function" && !calls) return;
+  const stx = calls ? existing : {};
 
-  // An image that is named `currentScript` would stand in its place: only a script is believed.
-  const ours = (element) => element && element.tagName == "SCRIPT" && element.hasAttribute("data-key") && element;
-  const tag = ours(doc.currentScript) || ours(doc.querySelector("script[data-key]"));
+  // An image named `currentScript` would shadow the property, so only a script element is accepted.
+  const scriptTag = (element) => element && element.tagName == "SCRIPT" && element.hasAttribute("data-key") && element;
+  const tag = scriptTag(doc.currentScript) || scriptTag(doc.querySelector("script[data-key]"));
   const attribute = (name) => (tag && tag.getAttribute("data-" + name)) || "";
   const key = attribute("key");
-  // Served below a path of the site itself: then the server can set the cookies.
-  const own = tag && tag.src.startsWith(location.origin + "/");
-  // A page without an origin (a file, a sandboxed frame) has no cookies and no site that it could count for.
-  const able = key && win.origin != "null";
-  // A browser that objects (Global Privacy Control, Do Not Track) is like a banner that is not answered yet, unless the site
-  // has chosen otherwise.
-  const objects = attribute("respect-gpc") != "false" && (navigator.globalPrivacyControl || navigator.doNotTrack == "1");
-  const waits = attribute("consent") == "wait" || objects;
-  let allowed = !waits;
-  // Who tries it in such a browser would look for a fault.
-  if (able && objects)
-    win.console.info("stx: this browser says Global Privacy Control or Do Not Track: nothing is kept before stx.consent(true)");
+  // The script is served below a path of the site itself, so the server can set the cookies.
+  const sameSite = tag && tag.src.startsWith(location.origin + "/");
+  // A page without an origin (a file, a sandboxed frame) has no cookies and belongs to no site.
+  const enabled = key && win.origin != "null";
+  // Global Privacy Control and Do Not Track count as consent that is not given yet, unless the site has chosen
+  // otherwise.
+  const privacySignal = attribute("respect-gpc") != "false" && (navigator.globalPrivacyControl || navigator.doNotTrack == "1");
+  const awaitsConsent = attribute("consent") == "wait" || privacySignal;
+  let consented = !awaitsConsent;
+  // Explains to a developer with such a browser why nothing is recorded.
+  if (enabled && privacySignal)
+    win.console.info("stx: this browser sends Global Privacy Control or Do Not Track, so nothing is stored before stx.consent(true)");
 
   // Cookies
 
-  function read(name) {
+  function readCookie(name) {
     try {
       return ("; " + doc.cookie).split("; " + name + "=")[1].split(";")[0];
     } catch (e) {
@@ -47,149 +47,149 @@
     }
   }
 
-  // No seconds: until the browser is closed. Less than none: gone.
-  function write(name, value, seconds, domain) {
+  // Without seconds: a session cookie. Negative seconds delete the cookie.
+  function writeCookie(name, value, seconds, domain) {
     doc.cookie = name + "=" + value + "; path=/; SameSite=Lax" + (seconds ? "; max-age=" + seconds : "") +
       (location.protocol == "https:" ? "; Secure" : "") + (domain ? "; domain=" + domain : "");
   }
 
-  // From the site's own word and the shortest name to this very host.
+  // Candidates for the cookie domain: the site's setting, then from the shortest name to this host's.
   const domains = () => {
     const labels = location.hostname.split(".");
     const names = labels.map((_, from) => labels.slice(from).join(".")).reverse().slice(1);
     return [attribute("cookie-domain"), ...names];
   };
 
-  // The shortest domain that takes a cookie is the registrable one: browsers know the list of public suffixes.
-  const widest = () => domains().find((domain) => {
+  // The shortest domain that accepts a cookie is the registrable one: browsers use the list of public suffixes.
+  const cookieDomain = () => domains().find((domain) => {
     const value = "" + Math.random();
-    write("stx_try", value, 9, domain);
-    const taken = domain && read("stx_try") == value;
-    write("stx_try", "", -1, domain);
-    return taken;
+    writeCookie("stx_try", value, 9, domain);
+    const accepted = domain && readCookie("stx_try") == value;
+    writeCookie("stx_try", "", -1, domain);
+    return accepted;
   });
 
-  function put(name, value, seconds, domain) {
-    write(name, value, seconds, domain);
-    // There is one of this host alone before it, or no domain was taken.
-    if (read(name) != value) write(name, value, seconds);
-    return read(name) == value;
+  function storeCookie(name, value, seconds, domain) {
+    writeCookie(name, value, seconds, domain);
+    // A cookie of this host alone has precedence, or no domain was accepted.
+    if (readCookie(name) != value) writeCookie(name, value, seconds);
+    return readCookie(name) == value;
   }
 
-  // What is known
+  // State
 
   let visitor;
-  // What the cookies would hold, while they do not.
-  let kept;
+  // The visit, while it cannot be stored in cookies.
+  let pendingVisit;
   const text = (value) => typeof value == "string" ? [...value].slice(0, 100).join("") : null;
-  const partner = (given) => given && text(given.id) &&
-    { id: text(given.id), name: text(given.name), first_name: text(given.first_name) };
+  const partner = (value) => value && text(value.id) &&
+    { id: text(value.id), name: text(value.name), first_name: text(value.first_name) };
   const referral = () => {
-    const id = able && allowed ? kept ? kept.referral : read("stx_ref") : "";
+    const id = enabled && consented ? pendingVisit ? pendingVisit.referral : readCookie("stx_ref") : "";
     return VISIT.test(id) ? id : "";
   };
   const affiliate = () => {
     try {
-      return referral() && partner(kept ? kept.affiliate : JSON.parse(decodeURIComponent(read("stx_aff")))) || null;
+      return referral() && partner(pendingVisit ? pendingVisit.affiliate : JSON.parse(decodeURIComponent(readCookie("stx_aff")))) || null;
     } catch (e) {
       return null;
     }
   };
 
-  // What is told
+  // Requests
 
-  // As text: a browser sends that to another site without asking it first.
-  const tell = async (what, body) => fetch(new URL("affiliate/" + what, tag.src), {
+  // Sent as text, because a browser sends that to another site without a preflight request.
+  const send = async (path, body) => fetch(new URL("affiliate/" + path, tag.src), {
     method: "POST", keepalive: true, body: JSON.stringify({ key, visitor, ...body }),
   });
 
-  // The tokens in an address, by their weight. In `stx_ref` another domain hands a visit over.
-  function linksIn(address) {
+  // The tokens in a URL, by precedence. In `stx_ref` another domain passes a visit on.
+  function findLinks(address) {
     const url = new URL(address, location.href), query = url.searchParams;
-    const given = (name) => query.get(name.trim()) || "";
+    const parameter = (name) => query.get(name.trim()) || "";
     return ["stx_ref", ...attribute("ref-params").split(","), "via", "ref"].map((name) => ({
-      token: given(name), param: name.trim(), url: url.href.split("#")[0].slice(0, 2000),
-      referrer: doc.referrer.slice(0, 2000), sub_id: given("sub_id").slice(0, 100),
+      token: parameter(name), param: name.trim(), url: url.href.split("#")[0].slice(0, 2000),
+      referrer: doc.referrer.slice(0, 2000), sub_id: parameter("sub_id").slice(0, 100),
     })).filter((link) => (link.param == "stx_ref" ? VISIT : TOKEN).test(link.token)).slice(0, 5);
   }
 
   async function capture() {
     try {
-      // A page that is made in advance is a visit once somebody looks at it.
-      if (doc.prerendering) await new Promise((go) => doc.addEventListener("prerenderingchange", go));
-      visitor = read("stx_vid");
+      // A prerendered page counts as a visit once it is shown.
+      if (doc.prerendering) await new Promise((resolve) => doc.addEventListener("prerenderingchange", resolve));
+      visitor = readCookie("stx_vid");
       if (!VISITOR.test(visitor)) {
         const bytes = win.crypto.getRandomValues(new Uint8Array(16));
         visitor = Array.from(bytes, (byte) => (byte + 256).toString(16).slice(1)).join("");
       }
-      let links = linksIn(location.href);
-      // A router may have changed the address meanwhile.
-      if (!links[0]) links = linksIn((performance.getEntriesByType("navigation")[0] || stx).name || "");
+      let links = findLinks(location.href);
+      // A router may have changed the URL meanwhile.
+      if (!links[0]) links = findLinks((performance.getEntriesByType("navigation")[0] || stx).name || "");
       for (const link of links) {
-        // What was handed over is good until the server says otherwise, should it say nothing at all.
-        if (link.param == "stx_ref" && !referral()) kept = { referral: link.token };
-        if (own) link.domain = widest();
-        const answer = await tell("visits", link);
-        if (answer.status == 200) return keep(await answer.json());
-        if (answer.status != 204 || !allowed) return;
-        kept = 0;
+        // A visit that was passed on is valid until the server's response, even if there is none.
+        if (link.param == "stx_ref" && !referral()) pendingVisit = { referral: link.token };
+        if (sameSite) link.domain = cookieDomain();
+        const response = await send("visits", link);
+        if (response.status == 200) return storeVisit(await response.json());
+        if (response.status != 204 || !consented) return;
+        pendingVisit = 0;
       }
     } catch (e) {
-      // The page comes first.
+      // Errors must not affect the page.
     }
   }
 
-  function keep(answer) {
-    const id = "" + answer.referral;
-    if (!allowed || !VISIT.test(id)) return;
-    kept = { referral: id, affiliate: partner(answer.affiliate) };
-    const seconds = Math.min((Date.parse(answer.expires_at) - Date.now()) / 1000, 400 * DAY_S) | 0;
-    // Cookies of the server's live longer than those of a script: they are left alone.
-    if (own && read("stx_ref") == id) return (kept = 0);
-    const domain = widest();
-    put("stx_vid", visitor, 396 * DAY_S, domain);
-    put("stx_aff", encodeURIComponent(JSON.stringify(kept.affiliate)), seconds, domain);
-    if (put("stx_ref", id, seconds, domain)) kept = 0;
+  function storeVisit(visit) {
+    const id = "" + visit.referral;
+    if (!consented || !VISIT.test(id)) return;
+    pendingVisit = { referral: id, affiliate: partner(visit.affiliate) };
+    const seconds = Math.min((Date.parse(visit.expires_at) - Date.now()) / 1000, 400 * DAY_S) | 0;
+    // Cookies set by the server live longer than those of a script, so they are not replaced.
+    if (sameSite && readCookie("stx_ref") == id) return (pendingVisit = 0);
+    const domain = cookieDomain();
+    storeCookie("stx_vid", visitor, 396 * DAY_S, domain);
+    storeCookie("stx_aff", encodeURIComponent(JSON.stringify(pendingVisit.affiliate)), seconds, domain);
+    if (storeCookie("stx_ref", id, seconds, domain)) pendingVisit = 0;
   }
 
-  // What the page sees
+  // Public interface
 
-  // Settles when there is nothing left to wait for; never fails.
-  let answered, work = able && (waits ? new Promise((done) => (answered = done)) : capture());
+  // Settles when there is nothing left to wait for; never rejects.
+  let resolveConsent, pending = enabled && (awaitsConsent ? new Promise((done) => (resolveConsent = done)) : capture());
 
-  // Of those whom no partner sent, nothing is told.
-  const person = (what) => async (who) => {
-    const email = ("" + ((who && who.email) || who)).trim();
-    await work;
+  // Sends nothing about visitors whom no partner referred.
+  const sendPerson = (path) => async (person) => {
+    const email = ("" + ((person && person.email) || person)).trim();
+    await pending;
     if (referral() && email.length < 255 && /^\S+@\S+$/.test(email)) {
-      await tell(what, { referral: referral(), email }).catch(() => 0);
+      await send(path, { referral: referral(), email }).catch(() => 0);
     }
   };
-  stx.referralSignup = person("signups");
-  stx.identify = person("identify");
+  stx.referralSignup = sendPerson("signups");
+  stx.identify = sendPerson("identify");
 
-  stx.consent = (yes) => {
-    if (!able || (yes === true && allowed)) return;
-    allowed = yes === true;
-    work = allowed && capture();
-    if (!allowed) {
-      kept = 0;
+  stx.consent = (granted) => {
+    if (!enabled || (granted === true && consented)) return;
+    consented = granted === true;
+    pending = consented && capture();
+    if (!consented) {
+      pendingVisit = 0;
       for (const domain of ["", ...domains()]) {
-        for (const name of ["ref", "aff", "vid"]) write("stx_" + name, "", -1, domain);
+        for (const name of ["ref", "aff", "vid"]) writeCookie("stx_" + name, "", -1, domain);
       }
     }
-    if (answered) answered(work);
+    if (resolveConsent) resolveConsent(pending);
   };
 
-  stx.ready = (then) => {
-    const late = new Promise((done) => setTimeout(done, WAIT_MS));
-    return Promise.race([work, late]).then(() => stx).then(then);
+  stx.ready = (callback) => {
+    const timeout = new Promise((done) => setTimeout(done, WAIT_MS));
+    return Promise.race([pending, timeout]).then(() => stx).then(callback);
   };
-  stx.ready.then = (yes, no) => stx.ready().then(yes, no);
+  stx.ready.then = (resolve, reject) => stx.ready().then(resolve, reject);
 
   Object.defineProperties(stx, { referral: { get: referral }, affiliate: { get: affiliate } });
   delete stx.q;
   win.stx = stx;
-  const replay = ([name, value]) => stx[name](value);
-  if (calls) calls.splice(0).forEach(calls.push = replay);
+  const replayCall = ([name, value]) => stx[name](value);
+  if (calls) calls.splice(0).forEach(calls.push = replayCall);
 })(window, document);

@@ -14,10 +14,10 @@
 
 #[path = "books/copies.rs"]
 mod copies;
+#[path = "books/fixture.rs"]
+mod fixture;
 #[path = "books/gauge.rs"]
 mod gauge;
-#[path = "books/house.rs"]
-mod house;
 #[path = "books/invoices.rs"]
 mod invoices;
 #[path = "books/lists.rs"]
@@ -26,15 +26,15 @@ mod lists;
 mod partners;
 #[path = "books/payouts.rs"]
 mod payouts;
+#[path = "books/processor_objects.rs"]
+mod processor_objects;
 #[path = "books/scale.rs"]
 mod scale;
-#[path = "books/told.rs"]
-mod told;
 
 use affiliate::audit::audit;
 use store::engine::{RedbOptions, Store};
 
-use self::house::House;
+use self::fixture::Fixture;
 use self::scale::Scale;
 
 #[global_allocator]
@@ -48,36 +48,36 @@ fn number(name: &str, default: u64) -> u64 {
 }
 
 async fn measure() {
-    let place = std::env::var_os("BENCH_DIR").map_or_else(std::env::temp_dir, Into::into);
-    std::fs::create_dir_all(&place).unwrap();
-    let directory = tempfile::tempdir_in(place).unwrap();
+    let directory_root = std::env::var_os("BENCH_DIR").map_or_else(std::env::temp_dir, Into::into);
+    std::fs::create_dir_all(&directory_root).unwrap();
+    let directory = tempfile::tempdir_in(directory_root).unwrap();
     let store = Store::open(&RedbOptions::new(directory.path().join("store"))).unwrap();
-    let began = gauge::start();
-    let house = House::open(store).await;
-    let scale = Scale::new(house.now, (number("REFERRALS", 1_000_000), number("LINES", 5_000_000)));
-    let campaigns = partners::write(&house, &scale).await;
-    let written = copies::write(&house, &scale).await;
-    let drafted = payouts::write(&house, &scale, &written).await;
-    house.office.store().flush().await.unwrap();
+    let started = gauge::start();
+    let fixture = Fixture::open(store).await;
+    let scale = Scale::new(fixture.now, (number("REFERRALS", 1_000_000), number("LINES", 5_000_000)));
+    let campaigns = partners::write(&fixture, &scale).await;
+    let written = copies::write(&fixture, &scale).await;
+    let drafted = payouts::write(&fixture, &scale, &written).await;
+    fixture.service.store().flush().await.unwrap();
     println!(
         "{} partners, {} referrals, {} lines and {} payouts written in {:.0} s: {} MB on disk, at most {} MB in memory",
         scale.partners,
         scale.referrals,
         written.lines,
         drafted.payouts,
-        began.elapsed().as_secs_f64(),
+        started.elapsed().as_secs_f64(),
         gauge::disk_mb(directory.path()),
         gauge::memory_mb(),
     );
-    lists::measure(&house, &scale, (&campaigns, &drafted)).await;
-    invoices::measure(&house, &scale, number("INVOICES", 2_000)).await;
+    lists::measure(&fixture, &scale, (&campaigns, &drafted)).await;
+    invoices::measure(&fixture, &scale, number("INVOICES", 2_000)).await;
     if scale.referrals <= AUDITED_MAX || number("AUDIT", 0) == 1 {
-        let began = gauge::start();
-        let audit = audit(&house.ledger(), house.account).await.unwrap();
+        let started = gauge::start();
+        let audit = audit(&fixture.ledger(), fixture.account).await.unwrap();
         assert!(audit.ok, "{:#?}", audit.broken.iter().take(20).collect::<Vec<_>>());
-        println!("audited in {:.0} s: no violations. {:?}", began.elapsed().as_secs_f64(), audit.checked);
+        println!("audited in {:.0} s: no violations. {:?}", started.elapsed().as_secs_f64(), audit.checked);
     }
-    house.office.store().close().await;
+    fixture.service.store().close().await;
 }
 
 fn main() {

@@ -200,11 +200,11 @@ fn start() -> Instant {
     Instant::now()
 }
 
-fn told(what: &str, partners: usize, began: Instant) {
-    let seconds = began.elapsed().as_secs_f64();
+fn report(step: &str, partners: usize, started: Instant) {
+    let seconds = started.elapsed().as_secs_f64();
     #[expect(clippy::cast_precision_loss, reason = "an approximate figure for display")]
     let rate = partners as f64 / seconds;
-    println!("{what}: {seconds:.2} s, {rate:.0} partners/s, peak memory {} MB", memory_mb());
+    println!("{step}: {seconds:.2} s, {rate:.0} partners/s, peak memory {} MB", memory_mb());
 }
 
 async fn measure(partners: usize) {
@@ -215,7 +215,7 @@ async fn measure(partners: usize) {
     let (account, plan) = (AccountId::new(now, entropy.u128()), CampaignId::new(now, entropy.u128()));
     let ledger = Ledger::new(store, (clock, entropy), Arc::new(|| {}));
     program(&ledger, (account, plan), now).await;
-    let began = start();
+    let started = start();
     for chunk in (0..partners).collect::<Vec<_>>().chunks(AT_ONCE) {
         let mut batch = Batch::intake();
         for number in chunk {
@@ -223,18 +223,18 @@ async fn measure(partners: usize) {
         }
         ledger.store().commit(batch).await.unwrap();
     }
-    told("made", partners, began);
-    let began = start();
+    report("made", partners, started);
+    let started = start();
     let run = ledger.draft_run(account, None).await.unwrap().run.unwrap();
-    told("drafted", partners, began);
+    report("drafted", partners, started);
     assert_eq!(usize::try_from(run.payouts), Ok(partners));
-    let began = start();
+    let started = start();
     ledger.cancel_run((account, run.id), None, &no_extension).await.unwrap();
-    told("cancelled", partners, began);
+    report("cancelled", partners, started);
     let run = ledger.draft_run(account, None).await.unwrap().run.unwrap();
-    let began = start();
+    let started = start();
     ledger.approve_run((account, run.id), (run.rev, &run.totals), &no_extension).await.unwrap();
-    told("approved", partners, began);
+    report("approved", partners, started);
     if partners <= 10_000 {
         assert!(audit(&ledger, account).await.unwrap().ok);
     }

@@ -25,8 +25,8 @@ use crate::portal::host::PortalHostError;
 pub struct ApiTimestamp(pub Timestamp);
 
 impl Serialize for ApiTimestamp {
-    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
-        out.serialize_str(&timestamp::to_rfc3339(self.0))
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&timestamp::to_rfc3339(self.0))
     }
 }
 
@@ -134,7 +134,7 @@ pub struct ProcessorEventSummary {
 impl ProcessorObject {
     /// Builds the object if a processor is connected; `base_url` is the base of the webhook URL.
     #[must_use]
-    pub fn of(program: &AffiliateProgram, hearing: ProcessorEventSummary, base_url: &str) -> Option<Self> {
+    pub fn of(program: &AffiliateProgram, events: ProcessorEventSummary, base_url: &str) -> Option<Self> {
         let processor = program.processor.as_ref()?;
         Some(Self {
             kind: "stripe",
@@ -144,8 +144,8 @@ impl ProcessorObject {
             has_key: processor.restricted_key.is_some(),
             webhook_secrets_count: processor.webhook_secrets.len(),
             webhook_url: format!("{base_url}/processor/stripe/{}", program.id),
-            last_event_at: hearing.last_event_at.map(ApiTimestamp),
-            failed_events: hearing.failed_events,
+            last_event_at: events.last_event_at.map(ApiTimestamp),
+            failed_events: events.failed_events,
         })
     }
 }
@@ -425,7 +425,7 @@ pub struct CommissionObject {
 
 impl From<&Commission> for CommissionObject {
     fn from(line: &Commission) -> Self {
-        let (sold, status) = (line.sold_invoice(), line.status);
+        let (sale, status) = (line.sold_invoice(), line.status);
         Self {
             object: "affiliate_commission",
             id: line.id,
@@ -437,8 +437,8 @@ impl From<&Commission> for CommissionObject {
             sale_amount_cents: line.sale_amount(),
             currency: line.currency,
             description: line.description(),
-            processor_invoice_id: sold.map(|sold| sold.invoice.clone()),
-            processor_charge_id: sold.and_then(|sold| sold.charge.clone()),
+            processor_invoice_id: sale.map(|sale| sale.invoice.clone()),
+            processor_charge_id: sale.and_then(|sale| sale.charge.clone()),
             earns_at: ApiTimestamp(line.earns_at),
             earned_at: status.earned_at().map(ApiTimestamp),
             paid_at: status.paid_at().map(ApiTimestamp),
@@ -470,8 +470,8 @@ pub struct PayoutObject {
 }
 
 impl From<&PayoutView> for PayoutObject {
-    fn from(shown: &PayoutView) -> Self {
-        let payout = &shown.payout;
+    fn from(view: &PayoutView) -> Self {
+        let payout = &view.payout;
         Self {
             object: "affiliate_payout",
             id: payout.id,
@@ -480,13 +480,13 @@ impl From<&PayoutView> for PayoutObject {
             amount_cents: payout.amount,
             currency: payout.currency,
             method: payout.method,
-            status: shown.status,
+            status: view.status,
             processor_transfer_id: payout.transfer.clone(),
             external_reference: payout.reference.clone(),
             failure_reason: payout.failure_or_obstacle().map(str::to_owned),
             paid_at: payout.paid_at.map(ApiTimestamp),
             created_at: ApiTimestamp(payout.created_at),
-            updated_at: ApiTimestamp(shown.updated_at()),
+            updated_at: ApiTimestamp(view.updated_at()),
         }
     }
 }
@@ -500,8 +500,8 @@ pub struct DraftPayoutObject {
 }
 
 impl From<&PayoutView> for DraftPayoutObject {
-    fn from(shown: &PayoutView) -> Self {
-        Self { payout: shown.into(), destination: shown.payout.destination.clone() }
+    fn from(view: &PayoutView) -> Self {
+        Self { payout: view.into(), destination: view.payout.destination.clone() }
     }
 }
 

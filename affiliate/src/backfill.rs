@@ -111,22 +111,22 @@ impl From<ReadError> for WindowError {
 }
 
 impl From<StripeError> for WindowError {
-    fn from(why: StripeError) -> Self {
-        match why {
-            StripeError::TooLarge(why) => Self::TooLarge(why),
-            StripeError::KeyRejected(why) | StripeError::KeyNotPermitted(why) => {
-                Self::Denied(AffiliateError::Upstream(why))
+    fn from(error: StripeError) -> Self {
+        match error {
+            StripeError::TooLarge(error) => Self::TooLarge(error),
+            StripeError::KeyRejected(error) | StripeError::KeyNotPermitted(error) => {
+                Self::Denied(AffiliateError::Upstream(error))
             }
-            why => Self::Refused(why.into()),
+            error => Self::Refused(error.into()),
         }
     }
 }
 
 impl From<StripeError> for AffiliateError {
-    fn from(why: StripeError) -> Self {
-        match why {
-            StripeError::MemoryBusy(busy) => Self::Ledger(LedgerError::Budget(busy)),
-            why => Self::Upstream(why.to_string()),
+    fn from(error: StripeError) -> Self {
+        match error {
+            StripeError::MemoryBusy(budget_error) => Self::Ledger(LedgerError::Budget(budget_error)),
+            error => Self::Upstream(error.to_string()),
         }
     }
 }
@@ -176,9 +176,9 @@ impl AffiliateService {
             return Err(AffiliateError::MissingSteps(program.missing_steps()));
         }
         let now = self.now();
-        let beginning = Timestamp::from_second(BEGINNING).unwrap_or(now);
+        let epoch = Timestamp::from_second(BEGINNING).unwrap_or(now);
         let ids = (BackfillId::new(now, self.random()), account);
-        let new = Backfill::new(ids, (since, beginning), silent, now);
+        let new = Backfill::new(ids, (since, epoch), silent, now);
         let mut batch = Batch::intake();
         backfill::create(&mut batch, &new);
         extend_commit(&mut batch, &new);
@@ -205,7 +205,7 @@ impl AffiliateService {
                 let work = pin!(self.run_backfill_loop(&process));
                 select(work, pin!(stop)).await;
             }
-            for partitions in self.hall.partition_ranges() {
+            for partitions in self.intake.partition_ranges() {
                 if let Err(refusal) = self.release_backfills(partitions, &process).await {
                     store::warn_unless_away!(self.store(), %refusal, "cannot release the running back-fills");
                 }
@@ -218,19 +218,19 @@ impl AffiliateService {
         loop {
             let now = self.now();
             let mut due = Vec::new();
-            for partitions in self.hall.partition_ranges() {
+            for partitions in self.intake.partition_ranges() {
                 match self.due_backfills(partitions, now).await {
-                    Ok(more) => due.extend(more),
+                    Ok(further) => due.extend(further),
                     Err(error) => {
                         store::warn_unless_away!(self.store(), %error, "cannot list running back-fills")
                     }
                 }
             }
             let next = now.checked_add(EVERY).unwrap_or(Timestamp::MAX);
-            let time_is_up = self.hall.clock().sleep_until(next);
-            let went_on = lanes.run(due, |job| self.backfill_one(job, process), time_is_up).await;
-            if lanes.is_idle() && !went_on.contains(&true) {
-                self.hall.clock().sleep_until(next).await;
+            let time_is_up = self.intake.clock().sleep_until(next);
+            let progressed = lanes.run(due, |job| self.backfill_one(job, process), time_is_up).await;
+            if lanes.is_idle() && !progressed.contains(&true) {
+                self.intake.clock().sleep_until(next).await;
             }
         }
     }
@@ -259,8 +259,8 @@ impl AffiliateService {
     /// The store cannot be read.
     pub async fn backfill_due(&self, partitions: RangeInclusive<u16>, now: Timestamp) -> Result<bool, AffiliateError> {
         let (due, process) = (self.due_backfills(partitions, now).await?, self.new_process_id());
-        let went_on = FairExecutor::new(LANES, 1).run(due, |job| self.backfill_one(job, &process), pending()).await;
-        Ok(went_on.contains(&true))
+        let progressed = FairExecutor::new(LANES, 1).run(due, |job| self.backfill_one(job, &process), pending()).await;
+        Ok(progressed.contains(&true))
     }
 
     async fn due_backfills(
@@ -269,14 +269,14 @@ impl AffiliateService {
         now: Timestamp,
     ) -> Result<Vec<AccountJob<BackfillId>>, ReadError> {
         let mut open = backfill::list_running(self.store(), partitions, OPEN_MAX).await?;
-        open.retain(|one| one.not_before.is_none_or(|then| then <= now));
-        Ok(open.into_iter().map(|one| (one.account, one.id)).collect())
+        open.retain(|backfill| backfill.not_before.is_none_or(|not_before| not_before <= now));
+        Ok(open.into_iter().map(|backfill| (backfill.account, backfill.id)).collect())
     }
 
     /// Reads one window of a back-fill and logs errors. Returns true if the progress was stored.
     async fn backfill_one(&self, (account, id): AccountJob<BackfillId>, process: &str) -> bool {
-        let went_on = self.continue_backfill((account, id), process).await;
-        went_on
+        let result = self.continue_backfill((account, id), process).await;
+        result
             .inspect_err(
                 |refusal| store::warn_unless_away!(self.store(), %account, %refusal, "back-fill window failed"),
             )
@@ -293,18 +293,18 @@ impl AffiliateService {
             return Ok(());
         }
         // Stored before the work: if the process ends during the window, the next process counts it as a failure.
-        let mut begun = before.clone();
-        let begins = begun.begin_window(process, self.now());
-        if !self.write_backfill((&before, &begun)).await? || !begins {
+        let mut started = before.clone();
+        let has_begun = started.begin_window(process, self.now());
+        if !self.write_backfill((&before, &started)).await? || !has_begun {
             return Ok(());
         }
-        let mut after = begun.clone();
+        let mut after = started.clone();
         let too_slow = || Err(WindowError::TooLarge("takes too long to list a window of objects".to_owned()));
-        match timeout(WINDOW_TIMEOUT, self.read_window(&begun)).await.unwrap_or_else(|_| too_slow()) {
+        match timeout(WINDOW_TIMEOUT, self.read_window(&started)).await.unwrap_or_else(|_| too_slow()) {
             Ok(read) => after.advance(read),
-            Err(WindowError::TooLarge(why)) => {
+            Err(WindowError::TooLarge(reason)) => {
                 if !after.shorten_window() {
-                    after.fail(&format!("the processor {why}, in the shortest window"), self.now());
+                    after.fail(&format!("the processor {reason}, in the shortest window"), self.now());
                 }
             }
             // The store or the memory budget failed. Neither is the processor's fault, so it does not count as a
@@ -315,13 +315,13 @@ impl AffiliateService {
                 | AffiliateError::Ledger(LedgerError::Budget(_))),
             )) => {
                 after.defer(self.now());
-                self.write_backfill((&begun, &after)).await?;
+                self.write_backfill((&started, &after)).await?;
                 return Err(refusal);
             }
             Err(WindowError::Refused(refusal)) => after.fail(&refusal.to_string(), self.now()),
             Err(WindowError::Denied(refusal)) => after.fail_permanently(&refusal.to_string()),
         }
-        self.write_backfill((&begun, &after)).await?;
+        self.write_backfill((&started, &after)).await?;
         Ok(())
     }
 
@@ -332,12 +332,12 @@ impl AffiliateService {
         }
         let mut batch = Batch::progress();
         backfill::update(&mut batch, before, after);
-        let is_written = matches!(self.commit(batch).await?, CommitResult::Committed);
-        if is_written && after.status != BackfillStatus::Running {
+        let is_committed = matches!(self.commit(batch).await?, CommitResult::Committed);
+        if is_committed && after.status != BackfillStatus::Running {
             let (account, status) = (after.account, after.status.as_str());
             tracing::info!(%account, status, error = after.error, "back-fill ended");
         }
-        Ok(is_written)
+        Ok(is_committed)
     }
 
     /// Fetches a window and ingests it.
@@ -347,13 +347,13 @@ impl AffiliateService {
         if !processor.has_api_access() {
             return Err(AffiliateError::Conflict(ConflictReason::NoApiKey).into());
         }
-        let asker = self.stripe_client(&program).ok_or(AffiliateError::Seal)?;
+        let client = self.stripe_client(&program).ok_or(AffiliateError::Seal)?;
         // Everything is fetched before anything is committed: a window that is too long is shortened, not read twice.
-        let mut permit = asker.permit();
-        let window = WindowReader::for_backfill(&asker, backfill, self.now()).read(&mut permit).await?;
+        let mut permit = client.permit();
+        let window = WindowReader::for_backfill(&client, backfill, self.now()).read(&mut permit).await?;
         let ledger = if backfill.silent { self.ledger().without_events() } else { self.ledger() };
         let mut ingestion =
-            WindowIngest { office: self, asker, ledger, program, backfill, read: WindowResult::default() };
+            WindowIngest { service: self, client, ledger, program, backfill, read: WindowResult::default() };
         ingestion.ingest_all(&window).await?;
         drop(permit);
         let mut read = ingestion.read;
@@ -381,8 +381,8 @@ impl AffiliateService {
             // Later payments were ingested from live events.
             let paid_at =
                 |line: &Commission| line.earns_at.as_second() - i64::from(line.snapshot.hold_days) * SECONDS_OF_DAY;
-            let is_its = |line: &&Commission| line.sold_invoice().is_some() && paid_at(line) <= last;
-            lines = lines.saturating_add(page.rows.iter().filter(is_its).count() as u64);
+            let is_in_window = |line: &&Commission| line.sold_invoice().is_some() && paid_at(line) <= last;
+            lines = lines.saturating_add(page.rows.iter().filter(is_in_window).count() as u64);
             match page.next {
                 Some(next) => before = Some(next),
                 None => return Ok(lines),
@@ -394,14 +394,14 @@ impl AffiliateService {
 impl BackfillWindow {
     fn objects(&self) -> usize {
         let lists = [&self.sessions, &self.subscriptions, &self.invoices, &self.charges];
-        let others = [&self.refunds, &self.disputes, &self.notes, &self.events];
-        lists.into_iter().chain(others).map(Vec::len).sum()
+        let secondary = [&self.refunds, &self.disputes, &self.notes, &self.events];
+        lists.into_iter().chain(secondary).map(Vec::len).sum()
     }
 }
 
 /// Fetches the lists of one window.
 struct WindowReader<'a> {
-    asker: &'a StripeClient,
+    client: &'a StripeClient,
     backfill: &'a Backfill,
     /// Unix seconds: start (inclusive) and end (exclusive).
     seconds: (i64, i64),
@@ -410,13 +410,13 @@ struct WindowReader<'a> {
 }
 
 impl<'a> WindowReader<'a> {
-    fn for_backfill(asker: &'a StripeClient, backfill: &'a Backfill, now: Timestamp) -> Self {
+    fn for_backfill(client: &'a StripeClient, backfill: &'a Backfill, now: Timestamp) -> Self {
         let (from, until) = backfill.window();
         // The last window includes the second in which the back-fill was started.
         let end = until.as_second().saturating_add(i64::from(backfill.is_last_window()));
         let is_shortest = !backfill.clone().shorten_window();
         let pages_max = if is_shortest { PAGES_MAX_OF_SHORTEST } else { PAGES_MAX };
-        Self { asker, backfill, seconds: (from.as_second(), end), pages_max, now }
+        Self { client, backfill, seconds: (from.as_second(), end), pages_max, now }
     }
 
     async fn read(&self, permit: &mut ResponsePermit) -> Result<BackfillWindow, WindowError> {
@@ -447,8 +447,8 @@ impl<'a> WindowReader<'a> {
     /// only if the list is longer than a page, the processor is asked to filter.
     async fn invoices(&self, permit: &mut ResponsePermit) -> Result<Vec<ProcessorJson>, WindowError> {
         let (expanded, paid) = ("&expand%5B%5D=data.payments", "&status=paid");
-        let whole = self.asker.list_objects(&format!("/v1/invoices?{expanded}"), 1, permit).await;
-        let mut invoices = match whole {
+        let response = self.client.list_objects(&format!("/v1/invoices?{expanded}"), 1, permit).await;
+        let mut invoices = match response {
             Ok(Ok(fetched)) if !fetched.has_more => self.within_window(fetched),
             Ok(Ok(_)) | Err(StripeError::TooLarge(_)) => {
                 match self.list_filtered("invoices", &format!("{paid}{expanded}"), permit).await? {
@@ -457,7 +457,7 @@ impl<'a> WindowReader<'a> {
                 }
             }
             Ok(Err(_)) => self.list("invoices", (paid, ListRequirement::Required), permit).await?,
-            Err(why) => return Err(why.into()),
+            Err(error) => return Err(error.into()),
         };
         invoices.retain(|invoice| {
             invoice.is_too_large() || invoice.text_in("status").is_none_or(|status| status == "paid")
@@ -469,7 +469,7 @@ impl<'a> WindowReader<'a> {
     fn within_window(&self, fetched: StripeList) -> Vec<ProcessorJson> {
         let (from, end) = self.seconds;
         let mut objects = fetched.objects;
-        objects.retain(|one| one.number_in("created").is_none_or(|at| (from..end).contains(&at)));
+        objects.retain(|object| object.number_in("created").is_none_or(|at| (from..end).contains(&at)));
         objects.reverse();
         objects
     }
@@ -487,14 +487,14 @@ impl<'a> WindowReader<'a> {
     async fn list(
         &self,
         list: &str,
-        (also, need): (&str, ListRequirement),
+        (extra_query, need): (&str, ListRequirement),
         permit: &mut ResponsePermit,
     ) -> Result<Vec<ProcessorJson>, WindowError> {
-        match (self.list_filtered(list, also, permit).await?, need) {
+        match (self.list_filtered(list, extra_query, permit).await?, need) {
             (Ok(objects), _) => Ok(objects),
             (Err(_), ListRequirement::Optional)
             | (Err(StripeRefusal { status: 404, .. }), ListRequirement::IfSupported) => Ok(Vec::new()),
-            (Err(denial), _) => Err(WindowError::Denied(AffiliateError::Upstream(denial.why))),
+            (Err(denial), _) => Err(WindowError::Denied(AffiliateError::Upstream(denial.text))),
         }
     }
 
@@ -503,39 +503,40 @@ impl<'a> WindowReader<'a> {
     async fn list_filtered(
         &self,
         list: &str,
-        also: &str,
+        extra_query: &str,
         permit: &mut ResponsePermit,
     ) -> Result<Result<Vec<ProcessorJson>, StripeRefusal>, WindowError> {
         let (from, end) = self.seconds;
         let within = format!("created%5Bgte%5D={from}&created%5Blt%5D={end}");
-        let mut question = Some((format!("{within}{also}"), self.pages_max));
+        let mut next_query = Some((format!("{within}{extra_query}"), self.pages_max));
         let mut denial = None;
-        while let Some((query, pages_max)) = question.take() {
-            match self.asker.list_objects(&format!("/v1/{list}?{query}"), pages_max, permit).await {
+        while let Some((query, pages_max)) = next_query.take() {
+            match self.client.list_objects(&format!("/v1/{list}?{query}"), pages_max, permit).await {
                 Ok(Ok(fetched)) if fetched.has_more => {
                     tracing::debug!(account = %self.backfill.account, list, "back-fill window is too large, shortening it");
-                    let why = format!("answered /v1/{list} with more than {pages_max} pages");
-                    return Err(WindowError::TooLarge(why));
+                    let reason = format!("answered /v1/{list} with more than {pages_max} pages");
+                    return Err(WindowError::TooLarge(reason));
                 }
                 Ok(Ok(fetched)) => return Ok(Ok(self.within_window(fetched))),
                 Ok(Err(no)) => {
                     let is_unfiltered = query.is_empty();
-                    question = (no.status == 400 && !is_unfiltered).then(|| (String::new(), PAGES_MAX_OF_SHORTEST));
+                    next_query = (no.status == 400 && !is_unfiltered).then(|| (String::new(), PAGES_MAX_OF_SHORTEST));
                     denial = Some(no);
                 }
-                Err(StripeError::KeyNotPermitted(why)) => denial = Some(StripeRefusal { status: 403, why }),
-                Err(why) => return Err(why.into()),
+                Err(StripeError::KeyNotPermitted(reason)) => denial = Some(StripeRefusal { status: 403, text: reason }),
+                Err(error) => return Err(error.into()),
             }
         }
-        let unsaid = || StripeRefusal { status: 400, why: format!("gives no usable response to /v1/{list}") };
-        Ok(Err(denial.unwrap_or_else(unsaid)))
+        let unusable_response =
+            || StripeRefusal { status: 400, text: format!("gives no usable response to /v1/{list}") };
+        Ok(Err(denial.unwrap_or_else(unusable_response)))
     }
 }
 
 /// Ingests the objects of a window as if they had arrived with events.
 struct WindowIngest<'a> {
-    office: &'a AffiliateService,
-    asker: StripeClient,
+    service: &'a AffiliateService,
+    client: StripeClient,
     ledger: Ledger,
     program: AffiliateProgram,
     backfill: &'a Backfill,
@@ -574,8 +575,8 @@ impl WindowIngest<'_> {
             self.ingest("credit_note.updated", note).await?;
         }
         for event in &window.events {
-            let taken = self.ledger.ingest_fetched_event(&self.program, event, self.office).await;
-            self.check_outcome(event, taken)?;
+            let outcome = self.ledger.ingest_fetched_event(&self.program, event, self.service).await;
+            self.check_outcome(event, outcome)?;
         }
         Ok(())
     }
@@ -597,13 +598,14 @@ impl WindowIngest<'_> {
                     }
                 },
             };
-            let Some(why) = unread else {
+            let Some(reason) = unread else {
                 self.ingest("invoice.paid", invoice).await?;
                 continue;
             };
             let id = format!("asked_{}", invoice.id().unwrap_or_default());
-            let of = (self.program.account, (id, "invoice.paid"));
-            let refused = self.ledger.record_unreadable(of.0, of.1, LedgerError::Unanswered(why)).await;
+            let source_event = (self.program.account, (id, "invoice.paid"));
+            let refused =
+                self.ledger.record_unreadable(source_event.0, source_event.1, LedgerError::Unanswered(reason)).await;
             let IngestOutcome::Failed(fault) = refused else { continue };
             self.record_unread(invoice, &fault);
         }
@@ -614,35 +616,35 @@ impl WindowIngest<'_> {
     /// because the customer may carry the flag that excludes its sales. Returns the cause if the customer is too large.
     async fn ingest_customer(&mut self, id: &str) -> Result<Option<String>, WindowError> {
         let path = format!("/v1/customers/{}", escaped(id));
-        let mut permit = self.asker.permit();
-        match self.asker.get_object(&path, &mut permit).await {
+        let mut permit = self.client.permit();
+        match self.client.get_object(&path, &mut permit).await {
             Ok(StripeAnswer::Object(customer, _)) => {
                 Ok(self.ingest("customer.updated", &customer).await.map(|()| None)?)
             }
             Ok(StripeAnswer::Refused(_)) => Ok(None),
-            Err(StripeError::TooLarge(why)) => Ok(Some(why)),
-            Err(why) => Err(why.into()),
+            Err(StripeError::TooLarge(reason)) => Ok(Some(reason)),
+            Err(error) => Err(error.into()),
         }
     }
 
     async fn ingest(&mut self, kind: &str, object: &ProcessorJson) -> Result<(), AffiliateError> {
         // The version is the time at which the back-fill was started.
-        let of = (self.backfill.until, self.office);
-        let taken = self.ledger.ingest_fetched_object(&self.program, (kind, object), of).await;
-        self.check_outcome(object, taken)
+        let window_and_source = (self.backfill.until, self.service);
+        let outcome = self.ledger.ingest_fetched_object(&self.program, (kind, object), window_and_source).await;
+        self.check_outcome(object, outcome)
     }
 
     /// An object that cannot be applied is stored among the failed events, to be replayed from there. Errors of the
     /// store or the processor end the window, and it is read again.
-    fn check_outcome(&mut self, object: &ProcessorJson, taken: IngestOutcome) -> Result<(), AffiliateError> {
-        match taken {
+    fn check_outcome(&mut self, object: &ProcessorJson, outcome: IngestOutcome) -> Result<(), AffiliateError> {
+        match outcome {
             IngestOutcome::Failed(
                 fault @ (LedgerError::Read(_)
                 | LedgerError::Commit(_)
                 | LedgerError::Contended
                 | LedgerError::Budget(_)),
             ) => Err(fault.into()),
-            IngestOutcome::Failed(LedgerError::Unanswered(why)) => Err(AffiliateError::Upstream(why)),
+            IngestOutcome::Failed(LedgerError::Unanswered(reason)) => Err(AffiliateError::Upstream(reason)),
             IngestOutcome::Failed(fault) => {
                 self.record_unread(object, &fault);
                 Ok(())

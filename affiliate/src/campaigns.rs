@@ -114,11 +114,11 @@ impl AffiliateService {
     pub async fn set_default_campaign(
         &self,
         account: AccountId,
-        seen: Option<&IfMatch>,
+        if_match: Option<&IfMatch>,
         (new, change): (&NewCampaign<'_>, CampaignChange<'_>),
     ) -> Result<(Campaign, AffiliateProgram), AffiliateError> {
         match self.get_program(account).await?.default_campaign {
-            Some(id) => self.change_campaign((account, id), seen, change).await,
+            Some(id) => self.change_campaign((account, id), if_match, change).await,
             None => {
                 let draft = CampaignDraft { make_default: true, ..new()? };
                 self.create_campaign(account, draft, &no_extension).await
@@ -165,10 +165,10 @@ impl AffiliateService {
             let mut batch = Batch::intake();
             campaign::create(&mut batch, &campaign);
             let program = self.apply_default(&mut batch, program, &campaign, draft.make_default)?;
-            let made = (campaign, program);
-            extend_commit(&mut batch, &made);
+            let created = (campaign, program);
+            extend_commit(&mut batch, &created);
             match self.commit(batch).await? {
-                CommitResult::Committed => return Ok(made),
+                CommitResult::Committed => return Ok(created),
                 CommitResult::Conflict(key) if campaign::is_name_conflict(&key) => {
                     return Err(ConflictReason::NameTaken.into());
                 }
@@ -181,17 +181,17 @@ impl AffiliateService {
     /// Changes a campaign. Does nothing if the change has no effect.
     ///
     /// # Errors
-    /// `Changed` if `seen` is stale; `NameTaken`; `DefaultStays` if the default would be archived; the store failed.
+    /// `Changed` if `if_match` is stale; `NameTaken`; `DefaultStays` if the default would be archived; the store failed.
     pub async fn change_campaign(
         &self,
         (account, id): (AccountId, CampaignId),
-        seen: Option<&IfMatch>,
+        if_match: Option<&IfMatch>,
         change: CampaignChange<'_>,
     ) -> Result<(Campaign, AffiliateProgram), AffiliateError> {
         for _ in 0..TRIES_MAX {
             let program = self.get_program(account).await?;
             let before = self.campaign(account, id).await?;
-            IfMatch::check(seen, before.rev, before.updated_at)?;
+            IfMatch::check(if_match, before.rev, before.updated_at)?;
             let draft = change(&before)?;
             let mut after = Campaign {
                 name: draft.name,

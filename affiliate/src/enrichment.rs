@@ -38,10 +38,10 @@ impl Enricher for AffiliateService {
         (ledger, program): (&Ledger, &AffiliateProgram),
         (fact, keys): (WebhookFact, &MetadataKeys),
     ) -> Result<EnrichedFact, LedgerError> {
-        let Some(asker) = self.stripe_client(program) else { return Ok(EnrichedFact::from_fact(fact)) };
-        let of = match fact {
+        let Some(client) = self.stripe_client(program) else { return Ok(EnrichedFact::from_fact(fact)) };
+        let request = match fact {
             WebhookFact::InvoicePaid(mut invoice) if !invoice.has_all_lines => {
-                if let Some(lines) = asker.list_invoice_lines(&invoice.sale.invoice).await? {
+                if let Some(lines) = client.list_invoice_lines(&invoice.sale.invoice).await? {
                     (invoice.sale.lines, invoice.has_all_lines) = (lines, true);
                 }
                 return Ok(EnrichedFact::from_fact(WebhookFact::InvoicePaid(invoice)));
@@ -53,12 +53,12 @@ impl Enricher for AffiliateService {
             WebhookFact::Dispute(ref dispute) => (dispute.charge.clone(), dispute.payment_intent.clone()),
             _ => return Ok(EnrichedFact::from_fact(fact)),
         };
-        let mut book = UnitOfWork::for_program(ledger, program.clone());
-        let Some(payment) = book.find_unlinked_payment(of).await? else {
+        let mut work = UnitOfWork::for_program(ledger, program.clone());
+        let Some(payment) = work.find_unlinked_payment(request).await? else {
             return Ok(EnrichedFact::from_fact(fact));
         };
-        let mut permit = asker.permit();
-        let found = asker.list_payments(PaymentLookup::Payment(&payment), &mut permit).await?;
+        let mut permit = client.permit();
+        let found = client.list_payments(PaymentLookup::Payment(&payment), &mut permit).await?;
         let reading = ReadContext { keys, as_of: StateVersion::fetched(found.at) };
         let read = |found: &ProcessorJson| {
             found.check_size()?;
@@ -74,13 +74,13 @@ impl Enricher for AffiliateService {
 }
 
 impl From<StripeError> for LedgerError {
-    fn from(why: StripeError) -> Self {
-        match why {
-            StripeError::NoResponse(why) | StripeError::KeyRejected(why) | StripeError::TooLarge(why) => {
-                Self::Unanswered(why)
+    fn from(error: StripeError) -> Self {
+        match error {
+            StripeError::NoResponse(error) | StripeError::KeyRejected(error) | StripeError::TooLarge(error) => {
+                Self::Unanswered(error)
             }
-            StripeError::KeyNotPermitted(why) => Self::Barred(why),
-            StripeError::MemoryBusy(busy) => Self::Budget(busy),
+            StripeError::KeyNotPermitted(error) => Self::Barred(error),
+            StripeError::MemoryBusy(budget_error) => Self::Budget(budget_error),
         }
     }
 }
@@ -89,10 +89,10 @@ impl StripeClient {
     /// Lists the payments that paid an invoice; empty if the processor refuses, e.g. because it has no such list.
     pub(crate) async fn list_payments(
         &self,
-        by: PaymentLookup<'_>,
+        lookup: PaymentLookup<'_>,
         permit: &mut ResponsePermit,
     ) -> Result<StripeList, StripeError> {
-        let path = match by {
+        let path = match lookup {
             PaymentLookup::Invoice(id) => format!("/v1/invoice_payments?invoice={}", escaped(id)),
             PaymentLookup::Payment(id) => format!(
                 "/v1/invoice_payments?payment%5Btype%5D=payment_intent&payment%5Bpayment_intent%5D={}",

@@ -179,8 +179,8 @@ pub enum AffiliateError {
 impl AffiliateError {
     /// Returns an error about one field.
     #[must_use]
-    pub fn field(name: &str, why: impl Into<String>) -> Self {
-        Self::Fields(vec![(name.to_owned(), why.into())])
+    pub fn field(name: &str, reason: impl Into<String>) -> Self {
+        Self::Fields(vec![(name.to_owned(), reason.into())])
     }
 
     /// Returns the error of a partner with the maximum number of links.
@@ -194,7 +194,7 @@ impl From<StorageQuotaError> for AffiliateError {
     fn from(error: StorageQuotaError) -> Self {
         match error {
             StorageQuotaError::Full(full) => Self::Quota(full),
-            StorageQuotaError::Counting(noun) => Self::Counting(noun),
+            StorageQuotaError::Counting(quota) => Self::Counting(quota),
             StorageQuotaError::Read(error) => Self::Read(error),
         }
     }

@@ -2,7 +2,7 @@
 //! processor delays only its own account.
 //!
 //! ```text
-//! waiting jobs, in round robin ─► free slots, at most `of_each` per account ─► outputs
+//! waiting jobs, in round robin ─► free slots, at most `per_account` per account ─► outputs
 //!                                 when the time is up, running jobs stay and continue in the next call
 //! ```
 
@@ -23,17 +23,17 @@ pub(crate) struct FairExecutor<'a, T, O> {
     /// Maximum number of running jobs.
     number: usize,
     /// Maximum number of running jobs per account.
-    of_each: usize,
-    under_way: BTreeSet<AccountJob<T>>,
+    per_account: usize,
+    running: BTreeSet<AccountJob<T>>,
     work: FuturesUnordered<BoxFuture<'a, (AccountJob<T>, O)>>,
     /// The job that was started last; the next one in order is started next.
     last: Option<AccountJob<T>>,
 }
 
 impl<'a, T: Ord + Copy + Send + 'a, O: 'a> FairExecutor<'a, T, O> {
-    pub(crate) fn new(number: usize, of_each: usize) -> Self {
-        let (under_way, work) = (BTreeSet::new(), FuturesUnordered::new());
-        Self { number, of_each, under_way, work, last: None }
+    pub(crate) fn new(number: usize, per_account: usize) -> Self {
+        let (running, work) = (BTreeSet::new(), FuturesUnordered::new());
+        Self { number, per_account, running, work, last: None }
     }
 
     /// Starts waiting jobs and polls running ones until all are done or `time_is_up` resolves. Returns the outputs of
@@ -52,13 +52,13 @@ impl<'a, T: Ord + Copy + Send + 'a, O: 'a> FairExecutor<'a, T, O> {
         loop {
             while let Some(nth) = waiting.iter().position(|job| self.may_start(job)) {
                 let job = waiting.remove(nth);
-                self.under_way.insert(job);
+                self.running.insert(job);
                 self.work.push(begin(job).map(move |output| (job, output)).boxed());
                 self.last = Some(job);
             }
             match select(self.work.next(), time_is_up.as_mut()).await {
                 Either::Left((Some((job, output)), _)) => {
-                    self.under_way.remove(&job);
+                    self.running.remove(&job);
                     done.push(output);
                 }
                 // No job is running, or the time is up.
@@ -68,11 +68,11 @@ impl<'a, T: Ord + Copy + Send + 'a, O: 'a> FairExecutor<'a, T, O> {
     }
 
     pub(crate) fn is_idle(&self) -> bool {
-        self.under_way.is_empty()
+        self.running.is_empty()
     }
 
     fn in_round_robin(&self, mut waiting: Vec<AccountJob<T>>) -> Vec<AccountJob<T>> {
-        waiting.retain(|job| !self.under_way.contains(job));
+        waiting.retain(|job| !self.running.contains(job));
         waiting.sort_unstable();
         let next = waiting.partition_point(|job| self.last.is_some_and(|last| *job <= last));
         waiting.rotate_left(next);
@@ -80,8 +80,8 @@ impl<'a, T: Ord + Copy + Send + 'a, O: 'a> FairExecutor<'a, T, O> {
     }
 
     fn may_start(&self, (account, _): &AccountJob<T>) -> bool {
-        let its = self.under_way.iter().filter(|(other, _)| other == account).count();
-        self.under_way.len() < self.number && its < self.of_each
+        let account_jobs = self.running.iter().filter(|(other, _)| other == account).count();
+        self.running.len() < self.number && account_jobs < self.per_account
     }
 }
 
@@ -99,32 +99,32 @@ mod tests {
     }
 
     /// Runs these jobs, of which those of account 1 never end. Returns the jobs that were started.
-    async fn begun(lanes: &mut FairExecutor<'static, u8, u8>, waiting: &[(u128, u8)]) -> Vec<(u128, u8)> {
-        let begun = Mutex::new(Vec::new());
-        let jobs = waiting.iter().map(|(number, nth)| (account(*number), *nth)).collect();
-        let begin = |(whose, nth): AccountJob<u8>| {
-            let number = (1..9).find(|number| account(*number) == whose).unwrap();
-            begun.lock().unwrap().push((number, nth));
-            if number == 1 { pending().boxed() } else { ready(nth).boxed() }
+    async fn started_jobs(lanes: &mut FairExecutor<'static, u8, u8>, waiting: &[(u128, u8)]) -> Vec<(u128, u8)> {
+        let started = Mutex::new(Vec::new());
+        let jobs = waiting.iter().map(|(number, job)| (account(*number), *job)).collect();
+        let start = |(account_id, job): AccountJob<u8>| {
+            let number = (1..9).find(|number| account(*number) == account_id).unwrap();
+            started.lock().unwrap().push((number, job));
+            if number == 1 { pending().boxed() } else { ready(job).boxed() }
         };
         // The timer is polled after the jobs, so jobs that are ready finish first.
-        lanes.run(jobs, begin, async {}).await;
-        begun.into_inner().unwrap()
+        lanes.run(jobs, start, async {}).await;
+        started.into_inner().unwrap()
     }
 
     #[tokio::test]
-    async fn what_never_ends_keeps_others_neither_waiting_nor_from_their_turn() {
+    async fn an_endless_job_does_not_block_other_accounts() {
         let mut lanes = FairExecutor::new(3, 2);
         let all = [(1, 1), (1, 2), (1, 3), (2, 1), (3, 1)];
         assert_eq!(
-            begun(&mut lanes, &all).await,
+            started_jobs(&mut lanes, &all).await,
             [(1, 1), (1, 2), (2, 1), (3, 1)],
             "the third job of an account waits"
         );
         assert!(!lanes.is_idle());
-        assert_eq!(begun(&mut lanes, &all).await, [(2, 1), (3, 1)], "a running job is not started again");
+        assert_eq!(started_jobs(&mut lanes, &all).await, [(2, 1), (3, 1)], "a running job is not started again");
         let mut narrow = FairExecutor::new(2, 1);
-        assert_eq!(begun(&mut narrow, &[(1, 1), (2, 1)]).await, [(1, 1), (2, 1)]);
-        assert_eq!(begun(&mut narrow, &[(1, 1), (2, 1), (3, 1)]).await, [(3, 1), (2, 1)], "round robin");
+        assert_eq!(started_jobs(&mut narrow, &[(1, 1), (2, 1)]).await, [(1, 1), (2, 1)]);
+        assert_eq!(started_jobs(&mut narrow, &[(1, 1), (2, 1), (3, 1)]).await, [(3, 1), (2, 1)], "round robin");
     }
 }

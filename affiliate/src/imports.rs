@@ -97,7 +97,7 @@ fn mail_warning(account: AccountId, unmailed: &[MailWarning]) -> Option<String> 
 /// Validated rows and skipped rows of a list.
 #[derive(Default)]
 struct ImportPlan {
-    joining: Vec<PlannedPartner>,
+    planned: Vec<PlannedPartner>,
     skipped: Vec<SkippedImportRow>,
 }
 
@@ -123,27 +123,30 @@ impl AffiliateService {
         PartnerImport { rows, ignored_columns }: PartnerImport,
         options: ImportOptions,
     ) -> Result<PartnerImportResult, AffiliateError> {
-        let ImportPlan { joining, mut skipped } = self.plan_import(account, rows).await?;
-        let (mut partners, mut unmailed) = (Vec::with_capacity(joining.len()), Vec::new());
+        let ImportPlan { planned, mut skipped } = self.plan_import(account, rows).await?;
+        let (mut partners, mut unmailed) = (Vec::with_capacity(planned.len()), Vec::new());
         if options.dry_run {
-            partners.extend(joining.iter().map(|one| imported_partner(one, None)));
+            partners.extend(planned.iter().map(|planned_partner| imported_partner(planned_partner, None)));
         } else {
             let mut ids: BTreeMap<String, PartnerId> = BTreeMap::new();
-            for generation in generations(joining) {
-                let taking: Vec<_> =
-                    generation.iter().map(|one| self.import_one(account, one, &ids, options)).collect();
-                let taken: Vec<_> = stream::iter(taking).buffered(AT_ONCE).collect().await;
-                for (one, taken) in generation.iter().zip(taken) {
-                    match taken {
+            for generation in generations(planned) {
+                let imports: Vec<_> = generation
+                    .iter()
+                    .map(|planned_partner| self.import_one(account, planned_partner, &ids, options))
+                    .collect();
+                let results: Vec<_> = stream::iter(imports).buffered(AT_ONCE).collect().await;
+                for (planned_partner, result) in generation.iter().zip(results) {
+                    match result {
                         Ok(CreatedPartner { id, token, warning }) => {
                             unmailed.extend(warning);
-                            ids.insert(email_key(&one.listed.email), id);
-                            partners.push(ImportedPartnerResult { token, ..imported_partner(one, Some(id)) });
+                            ids.insert(email_key(&planned_partner.listed.email), id);
+                            partners
+                                .push(ImportedPartnerResult { token, ..imported_partner(planned_partner, Some(id)) });
                         }
                         // Another request created the partner since the plan was made.
                         Err(AffiliateError::Conflict(ConflictReason::EmailTaken)) => skipped.push(SkippedImportRow {
-                            row: one.row,
-                            email: one.listed.email.to_string(),
+                            row: planned_partner.row,
+                            email: planned_partner.listed.email.to_string(),
                             reason: "already_partner".to_owned(),
                         }),
                         Err(refusal) => return Err(refusal),
@@ -179,22 +182,22 @@ impl AffiliateService {
                 continue;
             }
             if let Some(named) = &listed.campaign {
-                let is_there = match campaigns.get(named) {
-                    Some(known) => *known,
+                let is_known = match campaigns.get(named) {
+                    Some(exists) => *exists,
                     None => match self.find_campaign_for_partners(&program, Some(named)).await {
                         Ok(_) => true,
                         Err(AffiliateError::Fields(_)) => false,
                         Err(refusal) => return Err(refusal),
                     },
                 };
-                campaigns.insert(named.clone(), is_there);
-                if !is_there {
+                campaigns.insert(named.clone(), is_known);
+                if !is_known {
                     plan.skip(number, email, "invalid_campaign");
                     continue;
                 }
             }
             let token = self.choose_token(account, &listed, &mut tokens).await?;
-            plan.joining.push(PlannedPartner { row: number, listed, token, recruiters_above: 0 });
+            plan.planned.push(PlannedPartner { row: number, listed, token, recruiters_above: 0 });
         }
         self.resolve_recruiters(account, &mut plan).await?;
         Ok(plan)
@@ -225,30 +228,30 @@ impl AffiliateService {
     /// Skips rows whose recruiter is neither a partner nor in the list, whose recruiters form a cycle, or whose chain
     /// of recruiters is longer than [`PARENTS_MAX`].
     async fn resolve_recruiters(&self, account: AccountId, plan: &mut ImportPlan) -> Result<(), AffiliateError> {
-        let joining = std::mem::take(&mut plan.joining);
-        let keys: Vec<(String, Option<String>)> = joining
+        let planned = std::mem::take(&mut plan.planned);
+        let keys: Vec<(String, Option<String>)> = planned
             .iter()
-            .map(|one| (email_key(&one.listed.email), one.listed.parent_email.as_ref().map(email_key)))
+            .map(|partner| (email_key(&partner.listed.email), partner.listed.parent_email.as_ref().map(email_key)))
             .collect();
         let named: BTreeMap<&str, Option<&str>> =
             keys.iter().map(|(email, parent)| (email.as_str(), parent.as_deref())).collect();
-        let mut known = BTreeMap::new();
-        for parent in joining.iter().filter_map(|one| one.listed.parent_email.as_ref()) {
+        let mut counts = BTreeMap::new();
+        for parent in planned.iter().filter_map(|partner| partner.listed.parent_email.as_ref()) {
             let key = email_key(parent);
-            if !named.contains_key(key.as_str()) && !known.contains_key(&key) {
+            if !named.contains_key(key.as_str()) && !counts.contains_key(&key) {
                 let found = partner::find_by_email(self.store(), account, parent).await?;
                 let above = match found {
                     Some(found) => Some(self.count_recruiters_above(&found).await?),
                     None => None,
                 };
-                known.insert(key, above);
+                counts.insert(key, above);
             }
         }
-        let mut above = RecruiterDepths { named, known, found: BTreeMap::new() };
-        for (one, (email, _)) in joining.into_iter().zip(&keys) {
+        let mut above = RecruiterDepths { named, partner_depths: counts, found: BTreeMap::new() };
+        for (partner, (email, _)) in planned.into_iter().zip(&keys) {
             match above.depth_of(email) {
-                Some(above) => plan.joining.push(PlannedPartner { recruiters_above: above, ..one }),
-                None => plan.skip(one.row, one.listed.email.to_string(), "invalid_parent_email"),
+                Some(above) => plan.planned.push(PlannedPartner { recruiters_above: above, ..partner }),
+                None => plan.skip(partner.row, partner.listed.email.to_string(), "invalid_parent_email"),
             }
         }
         Ok(())
@@ -267,32 +270,32 @@ impl AffiliateService {
     async fn import_one(
         &self,
         account: AccountId,
-        one: &PlannedPartner,
+        planned_partner: &PlannedPartner,
         ids: &BTreeMap<String, PartnerId>,
         options: ImportOptions,
     ) -> Result<CreatedPartner, AffiliateError> {
-        let parent = match &one.listed.parent_email {
+        let parent = match &planned_partner.listed.parent_email {
             None => None,
             Some(email) => match ids.get(&email_key(email)) {
                 Some(id) => Some(*id),
                 None => partner::find_by_email(self.store(), account, email).await?.map(|partner| partner.id),
             },
         };
-        let mut draft = partner_draft(&one.listed, parent, options.send_invites);
-        draft.token = Some(one.token.clone());
+        let mut draft = partner_draft(&planned_partner.listed, parent, options.send_invites);
+        draft.token = Some(planned_partner.token.clone());
         for number in 2..=VARIANTS_MAX {
             match self.create_partner_unlogged(account, &draft, &no_extension).await {
-                Ok(shown) => {
-                    let token = shown.links.first().map(|link| link.token.as_str().to_owned());
+                Ok(view) => {
+                    let token = view.links.first().map(|link| link.token.as_str().to_owned());
                     return Ok(CreatedPartner {
-                        id: shown.partner.id,
+                        id: view.partner.id,
                         token: token.unwrap_or_default(),
-                        warning: shown.warning,
+                        warning: view.warning,
                     });
                 }
                 // Another request took the token since the plan was made.
                 Err(AffiliateError::Conflict(ConflictReason::TokenTaken)) => {
-                    draft.token = Some(one.token.variant(number));
+                    draft.token = Some(planned_partner.token.variant(number));
                 }
                 Err(refusal) => return Err(refusal),
             }
@@ -307,55 +310,55 @@ struct RecruiterDepths<'a> {
     /// Recruiter of each row, by email.
     named: BTreeMap<&'a str, Option<&'a str>>,
     /// Chain length of recruiters who are partners already; `None` if there is no such partner.
-    known: BTreeMap<String, Option<usize>>,
+    partner_depths: BTreeMap<String, Option<usize>>,
     found: BTreeMap<&'a str, Option<usize>>,
 }
 
 impl<'a> RecruiterDepths<'a> {
     fn depth_of(&mut self, email: &'a str) -> Option<usize> {
         // Follow the chain up to a row or partner whose depth is known, or to a row without a recruiter.
-        let (mut way, mut at) = (Vec::new(), email);
+        let (mut chain, mut at) = (Vec::new(), email);
         let mut above = loop {
             if let Some(found) = self.found.get(at) {
                 break *found;
             }
             match self.named.get(at) {
-                None => break self.known.get(at).copied().flatten(),
+                None => break self.partner_depths.get(at).copied().flatten(),
                 Some(recruiter) => {
                     // Marked as `None` while on the path: meeting it again means a cycle.
                     self.found.insert(at, None);
-                    way.push(at);
+                    chain.push(at);
                     let Some(recruiter) = recruiter else {
                         self.found.insert(at, Some(0));
-                        way.pop();
+                        chain.pop();
                         break Some(0);
                     };
                     at = recruiter;
                 }
             }
         };
-        for one in way.into_iter().rev() {
+        for address in chain.into_iter().rev() {
             above = above.map(|above| above + 1).filter(|above| *above <= PARENTS_MAX);
-            self.found.insert(one, above);
+            self.found.insert(address, above);
         }
         above
     }
 }
 
 /// Groups rows by depth, so that recruiters are created before the partners they recruited.
-fn generations(joining: Vec<PlannedPartner>) -> Vec<Vec<PlannedPartner>> {
+fn generations(planned: Vec<PlannedPartner>) -> Vec<Vec<PlannedPartner>> {
     let mut generations: BTreeMap<usize, Vec<PlannedPartner>> = BTreeMap::new();
-    for one in joining {
-        generations.entry(one.recruiters_above).or_default().push(one);
+    for partner in planned {
+        generations.entry(partner.recruiters_above).or_default().push(partner);
     }
     generations.into_values().collect()
 }
 
-fn imported_partner(one: &PlannedPartner, id: Option<PartnerId>) -> ImportedPartnerResult {
+fn imported_partner(partner: &PlannedPartner, id: Option<PartnerId>) -> ImportedPartnerResult {
     ImportedPartnerResult {
-        row: one.row,
-        email: one.listed.email.to_string(),
-        token: one.token.as_str().to_owned(),
+        row: partner.row,
+        email: partner.listed.email.to_string(),
+        token: partner.token.as_str().to_owned(),
         id,
     }
 }
@@ -396,9 +399,9 @@ mod tests {
         named.insert(&names[0], None);
         named.extend([("ring", Some("a")), ("a", Some("b")), ("b", Some("a")), ("own", Some("own"))]);
         named.extend([("lost", Some("nobody")), ("of-old", Some("old")), ("of-low", Some("low"))]);
-        let known = [("old", Some(3)), ("low", Some(PARENTS_MAX)), ("nobody", None)];
-        let known = known.map(|(name, above)| (name.to_owned(), above)).into();
-        let mut above = RecruiterDepths { named, known, found: BTreeMap::new() };
+        let counts = [("old", Some(3)), ("low", Some(PARENTS_MAX)), ("nobody", None)];
+        let counts = counts.map(|(name, above)| (name.to_owned(), above)).into();
+        let mut above = RecruiterDepths { named, partner_depths: counts, found: BTreeMap::new() };
         for number in (0..names.len()).rev() {
             assert_eq!(above.depth_of(&names[number]), Some(number).filter(|above| *above <= PARENTS_MAX));
         }

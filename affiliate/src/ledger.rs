@@ -1,15 +1,15 @@
 //! The ledger: computes commissions and paying referrals from the payment processor's facts.
 //!
 //! ```text
-//! signed bytes ─► [hear] ─► fact ─► [facts]: stored processor state ─┐
-//!                                     [attribution]: whose customer  ├─ one [book] ─► one commit: rows + events
-//!                                     [settle]: recompute ─► lines   ┘                (conflict: from scratch)
-//! clock ─► [holds]      owner, API ─► [moves]      new leads ─► [leads]
+//! signed bytes ─► [ingest] ─► fact ─► [apply_facts]: processor state ──┐
+//!                                     [attribution]: whose customer    ├─ [unit_of_work] ─► one commit: rows + events
+//!                                     [recompute]: commission lines    ┘                    (conflict: from scratch)
+//! clock ─► [hold_release]      owner, API ─► [manual_actions]      new leads ─► [leads]
 //! ```
 //!
-//! A fact is the state of an object, not a change. It is merged into the stored processor state (module `heard`), where
-//! the newest version wins; then everything that depends on it is recomputed. So the order and repetition of facts do
-//! not change the ledger.
+//! A fact is the state of an object, not a change. It is merged into the stored processor state (module
+//! `processor_state`), where the newest version wins; then everything that depends on it is recomputed. So the order
+//! and repetition of facts do not change the ledger.
 //!
 //! # Limits
 //!

@@ -1,17 +1,17 @@
 //! The affiliate program: operations of owner, partners and payment processor, and the ledger they change.
 //!
 //! ```text
-//! owner, program's server ──► [office]: [set_up], [campaigns], [partners], [links], [referrals] ─┐
-//! processor ──signed bytes──► [processor] ──facts──► [ledger] ───────────────────────────────────┴─► one commit: rows + events
+//! owner, API ──► [service]: [onboarding], [campaigns], [partners], [links], [referrals] ─┐
+//! processor ──signed bytes──► [processor] ──facts──► [ledger] ───────────────────────────┴─► one commit: rows + events
 //! browser ──click, sign-up──► [visits] ──► [ledger]          [audit]: checks the invariants of the ledger
-//! partner ──► portal pages of the API ──► [portal] ──► the same functions of [office]
-//! queued partner email ──► [letters] ──► mail to the partner, once
+//! partner ──► portal pages of the API ──► [portal] ──► the same functions of [service]
+//! queued partner email ──► [partner_emails] ──► mail to the partner, once
 //! ```
 //!
-//! [payouts] pays what is earned, and [postbacks] posts events to partners' own addresses. [`stripe_client`] is the client of
-//! the processor's API: [backfill] reads history with it, `completing` what an event leaves out, and [reconciliation] the
-//! current state of charges. Domain types and arithmetic are in `mail::affiliate`, rows in the crate `store`.
-//! [`api_objects`] defines the JSON that the API returns.
+//! [payouts] pays what is earned, and [postbacks] posts events to partners' own addresses. [`stripe_client`] is the
+//! client of the processor's API: [backfill] reads history with it, `enrichment` fetches what an event leaves out, and
+//! [reconciliation] fetches the current state of charges. Domain types and arithmetic are in `mail::affiliate`, rows in
+//! the crate `store`. [`api_objects`] defines the JSON that the API returns.
 
 pub mod api_objects;
 pub mod audit;

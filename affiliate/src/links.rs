@@ -38,10 +38,12 @@ pub fn link_url(website_url: &str, link: &PartnerLink) -> String {
         Err(_) => return website_url.to_owned(),
     };
     // The destination may have been copied with somebody's token.
-    let is_other = |pair: &&str| form_urlencoded::parse(pair.as_bytes()).next().is_none_or(|(name, _)| name != VIA);
-    let others: Vec<&str> = url.query().into_iter().flat_map(|query| query.split('&')).filter(is_other).collect();
-    let others = Some(others.join("&")).filter(|others| !others.is_empty());
-    url.set_query(others.as_deref());
+    let is_other_parameter =
+        |pair: &&str| form_urlencoded::parse(pair.as_bytes()).next().is_none_or(|(name, _)| name != VIA);
+    let other_parameters: Vec<&str> =
+        url.query().into_iter().flat_map(|query| query.split('&')).filter(is_other_parameter).collect();
+    let other_parameters = Some(other_parameters.join("&")).filter(|other_parameters| !other_parameters.is_empty());
+    url.set_query(other_parameters.as_deref());
     url.query_pairs_mut().append_pair(VIA, link.token.as_str());
     url.into()
 }
@@ -52,17 +54,17 @@ pub fn link_url(website_url: &str, link: &PartnerLink) -> String {
 /// The reason why it is invalid, worded to follow the field's name.
 pub(crate) fn parse_destination(website_url: &str, text: &str) -> Result<Url, String> {
     let website = Url::parse(website_url).map_err(|_| "belongs to a website with an invalid URL".to_owned())?;
-    let joined = website.join(text).map_err(|error| format!("is not a path or URL: {error}"))?;
+    let destination = website.join(text).map_err(|error| format!("is not a path or URL: {error}"))?;
     let site = |url: &Url| url.host_str().map(|host| host.strip_prefix("www.").unwrap_or(host).to_owned());
-    let on_site = match (site(&website), site(&joined)) {
-        (Some(own), Some(requested)) => requested == own || requested.ends_with(&format!(".{own}")),
+    let on_site = match (site(&website), site(&destination)) {
+        (Some(own_host), Some(requested)) => requested == own_host || requested.ends_with(&format!(".{own_host}")),
         _ => false,
     };
-    let is_web = matches!(joined.scheme(), "https" | "http");
-    if !on_site || !is_web || !joined.username().is_empty() || joined.password().is_some() {
+    let is_web = matches!(destination.scheme(), "https" | "http");
+    if !on_site || !is_web || !destination.username().is_empty() || destination.password().is_some() {
         return Err(format!("must be a path or an address on {website_url}"));
     }
-    Ok(joined)
+    Ok(destination)
 }
 
 impl AffiliateService {
@@ -89,7 +91,7 @@ impl AffiliateService {
             let partner = self.get_partner(account, partner).await?;
             if let Some(text) = &draft.destination_url {
                 parse_destination(&program.settings.website_url, text)
-                    .map_err(|why| AffiliateError::field("destination_url", why))?;
+                    .map_err(|reason| AffiliateError::field("destination_url", reason))?;
             }
             // Read before the links are counted, so that a link created concurrently causes a conflict.
             let latest = LimitGuard::for_links(self.store(), (account, partner.id)).await?;
@@ -114,10 +116,10 @@ impl AffiliateService {
             store::affiliate::partner::check_unchanged(&mut batch, &partner);
             partner_link::create(&mut batch, &link, token);
             latest.put_link(&mut batch, link.id);
-            let made = (link, partner, program);
-            extend_commit(&mut batch, &made);
+            let created = (link, partner, program);
+            extend_commit(&mut batch, &created);
             match self.commit(batch).await? {
-                CommitResult::Committed => return Ok(made),
+                CommitResult::Committed => return Ok(created),
                 CommitResult::Conflict(_) => {}
             }
         }
@@ -135,15 +137,15 @@ impl AffiliateService {
         draft: &LinkDraft,
     ) -> Result<PartnerLink, AffiliateError> {
         for _ in 0..TRIES_MAX {
-            let mut shown = self.get_partner_view(account, partner).await?;
-            let found = shown.links.iter_mut().find(|link| link.id == id);
+            let mut view = self.get_partner_view(account, partner).await?;
+            let found = view.links.iter_mut().find(|link| link.id == id);
             let link = found.ok_or(AffiliateError::NotFound(AffiliateNoun::Link))?;
             let before = link.clone();
             // Validated only when it changes: the website may have been changed since.
             if let Some(text) = draft.destination_url.as_ref().filter(|_| draft.destination_url != link.destination_url)
             {
-                parse_destination(&shown.program.settings.website_url, text)
-                    .map_err(|why| AffiliateError::field("destination_url", why))?;
+                parse_destination(&view.program.settings.website_url, text)
+                    .map_err(|reason| AffiliateError::field("destination_url", reason))?;
             }
             let LinkDraft { token, destination_url, label } = draft.clone();
             let after = PartnerLink { token, destination_url, label, ..before.clone() };
@@ -152,17 +154,17 @@ impl AffiliateService {
             }
             *link = after.clone();
             // A token that differs only in case is the same token.
-            let is_same = before.token.as_str().eq_ignore_ascii_case(after.token.as_str());
-            let free = if is_same {
+            let is_same_token = before.token.as_str().eq_ignore_ascii_case(after.token.as_str());
+            let free = if is_same_token {
                 None
             } else {
                 let free = self.choose_free_token(account, Some(&after.token), || after.token.clone()).await?;
                 Some(free.1)
             };
             let mut batch = Batch::progress();
-            store::affiliate::partner::check_unchanged(&mut batch, &shown.partner);
+            store::affiliate::partner::check_unchanged(&mut batch, &view.partner);
             partner_link::rename(&mut batch, &before, &after, free);
-            self.record_partner_event(&mut batch, EventKind::AffiliateUpdated, &shown);
+            self.record_partner_event(&mut batch, EventKind::AffiliateUpdated, &view);
             match self.commit(batch).await? {
                 CommitResult::Committed => return Ok(after),
                 CommitResult::Conflict(key) if partner_link::is_token_conflict(&key) => {
@@ -177,17 +179,17 @@ impl AffiliateService {
     /// Deletes a link. Referrals by its visitors stay the partner's.
     ///
     /// # Errors
-    /// `PrimaryLink` for the primary link; `seen` is stale; `NotFound`; the store failed.
+    /// `PrimaryLink` for the primary link; `if_match` is stale; `NotFound`; the store failed.
     pub async fn delete_link(
         &self,
         (account, partner): (AccountId, PartnerId),
         id: PartnerLinkId,
-        seen: Option<&IfMatch>,
+        if_match: Option<&IfMatch>,
     ) -> Result<(), AffiliateError> {
         for _ in 0..TRIES_MAX {
             self.require_set_up(account).await?;
             let partner = self.get_partner(account, partner).await?;
-            IfMatch::check(seen, partner.rev, partner.updated_at)?;
+            IfMatch::check(if_match, partner.rev, partner.updated_at)?;
             let found = partner_link::get(self.store(), account, (partner.id, id)).await?;
             let link = found.ok_or(AffiliateError::NotFound(AffiliateNoun::Link))?;
             if partner.primary_link == id {
@@ -208,14 +210,14 @@ impl AffiliateService {
         &self,
         account: AccountId,
         requested: Option<&PartnerLinkToken>,
-        made_up: impl FnOnce() -> PartnerLinkToken,
+        generate: impl FnOnce() -> PartnerLinkToken,
     ) -> Result<(PartnerLinkToken, FreeToken), AffiliateError> {
         let now = self.now();
         if let Some(token) = requested {
             let free = partner_link::find_free_token(self.store(), account, token, now).await?;
             return free.map(|free| (token.clone(), free)).ok_or_else(|| ConflictReason::TokenTaken.into());
         }
-        let first = made_up();
+        let first = generate();
         for number in 1..=VARIANTS_MAX {
             let token = if number == 1 { first.clone() } else { first.variant(number) };
             if let Some(free) = partner_link::find_free_token(self.store(), account, &token, now).await? {
@@ -247,23 +249,23 @@ mod tests {
     }
 
     #[test]
-    fn links_lead_to_the_website_with_their_token() {
-        let of = |to| link_url("https://shop.example", &link(to));
-        assert_eq!(of(None), "https://shop.example/?via=ada");
-        assert_eq!(of(Some("/pricing?plan=pro#top")), "https://shop.example/pricing?plan=pro&via=ada#top");
-        assert_eq!(of(Some("https://www.shop.example/x")), "https://www.shop.example/x?via=ada");
+    fn links_carry_their_token_to_the_website() {
+        let url_to = |to| link_url("https://shop.example", &link(to));
+        assert_eq!(url_to(None), "https://shop.example/?via=ada");
+        assert_eq!(url_to(Some("/pricing?plan=pro#top")), "https://shop.example/pricing?plan=pro&via=ada#top");
+        assert_eq!(url_to(Some("https://www.shop.example/x")), "https://www.shop.example/x?via=ada");
         assert_eq!(
-            of(Some("/x?via=bob&a=%20b&%76ia=eve#top")),
+            url_to(Some("/x?via=bob&a=%20b&%76ia=eve#top")),
             "https://shop.example/x?a=%20b&via=ada#top",
             "a destination with another partner's token"
         );
-        assert_eq!(of(Some("/x?via=bob")), "https://shop.example/x?via=ada");
-        assert_eq!(of(Some("https://evil.example/x")), "https://shop.example/?via=ada", "the website was changed");
+        assert_eq!(url_to(Some("/x?via=bob")), "https://shop.example/x?via=ada");
+        assert_eq!(url_to(Some("https://evil.example/x")), "https://shop.example/?via=ada", "the website was changed");
     }
 
     #[test]
-    fn no_link_leads_elsewhere() {
-        for elsewhere in [
+    fn links_to_other_sites_are_rejected() {
+        for destination in [
             "https://evil.example/",
             "//evil.example/x",
             "javascript:alert(1)",
@@ -272,10 +274,10 @@ mod tests {
             "https://notshop.example/",
             "\\\\evil.example\\x",
         ] {
-            assert!(parse_destination("https://shop.example", elsewhere).is_err(), "{elsewhere}");
+            assert!(parse_destination("https://shop.example", destination).is_err(), "{destination}");
         }
-        for here in ["", "/a/b", "a", "?q=1", "https://blog.shop.example/x", "http://shop.example/"] {
-            assert!(parse_destination("https://shop.example", here).is_ok(), "{here}");
+        for allowed in ["", "/a/b", "a", "?q=1", "https://blog.shop.example/x", "http://shop.example/"] {
+            assert!(parse_destination("https://shop.example", allowed).is_ok(), "{allowed}");
         }
     }
 }

@@ -79,7 +79,7 @@ impl AffiliateService {
             status: ProgramStatus::Setup,
             settings: ProgramSettings::new(website_url, currency, mode),
             default_campaign: None,
-            publishable_key: format!("pk_{:032x}", self.hall.entropy().u128()),
+            publishable_key: format!("pk_{:032x}", self.intake.entropy().u128()),
             processor: None,
             rev: 1,
             created_at: now,
@@ -97,12 +97,12 @@ impl AffiliateService {
     async fn change_program(
         &self,
         account: AccountId,
-        seen: Option<&IfMatch>,
+        if_match: Option<&IfMatch>,
         change: &(dyn Fn(&mut AffiliateProgram) -> Result<(), AffiliateError> + Send + Sync),
     ) -> Result<AffiliateProgram, AffiliateError> {
         for _ in 0..TRIES_MAX {
             let before = self.get_program(account).await?;
-            IfMatch::check(seen, before.rev, before.updated_at)?;
+            IfMatch::check(if_match, before.rev, before.updated_at)?;
             let mut after = before.clone();
             change(&mut after)?;
             if after == before {
@@ -154,15 +154,15 @@ impl AffiliateService {
     /// Changes the owner's settings, all or none.
     ///
     /// # Errors
-    /// `NoMoreInSetup` if currency or mode change after the program was live; `Changed` if `seen` is stale; field
+    /// `NoMoreInSetup` if currency or mode change after the program was live; `Changed` if `if_match` is stale; field
     /// errors; the store failed.
     pub async fn update_settings(
         &self,
         account: AccountId,
-        seen: Option<&IfMatch>,
+        if_match: Option<&IfMatch>,
         change: &(dyn Fn(&mut ProgramSettings) -> Result<(), AffiliateError> + Send + Sync),
     ) -> Result<AffiliateProgram, AffiliateError> {
-        self.change_program(account, seen, &|program| {
+        self.change_program(account, if_match, &|program| {
             let before = (program.settings.currency, program.settings.mode);
             change(&mut program.settings)?;
             Self::check_settings(&program.settings)?;
@@ -197,20 +197,20 @@ impl AffiliateService {
     ///
     /// # Errors
     /// A field error about the number of secrets or the base URL; `Upstream` if the processor does not answer as
-    /// expected; `Changed` if `seen` is stale; the store failed.
+    /// expected; `Changed` if `if_match` is stale; the store failed.
     pub async fn connect_processor(
         &self,
         account: AccountId,
-        seen: Option<&IfMatch>,
+        if_match: Option<&IfMatch>,
         connection: &ProcessorConnection,
     ) -> Result<AffiliateProgram, AffiliateError> {
         // Checked before the request is sent to the processor.
         let before = self.get_program(account).await?;
-        IfMatch::check(seen, before.rev, before.updated_at)?;
+        IfMatch::check(if_match, before.rev, before.updated_at)?;
         let id = before.id.to_bytes();
         if connection.webhook_secrets.is_empty() || connection.webhook_secrets.len() > WEBHOOK_SECRETS_MAX {
-            let why = format!("must be one secret, or {WEBHOOK_SECRETS_MAX} during a rotation");
-            return Err(AffiliateError::field("webhook_secrets", why));
+            let reason = format!("must be one secret, or {WEBHOOK_SECRETS_MAX} during a rotation");
+            return Err(AffiliateError::field("webhook_secrets", reason));
         }
         self.check_api_base(&connection.api_base)?;
         let fetched = match &connection.restricted_key {
@@ -227,7 +227,7 @@ impl AffiliateService {
                 .map_or_else(|| connection.account_id.clone(), |fetched| Some(fetched.id.clone())),
             livemode: fetched.and_then(|fetched| fetched.livemode),
         };
-        self.change_program(account, seen, &|program| {
+        self.change_program(account, if_match, &|program| {
             program.processor = Some(processor.clone());
             Ok(())
         })
@@ -253,13 +253,13 @@ impl AffiliateService {
     /// Sets the program live. Idempotent.
     ///
     /// # Errors
-    /// `MissingSteps`; `Changed` if `seen` is stale; the store failed.
+    /// `MissingSteps`; `Changed` if `if_match` is stale; the store failed.
     pub async fn go_live(
         &self,
         account: AccountId,
-        seen: Option<&IfMatch>,
+        if_match: Option<&IfMatch>,
     ) -> Result<AffiliateProgram, AffiliateError> {
-        self.change_program(account, seen, &|program| {
+        self.change_program(account, if_match, &|program| {
             let missing = program.missing_steps();
             if !missing.is_empty() {
                 return Err(AffiliateError::MissingSteps(missing));
@@ -273,9 +273,13 @@ impl AffiliateService {
     /// Pauses the program. Idempotent.
     ///
     /// # Errors
-    /// `NotLive` if it was never live; `Changed` if `seen` is stale; the store failed.
-    pub async fn pause(&self, account: AccountId, seen: Option<&IfMatch>) -> Result<AffiliateProgram, AffiliateError> {
-        self.change_program(account, seen, &|program| {
+    /// `NotLive` if it was never live; `Changed` if `if_match` is stale; the store failed.
+    pub async fn pause(
+        &self,
+        account: AccountId,
+        if_match: Option<&IfMatch>,
+    ) -> Result<AffiliateProgram, AffiliateError> {
+        self.change_program(account, if_match, &|program| {
             if program.status == ProgramStatus::Setup {
                 return Err(ConflictReason::NotLive.into());
             }

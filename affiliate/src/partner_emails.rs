@@ -5,7 +5,7 @@
 //!                       ─► render (text and HTML) ─►[ submit the email, store its link, delete the queue row ]
 //! ```
 //!
-//! Each email is submitted exactly once, also after a crash. The module `route` chooses the sender: the program's
+//! Each email is submitted exactly once, also after a crash. The module `sender` chooses the sender: the program's
 //! `mail_from`, or the service with fixed texts for requested emails. Either way it is an email of the program's
 //! account. Temporary errors are retried for up to a day. An email that is no longer true is dropped
 //! ([`PartnerEmailKind::is_current`]). A partner who opted out gets only requested and security emails
@@ -78,23 +78,23 @@ impl AffiliateService {
         &self,
         batch: &mut Batch,
         (program, partner): (&AffiliateProgram, &Partner),
-        tells: PartnerEmailKind,
+        kind: PartnerEmailKind,
     ) -> Result<Option<MailWarning>, ReadError> {
-        let warning = self.mail_warning(program, (&partner.email, partner.source), &tells).await?;
+        let warning = self.mail_warning(program, (&partner.email, partner.source), &kind).await?;
         if !matches!(warning, Some(MailWarning::NotMailed(_))) {
-            self.queue_email(batch, partner, tells);
+            self.queue_email(batch, partner, kind);
         }
         Ok(warning)
     }
 
     /// Adds an email to the commit of the change it reports.
-    pub(crate) fn queue_email(&self, batch: &mut Batch, partner: &Partner, tells: PartnerEmailKind) {
+    pub(crate) fn queue_email(&self, batch: &mut Batch, partner: &Partner, kind: PartnerEmailKind) {
         let now = self.now();
         let queued_email = PartnerEmail {
             id: EventId::new(now, self.random()),
             account: partner.account,
             partner: partner.id,
-            tells,
+            tells: kind,
             since: now,
         };
         partner_email::enqueue(batch, &queued_email);
@@ -105,10 +105,10 @@ impl AffiliateService {
         Box::pin(async move {
             loop {
                 let next = self.now().checked_add(POLL_INTERVAL).unwrap_or(Timestamp::MAX);
-                for partitions in self.hall.partition_ranges() {
+                for partitions in self.intake.partition_ranges() {
                     self.send_due_emails(partitions).await;
                 }
-                self.hall.wait_for_partner_email(next).await;
+                self.intake.wait_for_partner_email(next).await;
             }
         })
     }
@@ -141,14 +141,14 @@ impl AffiliateService {
 
     /// Sends an email, or defers or drops it. Returns true if it was sent.
     async fn send_or_defer(&self, found: &QueuedPartnerEmail) -> Result<bool, OutboxUnavailable> {
-        let (queued_email, now) = (&found.letter, self.now());
-        let why = match self.send_email(found).await {
+        let (queued_email, now) = (&found.email, self.now());
+        let error = match self.send_email(found).await {
             Ok(()) => return Ok(true),
-            Err(why) => why,
+            Err(error) => error,
         };
         let mut batch = Batch::progress();
         let end = queued_email.since.checked_add(TRIED_FOR).unwrap_or(Timestamp::MAX);
-        match why {
+        match error {
             PartnerEmailError::RetryLater(cause) if now < end => {
                 tracing::debug!(%cause, affiliate.id = %queued_email.partner, "partner email deferred");
                 found.defer(&mut batch, now.checked_add(RETRY_AFTER).unwrap_or(Timestamp::MAX));
@@ -175,7 +175,7 @@ impl AffiliateService {
 
     /// Submits the email, and deletes the queue row in the same commit.
     async fn send_email(&self, found: &QueuedPartnerEmail) -> Result<(), PartnerEmailError> {
-        let queued_email = &found.letter;
+        let queued_email = &found.email;
         let store = self.store();
         let program = program::get(store, queued_email.account).await.map_err(|error| retry_later(&error))?;
         let program = program.ok_or_else(|| not_needed("the program was deleted"))?;
@@ -190,7 +190,7 @@ impl AffiliateService {
             return Err(not_needed("the partner has opted out of email"));
         }
         let routed =
-            SenderQuery { to: Some(&partner.email), is_asked_for: queued_email.tells.is_requested(partner.source) };
+            SenderQuery { to: Some(&partner.email), is_requested: queued_email.tells.is_requested(partner.source) };
         let route = self.choose_sender(&program, routed).await.map_err(|error| retry_later(&error))?;
         let route = route.map_err(PartnerEmailError::NotAllowed)?;
         let prepared = self.new_link_for(&partner, &queued_email.tells).await?;
@@ -198,10 +198,10 @@ impl AffiliateService {
         let facts = self.load_facts(&program, &partner, &queued_email.tells, link).await?;
         let emails = match &route {
             SenderChoice::Program(_) => {
-                let own = email_texts::render(&queued_email.tells, false, &facts).into_email(partner.email.clone());
+                let email = email_texts::render(&queued_email.tells, false, &facts).into_email(partner.email.clone());
                 let former = former_destination(&partner, &queued_email.tells);
                 let former = former.map(|to| email_texts::render(&queued_email.tells, true, &facts).into_email(to));
-                std::iter::once(own).chain(former).collect()
+                std::iter::once(email).chain(former).collect()
             }
             SenderChoice::Service(_) => {
                 let host = self.verified_host(&program).await.map_err(|error| retry_later(&error))?;
@@ -228,9 +228,9 @@ impl AffiliateService {
     async fn new_link_for(
         &self,
         partner: &Partner,
-        tells: &PartnerEmailKind,
+        kind: &PartnerEmailKind,
     ) -> Result<Option<(PortalLinkSecret, NewPortalLink)>, PartnerEmailError> {
-        let (purpose, works_for) = match tells {
+        let (purpose, valid_for) = match kind {
             PartnerEmailKind::SignIn => (PortalLinkPurpose::Mailed, MAILED_LINK_TTL),
             PartnerEmailKind::Invited => (PortalLinkPurpose::Mailed, INVITATION_TTL),
             PartnerEmailKind::ConfirmPayout { method, destination } => {
@@ -239,9 +239,9 @@ impl AffiliateService {
             _ => return Ok(None),
         };
         let now = self.now();
-        let expires_at = now.checked_add(works_for).map_err(|error| retry_later(&error))?;
+        let expires_at = now.checked_add(valid_for).map_err(|error| retry_later(&error))?;
         let link = PortalLink { account: partner.account, partner: partner.id, purpose, expires_at };
-        let secret = PortalLinkSecret::new(self.hall.entropy().secret());
+        let secret = PortalLinkSecret::new(self.intake.entropy().secret());
         let prepared = portal_link::prepare(self.store(), link, &secret, now).await;
         Ok(Some((secret, prepared.map_err(|error| retry_later(&error))?)))
     }
@@ -250,7 +250,7 @@ impl AffiliateService {
         &self,
         program: &AffiliateProgram,
         partner: &Partner,
-        tells: &PartnerEmailKind,
+        kind: &PartnerEmailKind,
         link: Option<&PortalLinkSecret>,
     ) -> Result<EmailFacts, PartnerEmailError> {
         let origin = self.portal_origin(program).await.map_err(|error| retry_later(&error))?;
@@ -258,8 +258,8 @@ impl AffiliateService {
             // The HTTP listener, which knows the portal's address, starts after the store.
             PartnerEmailError::RetryLater("the portal's address is not known yet".to_owned())
         })?;
-        let place = if matches!(tells, PartnerEmailKind::ConfirmPayout { .. }) { "payout" } else { "link" };
-        let payout = match tells {
+        let fragment = if matches!(kind, PartnerEmailKind::ConfirmPayout { .. }) { "payout" } else { "link" };
+        let payout = match kind {
             PartnerEmailKind::PayoutPaid { payout } | PartnerEmailKind::PayoutFailed { payout } => {
                 self.payout_email_details(partner, *payout).await.map_err(|error| retry_later(&error))?
             }
@@ -269,8 +269,8 @@ impl AffiliateService {
             site: website_host(program),
             website_url: program.settings.website_url.clone(),
             portal: format!("{origin}/portal/sign-in?key={}", program.publishable_key),
-            link: link.map(|secret| format!("{origin}/portal/{place}/{}", secret.text())),
-            goes_to: partner.payout.as_ref().map(|payout| (payout.method, payout.destination.clone())),
+            link: link.map(|secret| format!("{origin}/portal/{fragment}/{}", secret.text())),
+            payout_destination: partner.payout.as_ref().map(|payout| (payout.method, payout.destination.clone())),
             payout,
         })
     }
@@ -282,7 +282,7 @@ impl AffiliateService {
         emails: Vec<SystemEmail>,
         (found, prepared): (&QueuedPartnerEmail, Option<NewPortalLink>),
     ) -> Result<(), PartnerEmailError> {
-        let also = |outcomes: &[Result<SubmitReceipt, Refused>], batch: &mut Batch| {
+        let extend_commit = |outcomes: &[Result<SubmitReceipt, Refused>], batch: &mut Batch| {
             // A suppressed partner gets no email; the queue row is deleted as well.
             if matches!(outcomes.first(), Some(Ok(_) | Err(Refused::Suppressed { .. }))) {
                 found.remove(batch);
@@ -292,7 +292,7 @@ impl AffiliateService {
             }
         };
         let mailer = self.mailer(program, route).await?;
-        let outcomes = match mailer.send_batch_with(&self.hall, emails, &also).await {
+        let outcomes = match mailer.send_batch_with(&self.intake, emails, &extend_commit).await {
             Ok(outcomes) => outcomes,
             Err(Refused::DoneConcurrently) => return Ok(()),
             Err(refusal) => return Err(retry_later(&refusal)),
@@ -309,13 +309,15 @@ impl AffiliateService {
 
     /// Returns the mailer for a route. A program's sender name is its verified domain; the service has no name.
     async fn mailer(&self, program: &AffiliateProgram, route: SenderChoice) -> Result<SystemMailer, PartnerEmailError> {
-        let hall = &self.hall;
+        let intake = &self.intake;
         let found = match route {
             SenderChoice::Program(from) => {
                 let name = from.domain().to_unicode();
-                SystemMailer::for_account_domain(hall, program.account, from).await.map(|mailer| mailer.with_name(name))
+                SystemMailer::for_account_domain(intake, program.account, from)
+                    .await
+                    .map(|mailer| mailer.with_name(name))
             }
-            SenderChoice::Service(from) => SystemMailer::for_account_from_service(hall, program.account, from).await,
+            SenderChoice::Service(from) => SystemMailer::for_account_from_service(intake, program.account, from).await,
         };
         found.map_err(|error| retry_later(&error))
     }
@@ -338,11 +340,11 @@ struct OutboxUnavailable;
 
 /// Returns the former payout destination if it is an email address other than the partner's. It is notified of the
 /// change.
-fn former_destination(partner: &Partner, tells: &PartnerEmailKind) -> Option<Address> {
-    let PartnerEmailKind::PayoutChanged { before: Some((_, destination)) } = tells else { return None };
+fn former_destination(partner: &Partner, kind: &PartnerEmailKind) -> Option<Address> {
+    let PartnerEmailKind::PayoutChanged { before: Some((_, destination)) } = kind else { return None };
     let address: Address = destination.parse().ok()?;
-    let is_same = address.to_string().eq_ignore_ascii_case(&partner.email.to_string());
-    (!is_same).then_some(address)
+    let is_unchanged = address.to_string().eq_ignore_ascii_case(&partner.email.to_string());
+    (!is_unchanged).then_some(address)
 }
 
 /// Returns the host of the program's website, by which its own pages and emails name it. The host is not verified.

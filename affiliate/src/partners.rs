@@ -63,13 +63,13 @@ pub struct PartnerDraft {
 impl PartnerDraft {
     /// Returns the email that the initial status calls for.
     fn email_kind(&self) -> Option<PartnerEmailKind> {
-        let tells = match self.status {
+        let kind = match self.status {
             PartnerStatus::Active => PartnerEmailKind::Welcome,
             PartnerStatus::Invited => PartnerEmailKind::Invited,
             PartnerStatus::Pending => PartnerEmailKind::Received,
             PartnerStatus::Suspended | PartnerStatus::Rejected => return None,
         };
-        self.send_invite.then_some(tells)
+        self.send_invite.then_some(kind)
     }
 }
 
@@ -115,13 +115,13 @@ pub struct PartnerStatusChange {
 
 impl PartnerStatusChange {
     /// Returns the email that the transition calls for.
-    fn letter(&self) -> Option<PartnerEmailKind> {
-        let tells = match self.action {
+    fn email_kind(&self) -> Option<PartnerEmailKind> {
+        let kind = match self.action {
             PartnerAction::Approve => PartnerEmailKind::Approved,
             PartnerAction::Reject => PartnerEmailKind::Rejected { reason: self.reason.clone() },
             PartnerAction::Suspend | PartnerAction::Reactivate | PartnerAction::Accept => return None,
         };
-        self.send_email.then_some(tells)
+        self.send_email.then_some(kind)
     }
 }
 
@@ -207,9 +207,9 @@ impl AffiliateService {
         draft: &PartnerDraft,
         extend_commit: ExtendCommit<'_, PartnerView>,
     ) -> Result<PartnerView, AffiliateError> {
-        let shown = self.create_partner_unlogged(account, draft, extend_commit).await?;
-        log_warning(&shown.partner, shown.warning);
-        Ok(shown)
+        let view = self.create_partner_unlogged(account, draft, extend_commit).await?;
+        log_warning(&view.partner, view.warning);
+        Ok(view)
     }
 
     /// As `create_partner`, without logging a mail warning; an import logs one line for all partners.
@@ -219,15 +219,15 @@ impl AffiliateService {
         draft: &PartnerDraft,
         extend_commit: ExtendCommit<'_, PartnerView>,
     ) -> Result<PartnerView, AffiliateError> {
-        let room = self.reserve_quota(account).await?;
+        let reservations = self.reserve_quota(account).await?;
         for _ in 0..TRIES_MAX {
             let program = self.require_set_up(account).await?;
             let campaign = self.find_campaign_for_partners(&program, draft.campaign.as_deref()).await?;
             if partner::find_by_email(self.store(), account, &draft.email).await?.is_some() {
                 return Err(ConflictReason::EmailTaken.into());
             }
-            let made_up = || self.default_token(draft);
-            let (token, free) = self.choose_free_token(account, draft.token.as_ref(), made_up).await?;
+            let generate = || self.default_token(draft);
+            let (token, free) = self.choose_free_token(account, draft.token.as_ref(), generate).await?;
             let now = self.now();
             let (id, link) = (PartnerId::new(now, self.random()), PartnerLinkId::new(now, self.random()));
             let link = PartnerLink {
@@ -243,20 +243,20 @@ impl AffiliateService {
             let mut batch = Batch::intake();
             partner::create(&mut batch, &partner);
             partner_link::create(&mut batch, &link, free);
-            let mut shown = PartnerView::of(partner, vec![link], program);
-            self.record_partner_event(&mut batch, EventKind::AffiliateCreated, &shown);
-            if shown.partner.status == PartnerStatus::Active {
-                self.record_partner_event(&mut batch, EventKind::AffiliateApproved, &shown);
+            let mut view = PartnerView::of(partner, vec![link], program);
+            self.record_partner_event(&mut batch, EventKind::AffiliateCreated, &view);
+            if view.partner.status == PartnerStatus::Active {
+                self.record_partner_event(&mut batch, EventKind::AffiliateApproved, &view);
             }
-            if let Some(tells) = draft.email_kind() {
-                let about = (&shown.program, &shown.partner);
-                shown.warning = self.queue_email_if_mailable(&mut batch, about, tells).await?;
+            if let Some(kind) = draft.email_kind() {
+                let program_and_partner = (&view.program, &view.partner);
+                view.warning = self.queue_email_if_mailable(&mut batch, program_and_partner, kind).await?;
             }
-            extend_commit(&mut batch, &shown);
+            extend_commit(&mut batch, &view);
             match self.commit(batch).await? {
                 CommitResult::Committed => {
-                    room.into_iter().for_each(StorageReservation::confirm);
-                    return Ok(shown);
+                    reservations.into_iter().for_each(StorageReservation::confirm);
+                    return Ok(view);
                 }
                 CommitResult::Conflict(key) if partner::is_email_conflict(&key) => {
                     return Err(ConflictReason::EmailTaken.into());
@@ -270,12 +270,12 @@ impl AffiliateService {
     /// Reserves storage quota for a partner and a link.
     async fn reserve_quota(&self, account: AccountId) -> Result<Vec<StorageReservation>, AffiliateError> {
         let Some(account) = store::account::get(self.store(), account).await? else { return Ok(Vec::new()) };
-        let mut room = Vec::with_capacity(2);
-        for noun in [Quota::Affiliates, Quota::AffiliateLinks] {
-            let reserved = self.hall.storage_quotas().reserve(&account, noun, 1).await;
-            room.push(reserved?);
+        let mut reservations = Vec::with_capacity(2);
+        for quota in [Quota::Affiliates, Quota::AffiliateLinks] {
+            let reserved = self.intake.storage_quotas().reserve(&account, quota, 1).await;
+            reservations.push(reserved?);
         }
-        Ok(room)
+        Ok(reservations)
     }
 
     fn new_partner(
@@ -285,7 +285,7 @@ impl AffiliateService {
         (campaign, primary_link): (mail::id::CampaignId, PartnerLinkId),
     ) -> Result<Partner, AffiliateError> {
         let now = self.now();
-        let secret = mail::webhook::format_secret(&self.hall.entropy().secret());
+        let secret = mail::webhook::format_secret(&self.intake.entropy().secret());
         let payout = draft.paypal_email.as_ref().map(|email| PayoutDestination {
             method: PayoutMethod::Paypal,
             destination: email.to_string(),
@@ -327,28 +327,28 @@ impl AffiliateService {
         let name: Vec<&str> = [&draft.first_name, &draft.last_name].into_iter().flatten().map(String::as_str).collect();
         PartnerLinkToken::from_text(&name.join(" "))
             .or_else(|| PartnerLinkToken::from_text(draft.email.local_part()))
-            .or_else(|| PartnerLinkToken::from_text(&format!("partner-{:x}", self.hall.entropy().u64() & 0xff_ffff)))
+            .or_else(|| PartnerLinkToken::from_text(&format!("partner-{:x}", self.intake.entropy().u64() & 0xff_ffff)))
             .unwrap_or_else(|| unreachable!("a word and six digits are a token"))
     }
 
-    pub(crate) fn record_partner_event(&self, batch: &mut Batch, kind: EventKind, shown: &PartnerView) {
-        let builder = EventBuilder::for_partner(&shown.program, shown.partner.id).with("affiliate", &shown.object());
-        self.record_event(batch, kind, shown.partner.id, builder);
+    pub(crate) fn record_partner_event(&self, batch: &mut Batch, kind: EventKind, view: &PartnerView) {
+        let builder = EventBuilder::for_partner(&view.program, view.partner.id).with("affiliate", &view.object());
+        self.record_event(batch, kind, view.partner.id, builder);
     }
 
     /// Changes a partner's fields, and its primary token.
     ///
     /// # Errors
-    /// `Changed` if `seen` is stale; `TokenTaken`; field errors; `NotFound`; the store failed.
+    /// `Changed` if `if_match` is stale; `TokenTaken`; field errors; `NotFound`; the store failed.
     pub async fn change_partner(
         &self,
         (account, id): (AccountId, PartnerId),
-        seen: Option<&IfMatch>,
+        if_match: Option<&IfMatch>,
         change: &PartnerChange,
     ) -> Result<PartnerView, AffiliateError> {
         for _ in 0..TRIES_MAX {
             let PartnerView { partner: before, mut links, program, .. } = self.get_partner_view(account, id).await?;
-            IfMatch::check(seen, before.rev, before.updated_at)?;
+            IfMatch::check(if_match, before.rev, before.updated_at)?;
             let mut after = before.clone();
             let recruiters = self.apply_change(&program, change, &mut after).await?;
             let is_recruiter_gone = self.is_recruiter_gone(&after).await?;
@@ -368,18 +368,18 @@ impl AffiliateService {
                 let old = link.clone();
                 link.token = token.clone();
                 // A token that differs only in case is the same token.
-                let same = old.token.as_str().eq_ignore_ascii_case(token.as_str());
-                let free = if same {
+                let is_same_token = old.token.as_str().eq_ignore_ascii_case(token.as_str());
+                let free = if is_same_token {
                     None
                 } else {
                     Some(self.choose_free_token(account, Some(token), || token.clone()).await?.1)
                 };
                 partner_link::rename(&mut batch, &old, link, free);
             }
-            let shown = PartnerView { is_recruiter_gone, ..PartnerView::of(after, links, program) };
-            self.record_partner_event(&mut batch, EventKind::AffiliateUpdated, &shown);
+            let view = PartnerView { is_recruiter_gone, ..PartnerView::of(after, links, program) };
+            self.record_partner_event(&mut batch, EventKind::AffiliateUpdated, &view);
             match self.commit(batch).await? {
-                CommitResult::Committed => return Ok(shown),
+                CommitResult::Committed => return Ok(view),
                 CommitResult::Conflict(key) if partner_link::is_token_conflict(&key) => {
                     return Err(ConflictReason::TokenTaken.into());
                 }
@@ -412,7 +412,7 @@ impl AffiliateService {
         set(&mut partner.commission_override, change.commission_override.as_ref());
         if let Some(url) = &change.postback_url {
             if let Some(url) = url {
-                self.hall.check_webhook_url(url).map_err(|why| AffiliateError::field("postback_url", why))?;
+                self.intake.check_webhook_url(url).map_err(|reason| AffiliateError::field("postback_url", reason))?;
             }
             partner.postback_url.clone_from(url);
         }
@@ -434,21 +434,21 @@ impl AffiliateService {
     /// Returns all recruiters above a partner with the new recruiter `parent`. Refuses cycles (I11). The commit checks
     /// that the chain is unchanged, so a concurrent change cannot create a cycle.
     async fn recruiter_chain(&self, partner: &Partner, parent: PartnerId) -> Result<Vec<Partner>, AffiliateError> {
-        let wrong = |why: &str| AffiliateError::field("parent_affiliate_id", why);
+        let invalid = |reason: &str| AffiliateError::field("parent_affiliate_id", reason);
         let (mut above, mut found) = (parent, Vec::new());
         for _ in 0..PARENTS_MAX {
             if above == partner.id {
-                return Err(wrong("would make the partner its own recruiter"));
+                return Err(invalid("would make the partner its own recruiter"));
             }
             let Some(next) = partner::get(self.store(), partner.account, above).await? else {
-                return if found.is_empty() { Err(wrong("is not a partner of this program")) } else { Ok(found) };
+                return if found.is_empty() { Err(invalid("is not a partner of this program")) } else { Ok(found) };
             };
             let parent = next.parent;
             found.push(next);
             let Some(parent) = parent else { return Ok(found) };
             above = parent;
         }
-        Err(wrong(&format!("has more than {PARENTS_MAX} recruiters above it")))
+        Err(invalid(&format!("has more than {PARENTS_MAX} recruiters above it")))
     }
 
     /// Moves a partner to another status.
@@ -481,14 +481,14 @@ impl AffiliateService {
                 ..before.clone()
             };
             let ledger = self.ledger();
-            let mut book = UnitOfWork::for_program(&ledger, program.clone());
+            let mut work = UnitOfWork::for_program(&ledger, program.clone());
             if status_change.action == PartnerAction::Suspend {
                 // A suspended partner is not paid.
-                book.remove_from_drafts(id, SkipReason::NotActive).await?;
+                work.remove_from_drafts(id, SkipReason::NotActive).await?;
             }
-            let mut batch = book.build_batch(Batch::progress()).await?;
+            let mut batch = work.build_batch(Batch::progress()).await?;
             partner::update(&mut batch, &before, &after);
-            let mut shown = PartnerView { is_recruiter_gone, ..PartnerView::of(after, links, program) };
+            let mut view = PartnerView { is_recruiter_gone, ..PartnerView::of(after, links, program) };
             let kind = match status_change.action {
                 PartnerAction::Approve | PartnerAction::Accept => EventKind::AffiliateApproved,
                 PartnerAction::Reject | PartnerAction::Suspend | PartnerAction::Reactivate => {
@@ -496,19 +496,19 @@ impl AffiliateService {
                 }
             };
             let mut builder =
-                EventBuilder::for_partner(&shown.program, shown.partner.id).with("affiliate", &shown.object());
+                EventBuilder::for_partner(&view.program, view.partner.id).with("affiliate", &view.object());
             if let Some(reason) = &status_change.reason {
                 builder = builder.with("reason", reason);
             }
-            self.record_event(&mut batch, kind, shown.partner.id, builder);
-            if let Some(tells) = status_change.letter() {
-                let about = (&shown.program, &shown.partner);
-                shown.warning = self.queue_email_if_mailable(&mut batch, about, tells).await?;
+            self.record_event(&mut batch, kind, view.partner.id, builder);
+            if let Some(email_kind) = status_change.email_kind() {
+                let program_and_partner = (&view.program, &view.partner);
+                view.warning = self.queue_email_if_mailable(&mut batch, program_and_partner, email_kind).await?;
             }
-            extend_commit(&mut batch, &shown);
+            extend_commit(&mut batch, &view);
             if matches!(self.commit(batch).await?, CommitResult::Committed) {
-                log_warning(&shown.partner, shown.warning);
-                return Ok(shown);
+                log_warning(&view.partner, view.warning);
+                return Ok(view);
             }
         }
         Err(ConflictReason::Changed.into())
@@ -542,13 +542,13 @@ impl AffiliateService {
                 ListPage { rows: found.into_iter().collect(), next: None }
             }
         };
-        let which: Vec<_> = page.rows.iter().map(|partner| (partner.id, partner.primary_link)).collect();
-        let links = partner_link::get_each(store, account, &which).await?;
+        let keys: Vec<_> = page.rows.iter().map(|partner| (partner.id, partner.primary_link)).collect();
+        let links = partner_link::get_each(store, account, &keys).await?;
         let mut partners = Vec::with_capacity(page.rows.len());
         for (partner, link) in page.rows.into_iter().zip(links) {
             let is_recruiter_gone = self.is_recruiter_gone(&partner).await?;
-            let shown = PartnerView::of(partner, link.into_iter().collect(), program.clone());
-            partners.push(PartnerView { is_recruiter_gone, ..shown });
+            let view = PartnerView::of(partner, link.into_iter().collect(), program.clone());
+            partners.push(PartnerView { is_recruiter_gone, ..view });
         }
         Ok(PartnerPage { partners, next: page.next })
     }
@@ -558,28 +558,28 @@ impl AffiliateService {
     /// concurrently, are reversed afterwards (`Ledger::clean_up_deleted_partner`).
     ///
     /// # Errors
-    /// `PaidPartner` if it was ever paid; `InPayout` if it has an open payout; `Changed` if `seen` is stale;
+    /// `PaidPartner` if it was ever paid; `InPayout` if it has an open payout; `Changed` if `if_match` is stale;
     /// `NotFound`; the store failed.
     pub async fn delete_partner(
         &self,
         (account, id): (AccountId, PartnerId),
-        seen: Option<&IfMatch>,
+        if_match: Option<&IfMatch>,
     ) -> Result<(), AffiliateError> {
         for _ in 0..TRIES_MAX {
             let PartnerView { partner, links, program, .. } = self.get_partner_view(account, id).await?;
-            IfMatch::check(seen, partner.rev, partner.updated_at)?;
+            IfMatch::check(if_match, partner.rev, partner.updated_at)?;
             if partner.was_paid {
                 return Err(ForbiddenReason::PaidPartner.into());
             }
             let ledger = self.ledger();
-            let mut book = UnitOfWork::for_program(&ledger, program);
-            book.require_no_drafting().await?;
+            let mut work = UnitOfWork::for_program(&ledger, program);
+            work.require_no_drafting().await?;
             if !payout::list_open_by_partner(self.store(), (account, id), None, 1).await?.is_empty() {
                 return Err(ConflictReason::InPayout.into());
             }
-            Ledger::reverse_partner_lines(&mut book, id).await?;
-            book.schedule_job(PayoutJob::Partner(id), Some(self.now()));
-            let mut batch = book.build_batch(Batch::progress()).await?;
+            Ledger::reverse_partner_lines(&mut work, id).await?;
+            work.schedule_job(PayoutJob::Partner(id), Some(self.now()));
+            let mut batch = work.build_batch(Batch::progress()).await?;
             partner::delete(&mut batch, &partner);
             retire_links(&mut batch, &links, self.now());
             if matches!(self.commit(batch).await?, CommitResult::Committed) {
@@ -594,30 +594,30 @@ impl AffiliateService {
     /// the draft move to the new destination, or are dropped if it is not usable.
     ///
     /// # Errors
-    /// `PortalLinkExpired` if the confirmation link was used; `Changed` if `seen` is stale; `NotFound`; the store
+    /// `PortalLinkExpired` if the confirmation link was used; `Changed` if `if_match` is stale; `NotFound`; the store
     /// failed.
     pub async fn set_payout_destination(
         &self,
         (account, id): (AccountId, PartnerId),
-        (payout, seen): (&PayoutDestination, Option<&IfMatch>),
+        (payout, if_match): (&PayoutDestination, Option<&IfMatch>),
         extend_commit: ExtendCommit<'_, PartnerView>,
     ) -> Result<PartnerView, AffiliateError> {
         let mut payout = payout.clone();
-        for tried in 0..TRIES_MAX {
+        for attempt in 0..TRIES_MAX {
             let PartnerView { partner: before, links, program, .. } = self.get_partner_view(account, id).await?;
-            IfMatch::check(seen, before.rev, before.updated_at)?;
-            if tried == 0 && !payout.method.is_manual() {
+            IfMatch::check(if_match, before.rev, before.updated_at)?;
+            if attempt == 0 && !payout.method.is_manual() {
                 payout.is_able = self.takes_transfers(&program, &payout.destination).await;
             }
             let payout = &payout;
-            let was = before.payout.as_ref();
-            let goes = |payout: &PayoutDestination| (payout.method, payout.destination.clone());
-            let is_same = was.map(goes) == Some(goes(payout));
-            if was == Some(payout) && before.payouts_failed == 0 {
-                let (shown, mut batch) = (PartnerView::of(before, links, program), Batch::progress());
-                extend_commit(&mut batch, &shown);
+            let previous = before.payout.as_ref();
+            let destination_of = |payout: &PayoutDestination| (payout.method, payout.destination.clone());
+            let is_unchanged = previous.map(destination_of) == Some(destination_of(payout));
+            if previous == Some(payout) && before.payouts_failed == 0 {
+                let (view, mut batch) = (PartnerView::of(before, links, program), Batch::progress());
+                extend_commit(&mut batch, &view);
                 match self.commit(batch).await? {
-                    CommitResult::Committed => return Ok(shown),
+                    CommitResult::Committed => return Ok(view),
                     CommitResult::Conflict(_) => return Err(ConflictReason::PortalLinkExpired.into()),
                 }
             }
@@ -630,19 +630,19 @@ impl AffiliateService {
                 ..before.clone()
             };
             let ledger = self.ledger();
-            let mut book = UnitOfWork::for_program(&ledger, program.clone());
-            book.redirect_payouts(&after).await?;
-            let mut batch = book.build_batch(Batch::progress()).await?;
+            let mut work = UnitOfWork::for_program(&ledger, program.clone());
+            work.redirect_payouts(&after).await?;
+            let mut batch = work.build_batch(Batch::progress()).await?;
             partner::update(&mut batch, &before, &after);
-            let shown = PartnerView::of(after, links, program);
-            self.record_partner_event(&mut batch, EventKind::AffiliateUpdated, &shown);
-            if !is_same {
-                let tells = PartnerEmailKind::PayoutChanged { before: was.map(goes) };
-                self.queue_email(&mut batch, &shown.partner, tells);
+            let view = PartnerView::of(after, links, program);
+            self.record_partner_event(&mut batch, EventKind::AffiliateUpdated, &view);
+            if !is_unchanged {
+                let kind = PartnerEmailKind::PayoutChanged { before: previous.map(destination_of) };
+                self.queue_email(&mut batch, &view.partner, kind);
             }
-            extend_commit(&mut batch, &shown);
+            extend_commit(&mut batch, &view);
             match self.commit(batch).await? {
-                CommitResult::Committed => return Ok(shown),
+                CommitResult::Committed => return Ok(view),
                 CommitResult::Conflict(key) if portal_link::caused_conflict(&key) => {
                     return Err(ConflictReason::PortalLinkExpired.into());
                 }
@@ -661,8 +661,8 @@ impl AffiliateService {
 
 /// Deletes the links of a deleted partner and quarantines their tokens.
 pub(crate) fn retire_links(batch: &mut Batch, links: &[PartnerLink], now: Timestamp) {
-    let rest = SignedDuration::from_hours(24 * TOKEN_QUARANTINE_DAYS);
-    let until = now.checked_add(rest).unwrap_or(Timestamp::MAX);
+    let quarantine = SignedDuration::from_hours(24 * TOKEN_QUARANTINE_DAYS);
+    let until = now.checked_add(quarantine).unwrap_or(Timestamp::MAX);
     for link in links {
         partner_link::delete(batch, link, Some(until));
     }

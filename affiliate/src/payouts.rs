@@ -1,9 +1,9 @@
 //! Payouts: drafted in runs, approved by the owner, and paid by hand or by transfers of the processor.
 //!
 //! ```text
-//! [draft] ──batches──► run in draft ──[decide]: approve──► [settle]: paid, failed     (by hand)
-//!                          └─ cancel ─► lines released   └► [transfers] ──► paid, failed (the processor)
-//! [work]: the node that owns a partition continues unfinished jobs
+//! [draft] ──batches──► run in draft ──[approval]: approve──► [outcome]: paid, failed     (by hand)
+//!                          └─ cancel ─► lines released     └► [transfers] ──► paid, failed (the processor)
+//! [jobs]: the node that owns a partition continues unfinished jobs
 //! ```
 //!
 //! # Runs of any size, commits of bounded size

@@ -1,9 +1,9 @@
 //! The partner portal: sign-in and the operations on its pages. The pages themselves are in `api/src/portal.rs`.
 //!
 //! ```text
-//! [entrance]: links and sessions        [joining]: the public form, the invitation
-//! [figures]: sums that the pages show   [payout]: payout destination, confirmed by mail
-//! [receipts]: paid payouts              [settings]: a new postback secret
+//! [login]: links and sessions              [application]: the public form, the invitation
+//! [statistics]: sums that the pages show   [payout_destination]: set by the partner, confirmed by mail
+//! [receipts]: paid payouts                 [settings]: a new postback secret
 //! [host]: a host of the program's own
 //! ```
 //!
@@ -34,7 +34,7 @@ impl AffiliateService {
     /// # Errors
     /// The store cannot be read.
     pub async fn portal_origin(&self, program: &AffiliateProgram) -> Result<Option<String>, ReadError> {
-        let Some(base) = self.hall.base_url() else { return Ok(None) };
+        let Some(base) = self.intake.base_url() else { return Ok(None) };
         let Some(host) = self.portal_host(program).await? else { return Ok(Some(base.to_owned())) };
         let Ok(url) = Url::parse(base) else { return Ok(None) };
         let port = url.port().map_or_else(String::new, |port| format!(":{port}"));

@@ -33,11 +33,11 @@ impl AffiliateService {
     /// The store cannot be read.
     pub async fn list_postbacks(
         &self,
-        of: (AccountId, PartnerId),
+        partner: (AccountId, PartnerId),
         before: Option<DeliveryId>,
         limit: usize,
     ) -> Result<(Vec<PostbackDelivery>, Option<DeliveryId>), AffiliateError> {
-        let (found, next) = self.hall.list_postbacks(of, before, limit).await?;
+        let (found, next) = self.intake.list_postbacks(partner, before, limit).await?;
         let mut sent = Vec::with_capacity(found.len());
         for delivery in found {
             let attempts = store::webhook_delivery::list_attempts(self.store(), &delivery).await?;
@@ -63,8 +63,8 @@ impl AffiliateService {
         let now = self.now();
         let event = example_event(account, (program.id, id), (now, self.random()));
         let body = postback::postback_body(&event, program.settings.share_customer_email).unwrap_or_default();
-        let tried = self.hall.send_test_postback((account, id), (event.id, event.kind.name()), &body).await;
-        tried.map_err(|error| match error {
+        let attempt = self.intake.send_test_postback((account, id), (event.id, event.kind.name()), &body).await;
+        attempt.map_err(|error| match error {
             WebhookError::Read(error) => AffiliateError::Read(error),
             WebhookError::Commit(error) => AffiliateError::Commit(error),
             _ => ConflictReason::Changed.into(),

@@ -38,14 +38,14 @@ impl AffiliateService {
             let found = processor_event::list(self.store(), account, (*status, after), limit + 1).await?;
             events.extend(found);
         }
-        let place = |event: &ProcessorEvent| (event.received_at, event.id.clone());
-        events.sort_by_cached_key(|event| std::cmp::Reverse(place(event)));
+        let position = |event: &ProcessorEvent| (event.received_at, event.id.clone());
+        events.sort_by_cached_key(|event| std::cmp::Reverse(position(event)));
         // An event whose status changes between the queries may be found twice or missed; duplicates are removed from
         // the page.
-        events.dedup_by(|one, other| one.id == other.id);
+        events.dedup_by(|left, right| left.id == right.id);
         let has_more = events.len() > limit;
         events.truncate(limit);
-        let next = events.last().filter(|_| has_more).map(place);
+        let next = events.last().filter(|_| has_more).map(position);
         Ok(ProcessorEventPage { events, next })
     }
 
@@ -57,10 +57,10 @@ impl AffiliateService {
         let mut after = None;
         let last = loop {
             let page = self.list_processor_events(account, &[], (after.as_ref(), LOOKED_AT)).await?;
-            let came = page.events.into_iter().find(|event| !event.is_asked);
-            match (came, page.next) {
+            let delivered = page.events.into_iter().find(|event| !event.is_asked);
+            match (delivered, page.next) {
                 (None, Some(next)) => after = Some(next),
-                (came, _) => break came,
+                (delivered, _) => break delivered,
             }
         };
         let failed = processor_event::count(self.store(), account, EventStatus::Failed, FAILED_MAX).await?;

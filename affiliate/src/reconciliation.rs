@@ -78,7 +78,7 @@ pub trait Reconciler: Sync {
 
 /// Reconciliation of one invoice.
 struct InvoiceReconciliation {
-    asker: StripeClient,
+    client: StripeClient,
     ledger: Ledger,
     program: AffiliateProgram,
     /// No request is sent after this time.
@@ -89,14 +89,14 @@ impl Reconciler for AffiliateService {
     async fn reconcile(&self, account: AccountId, invoice: &str) -> Result<ReconcileOutcome, LedgerError> {
         let program = program::get(self.store(), account).await?.ok_or(LedgerError::NotSetUp)?;
         // Without a key there is no processor to query, so nothing can be reconciled.
-        let Some(asker) = self.stripe_client(&program) else { return Ok(ReconcileOutcome::Reconciled) };
+        let Some(client) = self.stripe_client(&program) else { return Ok(ReconcileOutcome::Reconciled) };
         let until = self.now().checked_add(INVOICE_TURN).unwrap_or(Timestamp::MAX);
-        InvoiceReconciliation { asker, ledger: self.ledger(), program, until }.reconcile_invoice(invoice).await
+        InvoiceReconciliation { client, ledger: self.ledger(), program, until }.reconcile_invoice(invoice).await
     }
 
     async fn pace(&self) {
         let next = self.now().checked_add(PACE).unwrap_or(Timestamp::MAX);
-        self.hall.clock().sleep_until(next).await;
+        self.intake.clock().sleep_until(next).await;
     }
 }
 
@@ -105,20 +105,20 @@ impl InvoiceReconciliation {
         let mut paid_by = self.paid_by(invoice).await?;
         if paid_by.is_empty() {
             // Since API version 2025-03-31 (basil) an invoice does not list its payments.
-            let mut permit = self.asker.permit();
-            match self.asker.list_payments(PaymentLookup::Invoice(invoice), &mut permit).await {
+            let mut permit = self.client.permit();
+            match self.client.list_payments(PaymentLookup::Invoice(invoice), &mut permit).await {
                 Ok(StripeList { objects, at, .. }) => {
                     for payment in &objects {
                         self.ingest("invoice_payment.paid", payment, at).await?;
                     }
                 }
-                Err(why) => return Ok(ReconcileOutcome::Unanswered(format!("the processor {why}"))),
+                Err(reason) => return Ok(ReconcileOutcome::Unanswered(format!("the processor {reason}"))),
             }
             paid_by = self.paid_by(invoice).await?;
         }
-        for one in paid_by {
-            if let ReconcileOutcome::Unanswered(why) = self.reconcile_payment(&one).await? {
-                return Ok(ReconcileOutcome::Unanswered(why));
+        for source in paid_by {
+            if let ReconcileOutcome::Unanswered(reason) = self.reconcile_payment(&source).await? {
+                return Ok(ReconcileOutcome::Unanswered(reason));
             }
         }
         Ok(ReconcileOutcome::Reconciled)
@@ -129,7 +129,7 @@ impl InvoiceReconciliation {
     }
 
     async fn reconcile_payment(&self, paid_by: &PaymentSource) -> Result<ReconcileOutcome, LedgerError> {
-        let mut permit = self.asker.permit();
+        let mut permit = self.client.permit();
         let answer = match paid_by {
             PaymentSource::Charge(id) => self.fetch_charge(id, &mut permit).await,
             PaymentSource::Payment(id) => {
@@ -138,7 +138,7 @@ impl InvoiceReconciliation {
         };
         let StripeList { objects, at, .. } = match answer {
             Ok(answer) => answer,
-            Err(why) => return Ok(ReconcileOutcome::Unanswered(format!("the processor {why}"))),
+            Err(reason) => return Ok(ReconcileOutcome::Unanswered(format!("the processor {reason}"))),
         };
         for charge in &objects {
             if charge.is_too_large() || charge.number_in("amount_refunded").unwrap_or(0) > 0 {
@@ -146,20 +146,20 @@ impl InvoiceReconciliation {
             }
             if charge.flag_in("disputed").unwrap_or(false)
                 && let Some(id) = charge.id()
-                && let ReconcileOutcome::Unanswered(why) = self.reconcile_disputes(&id).await?
+                && let ReconcileOutcome::Unanswered(reason) = self.reconcile_disputes(&id).await?
             {
-                return Ok(ReconcileOutcome::Unanswered(why));
+                return Ok(ReconcileOutcome::Unanswered(reason));
             }
         }
         Ok(ReconcileOutcome::Reconciled)
     }
 
     async fn reconcile_disputes(&self, charge: &str) -> Result<ReconcileOutcome, LedgerError> {
-        let mut permit = self.asker.permit();
+        let mut permit = self.client.permit();
         let path = format!("/v1/disputes?charge={}", escaped(charge));
         let StripeList { objects, at, .. } = match self.fetch_list(&path, &mut permit).await {
             Ok(answer) => answer,
-            Err(why) => return Ok(ReconcileOutcome::Unanswered(format!("the processor {why}"))),
+            Err(reason) => return Ok(ReconcileOutcome::Unanswered(format!("the processor {reason}"))),
         };
         for dispute in &objects {
             self.ingest(dispute_event_type(dispute), dispute, at).await?;
@@ -169,7 +169,7 @@ impl InvoiceReconciliation {
 
     async fn fetch_charge(&self, id: &str, permit: &mut ResponsePermit) -> Result<StripeList, StripeError> {
         self.check_deadline()?;
-        Ok(match self.asker.get_object(&format!("/v1/charges/{}", escaped(id)), permit).await? {
+        Ok(match self.client.get_object(&format!("/v1/charges/{}", escaped(id)), permit).await? {
             StripeAnswer::Object(charge, at) => StripeList { objects: vec![charge], at, has_more: false },
             StripeAnswer::Refused(_) => StripeList::empty(),
         })
@@ -177,7 +177,7 @@ impl InvoiceReconciliation {
 
     async fn fetch_list(&self, path: &str, permit: &mut ResponsePermit) -> Result<StripeList, StripeError> {
         self.check_deadline()?;
-        Ok(self.asker.list_objects(path, 1, permit).await?.unwrap_or_else(|_| StripeList::empty()))
+        Ok(self.client.list_objects(path, 1, permit).await?.unwrap_or_else(|_| StripeList::empty()))
     }
 
     fn check_deadline(&self) -> Result<(), StripeError> {
@@ -211,38 +211,38 @@ pub(crate) struct ReconcileAnswers {
     /// Invoices without an answer, with the cause.
     pub(crate) unanswered: BTreeMap<String, String>,
     /// Invoices that were not tried because the time was up.
-    pub(crate) unasked: BTreeSet<String>,
+    pub(crate) not_requested: BTreeSet<String>,
 }
 
 /// Reconciles invoices in concurrent batches, and starts no new batch after the time is up. After a batch without any
 /// answer, the rest counts as unanswered.
 pub(crate) async fn reconcile_all(
-    asker: &impl Reconciler,
+    client: &impl Reconciler,
     (account, invoices): (AccountId, &BTreeSet<String>),
     is_time_up: impl Fn() -> bool,
 ) -> Result<ReconcileAnswers, LedgerError> {
     let invoices: Vec<&String> = invoices.iter().collect();
     let (mut answers, mut silent) = (ReconcileAnswers::default(), None::<String>);
-    for (nth, some) in invoices.chunks(AT_ONCE).enumerate() {
-        if let Some(why) = &silent {
+    for (index, batch) in invoices.chunks(AT_ONCE).enumerate() {
+        if let Some(reason) = &silent {
             // The last batch had no answer at all: skip the rest.
-            answers.unanswered.extend(some.iter().map(|invoice| ((*invoice).clone(), why.clone())));
+            answers.unanswered.extend(batch.iter().map(|invoice| ((*invoice).clone(), reason.clone())));
             continue;
         }
-        if nth > 0 && is_time_up() {
-            answers.unasked.extend(some.iter().map(|invoice| (*invoice).clone()));
+        if index > 0 && is_time_up() {
+            answers.not_requested.extend(batch.iter().map(|invoice| (*invoice).clone()));
             continue;
         }
-        if nth > 0 {
-            asker.pace().await;
+        if index > 0 {
+            client.pace().await;
         }
-        let outcomes = join_all(some.iter().map(|invoice| asker.reconcile(account, invoice))).await;
+        let outcomes = join_all(batch.iter().map(|invoice| client.reconcile(account, invoice))).await;
         let mut any = false;
-        for (invoice, outcome) in some.iter().zip(outcomes) {
+        for (invoice, outcome) in batch.iter().zip(outcomes) {
             match outcome? {
                 ReconcileOutcome::Reconciled => any = true,
-                ReconcileOutcome::Unanswered(why) => {
-                    answers.unanswered.insert((*invoice).clone(), why);
+                ReconcileOutcome::Unanswered(reason) => {
+                    answers.unanswered.insert((*invoice).clone(), reason);
                 }
             }
         }
@@ -273,11 +273,11 @@ impl Ledger {
         &self,
         partitions: RangeInclusive<u16>,
         now: Timestamp,
-        asker: &impl Reconciler,
+        client: &impl Reconciler,
     ) -> Result<ReconcileRound, LedgerError> {
         let mut waiting = DueLines::new();
         let has_more = self.collect_due_lines(partitions, now, &mut waiting).await?;
-        let round = self.reconcile_accounts(waiting, asker).await;
+        let round = self.reconcile_accounts(waiting, client).await;
         Ok(ReconcileRound { has_more: has_more || round.has_more, ..round })
     }
 
@@ -310,9 +310,9 @@ impl Ledger {
     }
 
     /// Reconciles accounts concurrently; errors of one account are logged.
-    async fn reconcile_accounts(&self, waiting: DueLines, asker: &impl Reconciler) -> ReconcileRound {
+    async fn reconcile_accounts(&self, waiting: DueLines, client: &impl Reconciler) -> ReconcileRound {
         let rounds = waiting.into_iter().map(|(account, ids)| async move {
-            self.reconcile_account((account, &ids), asker).await.unwrap_or_else(|fault| {
+            self.reconcile_account((account, &ids), client).await.unwrap_or_else(|fault| {
                 tracing::warn!(%account, %fault, "reconciliation failed");
                 ReconcileRound::default()
             })
@@ -328,21 +328,21 @@ impl Ledger {
     async fn reconcile_account(
         &self,
         (account, ids): (AccountId, &[CommissionId]),
-        asker: &impl Reconciler,
+        client: &impl Reconciler,
     ) -> Result<ReconcileRound, LedgerError> {
         let lines = commission::get_each(self.store(), account, ids).await?;
-        let invoice = |line: &Commission| line.sold_invoice().map(|sold| sold.invoice.clone());
+        let invoice = |line: &Commission| line.sold_invoice().map(|sale| sale.invoice.clone());
         let invoices: BTreeSet<String> = lines.iter().filter_map(invoice).collect();
         let end = self.now().checked_add(TURN).unwrap_or(Timestamp::MAX);
-        let ReconcileAnswers { unanswered, unasked } =
-            reconcile_all(asker, (account, &invoices), || self.now() >= end).await?;
-        if let Some(why) = unanswered.values().next() {
-            tracing::warn!(%account, invoices = unanswered.len(), why, "charges not reconciled: no answer from the processor");
+        let ReconcileAnswers { unanswered, not_requested } =
+            reconcile_all(client, (account, &invoices), || self.now() >= end).await?;
+        if let Some(reason) = unanswered.values().next() {
+            tracing::warn!(%account, invoices = unanswered.len(), why = reason, "charges not reconciled: no answer from the processor");
         }
-        let mut round = ReconcileRound { has_more: !unasked.is_empty(), ..ReconcileRound::default() };
+        let mut round = ReconcileRound { has_more: !not_requested.is_empty(), ..ReconcileRound::default() };
         for line in &lines {
             let invoice = invoice(line).unwrap_or_default();
-            if unasked.contains(&invoice) {
+            if not_requested.contains(&invoice) {
                 continue;
             }
             self.record_answer((account, line.id), !unanswered.contains_key(&invoice), &mut round.ended).await?;
@@ -355,7 +355,7 @@ impl Ledger {
         &self,
         (account, id): (AccountId, CommissionId),
         has_answer: bool,
-        ended: &mut HoldReleaseCounts,
+        counts: &mut HoldReleaseCounts,
     ) -> Result<(), LedgerError> {
         let (now, Some(before)) = (self.now(), commission::get(self.store(), account, id).await?) else {
             return Ok(());
@@ -371,7 +371,7 @@ impl Ledger {
         commission::update(&mut batch, &before, &after);
         // After a conflict the line stays due and is found again in the next round.
         if self.commit(batch).await? && !matches!(comparison, ReconciliationState::Due(_)) && after.is_due(now) {
-            ended.count(id, self.release_hold(account, id).await);
+            counts.count(id, self.release_hold(account, id).await);
         }
         Ok(())
     }
@@ -384,15 +384,15 @@ impl AffiliateService {
             loop {
                 let (now, ledger) = (self.now(), self.ledger());
                 let (mut waiting, mut has_more) = (DueLines::new(), false);
-                for partitions in self.hall.partition_ranges() {
+                for partitions in self.intake.partition_ranges() {
                     match ledger.collect_due_lines(partitions, now, &mut waiting).await {
-                        Ok(more) => has_more |= more,
+                        Ok(found_more) => has_more |= found_more,
                         Err(fault) => tracing::warn!(%fault, "cannot list lines to reconcile"),
                     }
                 }
                 let round = ledger.reconcile_accounts(waiting, self).await;
                 if !(has_more || round.has_more) {
-                    self.hall.clock().sleep_until(self.next_due(now).await).await;
+                    self.intake.clock().sleep_until(self.next_due(now).await).await;
                 }
             }
         })

@@ -97,7 +97,7 @@ impl Ledger {
         draft: &ReferralDraft,
         extend_commit: ExtendCommit<'_, ReferralResult>,
     ) -> Result<ReferralResult, AffiliateError> {
-        let (mut tries, mut made) = (0, None);
+        let (mut tries, mut created_id) = (0, None);
         while tries < TRIES_MAX {
             let program = program::get(self.store(), account).await?.ok_or(AffiliateError::NotSetUp)?;
             if !program.missing_steps().is_empty() {
@@ -106,10 +106,10 @@ impl Ledger {
             if program.status != ProgramStatus::Live {
                 return Err(ConflictReason::NotLive.into());
             }
-            let (by, link) = self.find_active_partner(account, &draft.partner).await?;
+            let (partner, link) = self.find_active_partner(account, &draft.partner).await?;
             let now = self.now();
-            let (existing, lapsed) = self.find_claims(account, draft, now).await?;
-            let created = existing.as_ref().is_none_or(|existing| made == Some(existing.id));
+            let (existing, lapsed_referral) = self.find_claims(account, draft, now).await?;
+            let created = existing.as_ref().is_none_or(|existing| created_id == Some(existing.id));
             let ReferralCommit { mut batch, referral, is_whole } = match existing {
                 Some(referral) => self.follow_up(program, (referral, draft.customer.as_deref())).await?,
                 None => {
@@ -119,7 +119,7 @@ impl Ledger {
                         link,
                         ..Prospect::new(ReferralSource::Api, Some(lowercase_address(&draft.email)))
                     };
-                    self.create_lead(program, &by, (prospect, lapsed)).await?
+                    self.create_lead(program, &partner, (prospect, lapsed_referral)).await?
                 }
             };
             let referred = ReferralResult { referral, created };
@@ -130,7 +130,7 @@ impl Ledger {
             }
             match self.commit(batch).await? {
                 true if is_whole => return Ok(referred),
-                true => (tries, made) = (0, created.then_some(referred.referral.id)),
+                true => (tries, created_id) = (0, created.then_some(referred.referral.id)),
                 false => tries += 1,
             }
         }
@@ -141,9 +141,9 @@ impl Ledger {
     async fn find_active_partner(
         &self,
         account: AccountId,
-        by: &PartnerSelector,
+        selector: &PartnerSelector,
     ) -> Result<(Partner, Option<PartnerLinkId>), AffiliateError> {
-        let (id, link) = match by {
+        let (id, link) = match selector {
             PartnerSelector::Id(id) => (Some(*id), None),
             PartnerSelector::Token(token) => {
                 let link = partner_link::find_by_token(self.store(), account, token).await?;

@@ -25,7 +25,7 @@ pub(crate) const TRIES_MAX: usize = 64;
 /// Entry point to all operations of the affiliate program.
 #[derive(Clone)]
 pub struct AffiliateService {
-    pub(crate) hall: Intake,
+    pub(crate) intake: Intake,
 }
 
 /// Result of a commit.
@@ -47,21 +47,21 @@ pub fn no_extension<T>(_: &mut Batch, _: &T) {}
 impl AffiliateService {
     /// Creates the service on top of the mail intake, which has store, clock and HTTP client.
     #[must_use]
-    pub fn new(hall: Intake) -> Self {
-        Self { hall }
+    pub fn new(intake: Intake) -> Self {
+        Self { intake }
     }
 
     #[must_use]
     pub fn store(&self) -> &Store {
-        self.hall.store()
+        self.intake.store()
     }
 
     /// Returns the ledger, which wakes the outbox dispatcher after each commit.
     #[must_use]
     pub fn ledger(&self) -> Ledger {
-        let hall = self.hall.clone();
-        let parts = (hall.clock().clone(), hall.entropy().clone());
-        Ledger::new(hall.store().clone(), parts, Arc::new(move || hall.notify_outbox()))
+        let intake = self.intake.clone();
+        let parts = (intake.clock().clone(), intake.entropy().clone());
+        Ledger::new(intake.store().clone(), parts, Arc::new(move || intake.notify_outbox()))
     }
 
     /// Verifies and ingests a webhook body; `header` is the value of [`crate::processor::signature::HEADER`].
@@ -84,20 +84,20 @@ impl AffiliateService {
         if let Err(error) = signature::verify(header, body, &secrets, self.now()) {
             return Ok(IngestOutcome::BadSignature(error));
         }
-        let room = match store::account::get(self.store(), program.account).await? {
+        let reservation = match store::account::get(self.store(), program.account).await? {
             Some(account) => {
-                let quotas = self.hall.storage_quotas();
+                let quotas = self.intake.storage_quotas();
                 Some(quotas.reserve(&account, Quota::AffiliateEventBytes, EVENT_ROW_BYTES).await?)
             }
             None => None,
         };
         let answer = self.ledger().receive((&program, &secrets), (header, body), self).await;
-        match (&answer, room) {
-            (IngestOutcome::Done | IngestOutcome::Ignored(_), Some(room)) => room.confirm(),
-            (IngestOutcome::Failed(_), Some(room)) => {
-                room.confirm();
+        match (&answer, reservation) {
+            (IngestOutcome::Done | IngestOutcome::Ignored(_), Some(reservation)) => reservation.confirm(),
+            (IngestOutcome::Failed(_), Some(reservation)) => {
+                reservation.confirm();
                 // The body of a failed event is stored for a replay.
-                self.hall.storage_quotas().record(program.account, Quota::AffiliateEventBytes, body.len() as u64);
+                self.intake.storage_quotas().record(program.account, Quota::AffiliateEventBytes, body.len() as u64);
             }
             (IngestOutcome::Duplicate | IngestOutcome::Unknown | IngestOutcome::BadSignature(_), _) | (_, None) => {}
         }
@@ -113,16 +113,16 @@ impl AffiliateService {
     }
 
     pub(crate) fn now(&self) -> Timestamp {
-        self.hall.clock().now()
+        self.intake.clock().now()
     }
 
     pub(crate) fn random(&self) -> u128 {
-        self.hall.entropy().unique_bits()
+        self.intake.entropy().unique_bits()
     }
 
     pub(crate) fn seal(&self, row: &[u8], text: &str) -> Result<SealedSecret, AffiliateError> {
         use base64::Engine as _;
-        let blob = self.hall.vault().seal(row, text.as_bytes()).map_err(|_| AffiliateError::Seal)?;
+        let blob = self.intake.vault().seal(row, text.as_bytes()).map_err(|_| AffiliateError::Seal)?;
         Ok(SealedSecret(base64::engine::general_purpose::STANDARD.encode(blob)))
     }
 
@@ -130,15 +130,15 @@ impl AffiliateService {
     pub(crate) fn open(&self, row: &[u8], sealed: &SealedSecret) -> Option<String> {
         use base64::Engine as _;
         let blob = base64::engine::general_purpose::STANDARD.decode(&sealed.0).ok()?;
-        String::from_utf8(self.hall.vault().open(row, &blob).ok()?).ok()
+        String::from_utf8(self.intake.vault().open(row, &blob).ok()?).ok()
     }
 
     pub(crate) async fn commit(&self, batch: Batch) -> Result<CommitResult, AffiliateError> {
         match self.store().commit(batch).await {
             Ok(()) => {
-                self.hall.notify_outbox();
+                self.intake.notify_outbox();
                 // Sent after every commit: that costs no more than checking whether an email was queued.
-                self.hall.notify_partner_email();
+                self.intake.notify_partner_email();
                 Ok(CommitResult::Committed)
             }
             // A concurrent request with the same idempotency key committed first; a retry finds its response.
@@ -184,8 +184,8 @@ impl IfMatch {
     /// Parses the header's value: a list of numbers or times, with or without quotation marks (RFC 9110 13.1.1).
     #[must_use]
     pub fn read(text: &str) -> Option<Self> {
-        let mut seen = text.split(',').map(Self::read_one).collect::<Option<Vec<_>>>()?;
-        if seen.len() == 1 { seen.pop() } else { Some(Self::OneOf(seen)) }
+        let mut versions = text.split(',').map(Self::read_one).collect::<Option<Vec<_>>>()?;
+        if versions.len() == 1 { versions.pop() } else { Some(Self::OneOf(versions)) }
     }
 
     fn read_one(text: &str) -> Option<Self> {
@@ -197,8 +197,12 @@ impl IfMatch {
     ///
     /// # Errors
     /// `Changed` if it does not.
-    pub fn check(seen: Option<&Self>, rev: u64, updated_at: Timestamp) -> Result<(), ConflictReason> {
-        if seen.is_none_or(|seen| seen.matches(rev, updated_at)) { Ok(()) } else { Err(ConflictReason::Changed) }
+    pub fn check(if_match: Option<&Self>, rev: u64, updated_at: Timestamp) -> Result<(), ConflictReason> {
+        if if_match.is_none_or(|if_match| if_match.matches(rev, updated_at)) {
+            Ok(())
+        } else {
+            Err(ConflictReason::Changed)
+        }
     }
 
     fn matches(&self, rev: u64, updated_at: Timestamp) -> bool {
@@ -206,7 +210,7 @@ impl IfMatch {
             Self::Rev(number) => *number == rev,
             // The API shows times in milliseconds.
             Self::At(time) => time.as_millisecond() == updated_at.as_millisecond(),
-            Self::OneOf(several) => several.iter().any(|seen| seen.matches(rev, updated_at)),
+            Self::OneOf(versions) => versions.iter().any(|version| version.matches(rev, updated_at)),
         }
     }
 }

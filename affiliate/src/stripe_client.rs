@@ -53,7 +53,7 @@ pub(crate) struct StripeRefusal {
     /// HTTP status of the response.
     pub(crate) status: u16,
     /// Cause, worded to follow "the processor", with the processor's own error message.
-    pub(crate) why: String,
+    pub(crate) text: String,
 }
 
 /// Why a request has no definite response. The text is worded to follow "the processor".
@@ -94,7 +94,7 @@ impl StripeList {
 
 /// API client of one program's processor; authenticates with the program's restricted key.
 pub(crate) struct StripeClient {
-    office: AffiliateService,
+    service: AffiliateService,
     account: AccountId,
     api_base: String,
     key: String,
@@ -114,7 +114,7 @@ impl AffiliateService {
     /// # Errors
     /// A field error on `api_base`.
     pub(crate) fn check_api_base(&self, api_base: &str) -> Result<(), AffiliateError> {
-        self.hall.check_webhook_url(api_base).map_err(|why| AffiliateError::field("api_base", why))
+        self.intake.check_webhook_url(api_base).map_err(|reason| AffiliateError::field("api_base", reason))
     }
 
     /// Sends a GET request for `path` and returns the response, whatever its status.
@@ -134,7 +134,7 @@ impl AffiliateService {
                 timeout: TIMEOUT,
                 response_bytes_max: answer_bytes_max,
             };
-            self.hall.fetch_url_with_permit(get, permit).await
+            self.intake.fetch_url_with_permit(get, permit).await
         })
     }
 
@@ -145,15 +145,15 @@ impl AffiliateService {
     async fn fetch_object(
         &self,
         account: AccountId,
-        whom: (&str, &str),
+        credentials: (&str, &str),
         path: &str,
     ) -> Result<ProcessorJson, AffiliateError> {
-        let mut permit = self.hall.response_permit(account);
-        let answered = self.get(whom, (path, OBJECT_BYTES_MAX), &mut permit).await;
-        let answer = answered.map_err(|error| AffiliateError::Upstream(cannot_be_asked(path, &error)))?;
+        let mut permit = self.intake.response_permit(account);
+        let result = self.get(credentials, (path, OBJECT_BYTES_MAX), &mut permit).await;
+        let answer = result.map_err(|error| AffiliateError::Upstream(request_error(path, &error)))?;
         if answer.status != 200 {
-            let why = format!("{}{}", answered_with(path, answer.status), error_message_of(answer.body));
-            return Err(AffiliateError::Upstream(why));
+            let reason = format!("{}{}", answered_with(path, answer.status), error_message_of(answer.body));
+            return Err(AffiliateError::Upstream(reason));
         }
         if !answer.is_complete {
             return Err(AffiliateError::Upstream(too_long_message(path, OBJECT_BYTES_MAX)));
@@ -166,7 +166,7 @@ impl AffiliateService {
     /// # Errors
     /// The memory is not free in time.
     pub(crate) async fn reserve_memory(&self, account: AccountId, bytes: usize) -> Result<ResponsePermit, LedgerError> {
-        let mut permit = self.hall.response_permit(account);
+        let mut permit = self.intake.response_permit(account);
         permit.grow_until(bytes, Instant::now() + MEMORY_WAIT).await?;
         Ok(permit)
     }
@@ -175,8 +175,8 @@ impl AffiliateService {
     pub(crate) fn stripe_client(&self, program: &AffiliateProgram) -> Option<StripeClient> {
         let processor = program.processor.as_ref()?;
         let key = self.open(&program.id.to_bytes(), processor.restricted_key.as_ref()?)?;
-        let (office, account) = (self.clone(), program.account);
-        Some(StripeClient { office, account, api_base: processor.api_base.clone(), key })
+        let (service, account) = (self.clone(), program.account);
+        Some(StripeClient { service, account, api_base: processor.api_base.clone(), key })
     }
 
     /// True if the processor reports that a connected account takes transfers. Returns false without an API key, and if
@@ -220,7 +220,7 @@ impl AffiliateService {
 impl StripeClient {
     /// Returns an empty memory permit for responses.
     pub(crate) fn permit(&self) -> ResponsePermit {
-        self.office.hall.response_permit(self.account)
+        self.service.intake.response_permit(self.account)
     }
 
     /// Fetches the object at `path`. The permit pays for its bytes: hold it as long as the object.
@@ -246,38 +246,41 @@ impl StripeClient {
         (path, bytes_max): (&str, usize),
         permit: &mut ResponsePermit,
     ) -> Result<StripeAnswer<Bytes>, StripeError> {
-        let asked_at = self.office.now();
-        match self.office.get((&self.api_base, &self.key), (path, bytes_max), permit).await {
+        let requested_at = self.service.now();
+        match self.service.get((&self.api_base, &self.key), (path, bytes_max), permit).await {
             Ok(HttpResponse { status: 200, is_complete: false, body, .. }) => Err(if body.len() < bytes_max {
                 StripeError::NoResponse(format!("closed the connection while sending {}", without_query(path)))
             } else {
                 StripeError::TooLarge(too_long_message(path, bytes_max))
             }),
             Ok(HttpResponse { status: 200, body, date: at, .. }) => {
-                Ok(StripeAnswer::Object(body, at.unwrap_or(asked_at)))
+                Ok(StripeAnswer::Object(body, at.unwrap_or(requested_at)))
             }
             Ok(HttpResponse { status: status @ 401, body, .. }) => {
-                let answered = answered_with(path, status);
-                Err(StripeError::KeyRejected(format!("rejects the API key: it {answered}{}", error_message_of(body))))
+                let description = answered_with(path, status);
+                Err(StripeError::KeyRejected(format!(
+                    "rejects the API key: it {description}{}",
+                    error_message_of(body)
+                )))
             }
             Ok(HttpResponse { status: status @ 403, body, .. }) => {
-                let (answered, thing) = (answered_with(path, status), resource_name(path));
+                let (description, resource) = (answered_with(path, status), resource_name(path));
                 Err(StripeError::KeyNotPermitted(format!(
-                    "{answered}: the key may not read {thing}{}",
+                    "{description}: the key may not read {resource}{}",
                     error_message_of(body)
                 )))
             }
             Ok(HttpResponse { status: status @ (400..=407 | 409..=428 | 430..=499), body, .. }) => {
                 tracing::info!(path, status, "the processor refuses a request");
-                let why = format!("{}{}", answered_with(path, status), error_message_of(body));
-                Ok(StripeAnswer::Refused(StripeRefusal { status, why }))
+                let reason = format!("{}{}", answered_with(path, status), error_message_of(body));
+                Ok(StripeAnswer::Refused(StripeRefusal { status, text: reason }))
             }
             Ok(HttpResponse { status, .. }) => Err(StripeError::NoResponse(answered_with(path, status))),
             Err(error @ HttpClientError::Budget(ResponseBudgetError::Limit { .. })) => {
-                Err(StripeError::TooLarge(cannot_be_asked(path, &error)))
+                Err(StripeError::TooLarge(request_error(path, &error)))
             }
-            Err(HttpClientError::Budget(busy)) => Err(StripeError::MemoryBusy(busy)),
-            Err(error) => Err(StripeError::NoResponse(cannot_be_asked(path, &error))),
+            Err(HttpClientError::Budget(budget_error)) => Err(StripeError::MemoryBusy(budget_error)),
+            Err(error) => Err(StripeError::NoResponse(request_error(path, &error))),
         }
     }
 
@@ -292,7 +295,7 @@ impl StripeClient {
         pages_max: usize,
         permit: &mut ResponsePermit,
     ) -> Result<Result<StripeList, StripeRefusal>, StripeError> {
-        let mut fetched = StripeList { at: self.office.now(), has_more: true, objects: Vec::new() };
+        let mut fetched = StripeList { at: self.service.now(), has_more: true, objects: Vec::new() };
         let mut after = String::new();
         for _ in 0..pages_max {
             let path = format!("{path}&limit={PAGE_OBJECTS}{after}");
@@ -316,8 +319,8 @@ impl StripeClient {
             match next {
                 Some(next) => after = format!("&starting_after={next}"),
                 None if is_endless => {
-                    let why = "with a page whose last object has no id";
-                    return Err(StripeError::NoResponse(format!("answered {} {why}", without_query(&path))));
+                    let reason = "with a page whose last object has no id";
+                    return Err(StripeError::NoResponse(format!("answered {} {reason}", without_query(&path))));
                 }
                 None => {
                     fetched.has_more = false;
@@ -353,9 +356,11 @@ fn answered_with(path: &str, status: u16) -> String {
 
 /// Returns the processor's error message in parentheses; empty if the body has none.
 fn error_message_of(body: Bytes) -> String {
-    let said = ProcessorJson::read(body).ok().and_then(|said| said.text_at("error.message").map(Cow::into_owned));
-    let words: String = said.iter().flat_map(|said| said.chars()).filter(|c| !c.is_control()).take(WORDS_MAX).collect();
-    if words.is_empty() { words } else { format!(" ({words})") }
+    let message =
+        ProcessorJson::read(body).ok().and_then(|message| message.text_at("error.message").map(Cow::into_owned));
+    let text: String =
+        message.iter().flat_map(|message| message.chars()).filter(|c| !c.is_control()).take(WORDS_MAX).collect();
+    if text.is_empty() { text } else { format!(" ({text})") }
 }
 
 fn no_json(path: &str) -> String {
@@ -366,7 +371,7 @@ fn too_long_message(path: &str, bytes_max: usize) -> String {
     format!("answered {} with more than {bytes_max} bytes", without_query(path))
 }
 
-fn cannot_be_asked(path: &str, error: &HttpClientError) -> String {
+fn request_error(path: &str, error: &HttpClientError) -> String {
     format!("cannot be queried for {}: {error}", without_query(path))
 }
 
@@ -389,14 +394,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_tell_whose_money_they_are_about() {
+    fn the_mode_of_a_key_is_read_from_its_prefix() {
         assert_eq!(livemode_of_key("rk_live_51abc"), Some(true));
         assert_eq!(livemode_of_key("sk_test_51abc"), Some(false));
         assert_eq!(livemode_of_key("secret"), None);
     }
 
     #[test]
-    fn what_a_key_may_not_read_is_named() {
+    fn a_forbidden_resource_is_named() {
         let named = |path, thing_named| assert_eq!(resource_name(path), thing_named, "{path}");
         named("/v1/customers/cus_1", "customers");
         named("/v1/checkout/sessions?limit=100", "checkout sessions");

@@ -1,8 +1,9 @@
 //! Visits: clicks on partners' links, and later statements of a page about the visitor.
 //!
 //! ```text
-//! token ─► an active partner's link? ─► the visitor's current visit ─►[ visit + visitor + click ]     click ─► [count]
-//! sign-up, identify ─► the visit ─► [people]: a lead, or the person of the visit
+//! token ─► an active partner's link? ─► the visitor's current visit ─►[ visit + visitor + click ]
+//! click ─► [click_counting]
+//! sign-up, identify ─► the visit ─► [identification]: a lead, or the person of the visit
 //! checkout with `vis_…` ─► the ledger (`affiliate/src/ledger/attribution.rs`)
 //! ```
 //!
@@ -77,7 +78,7 @@ pub struct CapturedVisit {
 /// The rows of an arrival to commit.
 struct VisitDecision {
     batch: Batch,
-    stands: PartnerVisit,
+    visit: PartnerVisit,
 }
 
 impl Ledger {
@@ -96,20 +97,20 @@ impl Ledger {
             if program.status != ProgramStatus::Live {
                 return Ok(None);
             }
-            let of = arrival.visitor.clone().map(VisitorIdentity::Visitor);
-            let current = match &of {
-                Some(of) => store::affiliate::visit::find_current(self.store(), account, of).await?,
+            let visitor = arrival.visitor.clone().map(VisitorIdentity::Visitor);
+            let current = match &visitor {
+                Some(visitor) => store::affiliate::visit::find_current(self.store(), account, visitor).await?,
                 None => StoredCurrentVisit::default(),
             };
-            let known = (of.as_ref(), &current);
+            let previous = (visitor.as_ref(), &current);
             let decided = match &arrival.brought {
-                VisitSource::Link(token) => self.visit_by_link(&program, (token, arrival), known).await?,
-                VisitSource::HandedOver(id) => self.visit_from_other_domain(&program, *id, known).await?,
+                VisitSource::Link(token) => self.visit_by_link(&program, (token, arrival), previous).await?,
+                VisitSource::HandedOver(id) => self.visit_from_other_domain(&program, *id, previous).await?,
             };
-            let Some(VisitDecision { batch, stands }) = decided else { return Ok(None) };
+            let Some(VisitDecision { batch, visit }) = decided else { return Ok(None) };
             if batch.is_empty() || self.commit(batch).await? {
-                let partner = partner::get(self.store(), account, stands.partner).await?;
-                return Ok(Some(CapturedVisit { visit: stands, partner }));
+                let partner = partner::get(self.store(), account, visit.partner).await?;
+                return Ok(Some(CapturedVisit { visit, partner }));
             }
         }
         Err(ConflictReason::Changed.into())
@@ -120,7 +121,7 @@ impl Ledger {
         &self,
         program: &AffiliateProgram,
         (token, arrival): (&PartnerLinkToken, &VisitRequest),
-        (of, current): (Option<&VisitorIdentity>, &StoredCurrentVisit),
+        (identity, current): (Option<&VisitorIdentity>, &StoredCurrentVisit),
     ) -> Result<Option<VisitDecision>, AffiliateError> {
         let account = program.account;
         let Some((link, partner)) = self.find_link_and_partner(account, token).await? else {
@@ -129,7 +130,7 @@ impl Ledger {
         let held = self.valid_visit(account, current).await?;
         let (now, mut batch) = (self.now(), Batch::intake());
         if let Some(held) = held.filter(|held| held.is_reload(link.id, now)) {
-            return Ok(Some(VisitDecision { batch, stands: held.clone() }));
+            return Ok(Some(VisitDecision { batch, visit: held.clone() }));
         }
         let today = click_count::program_clicks_on(self.store(), account, Hour::containing(now).day()).await?;
         if today >= CLICKS_A_DAY_MAX {
@@ -141,15 +142,16 @@ impl Ledger {
         // Spread over the partitions, so that all nodes share the counting.
         let [.., last] = id;
         click::enqueue(&mut batch, u16::from(last) % PARTITIONS, id, &click);
-        let stands = held.map_or(&new, |held| visit::attributed_visit(program.settings.attribution, held, &new));
-        if stands.id == new.id {
+        let standing_visit =
+            held.map_or(&new, |held| visit::attributed_visit(program.settings.attribution, held, &new));
+        if standing_visit.id == new.id {
             store::affiliate::visit::create(&mut batch, &new);
-            if let Some(of) = of {
-                store::affiliate::visit::set_current(&mut batch, (account, of), current, new.id);
+            if let Some(identity) = identity {
+                store::affiliate::visit::set_current(&mut batch, (account, identity), current, new.id);
             }
         }
-        let stands = stands.clone();
-        Ok(Some(VisitDecision { batch, stands }))
+        let standing_visit = standing_visit.clone();
+        Ok(Some(VisitDecision { batch, visit: standing_visit }))
     }
 
     /// Returns the link of a token with its partner, if that is active.
@@ -216,30 +218,31 @@ impl Ledger {
         &self,
         program: &AffiliateProgram,
         id: VisitId,
-        (of, current): (Option<&VisitorIdentity>, &StoredCurrentVisit),
+        (identity, current): (Option<&VisitorIdentity>, &StoredCurrentVisit),
     ) -> Result<Option<VisitDecision>, AffiliateError> {
         let (account, now) = (program.account, self.now());
         let found = store::affiliate::visit::get(self.store(), account, id).await?;
-        let Some(given) = found.filter(|given| !given.has_lapsed(now)) else { return Ok(None) };
-        if partner::get(self.store(), account, given.partner).await?.is_none() {
+        let Some(carried) = found.filter(|carried| !carried.has_lapsed(now)) else { return Ok(None) };
+        if partner::get(self.store(), account, carried.partner).await?.is_none() {
             return Ok(None);
         }
         let held = self.valid_visit(account, current).await?;
-        let stands = held.map_or(&given, |held| visit::attributed_visit(program.settings.attribution, held, &given));
+        let standing_visit =
+            held.map_or(&carried, |held| visit::attributed_visit(program.settings.attribution, held, &carried));
         let mut batch = Batch::intake();
-        let is_new = held.is_none_or(|held| held.id != given.id) && stands.id == given.id;
-        if let Some(of @ VisitorIdentity::Visitor(visitor)) = of.filter(|_| is_new)
-            && (given.visitors.contains(visitor) || given.visitors.len() < VISITORS_MAX)
+        let is_new = held.is_none_or(|held| held.id != carried.id) && standing_visit.id == carried.id;
+        if let Some(identity @ VisitorIdentity::Visitor(visitor)) = identity.filter(|_| is_new)
+            && (carried.visitors.contains(visitor) || carried.visitors.len() < VISITORS_MAX)
         {
-            let mut after = given.clone();
+            let mut after = carried.clone();
             if !after.visitors.contains(visitor) {
                 after.visitors.push(visitor.clone());
             }
-            store::affiliate::visit::update(&mut batch, &given, &after);
-            store::affiliate::visit::set_current(&mut batch, (account, of), current, given.id);
+            store::affiliate::visit::update(&mut batch, &carried, &after);
+            store::affiliate::visit::set_current(&mut batch, (account, identity), current, carried.id);
         }
-        let stands = stands.clone();
-        Ok(Some(VisitDecision { batch, stands }))
+        let standing_visit = standing_visit.clone();
+        Ok(Some(VisitDecision { batch, visit: standing_visit }))
     }
 }
 

@@ -62,7 +62,7 @@ fn dispatch(criterion: &mut Criterion) {
                 .header("content-length", body.len())
                 .body(Full::new(body.clone()))
                 .unwrap();
-            api::dispatch::dispatch(Arc::clone(&world.room), request)
+            api::dispatch::dispatch(Arc::clone(&world.server), request)
         });
     });
 }

@@ -25,9 +25,9 @@ use store::engine::Batch;
 
 use crate::auth::cookie;
 use crate::auth::login_log::LoginKind;
-use crate::operations::{Operation, OperationHandler};
+use crate::operation::{Operation, OperationHandler};
 use crate::problem::{ErrorCode, Problem};
-use crate::serve::PeerAddress;
+use crate::serve::peer_address::PeerAddress;
 use crate::serve::router::{ClientKind, MatchedOperation};
 use crate::state::AppState;
 

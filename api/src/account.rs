@@ -12,9 +12,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use store::access::Tenant;
 
-use crate::emails::view::JsonTimestamp;
-use crate::handler::NoInput;
+use crate::json_timestamp::JsonTimestamp;
 use crate::problem::Problem;
+use crate::request::NoInput;
 use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 

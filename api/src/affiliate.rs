@@ -2,8 +2,8 @@
 //! with a full API key; set-up and owner-only decisions with the owner's session (affiliate-admin.md).
 //!
 //! ```text
-//! request ─► asked.rs (does the program exist? then: is the input valid?) ─► affiliate service
-//!         ─► answer.rs (etag, response stored under the idempotency key)
+//! request ─► request.rs (does the program exist? then: is the input valid?) ─► affiliate service
+//!         ─► response.rs (etag, response stored under the idempotency key)
 //! ```
 //!
 //! The business logic is in the crate `affiliate`; this module parses requests and renders responses.
@@ -22,9 +22,11 @@ pub mod commissions;
 mod fields;
 pub mod imports;
 pub mod links;
+mod list_query;
 pub mod login_link;
 pub mod owner_partners;
 pub mod partners;
+pub mod path;
 pub mod payout_results;
 pub mod payout_runs;
 pub mod payout_view;
@@ -32,7 +34,9 @@ pub mod payouts;
 pub mod postbacks;
 pub mod processor;
 pub mod program;
+mod program_fields;
 pub mod referrals;
+pub(crate) mod refusal;
 pub mod request;
 pub mod response;
 pub mod reviews;
@@ -40,23 +44,13 @@ pub mod settings;
 pub mod view;
 pub mod visits;
 
-use ::affiliate::error::AffiliateError;
-use ::affiliate::ledger::LedgerError;
 use http::Method;
 use mail::credential::ApiKeyScope;
-use mail::id::{BackfillId, CampaignId, CommissionId, PartnerId, PartnerLinkId, PayoutId, PayoutRunId, ReferralId};
 use mail::idempotency::IdempotencyScope as Keyed;
 use mail::quota::Noun as Quota;
-use queue::storage_quota::StorageQuotaError;
-use serde_json::{Value, json};
 
-use crate::handler::{FromRequest, Request, RequestSpec};
-use crate::operations::{Operation, OperationBuilder, operation};
-use crate::paging::{self, PageParameters};
-use crate::problem::{ErrorCode, FieldErrors, OUTAGE_RETRY_AFTER_S, Problem};
-use crate::schema::{self, Schemas};
-use crate::state::AppState;
-use store::affiliate::listing::ListPageRequest;
+use crate::operation::{Operation, OperationBuilder, operation};
+use crate::problem::ErrorCode;
 
 /// OpenAPI tag of the owner's operations.
 const OWNER_NOUN: &str = "affiliate_program";
@@ -380,148 +374,4 @@ fn owner_operations() -> Vec<Operation> {
         .about(OWNER_NOUN, "Set a partner's payout method")
         .owner(owner_partners::set_payout_method),
     ]
-}
-
-/// Maps an affiliate error to its problem response.
-pub(crate) fn refusal_problem(room: &AppState, refusal: AffiliateError) -> Problem {
-    let text = refusal.to_string();
-    match refusal {
-        AffiliateError::NotSetUp => Problem::new(ErrorCode::NOT_FOUND, "The affiliate program is not set up"),
-        AffiliateError::NotFound(noun) => Problem::not_found(noun.as_str()),
-        AffiliateError::Fields(fields) => {
-            let mut errors = FieldErrors::default();
-            fields.iter().for_each(|(name, why)| errors.add(name, why));
-            errors.into()
-        }
-        AffiliateError::WrongMove(wrong) => Problem::field("status", text)
-            .with_detail("status", json!(wrong.status))
-            .with_detail("action", json!(wrong.action)),
-        AffiliateError::Conflict(_) => Problem::new(ErrorCode::CONFLICT, capitalize(&text)),
-        AffiliateError::MissingSteps(missing) => {
-            Problem::new(ErrorCode::CONFLICT, capitalize(&text)).with_details(json!({"missing": missing}))
-        }
-        AffiliateError::Forbidden(_) => Problem::new(ErrorCode::FORBIDDEN, capitalize(&text)),
-        AffiliateError::Quota(full) => Problem::plan_full(full, room.upgrade_url()),
-        AffiliateError::Counting(noun) => {
-            Problem::from_quota_error(StorageQuotaError::Counting(noun), room.upgrade_url())
-        }
-        AffiliateError::Upstream(_) => Problem::new(ErrorCode::UPSTREAM_ERROR, capitalize(&text)),
-        AffiliateError::Commission(refused) => {
-            let code = if refused.is_forbidden() { ErrorCode::FORBIDDEN } else { ErrorCode::CONFLICT };
-            Problem::new(code, capitalize(&text))
-        }
-        // An overflow results from the program's own amounts and is no server error.
-        AffiliateError::Ledger(LedgerError::Arithmetic(_)) => Problem::new(ErrorCode::CONFLICT, capitalize(&text)),
-        AffiliateError::Ledger(LedgerError::Budget(_)) => Problem::unavailable(capitalize(&text), OUTAGE_RETRY_AFTER_S),
-        AffiliateError::Seal | AffiliateError::Ledger(_) => Problem::internal(text),
-        AffiliateError::Read(error) => error.into(),
-        AffiliateError::Commit(error) => Problem::from_refusal(error.into(), room.upgrade_url()),
-    }
-}
-
-/// Upper-cases the first character.
-fn capitalize(text: &str) -> String {
-    let mut rest = text.chars();
-    rest.next().map(|first| first.to_uppercase().chain(rest).collect()).unwrap_or_default()
-}
-
-/// Defines the type of a path id. A malformed id is answered 404, like an unknown one.
-macro_rules! in_path {
-    ($(#[$doc:meta])* $name:ident($id:ty) $about:literal) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy)]
-        pub struct $name(Option<$id>);
-
-        impl $name {
-            fn parameter() -> Value {
-                schema::path_parameter("id", $about)
-            }
-
-            fn of(call: &Request) -> Self {
-                Self(call.path_parameter("id").parse().ok())
-            }
-
-            fn id(self, noun: ::affiliate::error::AffiliateNoun) -> Result<$id, Problem> {
-                self.0.ok_or_else(|| Problem::not_found(noun.as_str()))
-            }
-        }
-
-        impl FromRequest for $name {
-            fn describe(_: &mut Schemas) -> RequestSpec {
-                RequestSpec { parameters: vec![Self::parameter()], ..RequestSpec::default() }
-            }
-
-            fn read(call: &Request) -> Result<Self, Problem> {
-                Ok(Self::of(call))
-            }
-        }
-    };
-}
-
-in_path! {
-    /// Path of a partner.
-    PartnerPath(PartnerId) "The partner's id (`aff_…`)"
-}
-in_path! {
-    /// Path of a campaign.
-    CampaignPath(CampaignId) "The campaign's id (`cmp_…`)"
-}
-in_path! {
-    /// Path of a backfill.
-    BackfillPath(BackfillId) "The backfill's id (`bkf_…`)"
-}
-in_path! {
-    /// Path of a commission.
-    CommissionPath(CommissionId) "The commission's id (`com_…`)"
-}
-in_path! {
-    /// Path of a payout.
-    PayoutPath(PayoutId) "The payout's id (`pay_…`)"
-}
-in_path! {
-    /// Path of a payout run.
-    PayoutRunPath(PayoutRunId) "The payout run's id (`prn_…`)"
-}
-in_path! {
-    /// Path of a referral.
-    ReferralPath(ReferralId) "The referral's id (`ref_…`)"
-}
-
-/// Path of a partner's link.
-#[derive(Debug, Clone, Copy)]
-pub struct PartnerLinkPath(PartnerPath, Option<PartnerLinkId>);
-
-impl FromRequest for PartnerLinkPath {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let link = schema::path_parameter("link_id", "The link's id (`afl_…`)");
-        RequestSpec { parameters: vec![PartnerPath::parameter(), link], ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        Ok(Self(PartnerPath::of(call), call.path_parameter("link_id").parse().ok()))
-    }
-}
-
-/// Converts the page parameters to a store query.
-fn page_query(page: &PageParameters, kind: u8) -> Result<ListPageRequest, Problem> {
-    Ok(ListPageRequest { before: page.before_id(kind)?, limit: page.limit, from: None })
-}
-
-/// Query parameter that filters by a closed set of values, comma-separated.
-fn list_filter_parameter(name: &str, words: &[&str], description: &str) -> Value {
-    let items = json!({"type": "array", "items": {"type": "string", "enum": words}});
-    let mut parameter = schema::query_parameter(name, description, items);
-    (parameter["style"], parameter["explode"]) = (json!("form"), json!(false));
-    parameter
-}
-
-/// Parses an optional filter with a single value.
-fn parse_filter<T: std::str::FromStr>(
-    given: &[(String, String)],
-    name: &str,
-    what: &str,
-) -> Result<Option<T>, Problem> {
-    let text = paging::single_value(given, name)?;
-    let refused = || Problem::field(name, format!("must be {what}"));
-    text.map(|text| text.trim().parse().map_err(|_| refused())).transpose()
 }

@@ -24,8 +24,8 @@ use mail::address::Address;
 use queue::users::UserError;
 
 use crate::fields::{self, FieldDiagnostics, ObjectFields};
-use crate::handler::Request;
 use crate::problem::{ErrorCode, Problem};
+use crate::request::Request;
 
 /// Maps a user error to its problem response.
 #[must_use]

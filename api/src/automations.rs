@@ -5,6 +5,7 @@
 //! is enqueued as a job in the commit of the request.
 
 pub mod activation_check;
+pub mod path;
 pub mod request;
 pub mod runs;
 pub mod view;
@@ -20,19 +21,20 @@ use mail::automation::{
 use mail::credential::ApiKeyScope;
 use mail::id::{AutomationId, RunId};
 use mail::quota::Noun;
-use serde_json::{Value, json};
+use serde_json::json;
 use store::access::Tenant;
 use store::automation::StoredAutomation;
 use store::engine::{Batch, CommitError};
 
-use crate::handler::{FromRequest, Request, RequestSpec};
 use crate::ok_response::OkResponse;
-use crate::operations::{Operation, operation};
+use crate::operation::{Operation, operation};
 use crate::paging::{self, KIND_AUTOMATION, KIND_AUTOMATION_VERSION, PageParameters};
 use crate::problem::{ErrorCode, Problem};
+use crate::request::{FromRequest, Request, RequestSpec};
 use crate::schema::{self, Schemas};
 use crate::state::AppState;
 
+use self::path::{AutomationPath, automation_not_found, find};
 use self::request::{AutomationAction, AutomationChange, AutomationEdit, CreateAutomation, DuplicateAutomation};
 use self::view::{AutomationList, AutomationResponse, AutomationVersionList, AutomationVersionView, AutomationView};
 
@@ -76,45 +78,8 @@ pub fn operations() -> Vec<Operation> {
     ]
 }
 
-/// Path of an automation. A malformed id is answered 404, like an unknown one.
-#[derive(Debug, Clone, Copy)]
-pub struct AutomationPath(Option<AutomationId>);
-
-impl AutomationPath {
-    fn parameter() -> Value {
-        schema::path_parameter("id", "The automation's id (`aut_…`)")
-    }
-
-    fn from_request(call: &Request) -> Self {
-        Self(call.path_parameter("id").parse().ok())
-    }
-
-    fn id(self) -> Result<AutomationId, Problem> {
-        self.0.ok_or_else(automation_not_found)
-    }
-}
-
-impl FromRequest for AutomationPath {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        RequestSpec { parameters: vec![Self::parameter()], ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        Ok(Self::from_request(call))
-    }
-}
-
-pub(crate) fn automation_not_found() -> Problem {
-    Problem::not_found("automation")
-}
-
 fn conflict_problem() -> Problem {
     Problem::new(ErrorCode::CONFLICT, "The automation was changed at the same time; read it again and retry")
-}
-
-pub(crate) async fn find(room: &AppState, tenant: &Tenant, path: AutomationPath) -> Result<StoredAutomation, Problem> {
-    let found = store::automation::get(room.intake.store(), tenant.account().id, path.id()?).await?;
-    found.ok_or_else(automation_not_found)
 }
 
 async fn current_version(room: &AppState, automation: &Automation) -> Result<AutomationVersion, Problem> {

@@ -15,9 +15,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::affiliate::processor::EventAcknowledgement;
-use crate::handler::{FromRequest, Media, Request, RequestSpec};
-use crate::operations::{Operation, operation};
+use crate::operation::{Operation, operation};
 use crate::problem::{ErrorCode, Problem};
+use crate::request::{FromRequest, Media, Request, RequestSpec};
 use crate::schema::{self, Schemas};
 use crate::state::AppState;
 

@@ -7,6 +7,7 @@
 //! key.
 
 mod api_key;
+pub mod kind;
 pub mod request;
 mod smtp;
 
@@ -21,13 +22,14 @@ use store::access::Tenant;
 use store::credential::{Credential, CredentialSummary};
 use store::engine::{Batch, CommitError};
 
-use self::request::{CreateCredential, CredentialPath, ListCredentials, RotateCredential, UpdateCredential};
+use self::kind::{CreateCredential, CredentialKind, not_found};
+use self::request::{CredentialPath, ListCredentials, RotateCredential, UpdateCredential};
 use crate::auth::login_links::{self, AccessGrant};
-use crate::emails::view::JsonTimestamp;
-use crate::handler::IntoResponse;
+use crate::json_timestamp::JsonTimestamp;
 use crate::ok_response::OkResponse;
 use crate::paging::after_id;
 use crate::problem::{ErrorCode, Problem};
+use crate::response::IntoResponse;
 use crate::schema::{self, Schemas};
 use crate::state::AppState;
 
@@ -35,37 +37,6 @@ use crate::state::AppState;
 const CREDENTIALS_MAX: usize = 1_000;
 /// Retries of a change after a concurrent change.
 const TRIES_MAX: usize = 3;
-
-/// A kind of credential that these operations manage.
-pub trait CredentialKind: Credential {
-    /// Noun in messages.
-    const NOUN: &'static str;
-    /// Description of the object in the OpenAPI document.
-    const ABOUT: &'static str;
-    /// Component name in the OpenAPI document.
-    const COMPONENT: &'static str;
-    /// JSON field of a single object.
-    const OBJECT_FIELD: &'static str;
-    /// JSON field of a list.
-    const LIST_FIELD: &'static str;
-    /// JSON field of the secret.
-    const SECRET_FIELD: &'static str;
-    /// Prefix of the secret.
-    const PREFIX: &'static str;
-    /// Kind byte of the list's cursors.
-    const CURSOR: u8;
-    /// Whether the credential has a scope.
-    const HAS_SCOPE: bool;
-
-    /// Builds a new credential; `hint` is the displayable part of its secret.
-    fn new(room: &AppState, tenant: &Tenant, request: CreateCredential<Self>, hint: String) -> Self;
-    /// Returns `None` if the secret is malformed.
-    fn hash_secret(secret: &str) -> Option<SecretHash>;
-    /// JSON fields that only this kind has.
-    fn specific_fields(&self, room: &AppState) -> Vec<(&'static str, Value)>;
-    /// Schema of these fields.
-    fn specific_fields_schema() -> Vec<(&'static str, Value)>;
-}
 
 /// The JSON object of a credential.
 fn credential_view<K: CredentialKind>(one: &K, room: &AppState, used: Option<LastUse>) -> Value {
@@ -175,10 +146,6 @@ impl<K: CredentialKind> IntoResponse for CredentialListResponse<K> {
         let page = json!({K::LIST_FIELD: self.shown, "has_more": has_more, "next_cursor": self.next_cursor});
         serde_json::to_vec(&page).map(Bytes::from).map_err(Problem::internal)
     }
-}
-
-fn not_found<K: CredentialKind>() -> Problem {
-    Problem::not_found(K::NOUN)
 }
 
 /// Generates a secret and its hash.

@@ -22,19 +22,20 @@ use store::access::{Actor, Denial, Tenant};
 use tokio::time::Instant;
 
 use crate::access::{self, Principal};
-use crate::handler::{CookiePolicy, HandlerFuture, Owner, Request, Response};
-use crate::idempotency;
-use crate::operations::{Operation, OperationHandler};
+use crate::handler::{HandlerFuture, Owner};
+use crate::operation::{Operation, OperationHandler};
 use crate::problem::{ErrorCode, Problem};
+use crate::request::Request;
 use crate::request_log::RequestLogEntry;
+use crate::response::{CookiePolicy, Response};
 use crate::serve::body::{self, ResponseBody};
 use crate::serve::connection::RequestPermit;
-use crate::serve::header_limits;
 use crate::serve::memory_budget::{MemoryHolder, MemoryShare};
-use crate::serve::origin;
 use crate::serve::router::{MatchedOperation, RouteMatch};
+use crate::serve::{header_limits, origin};
+use crate::server::ApiServer;
 use crate::state::AppState;
-use crate::version;
+use crate::{idempotency, version};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit-limit");
@@ -56,28 +57,27 @@ struct RequestContext {
 }
 
 /// Handles a request and returns its response.
-pub async fn dispatch<B>(room: Arc<AppState>, request: http::Request<B>) -> http::Response<ResponseBody>
+pub async fn dispatch<B>(server: Arc<ApiServer>, request: http::Request<B>) -> http::Response<ResponseBody>
 where
     B: Body<Data = Bytes> + Unpin + Send + 'static,
     B::Error: std::fmt::Display,
 {
     let started = Instant::now();
+    let room = &server.state;
     let id = room.next_request_id();
     let (head, mut body) = request.into_parts();
     let (mut known, mut error_code) = (RequestContext::default(), None);
-    let route = header_limits::check_head(&head).map(|()| room.router.find(&head.method, head.uri.path()));
+    let route = header_limits::check_head(&head).map(|()| server.router.find(&head.method, head.uri.path()));
     let (operation, outcome) = match route {
         Ok(RouteMatch::Found(found)) => {
-            (found.operation.id, run_operation(&room, found, &head, &mut body, &mut known).await)
+            (found.operation.id, run_operation(room, found, &head, &mut body, &mut known).await)
         }
         Ok(RouteMatch::MethodNotAllowed(allowed)) => {
             let text = format!("{} is not allowed here", head.method);
             let problem = Problem::new(ErrorCode::METHOD_NOT_ALLOWED, text).with_header(ALLOW, allowed);
-            ("none", Err(not_found(&room, &head, &mut known, problem).await))
+            ("none", Err(not_found(room, &head, &mut known, problem).await))
         }
-        Ok(RouteMatch::NotFound) => {
-            ("none", Err(not_found(&room, &head, &mut known, Problem::not_found("path")).await))
-        }
+        Ok(RouteMatch::NotFound) => ("none", Err(not_found(room, &head, &mut known, Problem::not_found("path")).await)),
         Err(problem) => ("none", Err(problem)),
     };
     // The response may be sent before the body was read: drain the rest. A client that waits for `100 Continue`
@@ -207,8 +207,7 @@ fn apply_response_policy(
     let is_event_stream = answer.media_type == "text/event-stream";
     let proof = tenant.proof();
     if proof.is_revocable() {
-        let guarded =
-            |more| access::revalidation::revalidate_while_streaming(room, proof.clone(), more, is_event_stream);
+        let guarded = |more| room.revalidator.revalidate_while_streaming(proof.clone(), more, is_event_stream);
         answer.stream = answer.stream.take().map(guarded);
     }
     Ok(answer)

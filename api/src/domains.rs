@@ -5,6 +5,8 @@
 
 pub mod claims;
 pub mod dmarc;
+mod error;
+mod lookup;
 pub mod publish;
 mod request;
 mod view;
@@ -17,19 +19,19 @@ use mail::credential::ApiKeyScope;
 use mail::domain::SendingDomain;
 use mail::domain_name::is_never_public;
 use mail::domain_setup::zone_file;
-use mail::id::DomainId;
-use queue::domains::{DomainError, DomainWithSetup};
+use queue::domains::DomainWithSetup;
 use serde_json::json;
 use store::access::Tenant;
 
+use self::error::domain_error_problem;
+use self::lookup::{domain_limit, find};
 use self::request::{CreateDomain, DeleteDomain, DomainKey, DomainPath, ListDomains, UpdateDomain};
 use self::view::{DomainList, DomainResponse, VerifyDomainResponse, ZoneFile};
 use crate::ok_response::OkResponse;
-use crate::operations::{Operation, OperationBuilder, operation};
+use crate::operation::{Operation, OperationBuilder, operation};
 use crate::paging;
 use crate::problem::{ErrorCode, Problem};
 use crate::state::AppState;
-use crate::suppressions::commit_error_problem;
 
 /// Errors of adding a domain.
 const LIMITS: &[ErrorCode] = &[ErrorCode::PLAN_FULL, ErrorCode::DOMAIN_CLAIMED, ErrorCode::CONFLICT];
@@ -141,69 +143,6 @@ fn publishing_operations() -> Vec<Operation> {
         )
         .api_key_or_session(Full, publish::delete_credentials),
     ]
-}
-
-fn domain_not_found() -> Problem {
-    Problem::not_found("domain")
-}
-
-/// Finds a domain of the tenant by id or name. A key that is restricted to another domain gets 404.
-async fn find(room: &AppState, tenant: &Tenant, which: &DomainKey) -> Result<SendingDomain, Problem> {
-    let (store, account) = (room.intake.store(), tenant.account().id);
-    let found = match which {
-        DomainKey::Id(id) => store::domain::get(store, account, *id).await?,
-        DomainKey::Name(name) => store::domain::find_by_name(store, name).await?,
-    };
-    let is_reached = |domain: &SendingDomain| {
-        domain.account == account && tenant.bound_to().is_none_or(|bond: DomainId| bond == domain.id)
-    };
-    found.filter(is_reached).ok_or_else(domain_not_found)
-}
-
-/// Maps a domain error to its problem response.
-fn domain_error_problem(error: DomainError, room: &AppState, tenant: &Tenant) -> Problem {
-    match error {
-        DomainError::Exists(name) => {
-            Problem::new(ErrorCode::CONFLICT, format!("The account already has the domain {name}"))
-                .with_details(json!({"domain": name}))
-        }
-        DomainError::Taken(name) => {
-            let record = room.intake.domains().facts().ownership_record(tenant.account().id, &name);
-            let text = format!(
-                "Another account has {name}. If you control its DNS, publish this record and call POST /domains/claims"
-            );
-            Problem::new(ErrorCode::DOMAIN_CLAIMED, text).with_details(json!({
-                "domain": name,
-                "claim": {
-                    "method": "dns_txt",
-                    "name": record.name,
-                    "value": record.value,
-                    "create": "POST /domains/claims",
-                },
-            }))
-        }
-        DomainError::Limit { limit, used } => {
-            let domains = if limit == 1 { "domain" } else { "domains" };
-            Problem::new(
-                ErrorCode::PLAN_FULL,
-                format!("Your plan includes {limit} {domains}; upgrade your plan or delete a domain"),
-            )
-            .with_details(json!({"limit": "domains", "used": used, "cap": limit}))
-            .with_upgrade_url(room.upgrade_url())
-        }
-        error @ DomainError::TooLong(_) => Problem::field("name", error.to_string()),
-        DomainError::Unknown => domain_not_found(),
-        DomainError::Conflict => Problem::new(ErrorCode::CONFLICT, "The domain was changed at the same time; retry"),
-        DomainError::TooManyDnsQueries { retry_after } => Problem::dns_lookups_limited(retry_after),
-        DomainError::Keys(error) => Problem::internal(error),
-        DomainError::Read(error) => error.into(),
-        DomainError::Commit(error) => commit_error_problem(error),
-    }
-}
-
-/// Number of domains that the tenant's plan includes; `None` is unlimited.
-fn domain_limit(room: &AppState, tenant: &Tenant) -> Option<u32> {
-    room.intake.plans().of(tenant.account().plan).domains
 }
 
 fn domain_response(room: &AppState, known: &DomainWithSetup) -> DomainResponse {

@@ -9,6 +9,7 @@ pub mod batch;
 pub(crate) mod fingerprint;
 pub mod list;
 pub mod metrics;
+pub mod path;
 pub mod recipients;
 pub mod reschedule;
 pub mod resend;
@@ -25,23 +26,21 @@ pub mod view;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use mail::email::Email;
-use mail::id::EmailId;
 use mail::idempotency::IdempotencyScope;
 use serde_json::{Value, json};
 use store::access::Tenant;
-use store::email::EmailWithRecipients;
 
-use crate::handler::{FromRequest, IntoResponse, Request, RequestSpec};
 use crate::idempotency::IdempotentResponse;
 use crate::large_response::{LargeResponse, LargeResponsePermit};
 use crate::paging::PageParameters;
 use crate::problem::{ErrorCode, Problem};
-use crate::schema::{self, Schemas};
+use crate::request::{FromRequest, Request, RequestSpec};
+use crate::response::IntoResponse;
+use crate::schema::Schemas;
 use crate::state::AppState;
 
 pub use self::batch::submit::send_batch;
-pub use self::send::REQUEST_BYTES_MAX;
+use self::path::{EmailPath, find, find_without_recipients, id_parameter};
 use self::send::{SendRequest, SendResponse};
 pub use self::send_idempotent::send_idempotent;
 use self::timeline::{DeliveryAttemptList, DeliveryAttemptView, EmailEventList, EmailEventView, TIMELINE_MAX};
@@ -61,27 +60,6 @@ pub async fn send(
     send_idempotent(&room, &tenant, (IdempotencyScope::Send, claim), draft).await
 }
 
-/// Path of an email.
-#[derive(Debug, Clone, Copy)]
-pub struct EmailPath(EmailId);
-
-const ID: &str = "id";
-
-fn id_parameter() -> Value {
-    schema::path_parameter(ID, "The email's id (`msg_…`)")
-}
-
-impl FromRequest for EmailPath {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        RequestSpec { parameters: vec![id_parameter()], ..RequestSpec::default() }
-    }
-
-    /// A malformed id is answered 404, like an unknown one.
-    fn read(call: &Request) -> Result<Self, Problem> {
-        call.path_parameter(ID).parse().map(Self).map_err(|_| email_not_found())
-    }
-}
-
 /// Path and page of an email's events or attempts.
 #[derive(Debug)]
 pub struct EmailTimelineQuery(EmailPath, PageParameters);
@@ -95,38 +73,6 @@ impl FromRequest for EmailTimelineQuery {
 
     fn read(call: &Request) -> Result<Self, Problem> {
         Ok(Self(EmailPath::read(call)?, PageParameters::from_query(&call.query)?))
-    }
-}
-
-fn email_not_found() -> Problem {
-    Problem::new(ErrorCode::NOT_FOUND, "No such email")
-}
-
-async fn find(room: &AppState, tenant: &Tenant, id: EmailId) -> Result<EmailWithRecipients, Problem> {
-    let found = store::email::get(room.intake.store(), tenant.account().id, id).await?;
-    let found = found.ok_or_else(email_not_found)?;
-    check_key_access(room, tenant, &found.email).await?;
-    Ok(found)
-}
-
-async fn find_without_recipients(room: &AppState, tenant: &Tenant, id: EmailId) -> Result<Email, Problem> {
-    let found = store::email::get_without_recipients(room.intake.store(), tenant.account().id, id).await?;
-    let email = found.ok_or_else(email_not_found)?;
-    check_key_access(room, tenant, &email).await?;
-    Ok(email)
-}
-
-/// A sending-only key sees only emails that it sent; a key restricted to a domain only those sent from it. Others are
-/// answered 404.
-async fn check_key_access(room: &AppState, tenant: &Tenant, email: &Email) -> Result<(), Problem> {
-    if tenant.confined_to().is_some_and(|own| email.sent_by != Some(own)) {
-        return Err(email_not_found());
-    }
-    let Some(bond) = tenant.bound_to() else { return Ok(()) };
-    let domain = store::domain::get(room.intake.store(), tenant.account().id, bond).await?;
-    match domain {
-        Some(domain) if email.domain.as_ref() == Some(&domain.name) => Ok(()),
-        _ => Err(email_not_found()),
     }
 }
 

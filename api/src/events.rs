@@ -3,6 +3,7 @@
 //! [`send`] parses an event and submits it (`queue/src/product_events.rs`); this module lists and shows events.
 //! [`counts`], [`funnel`] and [`conversions`] show their aggregates.
 
+pub(crate) mod aggregation;
 pub mod conversions;
 pub mod counts;
 pub mod funnel;
@@ -10,7 +11,6 @@ pub mod send;
 pub mod view;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use http::Method;
 use jiff::Timestamp;
@@ -23,10 +23,10 @@ use serde_json::json;
 use store::access::Tenant;
 use store::product_event::ProductEventFilter;
 
-use crate::handler::{FromRequest, Request, RequestSpec};
-use crate::operations::{Operation, operation};
+use crate::operation::{Operation, operation};
 use crate::paging::{self, KIND_PRODUCT_EVENT, PageParameters, after_id};
 use crate::problem::Problem;
+use crate::request::{FromRequest, Request, RequestSpec};
 use crate::schema::{self, Schemas};
 use crate::state::AppState;
 
@@ -153,17 +153,4 @@ pub async fn get_event(
     let found = found.filter(|stored| own.is_none() || stored.sent_by == own);
     let stored = found.ok_or_else(|| Problem::not_found("event"))?;
     Ok(ProductEventResponse { event: ProductEventView::from_event(stored.event) })
-}
-
-/// Maximum wait for recent events to be counted.
-const COUNT_WAIT_MAX: Duration = Duration::from_millis(200);
-
-/// Aggregates pending events and waits briefly for it, so that a client sees the event that it just sent.
-pub(crate) async fn wait_until_counted(room: &Arc<AppState>) {
-    let events = room.intake.product_events();
-    // Runs in its own task, because an interrupted aggregation would have to start again.
-    let counting = room.tasks.spawn(async move { events.aggregate().await });
-    if let Ok(Ok(Err(error))) = tokio::time::timeout(COUNT_WAIT_MAX, counting).await {
-        tracing::warn!(%error, "cannot aggregate product events: counts may lag");
-    }
 }

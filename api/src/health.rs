@@ -6,8 +6,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use store::engine::{Health, StoreState};
 
-use crate::handler::NoInput;
 use crate::problem::Problem;
+use crate::request::NoInput;
 use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 

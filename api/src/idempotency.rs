@@ -5,8 +5,8 @@
 //! key + fingerprint ─► in progress? 409 ─► used before? replay, or 409 ─► carry out ─[ change + response ]
 //! ```
 //!
-//! `queue::once` implements it for SMTP and HTTP; this module reads keys and renders responses. The fingerprint covers
-//! the content of a request, not its formatting (`emails/fingerprint.rs`).
+//! `queue::idempotency` implements it for SMTP and HTTP; this module reads keys and renders responses. The fingerprint covers
+//! the content of a request, not its formatting (`request_fingerprint.rs`).
 
 use std::marker::PhantomData;
 
@@ -21,9 +21,10 @@ use serde_json::Value;
 use store::access::Tenant;
 use store::engine::Batch;
 
-use crate::emails::fingerprint::RequestFingerprint;
-use crate::handler::{IntoResponse, Request, Response};
 use crate::problem::{ErrorCode, Problem};
+use crate::request::Request;
+use crate::request_fingerprint::RequestFingerprint;
+use crate::response::{IntoResponse, Response};
 use crate::schema::{self, Schemas};
 use crate::state::AppState;
 

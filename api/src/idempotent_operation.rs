@@ -4,8 +4,8 @@
 //! key ─► in progress? 409 ─► used before? replay, or 409 ─► carry out ─► store the response under the key
 //! ```
 //!
-//! Operations that move money or start a job store their response in their own commit (`affiliate/answer.rs`,
-//! [`crate::operations::OperationBuilder::owner_idempotent`]). The others may crash between the change and storing the
+//! Operations that move money or start a job store their response in their own commit (`affiliate/response.rs`,
+//! [`crate::operation::OperationBuilder::owner_idempotent`]). The others may crash between the change and storing the
 //! response, so repeating each of them must be harmless:
 //!
 //! - enabling a program fails if there is one, and testing the processor changes nothing;
@@ -23,9 +23,11 @@ use queue::idempotency::IdempotencyGuard;
 use serde::{Deserialize, Serialize};
 use store::engine::Batch;
 
-use crate::handler::{FromRequest, OwnerHandler, Request, RequestSpec, Response};
+use crate::handler::OwnerHandler;
 use crate::idempotency::{self, REPLAYED, RequestDecision};
 use crate::problem::Problem;
+use crate::request::{FromRequest, Request, RequestSpec};
+use crate::response::Response;
 use crate::schema::Schemas;
 use crate::state::AppState;
 

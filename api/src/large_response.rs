@@ -10,8 +10,8 @@ use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-use crate::handler::{ExtraResponse, IntoResponse, Response};
 use crate::problem::Problem;
+use crate::response::{ExtraResponse, IntoResponse, Response};
 use crate::schema::Schemas;
 
 /// Responses of at least this size need a permit.

@@ -4,6 +4,13 @@
 //! listener → connection → dispatch → { route, authenticate, read the body } → handler → response
 //! ```
 //!
+//! Each layer imports only what stands to its left:
+//!
+//! ```text
+//! problem, schema, fields → request, response → state → handler, operation → one folder for each noun
+//!     → operations, openapi → server → dispatch → serve
+//! ```
+//!
 //! One table, [`operations`], lists all operations; the router, the OpenAPI document and the scope tests are derived
 //! from it. A handler is a free async function: its tenant is an argument that only authentication can create, and its
 //! input and output types parse, render and describe themselves. [`problem`] renders all errors. The contract is the
@@ -26,11 +33,13 @@ pub mod health;
 pub mod idempotency;
 mod idempotent_operation;
 pub mod json_limits;
+pub mod json_timestamp;
 pub mod large_response;
 pub mod logs;
 pub mod mta_sts;
 pub mod ok_response;
 pub mod openapi;
+pub mod operation;
 pub mod operations;
 pub mod operator;
 pub mod opt_outs;
@@ -38,9 +47,13 @@ pub mod paging;
 pub mod portal;
 pub mod problem;
 pub mod received_emails;
+pub mod request;
+mod request_fingerprint;
 pub mod request_log;
+pub mod response;
 pub mod schema;
 pub mod serve;
+pub mod server;
 pub mod state;
 pub mod suppressions;
 pub mod templates;

@@ -13,10 +13,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use store::access::Tenant;
 
-use crate::emails::view::JsonTimestamp;
-use crate::handler::{FromRequest, Request, RequestSpec};
+use crate::json_timestamp::JsonTimestamp;
 use crate::paging::{self, KIND_REQUEST, PageParameters, after_id};
 use crate::problem::Problem;
+use crate::request::{FromRequest, Request, RequestSpec};
 use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 

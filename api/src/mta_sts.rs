@@ -12,12 +12,13 @@ use http::header::HOST;
 use http::uri::Authority;
 use mail::address::DomainName;
 use mail::domain::SendingDomain;
-use mail::mta_sts::{MtaStsMode, format_policy};
+use mail::mta_sts::format_policy;
 use serde_json::{Value, json};
 
-use crate::handler::{FromRequest, IntoResponse, Request, RequestSpec};
-use crate::operations::{Operation, operation};
+use crate::operation::{Operation, operation};
 use crate::problem::{ErrorCode, Problem};
+use crate::request::{FromRequest, Request, RequestSpec};
+use crate::response::IntoResponse;
 use crate::schema::Schemas;
 use crate::state::AppState;
 
@@ -30,14 +31,6 @@ pub fn operations() -> Vec<Operation> {
             .errors(&[ErrorCode::NOT_FOUND])
             .public(get),
     ]
-}
-
-/// The policy of this service's mail host.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OwnMtaStsPolicy {
-    pub mode: MtaStsMode,
-    /// The MX host of the policy.
-    pub mx: DomainName,
 }
 
 /// The domain of the requested policy, from the `Host` header.

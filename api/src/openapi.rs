@@ -16,9 +16,10 @@ use serde_json::{Map, Value, json};
 
 use self::responses::SharedResponses;
 use crate::auth::cookie;
-use crate::handler::{IntoResponse, Media, NoInput};
-use crate::operations::{Operation, OperationHandler};
+use crate::operation::{Operation, OperationHandler};
 use crate::problem::{ErrorCode, Problem};
+use crate::request::{Media, NoInput};
+use crate::response::IntoResponse;
 use crate::schema::{self, Schemas};
 use crate::state::AppState;
 use crate::version;
@@ -82,7 +83,7 @@ impl IntoResponse for OpenApiDocument {
 /// # Errors
 /// None.
 pub async fn get(room: Arc<AppState>, _: NoInput) -> Result<OpenApiDocument, Problem> {
-    Ok(OpenApiDocument(room.document()))
+    Ok(OpenApiDocument(room.openapi()))
 }
 
 /// The document as JSON text.

@@ -13,11 +13,12 @@ use futures_util::future::BoxFuture;
 use http::{Method, StatusCode};
 use store::access::Tenant;
 
-use crate::handler::{Owner, Request};
-use crate::operations::OperationHandler;
+use crate::handler::Owner;
+use crate::operation::OperationHandler;
 use crate::problem::Problem;
+use crate::request::Request;
 use crate::serve::router::{MatchedOperation, RouteMatch};
-use crate::state::AppState;
+use crate::server::ApiServer;
 
 /// A request on behalf of an owner.
 #[derive(Debug)]
@@ -30,12 +31,13 @@ pub struct OwnerRequest {
 
 /// Runs an operation as the owner of the account and returns its status and body.
 pub fn call_as_owner<'a>(
-    room: &'a Arc<AppState>,
+    server: &'a Arc<ApiServer>,
     owner: Tenant,
     ask: OwnerRequest,
 ) -> BoxFuture<'a, (StatusCode, Bytes)> {
     Box::pin(async move {
-        match run_as_owner(room, owner, ask).await {
+        let room = &server.state;
+        match run_as_owner(server, owner, ask).await {
             Ok(answered) => answered,
             Err(problem) => {
                 if let Some(cause) = problem.cause() {
@@ -47,10 +49,10 @@ pub fn call_as_owner<'a>(
     })
 }
 
-async fn run_as_owner(room: &Arc<AppState>, owner: Tenant, ask: OwnerRequest) -> Result<(StatusCode, Bytes), Problem> {
+async fn run_as_owner(server: &ApiServer, owner: Tenant, ask: OwnerRequest) -> Result<(StatusCode, Bytes), Problem> {
     let OwnerRequest { method, target, body } = ask;
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
-    let RouteMatch::Found(MatchedOperation { operation, path, .. }) = room.router.find(&method, path) else {
+    let RouteMatch::Found(MatchedOperation { operation, path, .. }) = server.router.find(&method, path) else {
         return Err(Problem::not_found("path"));
     };
     if operation.body_bytes_max.is_some_and(|bytes_max| body.len() > bytes_max) {
@@ -58,6 +60,7 @@ async fn run_as_owner(room: &Arc<AppState>, owner: Tenant, ask: OwnerRequest) ->
         return Err(Problem::new(crate::problem::ErrorCode::PAYLOAD_TOO_LARGE, text));
     }
     let call = Request { path, query: query.to_owned(), body, ..Request::default() };
+    let room = &server.state;
     let running = match &operation.handler {
         OperationHandler::Owner(handler) => handler(Arc::clone(room), Owner::Operator(owner), call),
         // Operations that the owner's API keys may call.

@@ -14,16 +14,16 @@ use serde_json::{Value, json};
 use store::access::Tenant;
 use store::engine::{Batch, CommitError};
 
-use crate::emails::view::JsonTimestamp;
 use crate::fields::{self, FieldDiagnostics, FieldNames};
-use crate::handler::{FromRequest, Request, RequestSpec};
+use crate::json_timestamp::JsonTimestamp;
 use crate::ok_response::OkResponse;
-use crate::operations::{Operation, operation};
+use crate::operation::{Operation, operation};
 use crate::paging::{self, PageParameters};
 use crate::problem::{ErrorCode, FieldErrors, Problem};
+use crate::request::{FromRequest, Request, RequestSpec};
 use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
-use crate::suppressions::commit_error_problem;
+use crate::suppressions::commit_error::commit_error_problem;
 
 /// Enough for a body with two fields.
 const BODY_BYTES_MAX: usize = 16 << 10;

@@ -22,8 +22,12 @@ pub mod html;
 mod join;
 mod layout;
 mod links;
+pub mod page;
+mod partner_pages;
 mod payouts;
+mod program;
 mod referrals;
+mod refusal;
 pub mod request;
 mod settings;
 mod sign_in;
@@ -34,60 +38,29 @@ use std::sync::Arc;
 use ::affiliate::error::{AffiliateError, ConflictReason};
 use ::affiliate::portal::login::{PartnerSession, SignInContext};
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, LOCATION, SET_COOKIE};
-use http::header::{REFERRER_POLICY, X_FRAME_OPTIONS};
 use http::{Method, StatusCode};
-use mail::affiliate::partner::PartnerStatus;
 use mail::affiliate::portal::{PortalLinkSecret, PortalToken};
-use mail::affiliate::program::AffiliateProgram;
 use mail::credential::SecretHash;
-use serde_json::{Value, json};
 
-use self::html::Html;
 use self::layout::PageContext;
 use self::request::{PortalFormPath, PortalIndex, PortalLinkPath, PortalPagePath, PortalPayoutPath, UsePortalLink};
-use crate::affiliate::refusal_problem;
+use crate::affiliate::refusal::refusal_problem;
 use crate::auth::login_log::LoginKind;
-use crate::handler::{CookiePolicy, ExtraResponse, HTML_MEDIA_TYPE, IntoResponse, Response};
-use crate::operations::{Operation, OperationBuilder, operation};
+use crate::operation::{Operation, OperationBuilder, operation};
 use crate::problem::{ErrorCode, Problem};
-use crate::schema::Schemas;
+use crate::response::HTML_MEDIA_TYPE;
 use crate::state::AppState;
 
+use self::cookie::is_secure;
+use self::layout::PARENT_PATH;
+use self::page::PortalPage;
+use self::partner_pages::render_page;
+use self::refusal::refusal_text;
 pub use self::request::PortalRequest;
-
-/// The pages, by the last segment of their path.
-pub const PAGES: &[&str] =
-    &["home", "links", "referrals", "earnings", "payouts", "settings", "sign-in", "join", "style.css"];
-
-/// The forms, by the last segment of their path.
-pub const FORMS: &[&str] = &[
-    "sign-in",
-    "join",
-    "sign-out",
-    "accept",
-    "add-link",
-    "change-link",
-    "payout-method",
-    "profile",
-    "postback",
-    "postback-secret",
-    "postback-test",
-    "mail",
-];
+use self::request::{FORMS, PAGES};
 
 /// The cookie by which the browser script recognises a browser.
 const VISITOR_COOKIE: &str = "stx_vid";
-/// Relative path from a nested page to the other pages.
-const PARENT_PATH: &str = "../";
-/// Keeps the pages out of search engines.
-const ROBOTS: HeaderName = HeaderName::from_static("x-robots-tag");
-/// Content-Security-Policy: one style sheet, images and forms of the same origin.
-const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; \
-                      frame-ancestors 'none'";
-/// The URL of the style sheet contains a hash of its text, so it may be cached for ever.
-const STYLE_CACHE_CONTROL: &str = "public, max-age=31536000, immutable";
-
 /// The operations of the portal.
 #[must_use]
 pub fn operations() -> Vec<Operation> {
@@ -121,120 +94,6 @@ pub fn operations() -> Vec<Operation> {
     ]
 }
 
-/// A page of the portal, a redirect, or the style sheet.
-#[derive(Debug)]
-pub struct PortalPage {
-    status: StatusCode,
-    media_type: &'static str,
-    headers: Vec<(HeaderName, HeaderValue)>,
-    body: Bytes,
-}
-
-impl PortalPage {
-    fn new(status: StatusCode, page: Html) -> Self {
-        Self { status, media_type: HTML_MEDIA_TYPE, headers: Vec::new(), body: page.into_string().into() }
-    }
-
-    fn redirect(status: StatusCode, location: &str) -> Result<Self, Problem> {
-        let location = HeaderValue::try_from(location).map_err(Problem::internal)?;
-        let headers = vec![(LOCATION, location)];
-        Ok(Self { status, media_type: "text/plain; charset=utf-8", headers, body: Bytes::new() })
-    }
-
-    fn style_sheet() -> Self {
-        let headers = vec![(CACHE_CONTROL, HeaderValue::from_static(STYLE_CACHE_CONTROL))];
-        let body = Bytes::from_static(layout::STYLE.as_bytes());
-        Self { status: StatusCode::OK, media_type: "text/css; charset=utf-8", headers, body }
-    }
-
-    fn with_cookie(mut self, cookie: Option<HeaderValue>) -> Self {
-        self.headers.extend(cookie.map(|cookie| (SET_COOKIE, cookie)));
-        self
-    }
-}
-
-impl IntoResponse for PortalPage {
-    const MEDIA_TYPE: &'static str = HTML_MEDIA_TYPE;
-    const COOKIES: CookiePolicy = CookiePolicy::Session;
-    const EXTRA_RESPONSES: &'static [ExtraResponse] = &[
-        ExtraResponse { status: 200, media_type: Some("text/css; charset=utf-8"), about: "The style sheet" },
-        ExtraResponse {
-            status: 204,
-            media_type: None,
-            about: "A HEAD request or a browser's prefetch: the link is not used up",
-        },
-        ExtraResponse { status: 302, media_type: None, about: "Redirect to the portal" },
-        ExtraResponse {
-            status: 303,
-            media_type: None,
-            about: "Redirect to the page that shows the result of the form",
-        },
-        ExtraResponse { status: 400, media_type: Some(HTML_MEDIA_TYPE), about: "A field is invalid" },
-        ExtraResponse { status: 401, media_type: Some(HTML_MEDIA_TYPE), about: "Not signed in" },
-        ExtraResponse {
-            status: 403,
-            media_type: Some(HTML_MEDIA_TYPE),
-            about: "The partner may not make changes, or the CSRF token is invalid",
-        },
-        ExtraResponse { status: 404, media_type: Some(HTML_MEDIA_TYPE), about: "Page not found" },
-        ExtraResponse {
-            status: 409,
-            media_type: Some(HTML_MEDIA_TYPE),
-            about: "Already in use, or changed concurrently",
-        },
-        ExtraResponse { status: 410, media_type: Some(HTML_MEDIA_TYPE), about: "The link was used or has expired" },
-        ExtraResponse { status: 429, media_type: Some(HTML_MEDIA_TYPE), about: "Too many attempts" },
-    ];
-
-    fn describe(_: &mut Schemas) -> Value {
-        json!({"type": "string", "description": "An HTML page"})
-    }
-
-    fn into_body(self) -> Result<Bytes, Problem> {
-        Ok(self.body)
-    }
-
-    fn into_response(self) -> Result<Response, Problem> {
-        let mut headers = vec![
-            (CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
-            // With `no-referrer` browsers would submit the forms with `Origin: null`.
-            (REFERRER_POLICY, HeaderValue::from_static("same-origin")),
-            (X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
-            (ROBOTS, HeaderValue::from_static("noindex, nofollow")),
-        ];
-        headers.extend(self.headers);
-        let media_type = HeaderValue::from_static(self.media_type);
-        Ok(Response { status: self.status, media_type, headers, body: self.body, stream: None })
-    }
-}
-
-/// True if the public base URL uses TLS.
-fn is_secure(room: &AppState) -> bool {
-    room.options.base_url.starts_with("https://")
-}
-
-/// Status and text of an error that the visitor can correct; other errors become a `Problem`.
-fn refusal_text(room: &AppState, refusal: AffiliateError) -> Result<(StatusCode, String), Problem> {
-    match &refusal {
-        AffiliateError::Fields(fields) => {
-            let messages: Vec<String> =
-                fields.iter().map(|(name, why)| format!("{} {why}", texts::field_label(name))).collect();
-            Ok((StatusCode::BAD_REQUEST, messages.join("; ")))
-        }
-        AffiliateError::Conflict(ConflictReason::PortalLinkExpired) => Ok((StatusCode::GONE, refusal.to_string())),
-        AffiliateError::Conflict(_) => Ok((StatusCode::CONFLICT, texts::to_sentence(&refusal.to_string()))),
-        // The visitor cannot change the program's plan.
-        AffiliateError::Quota(_) => {
-            Ok((StatusCode::CONFLICT, "The program does not accept more partners at the moment".to_owned()))
-        }
-        AffiliateError::Forbidden(_) | AffiliateError::WrongMove(_) => {
-            Ok((StatusCode::FORBIDDEN, texts::to_sentence(&refusal.to_string())))
-        }
-        AffiliateError::NotFound(_) => Ok((StatusCode::NOT_FOUND, texts::to_sentence(&refusal.to_string()))),
-        _ => Err(refusal_problem(room, refusal)),
-    }
-}
-
 /// The signed-in partner with the session token, or the page for visitors without a session.
 async fn require_partner_session(
     room: &AppState,
@@ -262,33 +121,6 @@ async fn require_partner_session(
         (None, None) => None,
     };
     Ok(Err(PortalPage::new(StatusCode::UNAUTHORIZED, sign_in::signed_out_page(program.as_ref()))))
-}
-
-/// The program of a page without a session: by the publishable key in the URL, else by the host.
-async fn find_program(
-    room: &AppState,
-    request: &PortalRequest,
-    key: &str,
-) -> Result<Option<AffiliateProgram>, Problem> {
-    let fault = |refusal| refusal_problem(room, refusal);
-    if !key.is_empty() {
-        return room.affiliate.find_portal_by_key(key).await.map_err(fault);
-    }
-    match &request.host {
-        Some(host) => room.affiliate.find_program_by_host(host).await.map_err(fault),
-        None => Ok(None),
-    }
-}
-
-/// The page for a URL that names no program.
-fn no_program_page(key: &str) -> PortalPage {
-    let text = if key.is_empty() {
-        "The address has no program key (?key=pk_…). Open the page from the product whose partner you are, or from \
-         one of its emails. A program needs no key only on its own host (portal_domain)."
-    } else {
-        "No partner program has the key in this address."
-    };
-    PortalPage::new(StatusCode::NOT_FOUND, layout::message_page("", "Program not found", text))
 }
 
 /// `up` is the relative path to the other pages.
@@ -331,19 +163,6 @@ pub async fn page(room: Arc<AppState>, PortalPagePath(request): PortalPagePath) 
     };
     let view = PageContext::new(&partner_session, &token, &request);
     Ok(PortalPage::new(StatusCode::OK, render_page(&room, &request.path_segment, &view).await?))
-}
-
-/// Renders a page of a signed-in partner.
-async fn render_page(room: &AppState, name: &str, view: &PageContext<'_>) -> Result<Html, Problem> {
-    let rendered = match name {
-        "links" => links::show(room, view).await,
-        "referrals" => referrals::show(room, view).await,
-        "earnings" => earnings::show(room, view).await,
-        "payouts" => payouts::show(room, view).await,
-        "settings" => settings::show(room, view).await,
-        _ => home::show(room, view).await,
-    };
-    rendered.map_err(|refusal| refusal_problem(room, refusal))
 }
 
 /// `GET /portal/payouts/{id}`.
@@ -516,9 +335,4 @@ pub async fn confirm_payout(room: Arc<AppState>, UsePortalLink(request): UsePort
             }
         },
     }
-}
-
-/// Returns whether the partner may change anything in the portal.
-fn can_edit(partner_session: &PartnerSession) -> bool {
-    partner_session.partner.status == PartnerStatus::Active
 }

@@ -24,7 +24,7 @@ use serde_json::{Map, Value, json};
 use store::access::Denial;
 use store::engine::ReadError;
 
-use crate::emails::view::JsonTimestamp;
+use crate::json_timestamp::JsonTimestamp;
 
 /// Most field errors in one response; a body can contain many thousands.
 pub const FIELD_ERRORS_MAX: usize = 50;

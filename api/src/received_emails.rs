@@ -5,6 +5,7 @@
 //! (`queue/src/inbound/parser.rs`), because anybody can write the message.
 
 pub mod list;
+pub mod path;
 pub mod reply_and_forward;
 pub mod view;
 
@@ -14,24 +15,25 @@ use bytes::Bytes;
 use http::header::{CONTENT_DISPOSITION, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use http::{Method, StatusCode};
 use mail::credential::ApiKeyScope;
-use mail::id::ReceivedId;
-use mail::received::{ReceivedAttachment, ReceivedEmail, attachment_index};
+use mail::received::{ReceivedAttachment, attachment_index};
 use queue::inbound::parser;
 use serde_json::{Value, json};
 use store::access::Tenant;
 use store::engine::{Batch, CommitError};
 use store::received_email;
 
+use self::path::{ReceivedEmailPath, find, load_message};
 use self::view::{ReceivedEmailDetail, ReceivedEmailResponse};
-use crate::handler::{FromRequest, IntoResponse, Request, RequestSpec, Response};
 use crate::large_response::{LargeResponse, LargeResponsePermit};
 use crate::ok_response::OkResponse;
-use crate::operations::{Operation, operation};
+use crate::operation::{Operation, operation};
 use crate::paging;
 use crate::problem::{ErrorCode, Problem};
+use crate::request::{FromRequest, Request, RequestSpec};
+use crate::response::{IntoResponse, Response};
 use crate::schema::{self, Schemas};
 use crate::state::AppState;
-use crate::suppressions::commit_error_problem;
+use crate::suppressions::commit_error::commit_error_problem;
 
 /// Tries of a deletion that conflicts with another deletion for the same message.
 const TRIES_MAX: usize = 20;
@@ -74,43 +76,6 @@ pub fn operations() -> Vec<Operation> {
         of(Method::DELETE, "/received-emails/{id}", "delete_received_email", "Delete a received email and its message")
             .api_key_or_session(full, delete),
     ]
-}
-
-const ID: &str = "id";
-
-pub(crate) fn id_parameter() -> Value {
-    schema::path_parameter(ID, "The received email's id (`inb_…`)")
-}
-
-#[derive(Debug, Clone, Copy)]
-pub struct ReceivedEmailPath(pub(crate) ReceivedId);
-
-impl FromRequest for ReceivedEmailPath {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        RequestSpec { parameters: vec![id_parameter()], ..RequestSpec::default() }
-    }
-
-    /// A malformed id is answered 404, like an unknown one.
-    fn read(call: &Request) -> Result<Self, Problem> {
-        call.path_parameter(ID).parse().map(Self).map_err(|_| received_email_not_found())
-    }
-}
-
-fn received_email_not_found() -> Problem {
-    Problem::new(ErrorCode::NOT_FOUND, "No such received email")
-}
-
-/// Loads a received email of the account. A key that is bound to a domain finds only that domain's.
-pub(crate) async fn find(room: &AppState, tenant: &Tenant, id: ReceivedId) -> Result<ReceivedEmail, Problem> {
-    let found = received_email::get(room.intake.store(), tenant.account().id, id).await?;
-    let is_visible = |email: &ReceivedEmail| tenant.bound_to().is_none_or(|bond| bond == email.domain);
-    found.filter(is_visible).ok_or_else(received_email_not_found)
-}
-
-/// Loads the stored message, including the trace fields added on receipt.
-pub(crate) async fn load_message(room: &AppState, received: &ReceivedEmail) -> Result<Bytes, Problem> {
-    let bytes = received_email::get_message(room.intake.store(), received).await?;
-    bytes.ok_or_else(|| Problem::new(ErrorCode::NOT_FOUND, "The message is no longer stored"))
 }
 
 /// Parameters of `GET /received-emails/{id}`.

@@ -18,8 +18,6 @@ use store::engine::{Batch, Store};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::state::AppState;
-
 /// Maximum number of buffered requests: some megabytes.
 const ENTRIES_MAX: usize = 20_000;
 /// Requests per commit; a full batch is written before the interval ends.
@@ -85,6 +83,18 @@ impl RequestLogWriter {
         }
     }
 
+    /// Flushes the buffer periodically until `stop`.
+    pub async fn run(&self, store: &Store, stop: CancellationToken) {
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(INTERVAL) => {}
+                () = self.batch_full.notified() => {}
+            }
+            self.flush(store).await;
+        }
+    }
+
     /// Writes the buffered requests. Requests that cannot be written are counted and dropped: the log must not block a
     /// store that is failing.
     pub async fn flush(&self, store: &Store) {
@@ -97,20 +107,6 @@ impl RequestLogWriter {
                 tracing::debug!(%error, "cannot write the request log");
                 metrics::counter!("postrider_requests_not_logged_total").increment(some.len() as u64);
             }
-        }
-    }
-}
-
-impl AppState {
-    /// Flushes the buffer periodically until `stop`.
-    pub(crate) async fn run_request_log(self: std::sync::Arc<Self>, stop: CancellationToken) {
-        loop {
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = tokio::time::sleep(INTERVAL) => {}
-                () = self.request_log.batch_full.notified() => {}
-            }
-            self.request_log.flush(self.intake.store()).await;
         }
     }
 }

@@ -16,36 +16,31 @@ pub mod connection_limiter;
 pub mod encoding;
 mod forwarded_for;
 pub mod header_limits;
+pub mod listener;
 pub mod memory_budget;
 pub mod ops;
 pub mod origin;
+pub mod peer_address;
 mod protocol_errors;
 pub mod router;
 pub mod static_pages;
 mod write_timeout;
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use http::HeaderValue;
 use http::header::STRICT_TRANSPORT_SECURITY;
-use proxy::trusted_proxies::TrustedProxies;
-use rustls::ServerConfig;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-use tokio_rustls::TlsAcceptor;
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
-use self::connection::HttpService;
 use self::connection_limiter::HttpConnectionLimiter;
-use self::protocol_errors::ProtocolErrorStream;
+use self::listener::{HttpListenerConfig, TlsConfigReceiver, run_listener};
 use self::static_pages::{AnsweredRequest, Overlay};
 use crate::dispatch::dispatch;
 use crate::problem::{ErrorCode, Problem};
+use crate::server::ApiServer;
 use crate::state::AppState;
 
 pub use self::acme_challenges::serve_acme_challenges;
@@ -56,18 +51,6 @@ pub use self::ops::serve_ops;
 pub fn alpn_protocols() -> Vec<Vec<u8>> {
     vec![b"h2".to_vec(), b"http/1.1".to_vec()]
 }
-
-/// The TLS configuration of a listener. A new one is sent when certificates change; open connections keep theirs.
-pub type TlsConfigReceiver = watch::Receiver<Arc<ServerConfig>>;
-
-/// The client's address, from the socket or the PROXY header; an extension of the request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PeerAddress(pub IpAddr);
-
-/// Time limit of a TLS handshake.
-const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
-/// Pause after a failed accept, which usually means that file descriptors or memory are exhausted.
-const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
 
 /// HSTS for one year (RFC 6797 6.1). It is sent only if this listener terminates TLS, and only for the host of the
 /// base URL: customers' hosts may later be served elsewhere without TLS.
@@ -80,10 +63,11 @@ const HSTS_VALUE: HeaderValue = HeaderValue::from_static("max-age=31536000");
 pub fn serve_api(
     listener: TcpListener,
     tls: Option<TlsConfigReceiver>,
-    room: Arc<AppState>,
+    server: Arc<ApiServer>,
     stop: CancellationToken,
 ) -> BoxFuture<'static, io::Result<()>> {
     Box::pin(async move {
+        let room = Arc::clone(&server.state);
         let terms = HttpListenerConfig {
             proxies: room.options.proxies.clone(),
             tls,
@@ -93,23 +77,23 @@ pub fn serve_api(
             error_response: Some(protocol_error_response(&room)),
         };
         let (tasks, drain_max) = (room.tasks.clone(), terms.drain_max);
-        let writing = tokio::spawn(Arc::clone(&room).run_request_log(stop.clone()));
+        let (logging, log_stop) = (Arc::clone(&room), stop.clone());
+        let writing = tokio::spawn(async move { logging.request_log.run(logging.intake.store(), log_stop).await });
         let (closing, stopped) = (room.shutdown.clone(), stop.clone());
         tokio::spawn(async move {
             stopped.cancelled().await;
             closing.cancel();
         });
-        let answering = Arc::clone(&room);
         let is_tls = terms.tls.is_some();
         let answer = connection::http_service(move |mut request| {
-            forwarded_for::apply_forwarded_for(&answering.options.forwarding_networks, &mut request);
+            forwarded_for::apply_forwarded_for(&server.state.options.forwarding_networks, &mut request);
             header_limits::normalize_host(&mut request);
-            let strict = is_tls && header_limits::is_for(&answering.options.base_url, request.headers());
-            let answering = Arc::clone(&answering);
+            let strict = is_tls && header_limits::is_for(&server.state.options.base_url, request.headers());
+            let server = Arc::clone(&server);
             async move {
-                let mut response = match answering.options.overlay.clone() {
-                    Some(overlay) => overlaid(overlay, answering, request).await,
-                    None => dispatch(answering, request).await,
+                let mut response = match server.state.options.overlay.clone() {
+                    Some(overlay) => overlaid(overlay, server, request).await,
+                    None => dispatch(server, request).await,
                 };
                 if strict {
                     response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, HSTS_VALUE);
@@ -131,7 +115,7 @@ pub fn serve_api(
 /// Answers a request with a page of the overlay, or passes it to the API.
 async fn overlaid(
     overlay: Arc<dyn Overlay>,
-    room: Arc<AppState>,
+    server: Arc<ApiServer>,
     request: http::Request<hyper::body::Incoming>,
 ) -> http::Response<body::ResponseBody> {
     if overlay.has(request.uri(), request.headers()) {
@@ -139,21 +123,9 @@ async fn overlaid(
     }
     let begun = tokio::time::Instant::now();
     let (method, uri) = (request.method().clone(), request.uri().clone());
-    let response = dispatch(room, request).await;
+    let response = dispatch(server, request).await;
     overlay.answered(&AnsweredRequest { method, uri, status: response.status(), took: begun.elapsed() });
     response
-}
-
-/// Settings of a listener.
-struct HttpListenerConfig {
-    /// Peers that send a PROXY protocol header.
-    proxies: TrustedProxies,
-    tls: Option<TlsConfigReceiver>,
-    connections_max: usize,
-    connections: Arc<HttpConnectionLimiter>,
-    drain_max: Duration,
-    /// Builds the error responses that replace hyper's own.
-    error_response: Option<protocol_errors::ErrorResponseBuilder>,
 }
 
 /// Builds the response to input that hyper rejects before it becomes a request.
@@ -174,113 +146,4 @@ fn protocol_error_response(room: &Arc<AppState>) -> protocol_errors::ErrorRespon
         );
         [head.as_bytes(), &body].concat().into()
     })
-}
-
-impl HttpListenerConfig {
-    /// Without TLS and without proxies, for a listener that is not public.
-    fn plaintext(connections_max: usize, drain_max: Duration) -> Self {
-        let connections = HttpConnectionLimiter::new(connections_max);
-        Self {
-            proxies: TrustedProxies::default(),
-            tls: None,
-            connections_max,
-            connections,
-            drain_max,
-            error_response: None,
-        }
-    }
-}
-
-/// Accepts connections until `stop`, then waits for open ones.
-fn run_listener(
-    listener: TcpListener,
-    terms: HttpListenerConfig,
-    answer: HttpService,
-    stop: CancellationToken,
-) -> BoxFuture<'static, io::Result<()>> {
-    Box::pin(async move {
-        listener.local_addr()?;
-        let permits = Arc::new(Semaphore::new(terms.connections_max.max(1)));
-        let terms = Arc::new(terms);
-        let open = TaskTracker::new();
-        loop {
-            // Without a permit further connections wait in the kernel's backlog.
-            let next = async {
-                let permit = Arc::clone(&permits).acquire_owned().await.ok()?;
-                Some((permit, listener.accept().await))
-            };
-            let (permit, accepted) = tokio::select! {
-                biased;
-                () = stop.cancelled() => break,
-                Some(next) = next => next,
-                else => break,
-            };
-            match accepted {
-                Ok((stream, address)) => {
-                    let connection =
-                        AcceptedConnection { stream, address, config: Arc::clone(&terms), _permit: permit };
-                    open.spawn(connection.serve(Arc::clone(&answer), stop.clone()));
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "accept failed");
-                    tokio::time::sleep(ACCEPT_BACKOFF).await;
-                }
-            }
-        }
-        drop(listener);
-        open.close();
-        open.wait().await;
-        Ok(())
-    })
-}
-
-/// An accepted connection.
-struct AcceptedConnection {
-    stream: TcpStream,
-    address: SocketAddr,
-    config: Arc<HttpListenerConfig>,
-    /// Held until the connection ends, and also while the PROXY header is awaited.
-    _permit: OwnedSemaphorePermit,
-}
-
-impl AcceptedConnection {
-    async fn serve(mut self, answer: HttpService, stop: CancellationToken) {
-        // Responses are written whole; Nagle's algorithm would only delay them.
-        let _ = self.stream.set_nodelay(true);
-        let peer = tokio::select! {
-            () = stop.cancelled() => return,
-            peer = self.config.proxies.client_address(&mut self.stream, self.address) => peer,
-        };
-        let Ok(peer) = peer else { return };
-        let Some(_slot) = self.config.connections.acquire(peer.ip()) else {
-            metrics::counter!("postrider_api_connections_refused_total").increment(1);
-            tracing::debug!(peer = %peer.ip(), "connection closed: too many connections from this address");
-            return;
-        };
-        let from = PeerAddress(peer.ip().to_canonical());
-        let answer: HttpService = Arc::new(move |mut request| {
-            request.extensions_mut().insert(from);
-            answer(request)
-        });
-        let ending = connection::ShutdownSignal { stop, drain_max: self.config.drain_max };
-        let error_response = self.config.error_response.clone();
-        match &self.config.tls {
-            None => {
-                connection::serve_connection(ProtocolErrorStream::new(self.stream, error_response), answer, ending)
-                    .await
-            }
-            Some(tls) => {
-                let config = Arc::clone(&tls.borrow());
-                let handshake = TlsAcceptor::from(config).accept(self.stream);
-                match tokio::time::timeout(HANDSHAKE_MAX, handshake).await {
-                    Ok(Ok(stream)) => {
-                        connection::serve_connection(ProtocolErrorStream::new(stream, error_response), answer, ending)
-                            .await
-                    }
-                    Ok(Err(error)) => tracing::debug!(peer = %peer.ip(), %error, "TLS handshake failed"),
-                    Err(_) => tracing::debug!(peer = %peer.ip(), "TLS handshake took too long"),
-                }
-            }
-        }
-    }
 }

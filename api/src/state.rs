@@ -1,15 +1,17 @@
-//! `AppState`: everything that the handlers share (intake, settings, memory budget, router, limiters, request log,
-//! running tasks), and the options of the HTTP API.
+//! `AppState`: everything that the handlers share (intake, settings, memory budget, limiters, request log, running
+//! tasks), and the options of the HTTP API. It knows no handler: the router stands beside it, in
+//! [`ApiServer`](crate::server::ApiServer).
 
 use std::sync::Arc;
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use ::affiliate::service::AffiliateService;
 use bytes::Bytes;
-use mail::address::Address;
+use mail::address::{Address, DomainName};
 use mail::cidr::IpNetwork;
 use mail::id::RequestId;
+use mail::mta_sts::MtaStsMode;
 use mail::quota::Noun;
 use proxy::trusted_proxies::TrustedProxies;
 use queue::intake::Intake;
@@ -23,23 +25,21 @@ use crate::access::revalidation::AccessRevalidator;
 use crate::auth::login_log::LoginLog;
 use crate::auth::password_hashing::PasswordHasher;
 use crate::auth::sign_in_limiter::SignInRateLimiter;
-use crate::mta_sts::OwnMtaStsPolicy;
-use crate::operations::{self, Operation};
 use crate::problem::Problem;
+use crate::request::SEND_BYTES_MAX;
 use crate::request_log::RequestLogWriter;
 use crate::serve::memory_budget::MemoryBudget;
-use crate::serve::router::OperationRouter;
 use crate::serve::static_pages::Overlay;
-use crate::visits::VisitRateLimiter;
+use crate::visits::limits::VisitRateLimiter;
 
 /// Most open connections. An idle one costs a few kilobytes.
 pub const CONNECTIONS_MAX: usize = 4_096;
 /// Most open connections of one address (one /64 of IPv6). An office behind one address needs some dozens, a pool of
 /// workers that keeps its connections open perhaps a hundred.
 pub const CONNECTIONS_PER_ADDRESS_MAX: usize = 256;
-/// Memory that one account may always reserve: one of the largest requests ([`crate::emails::REQUEST_BYTES_MAX`]),
+/// Memory that one account may always reserve: one of the largest requests ([`SEND_BYTES_MAX`]),
 /// plus the part of it that is in memory twice during decompression.
-pub const ACCOUNT_BYTES_MIN: usize = crate::emails::REQUEST_BYTES_MAX + (16 << 20);
+pub const ACCOUNT_BYTES_MIN: usize = SEND_BYTES_MAX + (16 << 20);
 /// Most bytes of request bodies and large responses in memory: two accounts with one of the largest requests each
 /// ([`ACCOUNT_BYTES_MIN`]), and eight thousand ordinary requests of 10 KB. A request in progress takes up to twice
 /// its body (the decoded attachments, then the message composed of them).
@@ -123,11 +123,21 @@ impl Default for SubmissionEndpoint {
     }
 }
 
+/// The policy of this service's mail host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnMtaStsPolicy {
+    pub mode: MtaStsMode,
+    /// The MX host of the policy.
+    pub mx: DomainName,
+}
+
+/// Renders the OpenAPI document of the operation table.
+pub(crate) type OpenApiRenderer = Box<dyn FnOnce() -> Bytes + Send>;
+
 /// The state that all requests share.
 pub struct AppState {
     pub(crate) intake: Intake,
     pub(crate) options: ApiOptions,
-    pub(crate) router: OperationRouter,
     pub(crate) memory_budget: MemoryBudget,
     pub(crate) tasks: TaskTracker,
     pub(crate) request_log: RequestLogWriter,
@@ -142,30 +152,26 @@ pub struct AppState {
     pub(crate) signup_report_permits: Arc<Semaphore>,
     pub(crate) affiliate: AffiliateService,
     /// Rechecks the access of streams and exports while they run.
-    pub(crate) revalidator: AccessRevalidator,
+    pub(crate) revalidator: Arc<AccessRevalidator>,
     /// Cancelled at shutdown; ends streams that have no end of their own.
     pub(crate) shutdown: CancellationToken,
-    document: OnceLock<Bytes>,
+    /// The OpenAPI document, rendered on first use.
+    openapi: LazyLock<Bytes, OpenApiRenderer>,
 }
 
 impl AppState {
-    /// Builds the state and the router from the operation table.
+    /// Builds the state; `openapi` renders the OpenAPI document when it is first requested.
     #[must_use]
-    pub fn new(intake: Intake, options: ApiOptions) -> Arc<Self> {
-        Self::with_operations(intake, options, operations::operation_table())
-    }
-
-    /// Builds the state with another operation table, for tests.
-    #[must_use]
-    pub fn with_operations(intake: Intake, options: ApiOptions, table: Vec<Operation>) -> Arc<Self> {
+    pub(crate) fn new(intake: Intake, options: ApiOptions, openapi: OpenApiRenderer) -> Arc<Self> {
         intake.set_base_url(&options.base_url);
+        let (tasks, shutdown) = (TaskTracker::new(), CancellationToken::new());
         Arc::new(Self {
             affiliate: AffiliateService::new(intake.clone()),
+            revalidator: AccessRevalidator::new(intake.clone(), tasks.clone(), shutdown.clone()),
             intake,
-            router: OperationRouter::new(table),
             memory_budget: MemoryBudget::new(options.bytes_in_flight_max, ACCOUNT_BYTES_MIN),
             options,
-            tasks: TaskTracker::new(),
+            tasks,
             request_log: RequestLogWriter::default(),
             password_hasher: PasswordHasher::default(),
             sign_in_limiter: SignInRateLimiter::default(),
@@ -173,9 +179,8 @@ impl AppState {
             visit_limits: VisitRateLimiter::default(),
             click_limits: VisitRateLimiter::default(),
             signup_report_permits: Arc::new(Semaphore::new(SIGNUP_REPORTS_MAX)),
-            revalidator: AccessRevalidator::default(),
-            shutdown: CancellationToken::new(),
-            document: OnceLock::new(),
+            shutdown,
+            openapi: LazyLock::new(openapi),
         })
     }
 
@@ -194,15 +199,13 @@ impl AppState {
         self.tasks.is_empty()
     }
 
-    /// The OpenAPI document, rendered on first use.
-    pub(crate) fn document(&self) -> Bytes {
-        self.document
-            .get_or_init(|| crate::openapi::render(self.router.operations(), &self.options.base_url).into())
-            .clone()
+    /// The OpenAPI document.
+    pub(crate) fn openapi(&self) -> Bytes {
+        LazyLock::force(&self.openapi).clone()
     }
 
     /// Reserves storage quota, for handlers that know only while they run whether or how much they store. Other
-    /// operations declare their cost in the operation table ([`operations::StorageCost`]).
+    /// operations declare their cost in the operation table ([`StorageCost`](crate::operation::StorageCost)).
     pub(crate) async fn reserve_storage(
         &self,
         tenant: &Tenant,

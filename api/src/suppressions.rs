@@ -5,6 +5,7 @@
 
 pub mod add;
 pub mod check;
+pub(crate) mod commit_error;
 pub mod export;
 pub mod import;
 pub mod query;
@@ -16,21 +17,21 @@ use http::Method;
 use mail::credential::ApiKeyScope;
 use mail::id::SuppressionId;
 use mail::suppression::{Suppression, SuppressionReason, SuppressionTarget};
-use queue::submit_error::SubmitError;
 use queue::suppressions::SuppressionError;
 use serde_json::json;
 use store::access::Tenant;
 use store::engine::{Batch, CommitError};
 use store::suppression::StoredSuppression;
 
-use crate::handler::{FromRequest, Request, RequestSpec};
 use crate::ok_response::OkResponse;
-use crate::operations::{Operation, operation};
+use crate::operation::{Operation, operation};
 use crate::paging;
 use crate::problem::{ErrorCode, Problem};
+use crate::request::{FromRequest, Request, RequestSpec};
 use crate::schema::{self, Schemas};
 use crate::state::AppState;
 
+use self::commit_error::commit_error_problem;
 use self::query::{ListSuppressions, SuppressionQuery};
 use self::view::{SuppressionList, SuppressionResponse, SuppressionView};
 
@@ -193,14 +194,6 @@ pub async fn delete_suppression(
         }
     }
     Err(Problem::busy())
-}
-
-/// The response to a failed commit.
-pub(crate) fn commit_error_problem(error: CommitError) -> Problem {
-    match error {
-        CommitError::Conflict { .. } => Problem::busy(),
-        error => Problem::from_refusal(SubmitError::from(error), None),
-    }
 }
 
 impl From<SuppressionError> for Problem {

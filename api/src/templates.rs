@@ -5,7 +5,10 @@
 //! rendered (`preview`) and published (`versions`).
 
 pub mod draft;
+pub mod path;
 pub mod preview;
+pub(crate) mod render_error;
+mod storage;
 pub mod versions;
 pub mod view;
 
@@ -16,22 +19,22 @@ use mail::credential::ApiKeyScope;
 use mail::email::Category;
 use mail::id::TemplateId;
 use mail::quota::Noun;
-use mail::template::{NAME_BYTES_MAX, RenderError, Template, TemplateBodies, TemplateKey, TemplateStatus};
-use queue::storage_quota::StorageReservation;
-use serde_json::{Value, json};
+use mail::template::{NAME_BYTES_MAX, Template, TemplateKey, TemplateStatus};
+use serde_json::json;
 use store::access::Tenant;
-use store::engine::{Batch, CommitError};
-use store::template::TemplateConflict;
+use store::engine::Batch;
 
-use crate::handler::{FromRequest, Request, RequestSpec};
 use crate::ok_response::OkResponse;
-use crate::operations::{Operation, operation};
+use crate::operation::{Operation, operation};
 use crate::paging::{self, PageParameters};
-use crate::problem::{ErrorCode, FieldErrors, Problem};
+use crate::problem::{ErrorCode, Problem};
+use crate::request::{FromRequest, Request, RequestSpec};
 use crate::schema::{self, Schemas};
 use crate::state::AppState;
 
 use self::draft::{CreateTemplate, DuplicateTemplate, UpdateTemplate};
+use self::path::TemplatePath;
+use self::storage::{TRIES_MAX, commit, conflict_problem, find, find_with_bodies, reserve_storage};
 use self::view::{TemplateList, TemplateResponse, TemplateView};
 
 /// The operations on templates.
@@ -73,111 +76,8 @@ pub fn operations() -> Vec<Operation> {
     ]
 }
 
-/// Tries of a change that conflicts with a concurrent one.
-const TRIES_MAX: usize = 5;
-/// Approximate stored size of a draft or version without its bodies.
-const SETTINGS_BYTES: u64 = 1 << 10;
 /// Most names that are tried for a copy.
 const COPY_NAMES_MAX: usize = 20;
-
-const ID_OR_ALIAS: &str = "id_or_alias";
-
-/// The template in a path, by id or alias.
-#[derive(Debug, Clone)]
-pub struct TemplatePath(TemplateKey);
-
-impl TemplatePath {
-    fn parameter() -> Value {
-        schema::path_parameter(ID_OR_ALIAS, "The template's id (`tpl_…`) or alias")
-    }
-
-    /// Any text is a key: an unknown one is answered 404 later.
-    fn from_request(call: &Request) -> Self {
-        Self(TemplateKey::parse(call.path_parameter(ID_OR_ALIAS)))
-    }
-}
-
-impl FromRequest for TemplatePath {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        RequestSpec { parameters: vec![Self::parameter()], ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        Ok(Self::from_request(call))
-    }
-}
-
-fn template_not_found() -> Problem {
-    Problem::not_found("template")
-}
-
-async fn find(room: &AppState, tenant: &Tenant, key: &TemplateKey) -> Result<Template, Problem> {
-    let found = store::template::find(room.intake.store(), tenant.account().id, key).await?;
-    found.ok_or_else(template_not_found)
-}
-
-/// Loads a template and its draft's bodies, consistent with each other.
-async fn find_with_bodies(
-    room: &AppState,
-    tenant: &Tenant,
-    key: &TemplateKey,
-) -> Result<(Template, TemplateBodies), Problem> {
-    for _ in 0..TRIES_MAX {
-        let template = find(room, tenant, key).await?;
-        if let Some(bodies) = store::template::get_draft(room.intake.store(), &template).await? {
-            return Ok((template, bodies));
-        }
-    }
-    Err(conflict_problem())
-}
-
-fn conflict_problem() -> Problem {
-    Problem::new(ErrorCode::CONFLICT, "The template was changed concurrently; get it and try again")
-}
-
-/// Reserves storage quota for a copy of these bodies.
-async fn reserve_storage(
-    room: &AppState,
-    tenant: &Tenant,
-    bodies: &TemplateBodies,
-) -> Result<StorageReservation, Problem> {
-    room.reserve_storage(tenant, Noun::TemplateBytes, bodies.size_bytes() + SETTINGS_BYTES).await
-}
-
-/// Commits a change; returns `false` when the template was changed concurrently.
-async fn commit(room: &AppState, batch: Batch) -> Result<bool, Problem> {
-    let taken = |field: &str| {
-        Problem::new(ErrorCode::CONFLICT, format!("Another template already has this {field}"))
-            .with_details(json!({"field": field}))
-    };
-    match room.intake.store().commit(batch).await {
-        Ok(()) => Ok(true),
-        Err(CommitError::Conflict { key }) => match store::template::conflict_kind(&key) {
-            Some(TemplateConflict::Alias) => Err(taken("alias")),
-            Some(TemplateConflict::Name) => Err(taken("name")),
-            None => Ok(false),
-        },
-        Err(error) => Err(Problem::from_refusal(error.into(), room.upgrade_url())),
-    }
-}
-
-/// 400: the template cannot be rendered. `details.missing_variables` names the missing variables
-/// (completions-email.md 2.3).
-#[must_use]
-pub fn render_error_problem(error: &RenderError) -> Problem {
-    let mut fields = FieldErrors::default();
-    for (name, message) in &error.invalid {
-        fields.add(name, message);
-    }
-    for name in &error.missing {
-        fields.add(&format!("variables.{name}"), "is required by the template");
-    }
-    let problem = Problem::from(fields);
-    if error.missing.is_empty() {
-        return problem;
-    }
-    problem.with_detail("missing_variables", json!(error.missing))
-}
 
 /// `POST /templates`.
 ///

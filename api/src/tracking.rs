@@ -21,9 +21,10 @@ use mail::tracking::{TrackedLink, TrackingTarget, verify_pixel_token};
 use queue::email_tracking::{TrackedFetch, TrackingError};
 use serde_json::{Value, json};
 
-use crate::handler::{ExtraResponse, FromRequest, HTML_MEDIA_TYPE, IntoResponse, Request, RequestSpec, Response};
-use crate::operations::{Operation, operation};
+use crate::operation::{Operation, operation};
 use crate::problem::{ErrorCode, Problem};
+use crate::request::{FromRequest, Request, RequestSpec};
+use crate::response::{ExtraResponse, HTML_MEDIA_TYPE, IntoResponse, Response};
 use crate::schema::{self, Schemas};
 use crate::state::AppState;
 

@@ -10,6 +10,7 @@
 //! The signed token contains account, address and scope, so no sign-in is needed. Unsubscribing is idempotent. An
 //! invalid token is answered with a plain 404. Pages use relative URLs, so that they work on a customer's host too.
 
+mod form;
 mod html;
 
 use std::sync::Arc;
@@ -24,15 +25,15 @@ use serde_json::{Value, json};
 use store::engine::ReadError;
 use store::suppression::AddressSuppression;
 
-use crate::handler::{
-    ExtraResponse, FromRequest, HTML_MEDIA_TYPE, IntoResponse, Media, Request, RequestSpec, Response,
-};
-use crate::operations::{Operation, operation};
+use crate::operation::{Operation, operation};
 use crate::paging;
 use crate::problem::Problem;
+use crate::request::{FromRequest, Media, Request, RequestSpec};
+use crate::response::{ExtraResponse, HTML_MEDIA_TYPE, IntoResponse, Response};
 use crate::schema::{self, Schemas};
 use crate::state::AppState;
 
+use self::form::{FORM, NOTHING};
 use self::html::UnsubscribePageContent;
 
 /// Longest form body.
@@ -145,13 +146,8 @@ pub struct SetPreferences {
     preferences: SubscriptionPreferences,
 }
 
-/// The hidden field of the page's form. A mail program's one-click POST lacks it; without this check it would clear
-/// all preferences.
-const FORM: (&str, &str) = ("form", "preferences");
 const PRODUCT: &str = "product";
 const NEWSLETTER: &str = "newsletter";
-const NOTHING: &str = "nothing";
-
 impl FromRequest for SetPreferences {
     const BODY_BYTES_MAX: Option<usize> = Some(BODY_BYTES_MAX);
     const MEDIA: Media = Media::Form;

@@ -17,9 +17,9 @@ use crate::auth::login_links::{self, AccessGrant, LinkPurpose};
 use crate::auth::user_error_problem;
 use crate::auth::view::UserView;
 use crate::fields::{self, FieldDiagnostics, FieldNames, ObjectFields};
-use crate::handler::{FromRequest, NoInput, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::ok_response::OkResponse;
 use crate::problem::Problem;
+use crate::request::{FromRequest, NoInput, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 

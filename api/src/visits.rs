@@ -8,7 +8,7 @@
 //! visits, as with every such script. So their cost is bounded: rate limits by address and by site, and a limit of
 //! stored visitors. Bots, and visitors whose browser sends Global Privacy Control or DNT, are not counted.
 
-mod limits;
+pub mod limits;
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -27,17 +27,16 @@ use serde_json::{Value, json};
 use store::access::Tenant;
 use store::product_event_count::{self, ProductEventCounts};
 
-use crate::emails::view::JsonTimestamp;
 use crate::events::counts::{EventCountsView, day_start, sum_by_key};
 use crate::fields::{self, FieldDiagnostics, FieldNames, ObjectFields};
-use crate::handler::{FromRequest, IntoResponse, Media, NoInput, Request, RequestSpec, Response};
-use crate::operations::{Operation, operation};
+use crate::json_timestamp::JsonTimestamp;
+use crate::operation::{Operation, operation};
 use crate::problem::{ErrorCode, Problem};
+use crate::request::{FromRequest, Media, NoInput, Request, RequestSpec};
+use crate::response::{IntoResponse, Response};
 use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 use crate::time_range::{TimeRange, time_parameter};
-
-pub use limits::VisitRateLimiter;
 
 /// The browser script.
 const SCRIPT: &str = include_str!("visits/script.js");
@@ -330,7 +329,7 @@ pub async fn get(
     VisitCountsQuery(period): VisitCountsQuery,
 ) -> Result<VisitCountsResponse, Problem> {
     let days = period.hour_range(room.intake.clock().now())?;
-    crate::events::wait_until_counted(&room).await;
+    crate::events::aggregation::wait_until_counted(&room).await;
     let (store, account) = (room.intake.store(), tenant.account().id);
     let rows = product_event_count::source_counts(store, account, days, ROWS_MAX + 1).await?;
     if rows.len() > ROWS_MAX {

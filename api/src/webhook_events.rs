@@ -5,27 +5,25 @@
 //! [`event_stream`] sends the same stream as server-sent events.
 
 mod event_stream;
+pub mod request;
+mod view;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::Method;
-use http::header::ACCEPT;
 use mail::credential::ApiKeyScope;
-use mail::event::EventKind;
-use mail::id::EventId;
-use queue::webhooks::endpoints::DispatchedEvent;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use store::access::Tenant;
-use store::event_log::EventLogEntry;
 
-use crate::emails::view::JsonTimestamp;
-use crate::handler::{ExtraResponse, FromRequest, IntoResponse, Request, RequestSpec, Response};
-use crate::operations::{Operation, operation};
-use crate::paging::{self, KIND_STREAM, PageParameters};
+use self::request::{EVENT_STREAM, ListWebhookEvents, SortDirection, event_kind_words};
+use self::view::WebhookEventView;
+use crate::operation::{Operation, operation};
+use crate::paging::{self, KIND_STREAM};
 use crate::problem::Problem;
+use crate::response::{ExtraResponse, IntoResponse, Response};
 use crate::schema::{self, Schemas};
 use crate::state::AppState;
 
@@ -33,9 +31,6 @@ use crate::state::AppState;
 const OUTBOX_WAIT_MAX: Duration = Duration::from_secs(2);
 /// Most entries that one page scans, whatever the filter matches.
 const SCANNED_ENTRIES_MAX: usize = 20_000;
-/// The media type of server-sent events.
-const EVENT_STREAM: &str = "text/event-stream";
-
 /// The operations on the event stream.
 #[must_use]
 pub fn operations() -> Vec<Operation> {
@@ -44,82 +39,6 @@ pub fn operations() -> Vec<Operation> {
             .about("webhooks", "List events, or stream them as server-sent events")
             .api_key_or_session(ApiKeyScope::Full, list),
     ]
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum SortDirection {
-    OldestFirst,
-    NewestFirst,
-}
-
-/// Parameters of `GET /webhook-events`.
-#[derive(Debug)]
-pub struct ListWebhookEvents {
-    limit: usize,
-    cursor: Option<u64>,
-    direction: SortDirection,
-    kinds: Vec<EventKind>,
-    /// True for server-sent events.
-    live: bool,
-}
-
-impl ListWebhookEvents {
-    fn matches(&self, entry: &EventLogEntry) -> bool {
-        self.kinds.is_empty() || self.kinds.contains(&entry.kind)
-    }
-}
-
-fn event_kind_words() -> Vec<&'static str> {
-    EventKind::ALL.iter().map(|kind| kind.name()).collect()
-}
-
-impl FromRequest for ListWebhookEvents {
-    fn describe(_: &mut Schemas) -> RequestSpec {
-        let mut parameters = PageParameters::parameters();
-        let text = format!("Any of these, separated by commas: {}", event_kind_words().join(", "));
-        parameters.push(schema::query_parameter("types", &text, json!({"type": "string"})));
-        let order = json!({"type": "string", "enum": ["asc", "desc"], "default": "desc"});
-        let text = "`asc`: oldest first, and the last page has a cursor too, for polling; `desc`: newest first";
-        parameters.push(schema::query_parameter("order", text, order));
-        let text = "For server-sent events: the `id` of the last event received";
-        parameters.push(schema::header_parameter("last-event-id", text));
-        RequestSpec { parameters, ..RequestSpec::default() }
-    }
-
-    fn read(call: &Request) -> Result<Self, Problem> {
-        let parameters = paging::parse_query(&call.query)?;
-        let page = PageParameters::from_query(&call.query)?;
-        let live = call.headers.get(ACCEPT).and_then(|value| value.to_str().ok());
-        let live = live.is_some_and(|accepted| accepted.to_ascii_lowercase().contains(EVENT_STREAM));
-        let direction = match paging::single_value(&parameters, "order")? {
-            Some("asc") => SortDirection::OldestFirst,
-            None | Some("desc") => SortDirection::NewestFirst,
-            Some(_) => return Err(Problem::field("order", "must be `asc` or `desc`")),
-        };
-        let mut cursor = page.cursor_number(KIND_STREAM)?;
-        if let Some(seen) = call.headers.get("last-event-id").filter(|seen| live && !seen.is_empty()) {
-            let seen = seen.to_str().ok().and_then(|seen| paging::decode_number(KIND_STREAM, seen));
-            cursor = Some(seen.ok_or_else(paging::invalid_cursor)?);
-        }
-        let kinds = paging::parse_words(&call.query, "types", &event_kind_words(), EventKind::from_name)?;
-        Ok(Self { limit: page.limit, cursor, direction, kinds, live })
-    }
-}
-
-/// An event, with the fields of a webhook body.
-#[derive(Debug, Serialize)]
-struct WebhookEventView {
-    id: EventId,
-    r#type: &'static str,
-    created_at: JsonTimestamp,
-    data: Map<String, Value>,
-}
-
-impl From<DispatchedEvent> for WebhookEventView {
-    fn from(dispatched: DispatchedEvent) -> Self {
-        let DispatchedEvent { event, data, .. } = dispatched;
-        Self { id: event.id, r#type: event.kind.name(), created_at: JsonTimestamp(event.created_at), data }
-    }
 }
 
 #[derive(Debug, Serialize)]
@@ -136,7 +55,7 @@ pub struct WebhookEventsResponse(WebhookEventsBody);
 #[derive(Debug)]
 enum WebhookEventsBody {
     Page(WebhookEventPage),
-    Live(crate::handler::BodyStream),
+    Live(crate::response::BodyStream),
 }
 
 impl IntoResponse for WebhookEventsResponse {

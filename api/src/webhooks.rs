@@ -2,6 +2,7 @@
 //! endpoints", completions-email.md 2.11).
 
 pub mod deliveries;
+pub(crate) mod error;
 pub mod request;
 pub mod test_delivery;
 pub mod view;
@@ -16,13 +17,13 @@ use mail::credential::ApiKeyScope;
 use mail::id::{DomainId, WebhookId};
 use mail::quota::Noun;
 use mail::webhook::{DisabledReason, Webhook};
-use queue::webhooks::WebhookError;
 use store::access::Tenant;
 
+use self::error::webhook_error_problem;
 use self::request::{CreateWebhook, ListWebhooks, RotateWebhookSecret, UpdateWebhook, WebhookPath};
 use self::view::{WebhookList, WebhookResponse, WebhookView, WebhookWithSecretResponse};
 use crate::ok_response::OkResponse;
-use crate::operations::{Operation, operation};
+use crate::operation::{Operation, operation};
 use crate::paging;
 use crate::problem::{ErrorCode, Problem};
 use crate::state::AppState;
@@ -62,26 +63,6 @@ pub fn operations() -> Vec<Operation> {
         post("/webhooks/{id}/replay", "replay_webhook_deliveries", "Replay deliveries of a time range")
             .api_key_or_session(Full, deliveries::replay_many),
     ]
-}
-
-pub(crate) fn webhook_not_found() -> Problem {
-    Problem::not_found("webhook")
-}
-
-pub(crate) fn webhook_error_problem(error: WebhookError, room: &AppState) -> Problem {
-    let conflict = |text: &str| Problem::new(ErrorCode::CONFLICT, text);
-    match error {
-        WebhookError::Unknown => webhook_not_found(),
-        WebhookError::UnknownDelivery => Problem::not_found("delivery"),
-        WebhookError::TooMany => conflict("The account has the maximum number of webhook endpoints: delete one"),
-        WebhookError::Disabled => conflict("The webhook endpoint is disabled: enable it first"),
-        WebhookError::Pending => conflict("The delivery is still pending: it needs no replay"),
-        WebhookError::Changed => conflict("The webhook endpoint was changed concurrently; get it and try again"),
-        WebhookError::Unavailable => Problem::unavailable("Webhook deliveries cannot be queued at the moment", 1),
-        WebhookError::Seal => Problem::internal(error),
-        WebhookError::Read(error) => error.into(),
-        WebhookError::Commit(error) => Problem::from_refusal(error.into(), room.upgrade_url()),
-    }
 }
 
 /// Loads the names of these domains; all of them must belong to the account.

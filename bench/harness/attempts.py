@@ -40,17 +40,17 @@ class CountingSink:
             raise Failure(f"the sink ended with {self.process.wait()}")
         return json.loads(line)
 
-    def tell(self, text):
+    def send_command(self, text):
         self.process.stdin.write(text + "\n")
         self.process.stdin.flush()
         return self.answer()
 
     def count(self):
-        return self.tell("")
+        return self.send_command("")
 
     def drip(self, every):
         """Every Nth host sends one byte at a time from now on; 0: none."""
-        self.tell(f"drip {every}")
+        self.send_command(f"drip {every}")
 
     def wait(self, count):
         """Waits until the sink has received `count` messages. Fails if none arrives for a while."""
@@ -77,7 +77,7 @@ class CountingSink:
             for line in file:
                 rcpt, at = line.decode().rsplit(" ", 1)
                 self.tried.setdefault(rcpt, int(at))
-            self.read_to = file.tell()
+            self.read_to = file.send_command()
         return self.tried
 
     def stop(self):
@@ -89,9 +89,9 @@ class CountingSink:
 class Sent:
     """Accepted messages with their times."""
 
-    def __init__(self, began, log):
-        self.began = began
-        self.seconds = time.monotonic() - began
+    def __init__(self, started_at, log):
+        self.started_at = started_at
+        self.seconds = time.monotonic() - started_at
         self.accepted = [line.split() for line in log.read_text().splitlines()]
         log.unlink()
 
@@ -111,19 +111,19 @@ class Sent:
 def burst(load, to, sessions, count, rcpt, domains=None, per_second=None):
     """Sends all messages, as fast as the server accepts them or at a rate."""
     log = memory_file("sent")
-    began = time.monotonic()
+    started_at = time.monotonic()
     command = send_command(load, to, sessions, count, rcpt, log)
     command += ["--domains", str(domains)] if domains else []
     command += ["--per-second", str(per_second)] if per_second else []
     load.run(command, RUN_S_MAX + count / (per_second or SLOWEST_PER_SECOND))
-    return Sent(began, log)
+    return Sent(started_at, log)
 
 
 def drained(sink, count, sent):
     """Waits for `count` more messages. Returns the seconds from the first connection to the last arrival."""
     sink.expected += count
     sink.wait(sink.expected)
-    return time.monotonic() - sent.began
+    return time.monotonic() - sent.started_at
 
 
 def send_command(load, to, sessions, count, rcpt, log, sender=SENDER):
@@ -139,7 +139,7 @@ class Trickle:
 
     def __init__(self, load, peer, name, host, per_second):
         self.log = memory_file(f"trickle-{host}")
-        self.began = time.monotonic()
+        self.started_at = time.monotonic()
         rcpt = name + "{n}@" + host + ".hosts.bench.test"
         command = send_command(load, peer.other_relay, self.SESSIONS, FOREVER, rcpt, self.log, peer.other_sender)
         self.process = subprocess.Popen([*command, "--per-second", str(per_second)], stderr=subprocess.PIPE, text=True)
@@ -151,7 +151,7 @@ class Trickle:
         _, errors = self.process.communicate()
         if early is not None:
             raise Failure(f"the background load ended early: {errors.strip()[-500:]}")
-        return Sent(self.began, self.log)
+        return Sent(self.started_at, self.log)
 
 
 class Silence:
@@ -160,10 +160,10 @@ class Silence:
     CALLERS = 8
 
     def __init__(self, address):
-        self.door = socket.socket()
-        self.door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self.door.bind(address)
-        self.door.listen(0)
+        self.listener = socket.socket()
+        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.listener.bind(address)
+        self.listener.listen(0)
         self.callers = []
         for _ in range(self.CALLERS):
             caller = socket.socket()
@@ -172,7 +172,7 @@ class Silence:
             self.callers.append(caller)
 
     def close(self):
-        for one in [*self.callers, self.door]:
+        for one in [*self.callers, self.listener]:
             one.close()
 
 

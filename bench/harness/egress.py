@@ -17,7 +17,7 @@ from machine import Failure
 from postrider import Postrider
 from traffic import RUN_S_MAX
 
-# Address of host number 0; there are two million: bench/load/places.rs.
+# Address of host number 0; there are two million: bench/load/numbered_hosts.rs.
 HOSTS = "127.128.0.0"
 EVERYWHERE = "0.0.0.0"
 SESSIONS = 100
@@ -125,10 +125,10 @@ def one_pass(context, both, variant, count, per_second=None, slow_every=None):
     }
 
 
-def queries_each(asked, count):
+def queries_each(query_counts, count):
     """DNS queries per message, and their types: an answer that was not cached is queried again."""
-    by_type = {f"queries_{name}": asked[number] / count for name, number in QUERY_TYPES.items()}
-    return {"queries_per_message": asked.total() / count, **by_type}
+    by_type = {f"queries_{name}": query_counts[number] / count for name, number in QUERY_TYPES.items()}
+    return {"queries_per_message": query_counts.total() / count, **by_type}
 
 
 def number_in(rcpt):
@@ -187,14 +187,14 @@ def tarpits(context):
     three seconds, and a hundred thousand messages queued for those hosts."""
     hosts_count = scaled(context, TARPIT_HOSTS, 2)
     backlog = scaled(context, TARPIT_BACKLOG, 10 * hosts_count)
-    wanted = hosts_count * CONNECTIONS_AT_FIRST
+    connections = hosts_count * CONNECTIONS_AT_FIRST
     with server(context, "tarpits") as peer, sink(context) as hosts:
         yield {"variant": "usual", **healthy_trickle(context, peer, hosts, "usual")}
         rcpt = "slow{n}@d{d}.tarpits.bench.test"
         burst(context.load, peer.relay, SESSIONS, backlog, rcpt, domains=hosts_count)
         # Work left over from accepting must not count towards the tarpit measurement.
         machine.quieten(peer.roots)
-        machine.wait_until(lambda: hosts.count()["open_tarpits"] >= wanted, f"connection {wanted} to a tarpit")
+        machine.wait_until(lambda: hosts.count()["open_tarpits"] >= connections, f"connection {connections} to a tarpit")
         figures = healthy_trickle(context, peer, hosts, "beside")
         after = hosts.count()
         waiting = backlog - after["tarpit_messages"] - after["open_tarpits"]
@@ -321,7 +321,7 @@ class Shares:
     hosts: object
 
     def __post_init__(self):
-        self.began = time.monotonic()
+        self.started_at = time.monotonic()
         self.before = self.spent()
 
     def spent(self):
@@ -329,7 +329,7 @@ class Shares:
         return machine.cpu_s(self.peer.roots), machine.cpu_s(measuring) + machine.cpu_s_of_ended_children()
 
     def found(self):
-        seconds = (time.monotonic() - self.began) * os.cpu_count()
+        seconds = (time.monotonic() - self.started_at) * os.cpu_count()
         peer, measuring = (after - before for after, before in zip(self.spent(), self.before))
         return {"cpu_s": peer, "cpu_share": peer / seconds, "measuring_cpu_share": measuring / seconds}
 

@@ -149,10 +149,10 @@ def start(found, results):
     if not all(times.values()):
         return []
     empty, filled = (median(times[name]) for name in ("empty", "filled"))
-    told = ", ".join(f"{name} {spread(values, '.0f')} ms" for name, values in times.items())
+    samples = ", ".join(f"{name} {spread(values, '.0f')} ms" for name, values in times.items())
     noise = max(times["empty"]) - min(times["empty"])
     text = f"a store with {found['start', 'filled']['domains']:,.0f} domains starts in {filled:.0f} ms, an empty one in"
-    return [verdict(f"{text} {empty:.0f} ms ({told})", filled - empty <= max(noise, 0.1 * empty))]
+    return [verdict(f"{text} {empty:.0f} ms ({samples})", filled - empty <= max(noise, 0.1 * empty))]
 
 
 def bottleneck(found):

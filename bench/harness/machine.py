@@ -86,18 +86,18 @@ def own_resolver(base):
     private_and_recursive = 0x40000 | 0x4000
     libc.mount(None, b"/", None, private_and_recursive, None)
     for name, text in {"resolv.conf": "nameserver 127.0.0.53\n", "hosts": "127.0.0.1 localhost\n"}.items():
-        ours = base / name
-        ours.write_text(text)
+        replacement = base / name
+        replacement.write_text(text)
         bind = 0x1000
-        theirs = os.path.realpath(f"/etc/{name}")
-        if libc.mount(str(ours).encode(), theirs.encode(), None, bind, None) != 0:
+        system_file = os.path.realpath(f"/etc/{name}")
+        if libc.mount(str(replacement).encode(), system_file.encode(), None, bind, None) != 0:
             sys.exit(f"bench: cannot mount a private {name}: {os.strerror(ctypes.get_errno())}")
 
 
 def lift_limits():
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    wanted = OPEN_FILES if hard == resource.RLIM_INFINITY or hard >= OPEN_FILES else hard
-    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    limit = OPEN_FILES if hard == resource.RLIM_INFINITY or hard >= OPEN_FILES else hard
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
 
 
 def make_certificate(base):
@@ -117,7 +117,7 @@ def signing_key(base):
     return base / "signing-key.pem"
 
 
-def hand_over(directory):
+def change_owner(directory):
     """Gives the results to the user who called sudo."""
     if "SUDO_UID" in os.environ:
         for path in [directory, *directory.iterdir()]:

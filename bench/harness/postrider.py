@@ -75,7 +75,7 @@ class Postrider:
                 self.api_call("PATCH", f"/domains/{domain['id']}", {"inbound_enabled": True})
             machine.wait_for_port(*RELAY, "postrider")
         except machine.Failure as failure:
-            raise machine.Failure(f"{failure}\n{self.last_words()}") from None
+            raise machine.Failure(f"{failure}\n{self.last_log_lines()}") from None
 
     def launch(self):
         with (self.directory / "log").open("ab") as log:
@@ -85,17 +85,17 @@ class Postrider:
 
     def launch_timed(self):
         """Starts the server. Returns the seconds until /healthz returns 200."""
-        began = time.monotonic()
+        started_at = time.monotonic()
         self.launch()
-        while time.monotonic() < began + HEALTHY_S_MAX:
+        while time.monotonic() < started_at + HEALTHY_S_MAX:
             try:
                 with urllib.request.urlopen("http://{}:{}/healthz".format(*OPS), timeout=HEALTHY_S_MAX):
-                    return time.monotonic() - began
+                    return time.monotonic() - started_at
             except OSError:
                 if self.process.poll() is not None:
                     break
                 time.sleep(0.001)
-        raise machine.Failure(f"/healthz did not return 200 within {HEALTHY_S_MAX} s\n{self.last_words()}")
+        raise machine.Failure(f"/healthz did not return 200 within {HEALTHY_S_MAX} s\n{self.last_log_lines()}")
 
     def reload(self, paused):
         """Reloads the configuration with delivery paused or not."""
@@ -113,10 +113,10 @@ class Postrider:
     def ready(self):
         if self.process.poll() is not None:
             raise machine.Failure(f"postrider serve exited with {self.process.returncode}")
-        with socket.socket(socket.AF_UNIX) as door:
-            return door.connect_ex(str(self.data_directory() / "admin.sock")) == 0
+        with socket.socket(socket.AF_UNIX) as probe:
+            return probe.connect_ex(str(self.data_directory() / "admin.sock")) == 0
 
-    def last_words(self):
+    def last_log_lines(self):
         return (self.directory / "log").read_text(errors="replace")[-2000:]
 
     def admin(self, *words):

@@ -93,7 +93,7 @@ def accept(context, peer):
     context.load.source(peer.relay, 1, WARM_UP)
     for sessions in context.args.sessions:
         count = context.messages(MESSAGES["accept"][sessions])
-        yield measured(peer, sessions, count, lambda: context.load.source(peer.relay, sessions, count))
+        yield measure_resources(peer, sessions, count, lambda: context.load.source(peer.relay, sessions, count))
 
 
 def relay(context, peer):
@@ -111,7 +111,7 @@ def relay(context, peer):
                 with_sink.wait(before + count)
                 return {}
 
-            yield measured(peer, sessions, count, send)
+            yield measure_resources(peer, sessions, count, send)
     finally:
         with_sink.stop()
 
@@ -137,17 +137,17 @@ def dkim(context, peer):
 def submission(context, peer):
     """One message per connection with STARTTLS, a full handshake and AUTH; delivered to the sink."""
     count = context.messages(MESSAGES["submission"])
-    yield from to_the_sink(context, peer, context.sink, SUBMISSION_SESSIONS, count, peer.submission, login=peer.login)
+    yield from run_to_sink(context, peer, context.sink, SUBMISSION_SESSIONS, count, peer.submission, login=peer.login)
 
 
 def domains(context, peer):
     """One message to each of many domains, each with its own MX and address."""
     count = MESSAGES["domains"]
     everywhere = ("0.0.0.0", context.sink[1])
-    yield from to_the_sink(context, peer, everywhere, DOMAIN_SESSIONS, count, peer.relay)
+    yield from run_to_sink(context, peer, everywhere, DOMAIN_SESSIONS, count, peer.relay)
 
 
-def to_the_sink(context, peer, address, sessions, count, to, **options):
+def run_to_sink(context, peer, address, sessions, count, to, **options):
     sink = Sink(context.base, "{}:{}".format(*address))
     rcpt = "someone@d{n}-r" + str(context.round) + ".bench.test"
     try:
@@ -159,7 +159,7 @@ def to_the_sink(context, peer, address, sessions, count, to, **options):
             sink.wait(WARM_UP + count)
             return {"p50_ms": result["p50_ms"], "p99_ms": result["p99_ms"]}
 
-        yield measured(peer, sessions, count, send)
+        yield measure_resources(peer, sessions, count, send)
     finally:
         sink.stop()
 
@@ -177,9 +177,9 @@ def inbound(context, peer):
         context.load.send_signed(peer.mx, sessions, max(JUDGED_SENDERS, 2 * sessions), rcpt)
 
         def send():
-            return since_signed(context.load.send_signed(peer.mx, sessions, count, rcpt))
+            return subtract_signing(context.load.send_signed(peer.mx, sessions, count, rcpt))
 
-        yield measured(peer, sessions, count, send)
+        yield measure_resources(peer, sessions, count, send)
 
 
 def inbound_large(context, peer):
@@ -191,12 +191,12 @@ def inbound_large(context, peer):
 
     def send():
         result = context.load.send_signed(peer.mx, 1, count, rcpt, LARGE_BYTES, LARGE_SENDERS)
-        return since_signed(result) | {"grown_bytes": peer.peak_bytes() - before}
+        return subtract_signing(result) | {"grown_bytes": peer.peak_bytes() - before}
 
-    yield measured(peer, 1, count, send)
+    yield measure_resources(peer, 1, count, send)
 
 
-def since_signed(result):
+def subtract_signing(result):
     """Excludes the time that the load spends signing before it sends."""
     figures = {key: result[key] for key in ("seconds", "p50_ms", "p99_ms")}
     return figures | {"per_second": result["messages"] / result["seconds"]}
@@ -216,7 +216,7 @@ def post(context, peer):
             sink.wait(WARM_UP + count)
             return {"p50_ms": result["p50_ms"], "p99_ms": result["p99_ms"], "accepted_per_second": count / accepted_s}
 
-        yield measured(peer, POST_CONNECTIONS, count, send)
+        yield measure_resources(peer, POST_CONNECTIONS, count, send)
     finally:
         sink.stop()
 
@@ -231,7 +231,7 @@ def post_held(context, peer):
         result = context.load.post(peer.api, peer.key, POST_CONNECTIONS, count, batch)
         return {"p50_ms": result["p50_ms"], "p99_ms": result["p99_ms"]}
 
-    yield measured(peer, POST_CONNECTIONS, count, send)
+    yield measure_resources(peer, POST_CONNECTIONS, count, send)
 
 
 def idle(context, peer):
@@ -256,7 +256,7 @@ def idle(context, peer):
     }
 
 
-def measured(peer, sessions, count, send):
+def measure_resources(peer, sessions, count, send):
     """Runs `send`. Returns its rate and its cost for the peer."""
     cpu_before = machine.cpu_s(peer.roots)
     started = time.monotonic()

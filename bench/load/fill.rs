@@ -57,7 +57,7 @@ pub(crate) fn run(plan: &Plan) -> Result<(), Box<dyn Error>> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
         let store = Store::open(&RedbOptions::new(plan.data_dir.join("store")))?;
         for first in (0..plan.domains).step_by(AT_ONCE as usize) {
-            let before = store::domain::count(&store, plan.account).await?;
+            let old_count = store::domain::count(&store, plan.account).await?;
             let mut batch = Batch::progress();
             for number in first..plan.domains.min(first + AT_ONCE) {
                 let domain = domain(plan.account, number, &keys)?;
@@ -65,9 +65,9 @@ pub(crate) fn run(plan: &Plan) -> Result<(), Box<dyn Error>> {
                 setup.due = next_check(&domain, &setup, domain.created_at, u64::from(number));
                 store::domain_setup::create(&mut batch, store::domain_setup::setup_key(&domain), &setup);
                 // The count row must hold the sum of all domains of this batch; the last `create` writes the final sum.
-                let mut count = before.clone();
-                count.number += number - first;
-                store::domain::create(&mut batch, &domain, &count);
+                let mut new_count = old_count.clone();
+                new_count.number += number - first;
+                store::domain::create(&mut batch, &domain, &new_count);
             }
             store.commit(batch).await?;
         }

@@ -25,7 +25,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 mod fill;
 mod measure;
 mod names;
-mod places;
+mod numbered_hosts;
 mod post;
 mod send;
 mod sender;

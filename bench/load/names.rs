@@ -4,7 +4,7 @@
 //!
 //! - `MX NAME`: `10 mx.NAME`.
 //! - `A mx.NAME`: a loopback address derived from the name, so that a thousand domains are a thousand destinations.
-//!   Numbered domains have addresses by their number (places.rs).
+//!   Numbered domains have addresses by their number (numbered_hosts.rs).
 //! - `TXT _queries.bench.test`: the number of queries received, by type.
 //! - With a key, the records that an MX host checks: `TXT bench._domainkey.…` is the DKIM key, `TXT _dmarc.…` a
 //!   policy, `TXT` of names without an underscore an SPF record for the loopback network. `PTR` of loopback addresses
@@ -19,7 +19,7 @@ use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::Path;
 
-use crate::places;
+use crate::numbered_hosts;
 use crate::sender::{self, SELECTOR};
 
 const ZONE: &str = "bench.test";
@@ -54,7 +54,7 @@ pub(crate) fn serve(listen: SocketAddr, key: Option<&Path>) -> Result<(), Box<dy
     let mut counts = QueryCounts::default();
     loop {
         let (count, from) = socket.recv_from(&mut query)?;
-        if let Some(reply) = query.get(..count).and_then(|query| answer(query, key.as_deref(), &mut counts)) {
+        if let Some(reply) = query.get(..count).and_then(|query| respond(query, key.as_deref(), &mut counts)) {
             // A client that has closed its socket must not stop the server.
             let _ = socket.send_to(&reply, from);
         }
@@ -71,35 +71,35 @@ impl QueryCounts {
     fn count(&mut self, kind: u16) {
         // The last slot counts all further types together.
         let last = self.kinds.len() - 1;
-        let at = self.kinds.iter().position(|(known, count)| *known == kind || *count == 0).unwrap_or(last);
-        if let Some(place) = self.kinds.get_mut(at) {
-            *place = (if at == last { 0 } else { kind }, place.1 + 1);
+        let at = self.kinds.iter().position(|(recorded, count)| *recorded == kind || *count == 0).unwrap_or(last);
+        if let Some(slot) = self.kinds.get_mut(at) {
+            *slot = (if at == last { 0 } else { kind }, slot.1 + 1);
         }
     }
 
     /// `type=count` for each, as a TXT record.
-    fn told(&self) -> Vec<u8> {
-        let came = self.kinds.iter().filter(|(_, count)| *count > 0);
-        strings(&came.map(|(kind, count)| format!("{kind}={count}")).collect::<Vec<_>>().join(" "))
+    fn to_txt_record(&self) -> Vec<u8> {
+        let counted = self.kinds.iter().filter(|(_, count)| *count > 0);
+        txt_strings(&counted.map(|(kind, count)| format!("{kind}={count}")).collect::<Vec<_>>().join(" "))
     }
 }
 
 /// Returns the reply to a query, or `None` if the packet is a response or malformed.
-fn answer(query: &[u8], key: Option<&str>, counts: &mut QueryCounts) -> Option<Vec<u8>> {
+fn respond(query: &[u8], key: Option<&str>, counts: &mut QueryCounts) -> Option<Vec<u8>> {
     if query.get(2)? & 0x80 != 0 {
         return None;
     }
-    let (name, after_name) = name_at(query, 12)?;
+    let (name, after_name) = parse_name(query, 12)?;
     let question = query.get(12..after_name + 4)?;
     let kind = u16::from_be_bytes([*query.get(after_name)?, *query.get(after_name + 1)?]);
-    let pointer = name.strip_suffix(REVERSE).filter(|_| key.is_some()).map(host_of);
+    let pointer = name.strip_suffix(REVERSE).filter(|_| key.is_some()).map(ptr_name);
     if name != QUERIES {
         counts.count(kind);
     }
     let zone = [ZONE, SENDERS_ZONE].into_iter().find(|zone| is_within(&name, zone));
-    let known = pointer.is_some() || zone.is_some();
+    let is_known = pointer.is_some() || zone.is_some();
     let data = match kind {
-        TYPE_TXT if name == QUERIES => Some(counts.told()),
+        TYPE_TXT if name == QUERIES => Some(counts.to_txt_record()),
         TYPE_MX if zone.is_some() && !name.starts_with("mx.") && name != ZONE => Some(mx()),
         TYPE_A if zone.is_some() && name.starts_with("mx.") => Some(address_of(&name).to_vec()),
         TYPE_A => named_address(&name),
@@ -107,7 +107,7 @@ fn answer(query: &[u8], key: Option<&str>, counts: &mut QueryCounts) -> Option<V
         TYPE_TXT if zone.is_some() => key.and_then(|key| text(&name, key)),
         _ => None,
     };
-    let code = if known { 0 } else { NXDOMAIN };
+    let code = if is_known { 0 } else { NXDOMAIN };
     let (answers, authorities) = if data.is_some() { (1, 0) } else { (0, 1) };
     let mut reply = Vec::with_capacity(128);
     reply.extend_from_slice(query.get(..2)?);
@@ -129,7 +129,7 @@ fn answer(query: &[u8], key: Option<&str>, counts: &mut QueryCounts) -> Option<V
 }
 
 /// The name at an offset, in lower case, and the offset behind it. Compression is not supported: questions have none.
-fn name_at(packet: &[u8], mut at: usize) -> Option<(String, usize)> {
+fn parse_name(packet: &[u8], mut at: usize) -> Option<(String, usize)> {
     let mut name = String::new();
     loop {
         let length = usize::from(*packet.get(at)?);
@@ -175,7 +175,7 @@ fn mx() -> Vec<u8> {
 
 /// Address by the number in the name; otherwise 127.64.0.1 to 127.127.255.254, by FNV-1a of the name.
 fn address_of(name: &str) -> [u8; 4] {
-    if let Some(address) = places::address_of(name) {
+    if let Some(address) = numbered_hosts::address_of(name) {
         return address.octets();
     }
     let hash = name.bytes().fold(0x811c_9dc5_u32, |h, b| (h ^ u32::from(b)).wrapping_mul(0x0100_0193));
@@ -184,14 +184,14 @@ fn address_of(name: &str) -> [u8; 4] {
 }
 
 fn is_within(name: &str, zone: &str) -> bool {
-    name.strip_suffix(zone).is_some_and(|before| before.is_empty() || before.ends_with('.'))
+    name.strip_suffix(zone).is_some_and(|prefix| prefix.is_empty() || prefix.ends_with('.'))
 }
 
 /// The PTR name of an address. `labels` are those before `127.in-addr.arpa`: `1.0.0` becomes
 /// `127-0-0-1.client.bench.test`.
-fn host_of(labels: &str) -> String {
-    let rest: Vec<&str> = labels.rsplit('.').collect();
-    format!("127-{}{CLIENT}", rest.join("-"))
+fn ptr_name(labels: &str) -> String {
+    let octets: Vec<&str> = labels.rsplit('.').collect();
+    format!("127-{}{CLIENT}", octets.join("-"))
 }
 
 /// The address that a PTR name encodes.
@@ -202,20 +202,20 @@ fn named_address(name: &str) -> Option<Vec<u8>> {
 
 /// The TXT record of a sending domain: its DKIM key, DMARC policy or SPF record.
 fn text(name: &str, key: &str) -> Option<Vec<u8>> {
-    let labels = name.split_once('.').map(|(first, rest)| (first, rest.starts_with("_domainkey.")));
+    let labels = name.split_once('.').map(|(first, suffix)| (first, suffix.starts_with("_domainkey.")));
     let text = match labels? {
         (SELECTOR, true) => key,
         ("_dmarc", _) => DMARC,
         (first, false) if !first.starts_with('_') => SPF,
         _ => return None,
     };
-    Some(strings(text))
+    Some(txt_strings(text))
 }
 
 /// TXT record data: the text in strings of at most 255 bytes.
-fn strings(text: &str) -> Vec<u8> {
-    let strings = text.as_bytes().chunks(usize::from(u8::MAX));
-    strings
+fn txt_strings(text: &str) -> Vec<u8> {
+    let chunks = text.as_bytes().chunks(usize::from(u8::MAX));
+    chunks
         .flat_map(|string| {
             let length = [u8::try_from(string.len()).unwrap_or(u8::MAX)];
             [length.as_slice(), string].concat()

@@ -59,7 +59,7 @@ pub(crate) struct Plan {
 /// Posts all emails and prints the result.
 pub(crate) fn run(plan: &Plan) -> Result<(), Box<dyn Error>> {
     let (requests, next) = (plan.emails / plan.batch.max(1), AtomicUsize::new(0));
-    let run = Arc::new(Run { plan: plan.clone(), content: content(plan), requests, next });
+    let run = Arc::new(Run { plan: plan.clone(), content: email_members(plan), requests, next });
     at_once(plan.connections, plan.batch, || connection(Arc::clone(&run)))
 }
 
@@ -72,7 +72,7 @@ struct Run {
 }
 
 /// The JSON members that every email has besides `to`.
-fn content(plan: &Plan) -> String {
+fn email_members(plan: &Plan) -> String {
     const WORDS: &str = "The quick brown fox jumps over the lazy dog, again and again and again. ";
     let text: String = WORDS.chars().cycle().take(plan.text_bytes).collect();
     let paragraphs: String = "<p>".chars().chain(WORDS.chars()).chain("</p>".chars()).collect();
@@ -81,8 +81,9 @@ fn content(plan: &Plan) -> String {
     format!(r#""from":"{from}","category":"{category}","subject":"Load","text":"{text}","html":"{html}""#)
 }
 
-fn body(plan: &Plan, content: &str, number: usize) -> String {
-    let email = |number: usize| format!(r#"{{"to":"{}",{content}}}"#, plan.rcpt.replace("{n}", &number.to_string()));
+fn body(plan: &Plan, email_members: &str, number: usize) -> String {
+    let email =
+        |number: usize| format!(r#"{{"to":"{}",{email_members}}}"#, plan.rcpt.replace("{n}", &number.to_string()));
     if plan.batch <= 1 {
         return email(number);
     }
@@ -91,7 +92,7 @@ fn body(plan: &Plan, content: &str, number: usize) -> String {
 }
 
 async fn connection(run: Arc<Run>) -> io::Result<Vec<Duration>> {
-    let Run { plan, content, requests, next } = &*run;
+    let Run { plan, content: email_members, requests, next } = &*run;
     let mut stream = TcpStream::connect(plan.to).await?;
     stream.set_nodelay(true)?;
     let path = if plan.batch > 1 { "/emails/batch" } else { "/emails" };
@@ -102,7 +103,7 @@ async fn connection(run: Arc<Run>) -> io::Result<Vec<Duration>> {
         if number >= *requests {
             return Ok(latencies);
         }
-        let body = body(plan, content, number);
+        let body = body(plan, email_members, number);
         request.clear();
         write!(
             request,
@@ -114,13 +115,13 @@ async fn connection(run: Arc<Run>) -> io::Result<Vec<Duration>> {
         .map_err(io::Error::other)?;
         let start = clock();
         stream.write_all(request.as_bytes()).await?;
-        answer(&mut stream).await?;
+        read_response(&mut stream).await?;
         latencies.push(start.elapsed());
     }
 }
 
 /// Reads a whole response. Any status but 200 is an error.
-async fn answer(stream: &mut TcpStream) -> io::Result<()> {
+async fn read_response(stream: &mut TcpStream) -> io::Result<()> {
     let mut bytes = Vec::with_capacity(2048);
     loop {
         let count = stream.read_buf(&mut bytes).await?;
@@ -131,8 +132,8 @@ async fn answer(stream: &mut TcpStream) -> io::Result<()> {
                 name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().ok())?
             });
             if body.len() >= length.unwrap_or_default() {
-                let is_good = head.starts_with("HTTP/1.1 200");
-                return if is_good { Ok(()) } else { Err(io::Error::other(text.into_owned())) };
+                let is_ok = head.starts_with("HTTP/1.1 200");
+                return if is_ok { Ok(()) } else { Err(io::Error::other(text.into_owned())) };
             }
         }
         if count == 0 || bytes.len() > ANSWER_BYTES_MAX {

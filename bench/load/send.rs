@@ -88,7 +88,7 @@ pub(crate) fn run(plan: &Plan) -> Result<(), Box<dyn Error>> {
         tls: if plan.starttls { Some(tls::config()?) } else { None },
         senders: sender::senders(&plan.from, plan.senders, plan.size_bytes, key.as_ref())?,
         next: AtomicUsize::new(0),
-        began: clock(),
+        started_at: clock(),
         log: plan.log.as_ref().map(File::create).transpose()?,
     });
     at_once(plan.sessions, 1, || session(Arc::clone(&run)))
@@ -100,7 +100,7 @@ struct Run {
     tls: Option<Arc<ClientConfig>>,
     senders: Vec<Sender>,
     next: AtomicUsize,
-    began: Instant,
+    started_at: Instant,
     log: Option<File>,
 }
 
@@ -113,7 +113,7 @@ impl Run {
         }
         if let Some(rate) = self.plan.per_second {
             #[expect(clippy::cast_precision_loss, reason = "messages of one run")]
-            wait_until(self.began + Duration::from_secs_f64(number as f64 / rate)).await;
+            wait_until(self.started_at + Duration::from_secs_f64(number as f64 / rate)).await;
         }
         Some(number)
     }
@@ -124,8 +124,8 @@ impl Run {
     }
 
     /// Logs an accepted recipient.
-    fn accepted(&self, rcpt: &str, took: Duration) -> io::Result<()> {
-        let line = || format!("{rcpt} {} {}\n", wall_us(), took.as_micros());
+    fn accepted(&self, rcpt: &str, duration: Duration) -> io::Result<()> {
+        let line = || format!("{rcpt} {} {}\n", wall_us(), duration.as_micros());
         match &self.log {
             Some(log) => (&*log).write_all(line().as_bytes()),
             None => Ok(()),
@@ -143,9 +143,9 @@ async fn session(run: Arc<Run>) -> io::Result<Vec<Duration>> {
         let start = clock();
         let sending = send(&run, connection.take(), (sender, &rcpt));
         let (client, sent) = timeout(SILENCE_MAX, sending).await??;
-        let took = start.elapsed();
-        run.accepted(&rcpt, took)?;
-        latencies.push(took);
+        let duration = start.elapsed();
+        run.accepted(&rcpt, duration)?;
+        latencies.push(duration);
         if plan.per_connection != 0 && sent >= plan.per_connection {
             timeout(SILENCE_MAX, client.quit()).await??;
         } else {

@@ -59,8 +59,8 @@ fn message(from: &str, id: Option<usize>, size_bytes: usize) -> Vec<u8> {
     let mut text = head.into_bytes();
     text.extend_from_slice(b"\r\n");
     while text.len() + 4 <= size_bytes {
-        let room = size_bytes - text.len();
-        text.extend_from_slice(LINE.get(..room.min(LINE.len()) - 2).unwrap_or_default());
+        let space = size_bytes - text.len();
+        text.extend_from_slice(LINE.get(..space.min(LINE.len()) - 2).unwrap_or_default());
         text.extend_from_slice(b"\r\n");
     }
     text

@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! stdin: empty line ─► flush the log; print the counters to stdout as one line of JSON
-//!        `drip N`   ─► from now on every Nth numbered host (places.rs) sends one byte at a time; 0: none
+//!        `drip N`   ─► from now on every Nth numbered host (numbered_hosts.rs) sends one byte at a time; 0: none
 //!        EOF        ─► exit
 //! ```
 //!
 //! A line of the log is a recipient's address and the time of its RCPT, in microseconds since 1970. The sink is one
 //! process with one thread and takes some ten microseconds per message, so that it disturbs the measurement little.
-//! Tarpits (places.rs) always send one byte at a time.
+//! Tarpits (numbered_hosts.rs) always send one byte at a time.
 //!
 //! Limits: a line of up to [`LINE_BYTES_MAX`]; no EHLO extension except PIPELINING and 8BITMIME.
 
@@ -26,7 +26,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 use crate::measure::wall_us;
-use crate::places::{self, Host};
+use crate::numbered_hosts::{self, Host};
 
 /// Limit for a command line (RFC 5321 4.5.3.1.4 requires at least 512).
 const LINE_BYTES_MAX: usize = 4096;
@@ -81,9 +81,9 @@ pub(crate) fn run(plan: &Plan) -> Result<(), Box<dyn Error>> {
             listeners.push(listen(SocketAddrV4::new(ip, plan.listen.port()))?);
         }
         for listener in listeners {
-            tokio::spawn(accept(listener, Arc::clone(&shared)));
+            tokio::spawn(accept_connections(listener, Arc::clone(&shared)));
         }
-        tokio::task::spawn_blocking(move || obey(&shared)).await?
+        tokio::task::spawn_blocking(move || run_commands(&shared)).await?
     })?;
     // Do not wait for open connections.
     std::process::exit(0)
@@ -97,7 +97,7 @@ fn listen(address: SocketAddrV4) -> io::Result<TcpListener> {
 }
 
 /// Executes the commands from stdin until EOF.
-fn obey(shared: &Shared) -> io::Result<()> {
+fn run_commands(shared: &Shared) -> io::Result<()> {
     println!("{{\"listening\":true}}");
     for line in io::stdin().lock().lines() {
         if let Some(every) = line?.strip_prefix("drip ") {
@@ -115,7 +115,7 @@ fn obey(shared: &Shared) -> io::Result<()> {
     Ok(())
 }
 
-async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+async fn accept_connections(listener: TcpListener, shared: Arc<Shared>) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
@@ -136,7 +136,7 @@ struct Session<'a> {
     stream: TcpStream,
     shared: &'a Shared,
     is_tarpit: bool,
-    unread: Vec<u8>,
+    buffer: Vec<u8>,
 }
 
 impl Drop for Session<'_> {
@@ -149,7 +149,7 @@ impl<'a> Session<'a> {
     async fn run(stream: TcpStream, shared: &'a Shared) -> io::Result<()> {
         stream.set_nodelay(true)?;
         let host = match stream.local_addr()?.ip() {
-            IpAddr::V4(ip) => places::host_at(ip),
+            IpAddr::V4(ip) => numbered_hosts::host_at(ip),
             IpAddr::V6(_) => Host::Usual(0),
         };
         let every = shared.drips_every.load(Ordering::Relaxed);
@@ -157,10 +157,10 @@ impl<'a> Session<'a> {
             Host::Tarpit => true,
             Host::Usual(number) => every != 0 && number.is_multiple_of(every),
         };
-        let mut session = Self { stream, shared, is_tarpit, unread: Vec::with_capacity(READ_BYTES) };
+        let mut session = Self { stream, shared, is_tarpit, buffer: Vec::with_capacity(READ_BYTES) };
         session.count(1);
-        session.say(b"220 sink ESMTP\r\n").await?;
-        session.talk().await
+        session.write(b"220 sink ESMTP\r\n").await?;
+        session.run_dialog().await
     }
 
     /// Adds `by` to the open connections. `u64::MAX` subtracts one (wrapping addition).
@@ -171,22 +171,22 @@ impl<'a> Session<'a> {
         }
     }
 
-    async fn talk(&mut self) -> io::Result<()> {
+    async fn run_dialog(&mut self) -> io::Result<()> {
         let mut replies = Vec::new();
         loop {
-            while let Some(end) = self.unread.iter().position(|b| *b == b'\n') {
-                let line: Vec<u8> = self.unread.drain(..=end).collect();
+            while let Some(end) = self.buffer.iter().position(|b| *b == b'\n') {
+                let line: Vec<u8> = self.buffer.drain(..=end).collect();
                 let verb: [u8; 4] = std::array::from_fn(|n| line.get(n).map_or(0, u8::to_ascii_uppercase));
                 match &verb {
                     b"EHLO" => replies.extend_from_slice(b"250-sink\r\n250-PIPELINING\r\n250 8BITMIME\r\n"),
                     b"RCPT" => {
-                        self.note(&line)?;
+                        self.log_recipient(&line)?;
                         replies.extend_from_slice(b"250 2.1.5 Ok\r\n");
                     }
                     b"DATA" => {
                         replies.extend_from_slice(b"354 Go on\r\n");
-                        self.say(&std::mem::take(&mut replies)).await?;
-                        self.content().await?;
+                        self.write(&std::mem::take(&mut replies)).await?;
+                        self.skip_content().await?;
                         let Shared { messages, tarpit_messages, .. } = self.shared;
                         let count = if self.is_tarpit { tarpit_messages } else { messages };
                         count.fetch_add(1, Ordering::Relaxed);
@@ -194,29 +194,29 @@ impl<'a> Session<'a> {
                     }
                     b"QUIT" => {
                         replies.extend_from_slice(b"221 2.0.0 Bye\r\n");
-                        return self.say(&replies).await;
+                        return self.write(&replies).await;
                     }
                     _ => replies.extend_from_slice(b"250 2.0.0 Ok\r\n"),
                 }
             }
-            self.say(&std::mem::take(&mut replies)).await?;
-            if self.unread.len() > LINE_BYTES_MAX || self.read().await? == 0 {
+            self.write(&std::mem::take(&mut replies)).await?;
+            if self.buffer.len() > LINE_BYTES_MAX || self.read().await? == 0 {
                 return Ok(());
             }
         }
     }
 
     /// Reads and discards the content up to the final dot.
-    async fn content(&mut self) -> io::Result<()> {
+    async fn skip_content(&mut self) -> io::Result<()> {
         // Content may be empty: the CRLF of the DATA line precedes its final dot (RFC 5321 4.1.1.4).
-        self.unread.splice(0..0, *b"\r\n");
+        self.buffer.splice(0..0, *b"\r\n");
         loop {
-            if let Some(at) = self.unread.windows(END.len()).position(|bytes| bytes == END) {
-                self.unread.drain(..at + END.len());
+            if let Some(at) = self.buffer.windows(END.len()).position(|bytes| bytes == END) {
+                self.buffer.drain(..at + END.len());
                 return Ok(());
             }
-            let settled = self.unread.len().saturating_sub(END.len());
-            self.unread.drain(..settled);
+            let discardable = self.buffer.len().saturating_sub(END.len());
+            self.buffer.drain(..discardable);
             if self.read().await? == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
@@ -224,11 +224,11 @@ impl<'a> Session<'a> {
     }
 
     async fn read(&mut self) -> io::Result<usize> {
-        self.unread.reserve(READ_BYTES);
-        self.stream.read_buf(&mut self.unread).await
+        self.buffer.reserve(READ_BYTES);
+        self.stream.read_buf(&mut self.buffer).await
     }
 
-    async fn say(&mut self, bytes: &[u8]) -> io::Result<()> {
+    async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         if !self.is_tarpit {
             return self.stream.write_all(bytes).await;
         }
@@ -240,9 +240,9 @@ impl<'a> Session<'a> {
     }
 
     /// Logs the recipient of a `RCPT TO:<…>` line.
-    fn note(&self, line: &[u8]) -> io::Result<()> {
+    fn log_recipient(&self, line: &[u8]) -> io::Result<()> {
         let text = String::from_utf8_lossy(line);
-        let address = text.split_once('<').and_then(|(_, rest)| rest.split_once('>')).map(|(inside, _)| inside);
+        let address = text.split_once('<').and_then(|(_, suffix)| suffix.split_once('>')).map(|(address, _)| address);
         let mut log = self.shared.log.lock().unwrap_or_else(PoisonError::into_inner);
         writeln!(log, "{} {}", address.unwrap_or_default(), wall_us())
     }

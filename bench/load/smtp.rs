@@ -26,11 +26,11 @@ enum Stream {
 }
 
 impl Stream {
-    async fn read(&mut self, room: &mut Vec<u8>) -> io::Result<usize> {
-        room.reserve(READ_BYTES);
+    async fn read(&mut self, buffer: &mut Vec<u8>) -> io::Result<usize> {
+        buffer.reserve(READ_BYTES);
         match self {
-            Self::Plain(stream) => stream.read_buf(room).await,
-            Self::Tls(stream) => stream.read_buf(room).await,
+            Self::Plain(stream) => stream.read_buf(buffer).await,
+            Self::Tls(stream) => stream.read_buf(buffer).await,
         }
     }
 
@@ -48,7 +48,7 @@ impl Stream {
 /// An SMTP connection after EHLO.
 pub(crate) struct Client {
     stream: Stream,
-    unread: Vec<u8>,
+    buffer: Vec<u8>,
 }
 
 /// Settings of a new connection.
@@ -63,17 +63,17 @@ impl Client {
     pub(crate) async fn open(opening: &Opening<'_>) -> io::Result<Self> {
         let stream = TcpStream::connect(opening.to).await?;
         stream.set_nodelay(true)?;
-        let mut client = Self { stream: Stream::Plain(stream), unread: Vec::new() };
+        let mut client = Self { stream: Stream::Plain(stream), buffer: Vec::new() };
         client.expect(b'2').await?;
-        client.say("EHLO load.bench.test\r\n", b'2').await?;
+        client.send_command("EHLO load.bench.test\r\n", b'2').await?;
         if let Some(config) = opening.tls {
-            client.say("STARTTLS\r\n", b'2').await?;
+            client.send_command("STARTTLS\r\n", b'2').await?;
             client = client.secure(config).await?;
-            client.say("EHLO load.bench.test\r\n", b'2').await?;
+            client.send_command("EHLO load.bench.test\r\n", b'2').await?;
         }
         if let Some((user, password)) = opening.login {
             let initial = STANDARD.encode(format!("\0{user}\0{password}"));
-            client.say(&format!("AUTH PLAIN {initial}\r\n"), b'2').await?;
+            client.send_command(&format!("AUTH PLAIN {initial}\r\n"), b'2').await?;
         }
         Ok(client)
     }
@@ -82,24 +82,24 @@ impl Client {
         let Stream::Plain(tcp) = self.stream else { return Err(io::Error::other("TLS is active already")) };
         let name = ServerName::try_from("bench.test").map_err(io::Error::other)?;
         let stream = TlsConnector::from(Arc::clone(config)).connect(name, tcp).await?;
-        Ok(Self { stream: Stream::Tls(Box::new(stream)), unread: Vec::new() })
+        Ok(Self { stream: Stream::Tls(Box::new(stream)), buffer: Vec::new() })
     }
 
     /// Sends one message. `content` is already dot-stuffed and ends in CRLF, `.`, CRLF.
     pub(crate) async fn deliver(&mut self, from: &str, to: &str, content: &[u8]) -> io::Result<()> {
-        self.say(&format!("MAIL FROM:<{from}>\r\n"), b'2').await?;
-        self.say(&format!("RCPT TO:<{to}>\r\n"), b'2').await?;
-        self.say("DATA\r\n", b'3').await?;
+        self.send_command(&format!("MAIL FROM:<{from}>\r\n"), b'2').await?;
+        self.send_command(&format!("RCPT TO:<{to}>\r\n"), b'2').await?;
+        self.send_command("DATA\r\n", b'3').await?;
         self.stream.write(content).await?;
         self.expect(b'2').await
     }
 
     /// Sends QUIT and waits for its reply.
     pub(crate) async fn quit(mut self) -> io::Result<()> {
-        self.say("QUIT\r\n", b'2').await
+        self.send_command("QUIT\r\n", b'2').await
     }
 
-    async fn say(&mut self, command: &str, class: u8) -> io::Result<()> {
+    async fn send_command(&mut self, command: &str, class: u8) -> io::Result<()> {
         self.stream.write(command.as_bytes()).await?;
         self.expect(class).await.map_err(|error| io::Error::other(format!("{}: {error}", command.trim_end())))
     }
@@ -107,19 +107,19 @@ impl Client {
     /// Reads one reply with all its lines and checks its first digit.
     async fn expect(&mut self, class: u8) -> io::Result<()> {
         loop {
-            if let Some(end) = reply_end(&self.unread) {
-                let reply = self.unread.get(..end).unwrap_or_default();
-                let found = match reply.first() == Some(&class) {
+            if let Some(end) = reply_end(&self.buffer) {
+                let reply = self.buffer.get(..end).unwrap_or_default();
+                let result = match reply.first() == Some(&class) {
                     true => Ok(()),
                     false => Err(io::Error::other(String::from_utf8_lossy(reply).trim_end().to_owned())),
                 };
-                self.unread.drain(..end);
-                return found;
+                self.buffer.drain(..end);
+                return result;
             }
-            if self.stream.read(&mut self.unread).await? == 0 {
+            if self.stream.read(&mut self.buffer).await? == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
-            if self.unread.len() > REPLY_BYTES_MAX {
+            if self.buffer.len() > REPLY_BYTES_MAX {
                 return Err(io::Error::other("reply too long"));
             }
         }

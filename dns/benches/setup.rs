@@ -45,22 +45,22 @@ async fn whole_domain(records: &[DomainRecord]) {
         allow_private: true,
         ..DomainCheckSettings::default()
     };
-    let inspector = DomainChecker::new(settings).unwrap();
+    let checker = DomainChecker::new(settings).unwrap();
     let domain: DomainName = "example.com".parse().unwrap();
     let start = Instant::now();
-    let first = inspector.check(&domain, records, Timestamp::UNIX_EPOCH).await;
+    let first = checker.check(&domain, records, Timestamp::UNIX_EPOCH).await;
     assert!(first.iter().all(|finding| finding.error.is_none()), "{first:#?}");
     println!("a domain, first check {:22.2} ms", start.elapsed().as_secs_f64() * 1e3);
-    let (start, used, asked) = (Instant::now(), cpu_seconds(), server.queries());
+    let (start, used, queries_before) = (Instant::now(), cpu_seconds(), server.queries());
     for _ in 0..INSPECTIONS {
-        black_box(inspector.check(&domain, records, Timestamp::UNIX_EPOCH).await);
+        black_box(checker.check(&domain, records, Timestamp::UNIX_EPOCH).await);
     }
     let count = INSPECTIONS as f64;
     println!("further checks {:28.2} ms", start.elapsed().as_secs_f64() * 1e3 / count);
     let [user, system] = cpu_seconds();
     println!("CPU time, user {:28.2} ms", (user - used[0]) * 1e3 / count);
     println!("CPU time, kernel {:27.2} ms", (system - used[1]) * 1e3 / count);
-    println!("queries per check {:26.1}", (server.queries() - asked) as f64 / count);
+    println!("queries per check {:26.1}", (server.queries() - queries_before) as f64 / count);
 }
 
 fn served(records: &[DomainRecord]) -> NameServer {
@@ -126,8 +126,8 @@ fn data(record: &DomainRecord) -> RecordData {
 fn cpu_seconds() -> [f64; 2] {
     let threads = std::fs::read_dir("/proc/self/task").unwrap().flatten();
     let stats = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("stat")).ok());
-    let ours = stats.filter(|stat| !stat.contains(SERVER));
-    ours.fold([0.0, 0.0], |[user, system], stat| {
+    let own_threads = stats.filter(|stat| !stat.contains(SERVER));
+    own_threads.fold([0.0, 0.0], |[user, system], stat| {
         let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11);
         let mut seconds = fields.map(|field| field.parse::<f64>().unwrap_or(0.0) / 100.0);
         [user + seconds.next().unwrap_or(0.0), system + seconds.next().unwrap_or(0.0)]

@@ -26,11 +26,11 @@ fn main() {
         [("RSA-2048", true, false), ("Ed25519", false, true), ("RSA-2048 and Ed25519", true, true)]
     {
         let signer = signer(&keys, 0, rsa, ed25519);
-        let of = |message: &[u8], count| per_call(count, |_| signer.sign(&[message], now()).unwrap());
-        println!("{name:40} {:12.1} {:12.1}", of(&small, 300), of(&large, 50));
+        let micros = |message: &[u8], count| per_call(count, |_| signer.sign(&[message], now()).unwrap());
+        println!("{name:40} {:12.1} {:12.1}", micros(&small, 300), micros(&large, 50));
     }
-    let of = |message: &[u8], count| per_call(count, |_| dkim2::message_instance(&[message]).unwrap());
-    println!("{:40} {:12.1} {:12.1}", "DKIM2: Message-Instance", of(&small, 300), of(&large, 50));
+    let micros = |message: &[u8], count| per_call(count, |_| dkim2::message_instance(&[message]).unwrap());
+    println!("{:40} {:12.1} {:12.1}", "DKIM2: Message-Instance", micros(&small, 300), micros(&large, 50));
     transactions(&keys, &small);
     println!();
     println!("load a signer, both keys {:>28.1}", per_call(200, |n| signer(&keys, n, true, true)));
@@ -69,10 +69,10 @@ fn pool(keys: &DkimKeys, message: &[u8]) {
         let signer = Arc::new(signer(keys, 0, rsa, true));
         let (alone, together) = runtime.block_on(async {
             let pool = Arc::new(SigningPool::start(None).unwrap());
-            let one = || pool.sign(Arc::clone(&signer), vec![content.clone()], now());
+            let sign_once = || pool.sign(Arc::clone(&signer), vec![content.clone()], now());
             let start = Instant::now();
             for _ in 0..500 {
-                one().await.unwrap();
+                sign_once().await.unwrap();
             }
             let alone = start.elapsed().as_secs_f64() * 1e6 / 500.0;
             let start = Instant::now();

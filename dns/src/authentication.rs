@@ -98,14 +98,14 @@ impl DkimVerdict {
 pub fn verify_dkim(message: Bytes, keys: DkimKeySource) -> BoxFuture<'static, Vec<DkimVerdict>> {
     Box::pin(async move {
         // The semaphore is never closed.
-        let Ok(place) = PERMITS.acquire().await else { return Vec::new() };
+        let Ok(permit) = PERMITS.acquire().await else { return Vec::new() };
         let runtime = tokio::runtime::Handle::current();
-        let judged = tokio::task::spawn_blocking(move || {
-            let _place = place;
+        let verification = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
             // A panic on a message ends this verification only.
             catch_unwind(AssertUnwindSafe(|| runtime.block_on(verify_message(&message, &keys))))
         });
-        match judged.await {
+        match verification.await {
             Ok(Ok(verdicts)) => verdicts,
             _ => {
                 vec![DkimVerdict::without_signature(DkimResultCode::Neutral, "the message could not be parsed")]
@@ -151,11 +151,11 @@ async fn verify_signatures(
 
 /// Verdicts on DKIM-Signature fields that cannot be parsed at all, which mail-auth's results omit.
 fn unreadable_signatures(message: &AuthenticatedMessage<'_>) -> impl Iterator<Item = DkimVerdict> {
-    let is_untold = |name: &[u8], error: &Error| {
+    let is_unreadable = |name: &[u8], error: &Error| {
         name.trim_ascii().eq_ignore_ascii_case(b"DKIM-Signature") && !matches!(error, Error::Dkim(_))
     };
-    let untold = message.errors.iter().filter(move |field| is_untold(field.name, &field.header));
-    untold.map(|field| DkimVerdict::without_signature(DkimResultCode::Neutral, &field.header.to_string()))
+    let unreadable = message.errors.iter().filter(move |field| is_unreadable(field.name, &field.header));
+    unreadable.map(|field| DkimVerdict::without_signature(DkimResultCode::Neutral, &field.header.to_string()))
 }
 
 /// mail-auth counts blanks at the end of a relaxed body as a line, contrary to RFC 6376 3.4.4. If there are some, the

@@ -43,11 +43,11 @@ pub(crate) fn canonicalize_body(mut pieces: Vec<&[u8]>, mut write: impl FnMut(&[
     let mut open = false;
     for &piece in &pieces {
         let mut runs = BlankRuns { piece, double: &double, line_end: &line_end, next: [Some(0); 3], stale: [true; 3] };
-        let mut done = 0;
-        while let Some(start) = if open { Some(0) } else { runs.next(done) } {
-            write(piece.get(done..start).unwrap_or_default());
+        let mut written = 0;
+        while let Some(start) = if open { Some(0) } else { runs.next(written) } {
+            write(piece.get(written..start).unwrap_or_default());
             let end = start + leading_blanks(piece.get(start..).unwrap_or_default());
-            done = end;
+            written = end;
             open = false;
             match piece.get(end) {
                 None => {
@@ -58,7 +58,7 @@ pub(crate) fn canonicalize_body(mut pieces: Vec<&[u8]>, mut write: impl FnMut(&[
                 Some(_) => write(b" "),
             }
         }
-        write(piece.get(done..).unwrap_or_default());
+        write(piece.get(written..).unwrap_or_default());
     }
     if !pieces.is_empty() {
         write(b"\r\n");
@@ -90,9 +90,9 @@ impl BlankRuns<'_> {
     /// The start of the next such run at or after `from`.
     fn next(&mut self, from: usize) -> Option<usize> {
         let rest = self.piece.get(from..)?;
-        for (which, (at, stale)) in self.next.iter_mut().zip(&mut self.stale).enumerate() {
+        for (pattern, (at, stale)) in self.next.iter_mut().zip(&mut self.stale).enumerate() {
             if *stale || at.is_some_and(|at| at < from) {
-                let found = match which {
+                let found = match pattern {
                     0 => self.double.find(rest),
                     1 => self.line_end.find(rest),
                     _ => memchr::memchr(b'\t', rest),
@@ -116,7 +116,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// A slow reference implementation of RFC 6376 3.4.4.
-    fn slowly(body: &str) -> String {
+    fn reference(body: &str) -> String {
         let mut lines: Vec<String> = Vec::new();
         for line in body.split("\r\n") {
             let mut out = String::new();
@@ -142,7 +142,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2_000))]
         #[test]
-        fn bodies_in_any_cuts(
+        fn bodies_are_canonicalized_in_any_chunks(
             words in proptest::collection::vec(prop::sample::select(
                 vec!["a", "bc", " ", " ", "\t", "\r\n", "\r\n", "\u{e9}", "a longer run of words, with commas"]), 0..60),
             cuts in proptest::collection::vec(0usize..300, 0..4),
@@ -154,12 +154,12 @@ mod tests {
                 let (a, b) = last.split_at(cut.min(last.len()));
                 pieces.extend([a, b]);
             }
-            prop_assert_eq!(relaxed(pieces), slowly(&body).into_bytes());
+            prop_assert_eq!(relaxed(pieces), reference(&body).into_bytes());
         }
     }
 
     #[test]
-    fn fields() {
+    fn fields_are_canonicalized() {
         for (value, expected) in [
             (" a b\r\n", "subject:a b\r\n"),
             ("\r\n", "subject:\r\n"),

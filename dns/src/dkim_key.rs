@@ -202,15 +202,15 @@ mod tests {
         assert!(rsa.starts_with("v=DKIM1; k=rsa; p=MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8A"), "{rsa}");
         let ed = keys.ed25519.txt_record();
         assert_eq!(ed.len(), "v=DKIM1; k=ed25519; p=".len() + 44, "{ed}");
-        let shown = format!("{keys:?}");
-        assert!(!shown.contains("pkcs8") && shown.len() < 200, "{shown}");
+        let debug = format!("{keys:?}");
+        assert!(!debug.contains("pkcs8") && debug.len() < 200, "{debug}");
         let again = DkimKey::from_pkcs8(KeyAlgorithm::Rsa, keys.rsa.pkcs8().to_vec()).unwrap();
         assert_eq!(again, keys.rsa);
         assert_eq!(DkimKey::from_pkcs8(KeyAlgorithm::Ed25519, keys.rsa.pkcs8().to_vec()), Err(DkimKeyError::Malformed));
     }
 
     #[test]
-    fn names_of_records() {
+    fn record_names_contain_the_selector() {
         let domain: DomainName = "example.com".parse().unwrap();
         assert_eq!(record_name("sel1", &domain).unwrap().as_str(), "sel1._domainkey.example.com");
         for bad in ["a b", "", "s;", "s.", "\u{fc}", "s\r\n"] {

@@ -1,9 +1,9 @@
 //! Checks whether the DNS records of a sending domain are published correctly, and explains what to change if not.
 //!
 //! ```text
-//! check ─► RecordFetcher (asker ─► exchange) ─► RecordObservation ─► apply_rules ─► RecordFinding
-//!          not cached                           evidence for the     one sentence for
-//!                                               explanation          each mistake
+//! check ─► RecordFetcher (AuthoritativeResolver ─► query) ─► RecordObservation ─► apply_rules ─► RecordFinding
+//!          not cached                                        evidence for the      one sentence for
+//!                                                            explanation           each mistake
 //! ```
 //!
 //! A [`DomainChecker`] is created once. [`DomainChecker::check`] looks up all records of a domain in parallel and
@@ -82,8 +82,8 @@ impl Default for DomainCheckSettings {
 /// Checks the DNS records of domains.
 #[derive(Debug)]
 pub struct DomainChecker {
-    asker: AuthoritativeResolver,
-    turns: Semaphore,
+    resolver: AuthoritativeResolver,
+    permits: Semaphore,
 }
 
 impl DomainChecker {
@@ -92,7 +92,7 @@ impl DomainChecker {
     /// # Errors
     /// [`ResolverSetupError`] if no server is configured and those of the system cannot be read.
     pub fn new(settings: DomainCheckSettings) -> Result<Self, ResolverSetupError> {
-        Ok(Self { asker: AuthoritativeResolver::new(settings)?, turns: Semaphore::new(INSPECTIONS_MAX) })
+        Ok(Self { resolver: AuthoritativeResolver::new(settings)?, permits: Semaphore::new(INSPECTIONS_MAX) })
     }
 
     /// Returns one finding for each record, in their order. If many checks are in progress, this one waits before its
@@ -104,18 +104,18 @@ impl DomainChecker {
         now: Timestamp,
     ) -> BoxFuture<'a, Vec<RecordFinding>> {
         Box::pin(async move {
-            let asked = AtomicU32::new(0);
-            self.check_counting((domain, records), now, &asked).await
+            let query_count = AtomicU32::new(0);
+            self.check_counting((domain, records), now, &query_count).await
         })
     }
 
-    /// Like [`Self::check`], and counts the queries in `asked` as they are sent, one for each server. A caller that
+    /// Like [`Self::check`], and counts the queries in `query_count` as they are sent, one for each server. A caller that
     /// cancels the check can still read the count.
     pub fn check_counting<'a>(
         &'a self,
         (domain, records): (&'a DomainName, &'a [DomainRecord]),
         now: Timestamp,
-        asked: &'a AtomicU32,
+        query_count: &'a AtomicU32,
     ) -> BoxFuture<'a, Vec<RecordFinding>> {
         Box::pin(async move {
             let name = domain.as_str();
@@ -124,8 +124,8 @@ impl DomainChecker {
             };
             let Some(wire) = to_wire_name(name) else { return records.iter().map(unknown).collect() };
             // The semaphore is never closed. If it were, checks would run without a limit.
-            let _turn = self.turns.acquire().await;
-            let fetcher = RecordFetcher::new(&self.asker, wire, asked).await;
+            let _permit = self.permits.acquire().await;
+            let fetcher = RecordFetcher::new(&self.resolver, wire, query_count).await;
             let found = records.iter().map(async |record| {
                 let answers = RecordObservation::observe(&fetcher, name, record).await;
                 apply_rules(name, record, &answers, now)
@@ -137,7 +137,7 @@ impl DomainChecker {
     /// Returns whether name servers at private addresses are queried.
     #[must_use]
     pub fn allows_private(&self) -> bool {
-        self.asker.allows_private()
+        self.resolver.allows_private()
     }
 
     /// Returns the zone of a domain, and the TXT records at `label` below the zone's apex. `None` if no zone is found
@@ -147,11 +147,11 @@ impl DomainChecker {
         domain: &DomainName,
         label: &str,
     ) -> Option<(DomainName, Result<Vec<String>, QueryError>)> {
-        let _turn = self.turns.acquire().await;
-        let asked = AtomicU32::new(0);
-        let fetcher = RecordFetcher::new(&self.asker, to_wire_name(domain.as_str())?, &asked).await;
+        let _permit = self.permits.acquire().await;
+        let query_count = AtomicU32::new(0);
+        let fetcher = RecordFetcher::new(&self.resolver, to_wire_name(domain.as_str())?, &query_count).await;
         let zone: DomainName = fetcher.zone().filter(|zone| zone.contains('.'))?.parse().ok()?;
-        let look = fetcher.fetch(&format!("{label}.{zone}"), WireType::TXT).await;
-        Some((zone, look.map(|look| look.texts().map(str::to_owned).collect())))
+        let record_set = fetcher.fetch(&format!("{label}.{zone}"), WireType::TXT).await;
+        Some((zone, record_set.map(|record_set| record_set.texts().map(str::to_owned).collect())))
     }
 }

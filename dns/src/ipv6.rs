@@ -34,11 +34,11 @@ impl Ipv6Route {
         let now = Instant::now();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         match *known {
-            Some((until, there)) if until > now => there,
+            Some((until, has_route)) if until > now => has_route,
             _ => {
-                let there = probe_route();
-                *known = Some((now + PROBE_TTL, there));
-                there
+                let has_route = probe_route();
+                *known = Some((now + PROBE_TTL, has_route));
+                has_route
             }
         }
     }

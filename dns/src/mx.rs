@@ -39,16 +39,16 @@ pub enum MailHosts {
 #[must_use]
 pub fn normalize_hosts(mut hosts: Vec<MxHost>) -> Vec<MxHost> {
     hosts.sort_by(|a, b| (a.preference, &a.host).cmp(&(b.preference, &b.host)));
-    let mut kept: Vec<MxHost> = Vec::with_capacity(hosts.len().min(HOSTS_MAX));
+    let mut unique: Vec<MxHost> = Vec::with_capacity(hosts.len().min(HOSTS_MAX));
     for host in hosts {
-        if kept.len() == HOSTS_MAX {
+        if unique.len() == HOSTS_MAX {
             break;
         }
-        if !kept.iter().any(|k| k.host == host.host) {
-            kept.push(host);
+        if !unique.iter().any(|known| known.host == host.host) {
+            unique.push(host);
         }
     }
-    kept
+    unique
 }
 
 /// Sorts hosts by preference and shuffles those with equal preference, which RFC 5321 5.1 requires to spread the load.
@@ -79,10 +79,10 @@ fn next_random(state: &mut u64) -> u64 {
 /// must be returned as a loop.
 #[must_use]
 pub fn drop_own_and_less_preferred(hosts: Vec<MxHost>, own_names: &[DomainName]) -> Vec<MxHost> {
-    let Some(ours) = hosts.iter().filter(|h| own_names.contains(&h.host)).map(|h| h.preference).min() else {
+    let Some(own_preference) = hosts.iter().filter(|h| own_names.contains(&h.host)).map(|h| h.preference).min() else {
         return hosts;
     };
-    hosts.into_iter().filter(|host| host.preference < ours).collect()
+    hosts.into_iter().filter(|host| host.preference < own_preference).collect()
 }
 
 #[cfg(test)]
@@ -96,50 +96,50 @@ mod tests {
 
     #[test]
     fn best_preference_first_each_host_once_and_bounded() {
-        let kept = normalize_hosts(hosts(&[(20, "b.example"), (10, "a.example"), (5, "b.example")]));
-        assert_eq!(kept, hosts(&[(5, "b.example"), (10, "a.example")]));
+        let unique = normalize_hosts(hosts(&[(20, "b.example"), (10, "a.example"), (5, "b.example")]));
+        assert_eq!(unique, hosts(&[(5, "b.example"), (10, "a.example")]));
         let many: Vec<_> = (0..500u16)
             .map(|n| MxHost { preference: 500 - n, host: format!("mx{n}.example").parse().unwrap() })
             .collect();
-        let kept = normalize_hosts(many);
-        assert_eq!(kept.len(), HOSTS_MAX);
-        assert_eq!(kept[0].preference, 1);
+        let unique = normalize_hosts(many);
+        assert_eq!(unique.len(), HOSTS_MAX);
+        assert_eq!(unique[0].preference, 1);
     }
 
     #[test]
-    fn every_equal_host_comes_first_sometimes() {
-        let given = hosts(&[(10, "a.example"), (10, "b.example"), (10, "c.example"), (20, "d.example")]);
+    fn hosts_of_equal_preference_are_shuffled() {
+        let listed = hosts(&[(10, "a.example"), (10, "b.example"), (10, "c.example"), (20, "d.example")]);
         let mut first = [0; 3];
         for seed in 0..3_000 {
-            let mut tried = given.clone();
-            shuffle_equal_preferences(&mut tried, seed);
-            assert_eq!(tried[3].host.as_str(), "d.example");
-            first[given.iter().position(|h| h == &tried[0]).unwrap()] += 1;
+            let mut shuffled = listed.clone();
+            shuffle_equal_preferences(&mut shuffled, seed);
+            assert_eq!(shuffled[3].host.as_str(), "d.example");
+            first[listed.iter().position(|h| h == &shuffled[0]).unwrap()] += 1;
         }
         assert!(first.iter().all(|&n| (850..1_150).contains(&n)), "{first:?}");
     }
 
     #[test]
-    fn a_host_of_ours_ends_the_list() {
+    fn less_preferred_hosts_than_ours_are_dropped() {
         let own = ["mx2.example".parse().unwrap(), "other.example".parse().unwrap()];
-        let given = hosts(&[(5, "mx1.example"), (10, "mx2.example"), (10, "mx3.example"), (20, "mx4.example")]);
-        assert_eq!(drop_own_and_less_preferred(given.clone(), &own), hosts(&[(5, "mx1.example")]));
-        assert_eq!(drop_own_and_less_preferred(given[1..].to_vec(), &own), []);
-        assert_eq!(drop_own_and_less_preferred(given.clone(), &["elsewhere.example".parse().unwrap()]), given);
+        let listed = hosts(&[(5, "mx1.example"), (10, "mx2.example"), (10, "mx3.example"), (20, "mx4.example")]);
+        assert_eq!(drop_own_and_less_preferred(listed.clone(), &own), hosts(&[(5, "mx1.example")]));
+        assert_eq!(drop_own_and_less_preferred(listed[1..].to_vec(), &own), []);
+        assert_eq!(drop_own_and_less_preferred(listed.clone(), &["elsewhere.example".parse().unwrap()]), listed);
     }
 
     proptest! {
         #[test]
         fn order_only_permutes(prefs in proptest::collection::vec(0u16..4, 0..20), seed: u64) {
-            let given: Vec<_> = prefs.iter().enumerate()
+            let listed: Vec<_> = prefs.iter().enumerate()
                 .map(|(n, &preference)| MxHost { preference, host: format!("m{n}.example").parse().unwrap() })
                 .collect();
-            let (mut once, mut twice) = (given.clone(), given.clone());
-            shuffle_equal_preferences(&mut once, seed);
-            shuffle_equal_preferences(&mut twice, seed);
-            prop_assert_eq!(&once, &twice);
-            prop_assert!(once.is_sorted_by_key(|h| h.preference));
-            prop_assert!(given.iter().all(|h| once.contains(h)));
+            let (mut first, mut second) = (listed.clone(), listed.clone());
+            shuffle_equal_preferences(&mut first, seed);
+            shuffle_equal_preferences(&mut second, seed);
+            prop_assert_eq!(&first, &second);
+            prop_assert!(first.is_sorted_by_key(|h| h.preference));
+            prop_assert!(listed.iter().all(|h| first.contains(h)));
         }
     }
 }

@@ -50,48 +50,48 @@ impl<K: Eq + Hash + Clone> QueryLimiter<K> {
         self.empty_at_ns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Charges `questions` queries to the key, if at least one is permitted now.
+    /// Charges `queries` queries to the key, if at least one is permitted now.
     ///
     /// # Errors
     /// The time until the key may query again.
-    pub fn acquire(&self, key: &K, questions: u32, (rate, now_ns): (QueryRate, u64)) -> Result<(), Duration> {
-        let mut kept = self.lock();
-        if let Some(wait) = wait_time(&kept, key, rate, now_ns) {
+    pub fn acquire(&self, key: &K, queries: u32, (rate, now_ns): (QueryRate, u64)) -> Result<(), Duration> {
+        let mut levels = self.lock();
+        if let Some(wait) = wait_time(&levels, key, rate, now_ns) {
             return Err(wait);
         }
-        spend(&mut kept, key.clone(), questions, (rate, now_ns));
+        spend(&mut levels, key.clone(), queries, (rate, now_ns));
         Ok(())
     }
 
     /// Refunds queries that were charged but not sent.
-    pub fn refund(&self, key: &K, questions: u32, rate: QueryRate) {
+    pub fn refund(&self, key: &K, queries: u32, rate: QueryRate) {
         if let Some(empty_at_ns) = self.lock().get_mut(key) {
-            *empty_at_ns = empty_at_ns.saturating_sub(rate.interval_ns().saturating_mul(u64::from(questions)));
+            *empty_at_ns = empty_at_ns.saturating_sub(rate.interval_ns().saturating_mul(u64::from(queries)));
         }
     }
 
     /// Charges queries that were already sent.
-    pub fn charge(&self, key: K, questions: u32, rate: QueryRate, now_ns: u64) {
-        spend(&mut self.lock(), key, questions, (rate, now_ns));
+    pub fn charge(&self, key: K, queries: u32, rate: QueryRate, now_ns: u64) {
+        spend(&mut self.lock(), key, queries, (rate, now_ns));
     }
 }
 
-fn wait_time<K: Eq + Hash>(kept: &HashMap<K, u64>, key: &K, rate: QueryRate, now_ns: u64) -> Option<Duration> {
-    let spent_ns = kept.get(key).map_or(0, |at| spent_ns(*at, rate, now_ns));
+fn wait_time<K: Eq + Hash>(levels: &HashMap<K, u64>, key: &K, rate: QueryRate, now_ns: u64) -> Option<Duration> {
+    let spent_ns = levels.get(key).map_or(0, |at| spent_ns(*at, rate, now_ns));
     let over_ns = (spent_ns + rate.interval_ns()).saturating_sub(rate.burst_ns());
     (over_ns > 0).then(|| Duration::from_nanos(over_ns))
 }
 
-fn spend<K: Eq + Hash>(kept: &mut HashMap<K, u64>, key: K, questions: u32, (rate, now_ns): (QueryRate, u64)) {
-    if kept.len() >= KEYS_MAX && !kept.contains_key(&key) {
-        kept.retain(|_, at| *at > now_ns);
-        if kept.len() >= KEYS_MAX {
-            kept.clear();
+fn spend<K: Eq + Hash>(levels: &mut HashMap<K, u64>, key: K, queries: u32, (rate, now_ns): (QueryRate, u64)) {
+    if levels.len() >= KEYS_MAX && !levels.contains_key(&key) {
+        levels.retain(|_, at| *at > now_ns);
+        if levels.len() >= KEYS_MAX {
+            levels.clear();
         }
     }
-    let before = kept.get(&key).map_or(0, |at| spent_ns(*at, rate, now_ns));
-    let spent = before.saturating_add(rate.interval_ns().saturating_mul(u64::from(questions)));
-    kept.insert(key, now_ns.saturating_add(spent));
+    let before = levels.get(&key).map_or(0, |at| spent_ns(*at, rate, now_ns));
+    let spent = before.saturating_add(rate.interval_ns().saturating_mul(u64::from(queries)));
+    levels.insert(key, now_ns.saturating_add(spent));
 }
 
 /// The present level of a bucket. It is capped at twice the burst, in case of a large charge or a clock that went back.
@@ -105,12 +105,12 @@ mod tests {
 
     const RATE: QueryRate = QueryRate { per_second: 10, burst: 20 };
 
-    fn take(limiter: &QueryLimiter<u32>, key: u32, questions: u32, now_ns: u64) -> Result<(), Duration> {
-        limiter.acquire(&key, questions, (RATE, now_ns))
+    fn take(limiter: &QueryLimiter<u32>, key: u32, queries: u32, now_ns: u64) -> Result<(), Duration> {
+        limiter.acquire(&key, queries, (RATE, now_ns))
     }
 
     #[test]
-    fn the_burst_then_the_rate() {
+    fn a_burst_is_permitted_and_then_the_rate() {
         let limiter = QueryLimiter::default();
         let granted = |from_ns: u64, until_ns: u64| {
             let (mut granted, mut now_ns) = (0, from_ns);
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_beyond_it_is_waited_for() {
+    fn excess_queries_delay_the_next_ones() {
         let limiter = QueryLimiter::default();
         take(&limiter, 1, 25, SECOND_NS).unwrap();
         limiter.charge(1, 5, RATE, SECOND_NS);
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_asked_is_given_back() {
+    fn unsent_queries_are_refunded() {
         let limiter = QueryLimiter::default();
         take(&limiter, 1, 30, SECOND_NS).unwrap();
         limiter.refund(&1, 11, RATE);

@@ -70,36 +70,39 @@ pub struct RecordChange {
 
 /// The change for each wanted record, in their order.
 #[must_use]
-pub fn plan_changes(standing: &[ExistingRecord], wanted: &[DomainRecord], merge: MergePolicy) -> Vec<RecordChange> {
+pub fn plan_changes(zone_records: &[ExistingRecord], wanted: &[DomainRecord], merge: MergePolicy) -> Vec<RecordChange> {
     wanted
         .iter()
         .map(|record| {
-            let there: Vec<&ExistingRecord> =
-                standing.iter().filter(|there| there.name.eq_ignore_ascii_case(&record.name)).collect();
-            plan_change(&there, record, merge)
+            let existing: Vec<&ExistingRecord> =
+                zone_records.iter().filter(|existing| existing.name.eq_ignore_ascii_case(&record.name)).collect();
+            plan_change(&existing, record, merge)
         })
         .collect()
 }
 
 /// Plans one record, given the existing records at its name.
-fn plan_change(there: &[&ExistingRecord], record: &DomainRecord, merge: MergePolicy) -> RecordChange {
+fn plan_change(existing: &[&ExistingRecord], record: &DomainRecord, merge: MergePolicy) -> RecordChange {
     if record.record_type == RecordType::Cname {
-        return plan_cname(there, record);
+        return plan_cname(existing, record);
     }
-    if let Some(alias) = there.iter().find(|there| there.kind == ExistingRecordType::Cname) {
+    if let Some(alias) = existing.iter().find(|existing| existing.kind == ExistingRecordType::Cname) {
         let reason = format!(
             "{} has a CNAME record to {}, which excludes any other record; remove the CNAME record first",
             record.name, alias.value
         );
         return conflict(record, reason);
     }
-    let texts: Vec<&str> =
-        there.iter().filter(|there| there.kind == ExistingRecordType::Txt).map(|there| there.value.as_str()).collect();
+    let texts: Vec<&str> = existing
+        .iter()
+        .filter(|existing| existing.kind == ExistingRecordType::Txt)
+        .map(|existing| existing.value.as_str())
+        .collect();
     match record.purpose {
         RecordPurpose::Spf => plan_spf(&texts, record, merge.spf),
         RecordPurpose::Dmarc => plan_dmarc(&texts, record),
         RecordPurpose::Dkim => plan_dkim_key(&texts, record),
-        RecordPurpose::Inbound => plan_mx(there, record, merge.mx),
+        RecordPurpose::Inbound => plan_mx(existing, record, merge.mx),
         RecordPurpose::Ownership | RecordPurpose::ReturnPath | RecordPurpose::Tracking => {
             if texts.contains(&record.value.as_str()) { skip(record, None) } else { create(record) }
         }
@@ -107,8 +110,8 @@ fn plan_change(there: &[&ExistingRecord], record: &DomainRecord, merge: MergePol
 }
 
 /// Plans a CNAME, which cannot coexist with other records (RFC 2181 10.1).
-fn plan_cname(there: &[&ExistingRecord], record: &DomainRecord) -> RecordChange {
-    match there.first() {
+fn plan_cname(existing: &[&ExistingRecord], record: &DomainRecord) -> RecordChange {
+    match existing.first() {
         None => create(record),
         Some(ExistingRecord { kind: ExistingRecordType::Cname, value, .. })
             if normalize_host(value) == normalize_host(&record.value) =>
@@ -133,7 +136,7 @@ fn plan_spf(texts: &[&str], record: &DomainRecord, merge: bool) -> RecordChange 
     let policies: Vec<&str> = texts.iter().copied().filter(|text| spf_check::is_record(text)).collect();
     let existing = match *policies.as_slice() {
         [] => return create(record),
-        [one] => one,
+        [policy] => policy,
         _ => {
             let reason = format!(
                 "{} has {} SPF records, which makes all of them invalid (RFC 7208 3.2); \
@@ -150,11 +153,11 @@ fn plan_spf(texts: &[&str], record: &DomainRecord, merge: bool) -> RecordChange 
             return conflict(record, format!("the domain's SPF record is invalid: {why}; fix it first"));
         }
     };
-    let ours = spf_check::include_mechanisms(&record.value);
-    if ours.iter().all(|our| spf_check::passes_include(&terms, our)) {
+    let includes = spf_check::include_mechanisms(&record.value);
+    if includes.iter().all(|our| spf_check::passes_include(&terms, our)) {
         return skip(record, Some("the domain's SPF record already includes ours".to_owned()));
     }
-    let Some(merged) = spf_check::record_merge::merge_records(&[existing], &ours) else {
+    let Some(merged) = spf_check::record_merge::merge_records(&[existing], &includes) else {
         return conflict(record, "the domain's SPF record is invalid; fix it first".to_owned());
     };
     let lookups = spf_check::parse_strict(&merged).map_or(0, |terms| terms.lookups());
@@ -221,14 +224,17 @@ fn plan_dkim_key(texts: &[&str], record: &DomainRecord) -> RecordChange {
     }
 }
 
-fn plan_mx(there: &[&ExistingRecord], record: &DomainRecord, merge: bool) -> RecordChange {
-    let hosts: Vec<&str> =
-        there.iter().filter(|there| there.kind == ExistingRecordType::Mx).map(|there| there.value.as_str()).collect();
-    let ours = normalize_host(&record.value);
-    if hosts.iter().any(|there| normalize_host(there) == ours) {
+fn plan_mx(existing: &[&ExistingRecord], record: &DomainRecord, merge: bool) -> RecordChange {
+    let hosts: Vec<&str> = existing
+        .iter()
+        .filter(|existing| existing.kind == ExistingRecordType::Mx)
+        .map(|existing| existing.value.as_str())
+        .collect();
+    let wanted_host = normalize_host(&record.value);
+    if hosts.iter().any(|existing| normalize_host(existing) == wanted_host) {
         return skip(record, None);
     }
-    if hosts.iter().any(|there| normalize_host(there).is_empty()) {
+    if hosts.iter().any(|existing| normalize_host(existing).is_empty()) {
         let reason = format!(
             "{} has a null MX record (RFC 7505: it accepts no mail), which excludes others; remove it first",
             record.name

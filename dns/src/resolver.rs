@@ -176,7 +176,7 @@ pub struct Resolver(Arc<ResolverInner>);
 struct ResolverInner {
     resolver: TokioResolver,
     cache: AnswerCache,
-    turns: Semaphore,
+    permits: Semaphore,
     bursts: Semaphore,
     deadline: Duration,
     ipv6: Ipv6Route,
@@ -187,8 +187,8 @@ struct ResolverInner {
 impl ResolverInner {
     /// Logs when the name servers stop answering and when they answer again. An error code counts as an answer, because
     /// it can be the zone's fault.
-    fn note_answer(&self, name: &WireName, kind: RecordType, asked: Option<&Result<Lookup, NetError>>) {
-        let error: Option<&dyn std::fmt::Display> = match asked {
+    fn note_answer(&self, name: &WireName, kind: RecordType, result: Option<&Result<Lookup, NetError>>) {
+        let error: Option<&dyn std::fmt::Display> = match result {
             Some(Ok(_) | Err(NetError::Dns(_))) => None,
             Some(Err(error)) => Some(error),
             None => Some(&"timed out"),
@@ -263,19 +263,19 @@ impl Resolver {
             DnssecMode::Off => resolver,
             DnssecMode::Root => resolver.with_trust_anchor(Arc::new(TrustAnchors::default())),
             DnssecMode::Anchors(path) => {
-                let unread = |error: ParseError| ResolverSetupError(format!("{}: {error}", path.display()));
-                resolver.with_trust_anchor(Arc::new(TrustAnchors::from_file(path).map_err(unread)?))
+                let unreadable = |error: ParseError| ResolverSetupError(format!("{}: {error}", path.display()));
+                resolver.with_trust_anchor(Arc::new(TrustAnchors::from_file(path).map_err(unreadable)?))
             }
         };
         let resolver = resolver.build().map_err(setup)?;
-        let turns = Semaphore::new(LOOKUPS_MAX);
+        let permits = Semaphore::new(LOOKUPS_MAX);
         let bursts = Semaphore::new(BURST_MAX);
         let ipv6 = Ipv6Route::new(!settings.ipv4_where_no_route);
         let cache = AnswerCache::new(settings.cache_bytes_max, settings.negative_ttl_max);
         Ok(Self(Arc::new(ResolverInner {
             resolver,
             cache,
-            turns,
+            permits,
             bursts,
             deadline: settings.deadline,
             ipv6,
@@ -328,45 +328,45 @@ impl Resolver {
     pub async fn addresses(&self, host: &DomainName) -> Result<LookupAnswer<Vec<IpAddr>>, LookupError> {
         let name = to_wire_name(host)?;
         if !self.0.ipv6.has_route() {
-            let four = self.cached_query(&name, RecordType::A).await.map(|found| ip_addresses(&found));
-            if let Ok(four) = four
-                && !four.data.is_empty()
+            let ipv4 = self.cached_query(&name, RecordType::A).await.map(|found| ip_addresses(&found));
+            if let Ok(ipv4) = ipv4
+                && !ipv4.data.is_empty()
             {
-                return Ok(four);
+                return Ok(ipv4);
             }
         }
-        let mut six = pin!(self.cached_query(&name, RecordType::AAAA));
-        let mut four = pin!(self.cached_query(&name, RecordType::A));
+        let mut ipv6 = pin!(self.cached_query(&name, RecordType::AAAA));
+        let mut ipv4 = pin!(self.cached_query(&name, RecordType::A));
         let (v6, v4) = tokio::select! {
-            v6 = &mut six => {
-                let v4 = await_other_family(&v6, four, host).await;
+            v6 = &mut ipv6 => {
+                let v4 = await_other_family(&v6, ipv4, host).await;
                 (v6, v4)
             }
-            v4 = &mut four => {
-                let v6 = await_other_family(&v4, six, host).await;
+            v4 = &mut ipv4 => {
+                let v6 = await_other_family(&v4, ipv6, host).await;
                 (v6, v4)
             }
         };
         let missing = v6.is_err() || v4.is_err();
-        let (six, four) = match (v6, v4) {
+        let (ipv6, ipv4) = match (v6, v4) {
             (Err(error), Err(_)) => return Err(error),
             (Ok(found), Err(error)) | (Err(error), Ok(found)) => {
-                let one = ip_addresses(&found);
-                if one.data.is_empty() {
+                let parsed = ip_addresses(&found);
+                if parsed.data.is_empty() {
                     return Err(error);
                 }
-                (one, LookupAnswer::unsigned(Vec::new(), TTL_UNKNOWN))
+                (parsed, LookupAnswer::unsigned(Vec::new(), TTL_UNKNOWN))
             }
-            (Ok(six), Ok(four)) => (ip_addresses(&six), ip_addresses(&four)),
+            (Ok(ipv6), Ok(ipv4)) => (ip_addresses(&ipv6), ip_addresses(&ipv4)),
         };
         // The absence of one family does not shorten the TTL of the other.
-        let ttl = match (six.data.is_empty(), four.data.is_empty()) {
-            (true, false) if !missing => four.ttl,
-            (false, true) if !missing => six.ttl,
-            _ => six.ttl.min(four.ttl),
+        let ttl = match (ipv6.data.is_empty(), ipv4.data.is_empty()) {
+            (true, false) if !missing => ipv4.ttl,
+            (false, true) if !missing => ipv6.ttl,
+            _ => ipv6.ttl.min(ipv4.ttl),
         };
-        let is_secure = [&six, &four].iter().all(|one| one.data.is_empty() || one.is_secure);
-        Ok(LookupAnswer { data: interleave(&six.data, &four.data), ttl, is_secure })
+        let is_secure = [&ipv6, &ipv4].iter().all(|parsed| parsed.data.is_empty() || parsed.is_secure);
+        Ok(LookupAnswer { data: interleave(&ipv6.data, &ipv4.data), ttl, is_secure })
     }
 
     /// Looks up the TXT records of a name, each with its strings joined.
@@ -411,10 +411,10 @@ impl Resolver {
 
     /// The TLSA base domains of a host, in order of precedence. The host's addresses are already cached.
     async fn tlsa_bases(&self, host: &DomainName, is_secure: bool) -> Result<Vec<DomainName>, LookupError> {
-        let wired = to_wire_name(host)?;
-        let mut found = self.cached_query(&wired, RecordType::A).await;
+        let wire_name = to_wire_name(host)?;
+        let mut found = self.cached_query(&wire_name, RecordType::A).await;
         if !matches!(found, Ok(DnsAnswer::Records(_))) {
-            found = self.cached_query(&wired, RecordType::AAAA).await;
+            found = self.cached_query(&wire_name, RecordType::AAAA).await;
         }
         let Ok(DnsAnswer::Records(lookup)) = found else {
             return Ok(if is_secure { vec![host.clone()] } else { Vec::new() });
@@ -422,7 +422,7 @@ impl Resolver {
         let records = lookup.answers();
         if !is_secure {
             let begins = |record: &&Record| {
-                record.record_type() == RecordType::CNAME && record.name == wired && record.proof.is_secure()
+                record.record_type() == RecordType::CNAME && record.name == wire_name && record.proof.is_secure()
             };
             return Ok(records.iter().find(begins).map(|_| host.clone()).into_iter().collect());
         }
@@ -515,9 +515,9 @@ impl Resolver {
     /// Queries the servers. Returns also whether the answer may be cached. A negative answer without a SOA record may
     /// not (RFC 2308 5), and neither may a negative answer that the validator gave no TTL.
     async fn query(&self, name: &WireName, kind: RecordType) -> Result<(DnsAnswer, bool), LookupError> {
-        let asked = timeout(self.0.deadline, async {
+        let lookup_result = timeout(self.0.deadline, async {
             // The semaphores are never closed. If they were, lookups would run without a limit.
-            let _turn = self.0.turns.acquire().await;
+            let _permit = self.0.permits.acquire().await;
             let burst = self.0.bursts.acquire().await;
             let mut lookup = pin!(self.0.resolver.lookup(name.clone(), kind));
             match timeout(BURST_HOLD, lookup.as_mut()).await {
@@ -528,21 +528,21 @@ impl Resolver {
                 }
             }
         });
-        let asked_at = Instant::now();
-        let asked = asked.await;
-        self.0.note_answer(name, kind, asked.as_ref().ok());
-        let answer = self.read_answer(name, asked);
-        count_lookup(&answer, asked_at.elapsed());
+        let began = Instant::now();
+        let lookup_result = lookup_result.await;
+        self.0.note_answer(name, kind, lookup_result.as_ref().ok());
+        let answer = self.read_answer(name, lookup_result);
+        count_lookup(&answer, began.elapsed());
         answer
     }
 
     fn read_answer(
         &self,
         name: &WireName,
-        asked: Result<Result<Lookup, NetError>, Elapsed>,
+        result: Result<Result<Lookup, NetError>, Elapsed>,
     ) -> Result<(DnsAnswer, bool), LookupError> {
         let temporary = |reason: String| LookupError::Temporary { name: name.to_ascii(), reason };
-        match asked {
+        match result {
             Err(_) => Err(temporary("timed out".to_owned())),
             Ok(Ok(lookup)) => Ok((DnsAnswer::Records(Arc::new(lookup)), true)),
             Ok(Err(NetError::Dns(DnsError::NoRecordsFound(none)))) => {
@@ -675,9 +675,9 @@ fn ip_addresses(found: &DnsAnswer) -> LookupAnswer<Vec<IpAddr>> {
 }
 
 /// Alternates the families, so that a long list of one family does not displace the other.
-fn interleave(six: &[IpAddr], four: &[IpAddr]) -> Vec<IpAddr> {
-    (0..six.len().max(four.len()))
-        .flat_map(|n| [six.get(n), four.get(n)])
+fn interleave(ipv6: &[IpAddr], ipv4: &[IpAddr]) -> Vec<IpAddr> {
+    (0..ipv6.len().max(ipv4.len()))
+        .flat_map(|n| [ipv6.get(n), ipv4.get(n)])
         .flatten()
         .copied()
         .take(ADDRESSES_MAX)

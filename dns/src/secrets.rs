@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn opens_for_its_row_and_key_only() {
+    fn sealed_data_opens_only_with_its_row_and_key() {
         let vault = Vault::new(&[7; KEY_BYTES]).unwrap();
         let blob = vault.seal(b"dom_1", b"secret").unwrap();
         assert_eq!(vault.open(b"dom_1", &blob).unwrap(), b"secret");
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_file_is_made_once_and_kept_private() {
+    fn the_key_file_is_created_once_with_private_permissions() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("secret.key");
         let first = Vault::load_or_create(&path, create).unwrap();

@@ -102,8 +102,8 @@ impl Signer {
         ed25519: Option<(&str, &DkimKey)>,
     ) -> Result<Self, DkimKeyError> {
         let mut keys = Vec::with_capacity(2);
-        for (wanted, given) in [(KeyAlgorithm::Rsa, rsa), (KeyAlgorithm::Ed25519, ed25519)] {
-            let Some((selector, key)) = given else { continue };
+        for (wanted, key_pair) in [(KeyAlgorithm::Rsa, rsa), (KeyAlgorithm::Ed25519, ed25519)] {
+            let Some((selector, key)) = key_pair else { continue };
             if key.algorithm() != wanted {
                 return Err(DkimKeyError::Malformed);
             }
@@ -224,15 +224,16 @@ fn canonical_headers(fields: &[RawField<'_>]) -> Result<(String, Vec<u8>), SignE
     let mut names = SignedFieldNames::default();
     let mut bytes = Vec::with_capacity(2 * SIGNATURE_BYTES);
     let wanted = OVERSIGNED.iter().map(|name| (name, true)).chain(SIGNED.iter().map(|name| (name, false)));
-    for (name, over) in wanted {
-        for (_, value) in fields.iter().rev().filter(|(given, _)| given.eq_ignore_ascii_case(name.as_bytes())) {
+    for (name, is_oversigned) in wanted {
+        for (_, value) in fields.iter().rev().filter(|(field_name, _)| field_name.eq_ignore_ascii_case(name.as_bytes()))
+        {
             names.push(name)?;
             canonicalize_field(name, value, &mut bytes);
         }
         if *name == "From" && names.count == 0 {
             return Err(SignError::NoFrom);
         }
-        if over {
+        if is_oversigned {
             names.push(name)?;
         }
     }

@@ -34,7 +34,7 @@ struct LruSigners {
 }
 
 pub struct SignerCache {
-    shelf: Mutex<LruSigners>,
+    signers: Mutex<LruSigners>,
     signers_max: usize,
 }
 
@@ -54,7 +54,7 @@ impl SignerCache {
     /// Creates a cache of at most `signers_max` signers (at least one).
     #[must_use]
     pub fn new(signers_max: usize) -> Self {
-        Self { shelf: Mutex::default(), signers_max: signers_max.max(1) }
+        Self { signers: Mutex::default(), signers_max: signers_max.max(1) }
     }
 
     /// Returns a cached signer, or loads and caches it. A failed load is not cached.
@@ -89,41 +89,41 @@ impl SignerCache {
     }
 
     fn cell(&self, id: &SignerKey) -> SignerCell {
-        let mut shelf = self.lock();
-        shelf.uses += 1;
-        let use_number = shelf.uses;
-        let (before, cell) = match shelf.by_id.get_mut(id) {
+        let mut signers = self.lock();
+        signers.uses += 1;
+        let use_number = signers.uses;
+        let (before, cell) = match signers.by_id.get_mut(id) {
             Some((used, cell)) => (Some(std::mem::replace(used, use_number)), Arc::clone(cell)),
             None => {
                 let cell = SignerCell::default();
-                shelf.by_id.insert(id.clone(), (use_number, Arc::clone(&cell)));
+                signers.by_id.insert(id.clone(), (use_number, Arc::clone(&cell)));
                 (None, cell)
             }
         };
         if let Some(before) = before {
-            shelf.by_use.remove(&before);
+            signers.by_use.remove(&before);
         }
-        shelf.by_use.insert(use_number, id.clone());
-        while shelf.by_id.len() > self.signers_max {
-            let Some((_, oldest)) = shelf.by_use.pop_first() else { break };
-            shelf.by_id.remove(&oldest);
+        signers.by_use.insert(use_number, id.clone());
+        while signers.by_id.len() > self.signers_max {
+            let Some((_, oldest)) = signers.by_use.pop_first() else { break };
+            signers.by_id.remove(&oldest);
         }
         cell
     }
 
     /// Removes an empty cell, unless it was replaced or another load has filled it.
     fn evict_empty_cell(&self, id: &SignerKey, cell: &SignerCell) {
-        let mut shelf = self.lock();
-        let ours = shelf.by_id.get(id).filter(|(_, kept)| Arc::ptr_eq(kept, cell) && !kept.initialized());
-        if let Some(&(used, _)) = ours {
-            shelf.by_id.remove(id);
-            shelf.by_use.remove(&used);
+        let mut signers = self.lock();
+        let entry = signers.by_id.get(id).filter(|(_, cached)| Arc::ptr_eq(cached, cell) && !cached.initialized());
+        if let Some(&(used, _)) = entry {
+            signers.by_id.remove(id);
+            signers.by_use.remove(&used);
         }
     }
 
     /// No panic can leave the cache inconsistent: nothing panics while the lock is held.
     fn lock(&self) -> MutexGuard<'_, LruSigners> {
-        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+        self.signers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_least_recently_used_leaves() {
+    async fn the_least_recently_used_signer_is_evicted() {
         let signers = SignerCache::new(2);
         let loads = AtomicUsize::new(0);
         let load = async || {
@@ -163,17 +163,17 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_load_serves_all_who_wait_and_a_failure_is_not_kept() {
+    async fn concurrent_loads_are_shared_and_failures_are_not_cached() {
         let signers = SignerCache::new(10);
         let loads = AtomicUsize::new(0);
-        let one = || {
+        let load_once = || {
             signers.get_or_load(id(1), async || {
                 loads.fetch_add(1, Ordering::Relaxed);
                 tokio::task::yield_now().await;
                 signer()
             })
         };
-        let (a, b) = tokio::join!(one(), one());
+        let (a, b) = tokio::join!(load_once(), load_once());
         assert!(Arc::ptr_eq(&a.unwrap(), &b.unwrap()));
         assert_eq!(loads.load(Ordering::Relaxed), 1);
 

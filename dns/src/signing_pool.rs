@@ -122,11 +122,11 @@ impl SigningPool {
     /// Runs a job on a thread of the pool, after waiting for a permit. If the caller is dropped, so is its job, unless
     /// it is already running.
     async fn run_job(&self, work: impl FnOnce() -> SignResult + Send + 'static) -> SignResult {
-        let place = Arc::clone(&self.permits).acquire_owned().await.map_err(|_| SignError::Failed)?;
+        let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(|_| SignError::Failed)?;
         let (answer, signed) = oneshot::channel();
         let wake = {
             let mut queue = self.shared.lock();
-            queue.jobs.push_back(SigningJob { work: Box::new(work), answer, _permit: place });
+            queue.jobs.push_back(SigningJob { work: Box::new(work), answer, _permit: permit });
             queue.idle > 0
         };
         // A busy thread checks the queue before it waits, so no wake-up is needed then.

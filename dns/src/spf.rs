@@ -86,9 +86,9 @@ pub struct SpfOutcome {
 }
 
 /// Evaluates the SPF record of the sender's domain for the client, within a timeout.
-pub fn check_host<'a>(resolver: &'a Resolver, asked: &'a SpfQuery<'a>, within: Duration) -> BoxFuture<'a, SpfOutcome> {
+pub fn check_host<'a>(resolver: &'a Resolver, query: &'a SpfQuery<'a>, within: Duration) -> BoxFuture<'a, SpfOutcome> {
     Box::pin(async move {
-        match timeout(within, SpfEvaluation::new(resolver, asked).evaluate()).await {
+        match timeout(within, SpfEvaluation::new(resolver, query).evaluate()).await {
             Ok((result, explanation)) => SpfOutcome { result, explanation },
             Err(_) => SpfOutcome { result: SpfResult::TempError, explanation: None },
         }
@@ -102,13 +102,13 @@ pub fn check_domain<'a>(
     (address, hello): (IpAddr, &'a DomainName),
 ) -> BoxFuture<'a, SpfResult> {
     Box::pin(async move {
-        let asked = SpfQuery {
+        let query = SpfQuery {
             peer: address,
             hello: hello.as_str(),
             local: "",
             domain: domain.as_str(),
             receiver: (hello.as_str(), Timestamp::UNIX_EPOCH),
         };
-        check_host(resolver, &asked, DEADLINE).await.result
+        check_host(resolver, &query, DEADLINE).await.result
     })
 }

@@ -53,7 +53,7 @@ fn resolver(server: &NameServer) -> Resolver {
     .unwrap()
 }
 
-fn way(sender: &str, peer: &str) -> MessageSource {
+fn message_source(sender: &str, peer: &str) -> MessageSource {
     MessageSource {
         peer: peer.parse().unwrap(),
         helo: "host.good.example".to_owned(),
@@ -63,9 +63,9 @@ fn way(sender: &str, peer: &str) -> MessageSource {
     }
 }
 
-async fn verdict(zone: &str, message: &str, way: MessageSource) -> AuthenticationVerdict {
+async fn verdict(zone: &str, message: &str, message_source: MessageSource) -> AuthenticationVerdict {
     let server = NameServer::start(zone).await;
-    authenticate(&resolver(&server), Bytes::from(message.to_owned()), way).await
+    authenticate(&resolver(&server), Bytes::from(message.to_owned()), message_source).await
 }
 
 fn from(author: &str) -> String {
@@ -73,7 +73,7 @@ fn from(author: &str) -> String {
 }
 
 #[tokio::test]
-async fn spf_says_who_may_send() {
+async fn spf_determines_permitted_senders() {
     let cases: &[(&str, &str, AuthResult)] = &[
         ("a@good.example", "192.0.2.1", Pass),
         ("a@good.example", "192.0.2.2", Fail),
@@ -88,21 +88,21 @@ async fn spf_says_who_may_send() {
         ("ada@macro.example", "192.0.2.1", Pass),
     ];
     for (sender, peer, wanted) in cases {
-        let found = verdict(ZONE, &from("a@nothing.example"), way(sender, peer)).await;
+        let found = verdict(ZONE, &from("a@nothing.example"), message_source(sender, peer)).await;
         assert_eq!(found.auth.spf, *wanted, "{sender} {peer}");
     }
 }
 
 #[tokio::test]
-async fn why_it_fails_is_told() {
-    let found = verdict(ZONE, &from("a@nothing.example"), way("eve@macro.example", "192.0.2.1")).await;
+async fn the_explanation_of_an_spf_failure_is_returned() {
+    let found = verdict(ZONE, &from("a@nothing.example"), message_source("eve@macro.example", "192.0.2.1")).await;
     assert_eq!(found.spf_explanation.as_deref(), Some("192.0.2.1 may not (host.good.example)"));
     let field = found.header_field();
     assert!(field.contains("spf=fail (192.0.2.1 may not  host.good.example ) smtp.mailfrom"), "{field}");
 }
 
 #[tokio::test]
-async fn dmarc_asks_for_the_author() {
+async fn dmarc_applies_to_the_authors_domain() {
     let cases: &[(&str, &str, AuthResult, DmarcPolicy)] = &[
         ("a@good.example", "Ada <ada@good.example>", Pass, DmarcPolicy::Reject),
         ("a@hard.example", "ada@good.example", Fail, DmarcPolicy::Reject),
@@ -113,14 +113,14 @@ async fn dmarc_asks_for_the_author() {
         ("a@good.example", "ada@broken.example", TempError, DmarcPolicy::None),
     ];
     for (sender, author, wanted, policy) in cases {
-        let found = verdict(ZONE, &from(author), way(sender, "192.0.2.1")).await;
+        let found = verdict(ZONE, &from(author), message_source(sender, "192.0.2.1")).await;
         assert_eq!((found.auth.dmarc, found.policy), (*wanted, *policy), "{sender} {author}");
         assert_eq!(found.is_dmarc_reject(), (*wanted, *policy) == (Fail, DmarcPolicy::Reject));
     }
 }
 
 #[tokio::test]
-async fn nobody_stands_for_several_authors_or_none() {
+async fn several_authors_or_none_are_not_authenticated() {
     for message in [
         "From: a@good.example\r\nFrom: b@evil.example\r\n\r\nx".to_owned(),
         "From: a@good.example, b@evil.example\r\n\r\nx".to_owned(),
@@ -130,14 +130,14 @@ async fn nobody_stands_for_several_authors_or_none() {
         "From: undisclosed:;\r\n\r\nx".to_owned(),
         String::new(),
     ] {
-        let found = verdict(ZONE, &message, way("a@good.example", "192.0.2.1")).await;
+        let found = verdict(ZONE, &message, message_source("a@good.example", "192.0.2.1")).await;
         assert_eq!((&found.author, found.auth.dmarc), (&AuthorDomain::Invalid, PermError), "{message:?}");
         assert!(found.header_field().contains("dmarc=permerror (no single author)\r\n"), "{}", found.header_field());
     }
 }
 
 #[tokio::test]
-async fn a_signature_stands_for_its_domain_and_is_told() {
+async fn valid_signatures_authenticate_their_domain() {
     let key = DkimKey::generate(KeyAlgorithm::Ed25519).unwrap();
     let signer = Signer::new(&"mild.example".parse().unwrap(), None, Some(("s", &key))).unwrap();
     let message = from("ada@mild.example");
@@ -145,7 +145,7 @@ async fn a_signature_stands_for_its_domain_and_is_told() {
     let signature = signer.sign(&[message.as_bytes()], now).unwrap();
     let signed = String::from_utf8(signature).unwrap() + &message;
     let zone = format!("{ZONE}\ns._domainkey.mild.example TXT \"{}\"\n", key.txt_record());
-    let found = verdict(&zone, &signed, way("a@soft.example", "192.0.2.1")).await;
+    let found = verdict(&zone, &signed, message_source("a@soft.example", "192.0.2.1")).await;
     assert_eq!((found.auth.dkim, found.auth.dmarc, found.iprev), (Pass, Pass, Pass), "{found:?}");
     let names: Vec<&str> = found.authenticated.iter().map(mail::address::DomainName::as_str).collect();
     assert_eq!(names, ["mild.example"]);
@@ -157,31 +157,31 @@ async fn a_signature_stands_for_its_domain_and_is_told() {
          dmarc=pass (p=quarantine) header.from=mild.example\r\n"
     );
     let changed = signed.replace("Hello", "Hullo");
-    let found = verdict(&zone, &changed, way("a@soft.example", "192.0.2.2")).await;
+    let found = verdict(&zone, &changed, message_source("a@soft.example", "192.0.2.2")).await;
     assert_eq!((found.auth.dkim, found.auth.dmarc, found.iprev), (Fail, Fail, Fail));
     // Large messages are verified on a blocking thread, with the same result.
     let large = format!("{message}{}", "A line of text.\r\n".repeat(50_000));
     let signed = String::from_utf8(signer.sign(&[large.as_bytes()], now).unwrap()).unwrap() + &large;
-    assert_eq!(verdict(&zone, &signed, way("a@soft.example", "192.0.2.1")).await.auth.dkim, Pass);
+    assert_eq!(verdict(&zone, &signed, message_source("a@soft.example", "192.0.2.1")).await.auth.dkim, Pass);
 }
 
 #[tokio::test]
-async fn without_a_reverse_path_the_host_stands_for_itself() {
+async fn spf_uses_the_helo_name_without_a_reverse_path() {
     let zone = format!("{ZONE}\nhost.good.example TXT \"v=spf1 a -all\"\n");
-    let found = verdict(&zone, &from("ada@good.example"), way("", "192.0.2.1")).await;
+    let found = verdict(&zone, &from("ada@good.example"), message_source("", "192.0.2.1")).await;
     assert_eq!((found.auth.spf, found.auth.dmarc), (Pass, Pass));
     assert!(found.header_field().contains("spf=pass smtp.helo=host.good.example"), "{}", found.header_field());
 }
 
 #[tokio::test]
-async fn what_strangers_write_does_not_get_into_the_field() {
-    let odd = MessageSource { helo: "x;\r\n dkim=pass (y".to_owned(), ..way("", "192.0.2.1") };
+async fn remote_text_cannot_forge_the_results_field() {
+    let odd = MessageSource { helo: "x;\r\n dkim=pass (y".to_owned(), ..message_source("", "192.0.2.1") };
     let found = verdict(ZONE, "DKIM-Signature: v=1; d=x y; s=\"; b\r\n\r\nx", odd).await;
     assert!(!found.header_field().contains("dkim=pass"), "{}", found.header_field());
 }
 
 #[tokio::test]
-async fn lists_are_asked() {
+async fn blocklists_are_queried() {
     let server = NameServer::start(ZONE).await;
     let (resolver, lists) = (resolver(&server), ["none.example", "list.example"].map(|list| list.parse().unwrap()));
     let found = find_listing(&resolver, "192.0.2.1".parse().unwrap(), &lists).await;

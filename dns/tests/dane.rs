@@ -59,7 +59,7 @@ fn name(text: &str) -> DomainName {
 }
 
 #[tokio::test]
-async fn answers_say_whether_they_are_signed() {
+async fn answers_report_dnssec_validation() {
     let (_server, resolver) = resolver().await;
     for (domain, secure) in [("good.test", true), ("mixed.test", true), ("open.test", false)] {
         let found = resolver.mx(&name(domain)).await.unwrap();
@@ -73,7 +73,7 @@ async fn answers_say_whether_they_are_signed() {
 }
 
 #[tokio::test]
-async fn hosts_say_what_their_certificates_are() {
+async fn tlsa_records_are_looked_up() {
     let (_server, resolver) = resolver().await;
     let found = resolver.dane(&name("mx.good.test"), 25).await.unwrap();
     let DaneRecords::Records { records, .. } = found.data else { panic!("{found:?}") };
@@ -90,7 +90,7 @@ async fn hosts_say_what_their_certificates_are() {
 }
 
 #[tokio::test]
-async fn who_does_not_check_sees_no_difference() {
+async fn answers_are_insecure_without_validation() {
     let server = SignedNameServer::start(ROOT, &[]).await;
     let settings = ResolverSettings { servers: vec![server.address], ..ResolverSettings::default() };
     let resolver = Resolver::new(&settings).unwrap();

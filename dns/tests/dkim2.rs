@@ -77,7 +77,7 @@ fn signed(signer: &Signer, message: &str, (from, to): (&str, &str)) -> String {
 }
 
 #[tokio::test]
-async fn every_header_and_body() {
+async fn every_header_and_body_is_signed() {
     let (names, signer) = (names().await, signer(false, true));
     for headers in HEADERS {
         for body in BODIES {
@@ -89,7 +89,7 @@ async fn every_header_and_body() {
 }
 
 #[tokio::test]
-async fn one_key_signs_and_it_is_ed25519_where_there_is_one() {
+async fn ed25519_is_preferred_for_the_single_signature() {
     let names = names().await;
     let message = "From: a@example.com\r\n\r\nHello\r\n";
     for (rsa, ed25519, set) in [
@@ -106,33 +106,33 @@ async fn one_key_signs_and_it_is_ed25519_where_there_is_one() {
 }
 
 #[tokio::test]
-async fn it_holds_for_its_transaction_alone() {
+async fn a_signature_covers_its_envelope() {
     let (names, signer) = (names().await, signer(true, true));
     let message = "From: a@example.com\r\n\r\nHello\r\n";
     for (from, to) in
         [(SENDER, RECIPIENT), ("", RECIPIENT), (SENDER, "\u{fc}@xn--mnchen-3ya.example"), ("a@example.com", "a=b@c.d")]
     {
         let message = signed(&signer, message, (from, to));
-        let judged = async |from: &str, to: &str| {
+        let verdict_of = async |from: &str, to: &str| {
             verifier::verdict(names.address, &message, (if from.is_empty() { "<>" } else { from }, to)).await
         };
-        assert_eq!(judged(from, to).await, "Pass", "{from} {to}");
+        assert_eq!(verdict_of(from, to).await, "Pass", "{from} {to}");
         for (from, to, why) in [
             (from, "mallory@example.net", "RcptToMismatch(1)"),
             (from, "bob.b@example.net", "RcptToMismatch(1)"),
             ("mallory@example.com", to, "MailFromMismatch(1)"),
         ] {
-            assert!(judged(from, to).await.contains(why), "{from} {to}");
+            assert!(verdict_of(from, to).await.contains(why), "{from} {to}");
         }
     }
 }
 
 #[tokio::test]
-async fn what_is_added_or_changed_breaks_it() {
+async fn additions_and_changes_invalidate_the_signature() {
     let (names, signer) = (names().await, signer(false, true));
     let message = "From: a@example.com\r\nSubject: x\r\n\r\nHello\r\n";
     let good = signed(&signer, message, (SENDER, RECIPIENT));
-    let judged = async |message: &str| verifier::verdict(names.address, message, (SENDER, RECIPIENT)).await;
+    let verdict_of = async |message: &str| verifier::verdict(names.address, message, (SENDER, RECIPIENT)).await;
     for (changed, why) in [
         (good.replace("Hello", "Hello "), "BodyHashMismatch(1)"),
         (good.clone() + "more\r\n", "BodyHashMismatch(1)"),
@@ -143,13 +143,13 @@ async fn what_is_added_or_changed_breaks_it() {
         (good.replace("; t=1", "; t=2"), "IncorrectSignature(1)"),
         (good.replace("d=example.com", "d=evil.example"), "MailFromDomainMismatch(1)"),
     ] {
-        let verdict = judged(&changed).await;
+        let verdict = verdict_of(&changed).await;
         assert!(verdict.contains(why), "{why}: {verdict}");
     }
     // Trace fields added in transit, and other folding, do not break the signature.
-    assert_eq!(judged(&("Received: by x; y\r\nX-A: b\r\n".to_owned() + &good)).await, "Pass");
-    assert_eq!(judged(&good.replace("\r\n\t", " ")).await, "Pass");
-    assert_eq!(judged(message).await, "None");
+    assert_eq!(verdict_of(&("Received: by x; y\r\nX-A: b\r\n".to_owned() + &good)).await, "Pass");
+    assert_eq!(verdict_of(&good.replace("\r\n\t", " ")).await, "Pass");
+    assert_eq!(verdict_of(message).await, "None");
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn chunks_are_one_message() {
 }
 
 #[test]
-fn what_is_not_for_us_to_sign() {
+fn messages_with_foreign_trace_fields_get_no_instance() {
     for field in [
         "Message-Instance: m=1; h=sha256:a:b;",
         "dkim2-signature : i=1",
@@ -178,7 +178,7 @@ fn what_is_not_for_us_to_sign() {
 }
 
 #[test]
-fn the_instance_is_found_again() {
+fn the_length_of_the_instance_is_found() {
     let message = b"From: a@example.com\r\n\r\nMessage-Instance: x\r\n";
     let instance = message_instance(&[message]).unwrap().unwrap();
     let whole = [instance.as_slice(), message].concat();

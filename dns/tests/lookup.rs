@@ -72,18 +72,18 @@ fn hosts(list: &[(u16, &str)]) -> MailHosts {
 }
 
 #[tokio::test]
-async fn where_mail_goes() {
+async fn mx_hosts_are_looked_up() {
     let server = NameServer::start(ZONE).await;
     let resolver = resolver(&server);
     let sorted = hosts(&[(10, "a.example"), (10, "c.example"), (20, "b.example")]);
-    let one = hosts(&[(10, "a.example")]);
+    let single = hosts(&[(10, "a.example")]);
     for (domain, expected) in [
         ("mx.example", sorted.clone()),
         ("alias.example", sorted),
         ("twice.example", hosts(&[(5, "a.example")])),
-        ("one.example", one.clone()),
+        ("one.example", single.clone()),
         ("null.example", MailHosts::NullMx),
-        ("nullandmore.example", one.clone()),
+        ("nullandmore.example", single.clone()),
         ("implicit4.example", MailHosts::ImplicitMx(name("implicit4.example"))),
         ("implicit6.example", MailHosts::ImplicitMx(name("implicit6.example"))),
         ("implicita.example", MailHosts::ImplicitMx(name("implicita.example"))),
@@ -92,7 +92,7 @@ async fn where_mail_goes() {
         ("deadalias.example", MailHosts::NoSuchDomain),
         ("nowhere.example", MailHosts::NoSuchDomain),
         ("mixed.example", hosts(&[(20, "a.example")])),
-        ("deep.down.wild.example", one.clone()),
+        ("deep.down.wild.example", single.clone()),
         ("there.wild.example", MailHosts::NoMail),
     ] {
         let found = resolver.mx(&name(domain)).await;
@@ -105,7 +105,7 @@ async fn where_mail_goes() {
 }
 
 #[tokio::test]
-async fn no_answer_is_for_later() {
+async fn missing_answers_are_temporary_errors() {
     let server = NameServer::start(ZONE).await;
     let resolver = resolver(&server);
     for domain in ["broken.example", "closed.example", "slow.example", "implicitbroken.example"] {
@@ -118,16 +118,16 @@ async fn no_answer_is_for_later() {
     let found = resolver.mx(&name("loop.example")).await;
     assert!(!matches!(found, Ok(ref answer) if matches!(answer.data, MailHosts::Mx(_))), "{found:?}");
 
-    let gone = server.address;
+    let closed = server.address;
     drop(server);
     let settings =
-        ResolverSettings { servers: vec![gone], deadline: Duration::from_millis(300), ..ResolverSettings::default() };
+        ResolverSettings { servers: vec![closed], deadline: Duration::from_millis(300), ..ResolverSettings::default() };
     let found = Resolver::new(&settings).unwrap().mx(&name("mx.example")).await;
     assert!(matches!(found, Err(LookupError::Temporary { .. })), "{found:?}");
 }
 
 #[tokio::test]
-async fn addresses_of_both_families() {
+async fn addresses_of_both_families_are_returned() {
     let server = NameServer::start(ZONE).await;
     let resolver = resolver(&server);
     for (host, expected) in [
@@ -149,7 +149,7 @@ async fn addresses_of_both_families() {
 }
 
 #[tokio::test]
-async fn long_answers_come_by_tcp_and_are_cut() {
+async fn long_answers_are_fetched_by_tcp_and_truncated() {
     use std::fmt::Write as _;
     let mut zone = String::new();
     for n in 0..250 {
@@ -168,7 +168,7 @@ async fn long_answers_come_by_tcp_and_are_cut() {
 }
 
 #[tokio::test]
-async fn texts_and_names_of_addresses() {
+async fn txt_and_ptr_records_are_read() {
     let server = NameServer::start(ZONE).await;
     let resolver = resolver(&server);
     let mut found = resolver.txt(&name("txt.example")).await.unwrap().data;
@@ -181,23 +181,23 @@ async fn texts_and_names_of_addresses() {
 }
 
 #[tokio::test]
-async fn answers_and_refusals_are_kept_until_forgotten() {
+async fn answers_and_refusals_are_cached_until_the_cache_is_cleared() {
     let server = NameServer::start("a.example A 192.0.2.1\n").await;
     let resolver = resolver(&server);
-    let ask = async |host: &str| resolver.addresses(&name(host)).await.unwrap().data.len();
-    assert_eq!((ask("a.example").await, ask("b.example").await), (1, 0));
-    let asked = server.queries();
-    assert_eq!((ask("a.example").await, ask("b.example").await), (1, 0));
-    assert_eq!(server.queries(), asked);
+    let count = async |host: &str| resolver.addresses(&name(host)).await.unwrap().data.len();
+    assert_eq!((count("a.example").await, count("b.example").await), (1, 0));
+    let queries = server.queries();
+    assert_eq!((count("a.example").await, count("b.example").await), (1, 0));
+    assert_eq!(server.queries(), queries);
 
     server.set("b.example A 192.0.2.1\n");
-    assert_eq!((ask("a.example").await, ask("b.example").await), (1, 0));
+    assert_eq!((count("a.example").await, count("b.example").await), (1, 0));
     resolver.clear_cache();
-    assert_eq!((ask("a.example").await, ask("b.example").await), (0, 1));
+    assert_eq!((count("a.example").await, count("b.example").await), (0, 1));
 }
 
 #[tokio::test]
-async fn one_silent_server_of_two_is_no_harm() {
+async fn one_silent_server_of_two_is_tolerated() {
     let silent = NameServer::start("$TIMEOUT a.example\n").await;
     let good = NameServer::start("a.example A 192.0.2.1\n").await;
     let settings = ResolverSettings { servers: vec![silent.address, good.address], ..ResolverSettings::default() };
@@ -206,7 +206,7 @@ async fn one_silent_server_of_two_is_no_harm() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn thousands_at_once() {
+async fn thousands_of_concurrent_lookups_succeed() {
     let server = NameServer::start("*.many.example MX 10 a.example.\n*.many.example A 192.0.2.1\n").await;
     let resolver =
         Resolver::new(&ResolverSettings { servers: vec![server.address], ..ResolverSettings::default() }).unwrap();
@@ -225,7 +225,7 @@ async fn thousands_at_once() {
 }
 
 #[test]
-fn servers_as_written() {
+fn configured_servers_are_parsed() {
     for (text, expected) in [
         ("127.0.0.1:5300", Some("127.0.0.1:5300")),
         ("192.0.2.53", Some("192.0.2.53:53")),

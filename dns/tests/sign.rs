@@ -87,7 +87,7 @@ fn tag(signature: &str, name: &str) -> String {
 }
 
 #[tokio::test]
-async fn every_header_and_body_with_both_keys() {
+async fn every_header_and_body_is_signed_with_both_keys() {
     for headers in HEADERS {
         for (body, hash) in BODIES {
             let message = format!("{headers}\r\n{body}");
@@ -104,7 +104,7 @@ async fn every_header_and_body_with_both_keys() {
 }
 
 #[tokio::test]
-async fn one_key_one_signature() {
+async fn one_key_makes_one_signature() {
     let message = b"From: a@example.com\r\n\r\nHello\r\n";
     for (rsa, ed25519, algorithm) in [(true, false, "rsa-sha256"), (false, true, "ed25519-sha256")] {
         let lines = signer(rsa, ed25519).sign(&[message], now()).unwrap();
@@ -116,7 +116,7 @@ async fn one_key_one_signature() {
 }
 
 #[test]
-fn what_the_signature_says() {
+fn the_signature_has_the_expected_tags() {
     let message = format!("{}\r\nHello\r\n", HEADERS[5]);
     let lines = String::from_utf8(signer(true, false).sign(&[message.as_bytes()], now()).unwrap()).unwrap();
     assert!(!lines.contains(" l=") && !lines.contains("\tl=") && !lines.contains(" x="), "{lines}");
@@ -145,7 +145,7 @@ async fn chunks_are_one_message() {
 }
 
 #[tokio::test]
-async fn what_is_added_or_changed_breaks_it() {
+async fn additions_and_changes_invalidate_the_signature() {
     let message = b"From: a@example.com\r\nSubject: x\r\n\r\nHello\r\n";
     let good = signed(message);
     for added in [
@@ -172,7 +172,7 @@ async fn what_is_added_or_changed_breaks_it() {
 }
 
 #[test]
-fn what_is_not_signed() {
+fn malformed_messages_are_not_signed() {
     let many = format!("From: a@example.com\r\n{}\r\nx", "To: b@example.net\r\n".repeat(200));
     for (message, error) in [
         ("", SignError::NoFrom),
@@ -188,7 +188,7 @@ fn what_is_not_signed() {
 }
 
 #[tokio::test]
-async fn verdicts_on_what_others_write() {
+async fn foreign_signatures_get_a_verdict() {
     use DkimResultCode::{Neutral, PermError};
     let message = "From: a@example.com\r\n\r\nHello\r\n";
     assert_eq!(results(message).await, []);
@@ -205,28 +205,28 @@ async fn verdicts_on_what_others_write() {
 }
 
 #[tokio::test]
-async fn keys_come_from_the_dns() {
+async fn keys_are_read_from_dns() {
     let message = signed(b"From: a@example.com\r\n\r\nHello\r\n");
     let zone: String = published().iter().map(|(name, value)| format!("{name}. TXT \"{value}\"\n")).collect();
     let server = zone::NameServer::start(&zone).await;
     let resolver =
         Resolver::new(&ResolverSettings { servers: vec![server.address], ..ResolverSettings::default() }).unwrap();
-    let ask = async || {
+    let verify = async || {
         let found = verify_dkim(Bytes::from(message.clone()), DkimKeySource::Dns(resolver.clone()));
         let found = tokio::spawn(found).await.unwrap();
         found.into_iter().map(|verdict| verdict.result).collect::<Vec<_>>()
     };
-    assert_eq!(ask().await, [DkimResultCode::Pass; 2]);
+    assert_eq!(verify().await, [DkimResultCode::Pass; 2]);
     server.set(&(zone + "$SERVFAIL s1._domainkey.example.com\n"));
     resolver.clear_cache();
-    assert_eq!(ask().await, [DkimResultCode::TempError, DkimResultCode::Pass]);
+    assert_eq!(verify().await, [DkimResultCode::TempError, DkimResultCode::Pass]);
     server.set("");
     resolver.clear_cache();
-    assert_eq!(ask().await, [DkimResultCode::PermError; 2]);
+    assert_eq!(verify().await, [DkimResultCode::PermError; 2]);
 }
 
 #[tokio::test]
-async fn the_pool_signs_as_one_would_alone() {
+async fn the_signing_pool_returns_the_same_signatures() {
     let pool = Arc::new(SigningPool::start(Some(2)).unwrap());
     let signer = Arc::new(signer(true, true));
     let prefix = Bytes::from_static(b"Received: by x\r\n");
@@ -250,7 +250,7 @@ async fn the_pool_signs_as_one_would_alone() {
 
 proptest! {
     #[test]
-    fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400), cut in 0usize..400) {
+    fn any_bytes_are_signed_without_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400), cut in 0usize..400) {
         let (a, b) = bytes.split_at(cut.min(bytes.len()));
         let _ = signer(false, true).sign(&[b"From: a@example.com\r\n", a, b], now());
         let _ = signer(false, true).sign(&[a, b], now());

@@ -32,9 +32,9 @@ fn document(bytes: usize, links: usize) -> String {
 fn rewriting(c: &mut Criterion) {
     let key = TokenKey::new([7; 32]);
     let now = Timestamp::UNIX_EPOCH;
-    let of = TrackingTarget::new(AccountId::new(now, 1), EmailId::new(now, 2), 1);
+    let target = TrackingTarget::new(AccountId::new(now, 1), EmailId::new(now, 2), 1);
     let base = "https://track.example.com";
-    let tracking = LinkTracker { key: &key, base, service: base, target: of };
+    let tracking = LinkTracker { key: &key, base, service: base, target };
     let mut group = c.benchmark_group("rewrite_html");
     for (bytes, links) in [(2_000, 3), (10_000, 20), (100_000, 100)] {
         let html = document(bytes, links);

@@ -61,14 +61,14 @@ impl AddressPattern {
     #[must_use]
     pub fn matches(&self, address: &Address) -> bool {
         let local = address.unquoted_local_part();
-        let is_meant = match &self.locals {
+        let is_local_match = match &self.locals {
             LocalPartPattern::Any => true,
-            LocalPartPattern::Exact(one) => local.eq_ignore_ascii_case(one),
+            LocalPartPattern::Exact(local_part) => local.eq_ignore_ascii_case(local_part),
             LocalPartPattern::SubAddressesOf(base) => {
                 local.split_once(SEPARATOR).is_some_and(|(before, _)| before.eq_ignore_ascii_case(base))
             }
         };
-        is_meant && *address.domain() == self.domain
+        is_local_match && *address.domain() == self.domain
     }
 }
 
@@ -112,7 +112,7 @@ impl fmt::Display for AddressPattern {
         let domain = &self.domain;
         match &self.locals {
             LocalPartPattern::Any => write!(f, "{ANY}@{domain}"),
-            LocalPartPattern::Exact(one) => write!(f, "{}@{domain}", quote_if_needed(one)),
+            LocalPartPattern::Exact(local_part) => write!(f, "{}@{domain}", quote_if_needed(local_part)),
             LocalPartPattern::SubAddressesOf(base) => {
                 write!(f, "{}{SEPARATOR}{ANY}@{domain}", quote_if_needed(base))
             }
@@ -143,7 +143,7 @@ mod tests {
         let means = |pattern: &str, address: &str| {
             pattern.parse::<AddressPattern>().unwrap().matches(&address.parse().unwrap())
         };
-        for (pattern, address, is_meant) in [
+        for (pattern, address, is_match) in [
             ("support@example.com", "Support@Example.com", true),
             ("support@example.com", "support+42@example.com", false),
             ("support@example.com", "support@mail.example.com", false),
@@ -162,7 +162,7 @@ mod tests {
             ("\"a b\"@example.com", "\"a\\ B\"@example.com", true),
             ("*@exämple.com", "anybody@xn--exmple-cua.com", true),
         ] {
-            assert_eq!(means(pattern, address), is_meant, "{pattern} {address}");
+            assert_eq!(means(pattern, address), is_match, "{pattern} {address}");
         }
     }
 

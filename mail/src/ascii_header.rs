@@ -65,13 +65,13 @@ fn encode_field(message: &[u8], field: &HeaderField) -> Option<Bytes> {
     if value.contains("=?") {
         return None;
     }
-    let is = |known: &&str| known.eq_ignore_ascii_case(name);
+    let is_name = |known: &&str| known.eq_ignore_ascii_case(name);
     let begins = |prefix: &&str| name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix));
     let mut out = format!("{name}:");
-    if ADDRESS_FIELDS.iter().any(is) {
+    if ADDRESS_FIELDS.iter().any(is_name) {
         encode_addresses(&mut out, value)?;
-    } else if is(&"Content-Description")
-        || !(STRUCTURED_FIELDS.iter().any(is) || STRUCTURED_PREFIXES.iter().any(begins))
+    } else if is_name(&"Content-Description")
+        || !(STRUCTURED_FIELDS.iter().any(is_name) || STRUCTURED_PREFIXES.iter().any(begins))
     {
         encode_text(&mut out, value);
     } else {
@@ -200,12 +200,12 @@ fn parse_quoted_string(text: &str) -> Option<(String, usize)> {
 fn push_encoded_words(out: &mut String, text: &str) {
     let mut rest = text;
     while !rest.is_empty() {
-        let (word, more) = rest.split_at(rest.floor_char_boundary(WORD_BYTES));
+        let (word, tail) = rest.split_at(rest.floor_char_boundary(WORD_BYTES));
         let word = format!("=?utf-8?B?{}?=", STANDARD.encode(word));
         let line_chars = out.len() - out.rfind('\n').map_or(0, |end| end + 1);
         out.push_str(if line_chars + 1 + word.len() > LINE_CHARS { "\r\n " } else { " " });
         out.push_str(&word);
-        rest = more;
+        rest = tail;
     }
 }
 

@@ -121,7 +121,7 @@ struct PartHeader {
 impl PartHeader {
     fn parse<'a>(fields: impl Iterator<Item = &'a [u8]>) -> Result<Self, AttachmentError> {
         let mut head = Self::default();
-        let mut seen: Vec<&'static str> = Vec::new();
+        let mut found: Vec<&'static str> = Vec::new();
         for field in fields {
             let colon = memchr::memchr(b':', field).unwrap_or(field.len());
             let name = field.get(..colon).unwrap_or_default().trim_ascii();
@@ -129,10 +129,10 @@ impl PartHeader {
             let Some(known) = known.into_iter().find(|k| name.eq_ignore_ascii_case(k.as_bytes())) else {
                 continue;
             };
-            if seen.contains(&known) {
+            if found.contains(&known) {
                 return Err(AttachmentError::DuplicateField(known));
             }
-            seen.push(known);
+            found.push(known);
             let value = unfold_value(field.get(colon..).unwrap_or_default());
             match known {
                 "Content-Type" => head.read_type(&value)?,
@@ -169,9 +169,9 @@ impl PartHeader {
     }
 
     /// True if mail clients show the part as a file. Alternatives of a text and messages of a digest are not files.
-    fn is_file(&self, place: PartContext<'_>) -> bool {
+    fn is_file(&self, context: PartContext<'_>) -> bool {
         let is_text = self.kind.is_empty() || self.kind.starts_with("text/");
-        let is_choice = matches!(place.within, "multipart/alternative" | "multipart/digest");
+        let is_choice = matches!(context.within, "multipart/alternative" | "multipart/digest");
         self.is_attachment || self.names.iter().any(|name| !name.is_empty()) || !(is_text || is_choice)
     }
 
@@ -192,16 +192,21 @@ struct AttachmentCheck {
 }
 
 impl AttachmentCheck {
-    fn check_part(&mut self, part: &[u8], place: PartContext<'_>) -> Result<(), AttachmentError> {
+    fn check_part(&mut self, part: &[u8], context: PartContext<'_>) -> Result<(), AttachmentError> {
         let (fields, body) = lenient_fields(part)?;
-        self.check_entity(&PartHeader::parse(fields.into_iter())?, body, place)
+        self.check_entity(&PartHeader::parse(fields.into_iter())?, body, context)
     }
 
-    fn check_entity(&mut self, head: &PartHeader, body: &[u8], place: PartContext<'_>) -> Result<(), AttachmentError> {
+    fn check_entity(
+        &mut self,
+        head: &PartHeader,
+        body: &[u8],
+        context: PartContext<'_>,
+    ) -> Result<(), AttachmentError> {
         // The header ends with an empty line.
         let body = body.strip_prefix(b"\r\n").or_else(|| body.strip_prefix(b"\n")).unwrap_or(body);
         self.parts += 1;
-        if self.parts > PARTS_MAX || place.depth > DEPTH_MAX {
+        if self.parts > PARTS_MAX || context.depth > DEPTH_MAX {
             return Err(AttachmentError::TooComplex);
         }
         for name in &head.names {
@@ -209,7 +214,7 @@ impl AttachmentCheck {
                 return Err(AttachmentError::Blocked { name: filename_policy::display_name(name), extension });
             }
         }
-        let inside = PartContext { depth: place.depth + 1, within: &head.kind, ..place };
+        let inside = PartContext { depth: context.depth + 1, within: &head.kind, ..context };
         if let Some(boundary) = &head.boundary {
             self.check_multipart(body, boundary, inside)?;
             // RFC 2045 6.4 forbids a transfer encoding of multiparts, but some clients decode it.
@@ -218,13 +223,13 @@ impl AttachmentCheck {
                 _ => Ok(()),
             };
         }
-        if !place.attached && head.is_file(place) {
+        if !context.attached && head.is_file(context) {
             self.files += 1;
             if self.files > ATTACHMENTS_MAX {
                 return Err(AttachmentError::TooMany(filename_policy::display_name(head.name())));
             }
         }
-        let in_digest = head.kind.is_empty() && place.within == "multipart/digest";
+        let in_digest = head.kind.is_empty() && context.within == "multipart/digest";
         if in_digest || is_message(&head.kind, "") || head.names.iter().any(|name| is_message("", name)) {
             return self.check_part(&head.decode_body(body), PartContext { attached: true, within: "", ..inside });
         }
@@ -233,7 +238,12 @@ impl AttachmentCheck {
 
     /// Checks the parts between lines that start with the boundary. Some clients ignore the closing boundary, so the
     /// text after it is checked as a part too.
-    fn check_multipart(&mut self, body: &[u8], boundary: &str, place: PartContext<'_>) -> Result<(), AttachmentError> {
+    fn check_multipart(
+        &mut self,
+        body: &[u8],
+        boundary: &str,
+        context: PartContext<'_>,
+    ) -> Result<(), AttachmentError> {
         let delimiter = [b"--", boundary.trim_end().as_bytes()].concat();
         let mut start = None;
         for at in memchr::memmem::find_iter(body, &delimiter) {
@@ -241,12 +251,12 @@ impl AttachmentCheck {
                 continue;
             }
             if let Some(part) = start.and_then(|start| body.get(start..at)) {
-                self.check_part(part, place)?;
+                self.check_part(part, context)?;
             }
             let end = memchr::memchr(b'\n', body.get(at..).unwrap_or_default());
             start = Some(end.map_or(body.len(), |end| at + end + 1));
         }
-        start.and_then(|start| body.get(start..)).map_or(Ok(()), |part| self.check_part(part, place))
+        start.and_then(|start| body.get(start..)).map_or(Ok(()), |part| self.check_part(part, context))
     }
 }
 

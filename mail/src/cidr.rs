@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn networks_contain() {
+    fn networks_contain_their_addresses() {
         for (network, inside, outside) in [
             ("192.0.2.0/24", "192.0.2.255", "192.0.3.0"),
             ("192.0.2.1", "::ffff:192.0.2.1", "192.0.2.2"),
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_network() {
+    fn invalid_networks_are_refused() {
         for text in ["", "x", "192.0.2.0/33", "192.0.2.0/", "192.0.2.0/+1", "::/129", "192.0.2.1/24"] {
             assert!(text.parse::<IpNetwork>().is_err(), "{text}");
         }

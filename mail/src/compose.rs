@@ -86,23 +86,23 @@ impl CustomHeader {
     /// # Errors
     /// [`HeaderError`].
     pub fn new(name: &str, value: &str) -> Result<Self, HeaderError> {
-        let shown = || name.chars().filter(|c| !c.is_control()).take(64).collect::<String>();
+        let printable = || name.chars().filter(|c| !c.is_control()).take(64).collect::<String>();
         if !(1..=HEADER_NAME_BYTES_MAX).contains(&name.len())
             || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
         {
-            return Err(HeaderError::Name(shown()));
+            return Err(HeaderError::Name(printable()));
         }
         let lower = name.to_ascii_lowercase();
         if RESERVED.contains(&lower.as_str()) || RESERVED_PREFIXES.iter().any(|p| lower.starts_with(p)) {
-            return Err(HeaderError::Reserved(shown()));
+            return Err(HeaderError::Reserved(printable()));
         }
         if value.len() > HEADER_VALUE_BYTES_MAX || value.chars().any(|c| c.is_control() && c != '\t') {
-            return Err(HeaderError::Value(shown()));
+            return Err(HeaderError::Value(printable()));
         }
         // Non-ASCII values are split into encoded words of a valid length.
         let word_bytes_max = LINE_BYTES_MAX - name.len() - ": ".len();
         if value.is_ascii() && value.split([' ', '\t']).any(|word| word.len() > word_bytes_max) {
-            return Err(HeaderError::Word(shown()));
+            return Err(HeaderError::Word(printable()));
         }
         Ok(Self { name: name.to_owned(), value: value.to_owned() })
     }
@@ -338,10 +338,10 @@ fn wrapped_base64(data: &[u8]) -> String {
 }
 
 fn address_list(mailboxes: &[Mailbox]) -> BuilderAddress<'_> {
-    let one = |m: &Mailbox| BuilderAddress::new_address(m.name.clone(), m.address.to_string());
+    let to_builder_address = |m: &Mailbox| BuilderAddress::new_address(m.name.clone(), m.address.to_string());
     match mailboxes {
-        [only] => one(only),
-        many => BuilderAddress::new_list(many.iter().map(one).collect()),
+        [only] => to_builder_address(only),
+        many => BuilderAddress::new_list(many.iter().map(to_builder_address).collect()),
     }
 }
 

@@ -154,12 +154,13 @@ impl CredentialSecrets {
 
     /// True if this secret, whose lookup found the credential, is still accepted.
     #[must_use]
-    pub fn accepts(&self, shown: &SecretHash, now: Timestamp) -> bool {
+    pub fn accepts(&self, presented: &SecretHash, now: Timestamp) -> bool {
         match &self.current {
             None => true,
-            Some(current) if current == shown => true,
+            Some(current) if current == presented => true,
             Some(_) => {
-                self.former.is_none_or(|former| former == *shown) && self.former_until.is_some_and(|until| now < until)
+                self.former.is_none_or(|former| former == *presented)
+                    && self.former_until.is_some_and(|until| now < until)
             }
         }
     }
@@ -197,16 +198,16 @@ impl CredentialPolicy {
     /// [`CredentialRejection`].
     pub fn authorize(
         &self,
-        shown: &SecretHash,
+        presented: &SecretHash,
         from: Option<IpAddr>,
         now: Timestamp,
     ) -> Result<(), CredentialRejection> {
-        if !self.secrets.accepts(shown, now) || self.expires_at.is_some_and(|end| end <= now) {
+        if !self.secrets.accepts(presented, now) || self.expires_at.is_some_and(|end| end <= now) {
             return Err(CredentialRejection::Expired);
         }
         // An unknown address is in no network.
-        let here = |network: &IpNetwork| from.is_some_and(|address| network.contains(address));
-        if self.allowed.is_empty() || self.allowed.iter().any(here) {
+        let covers_client = |network: &IpNetwork| from.is_some_and(|address| network.contains(address));
+        if self.allowed.is_empty() || self.allowed.iter().any(covers_client) {
             return Ok(());
         }
         Err(CredentialRejection::AddressNotAllowed)
@@ -308,8 +309,8 @@ mod tests {
         assert_eq!(terms.authorize(&old, None, at(0)), Ok(()));
         assert_eq!(terms.authorize(&other, None, at(0)), Err(CredentialRejection::Expired));
         terms.secrets = terms.secrets.rotate(new, at(10));
-        for (shown, second, in_) in [(new, 99, true), (old, 9, true), (old, 10, false), (other, 9, false)] {
-            assert_eq!(terms.authorize(&shown, None, at(second)).is_ok(), in_, "{second}");
+        for (presented, second, in_) in [(new, 99, true), (old, 9, true), (old, 10, false), (other, 9, false)] {
+            assert_eq!(terms.authorize(&presented, None, at(second)).is_ok(), in_, "{second}");
         }
         terms.expires_at = Some(at(50));
         assert!(terms.authorize(&new, None, at(49)).is_ok() && terms.authorize(&new, None, at(50)).is_err());
@@ -337,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn old_and_new_prefixes_are_one_key() {
+    fn old_and_new_prefixes_mean_the_same_key() {
         let rest = "ABCDEFGHIJKLMNOPQRSTUVWXYZ012345";
         assert_eq!(SecretHash::from_api_key(&format!("rnl_{rest}")), SecretHash::from_api_key(&format!("stx_{rest}")));
         assert_ne!(SecretHash::from_api_key(&format!("rnl_{rest}")), None);

@@ -23,8 +23,8 @@ pub struct CsvRecord {
 impl CsvRecord {
     /// The field at an index; empty if the record has fewer fields.
     #[must_use]
-    pub fn field(&self, place: usize) -> &str {
-        self.fields.as_ref().and_then(|fields| fields.get(place)).map_or("", String::as_str)
+    pub fn field(&self, index: usize) -> &str {
+        self.fields.as_ref().and_then(|fields| fields.get(index)).map_or("", String::as_str)
     }
 }
 
@@ -284,12 +284,12 @@ mod tests {
         #[test]
         fn reading_can_resume_at_every_record(text in "[a\",;\n\r \u{e9}]{0,60}") {
             let whole: Vec<CsvRecord> = CsvReader::new(&text).collect();
-            let (mut place, mut steps) = ((0, 1), Vec::new());
+            let (mut resume_at, mut steps) = ((0, 1), Vec::new());
             loop {
-                let mut records = CsvReader::resume(&text, place);
+                let mut records = CsvReader::resume(&text, resume_at);
                 let Some(record) = records.next() else { break };
                 steps.push(record);
-                place = records.position();
+                resume_at = records.position();
             }
             prop_assert_eq!(whole, steps);
         }

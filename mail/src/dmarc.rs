@@ -70,16 +70,16 @@ impl DmarcMessageCounts {
     }
 
     /// Adds other counts.
-    pub fn add(&mut self, more: &Self) {
-        for (sum, more) in [
-            (&mut self.messages, more.messages),
-            (&mut self.passed, more.passed),
-            (&mut self.dkim_aligned, more.dkim_aligned),
-            (&mut self.spf_aligned, more.spf_aligned),
-            (&mut self.quarantined, more.quarantined),
-            (&mut self.rejected, more.rejected),
+    pub fn add(&mut self, other: &Self) {
+        for (sum, other) in [
+            (&mut self.messages, other.messages),
+            (&mut self.passed, other.passed),
+            (&mut self.dkim_aligned, other.dkim_aligned),
+            (&mut self.spf_aligned, other.spf_aligned),
+            (&mut self.quarantined, other.quarantined),
+            (&mut self.rejected, other.rejected),
         ] {
-            *sum = sum.saturating_add(more);
+            *sum = sum.saturating_add(other);
         }
     }
 }
@@ -160,10 +160,10 @@ mod tests {
             tally: DmarcMessageCounts { messages: u64::from(n), ..DmarcMessageCounts::default() },
         };
         let all: Vec<DmarcSource> = (0..2_000).map(source).collect();
-        let apart = cap_sources(all);
-        assert_eq!(apart.len(), SOURCES_MAX);
-        assert_eq!(apart.iter().map(|source| source.tally.messages).sum::<u64>(), (0..2_000).sum::<u64>());
-        assert_eq!((apart[0].tally.messages, apart[SOURCES_MAX - 1].ip), (1_999, None));
+        let capped = cap_sources(all);
+        assert_eq!(capped.len(), SOURCES_MAX);
+        assert_eq!(capped.iter().map(|source| source.tally.messages).sum::<u64>(), (0..2_000).sum::<u64>());
+        assert_eq!((capped[0].tally.messages, capped[SOURCES_MAX - 1].ip), (1_999, None));
         assert_eq!(cap_sources(vec![source(1), source(2)]).len(), 2);
     }
 }

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_read_as_people_write_them() {
+    fn names_are_parsed_as_people_write_them() {
         for (text, name) in [
             ("Acme.COM", "acme.com"),
             (" mail.acme.co.uk. ", "mail.acme.co.uk"),
@@ -93,14 +93,14 @@ mod tests {
     }
 
     #[test]
-    fn what_the_public_dns_never_has() {
+    fn special_use_names_are_recognised() {
         let never = |text: &str| is_never_public(&text.parse().unwrap());
         assert!(["a.test", "printer.local", "a.b.internal", "x.onion"].into_iter().all(never));
         assert!(!["test.com", "local.net", "example.org"].into_iter().any(never));
     }
 
     #[test]
-    fn what_is_no_name_to_send_from_says_why() {
+    fn invalid_sending_domains_are_explained() {
         for (text, why) in [
             ("https://acme.com/about", "must be a domain name alone, like `acme.com`"),
             ("me@acme.com", "must be a domain name alone, like `acme.com`"),

@@ -119,9 +119,9 @@ impl DsnMessage<'_> {
         for notice in self.recipients {
             let word = notice.action.action_field();
             if previous != Some(word) {
-                let between = if previous.is_some() { "\r\n" } else { "" };
+                let separator = if previous.is_some() { "\r\n" } else { "" };
                 // Writing to a String cannot fail.
-                let _ = write!(out, "{between}{}\r\n", notice.action.intro_text());
+                let _ = write!(out, "{separator}{}\r\n", notice.action.intro_text());
                 previous = Some(word);
             }
             let explanation = one_line(&notice.explanation);
@@ -155,8 +155,8 @@ impl DsnMessage<'_> {
 /// Appends the field group of one recipient, preceded by an empty line.
 fn write_recipient_fields(out: &mut String, notice: &PendingDsn, utf8: bool) {
     out.push_str("\r\n");
-    if let Some(given) = &notice.original_recipient {
-        let _ = write!(out, "Original-Recipient: {}\r\n", original_recipient(given, utf8));
+    if let Some(original) = &notice.original_recipient {
+        let _ = write!(out, "Original-Recipient: {}\r\n", original_recipient(original, utf8));
     }
     let _ = write!(
         out,

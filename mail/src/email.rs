@@ -350,29 +350,29 @@ mod tests {
     #[test]
     fn the_rollup_follows_the_worked_examples() {
         use RecipientState as S;
-        let of = |states: &[S]| {
+        let rollup = |states: &[S]| {
             let recipients: Vec<_> =
                 states.iter().enumerate().map(|(n, s)| recipient(n as u16, *s, n as i64)).collect();
             EmailRollup::from_recipients(&recipients)
         };
-        let mixed = of(&[S::Delivered, S::Bounced]);
+        let mixed = rollup(&[S::Delivered, S::Bounced]);
         assert_eq!(mixed.status, EmailStatus::Delivered);
         assert_eq!(mixed.counts, RecipientCounts { delivered: 1, bounced: 1, ..RecipientCounts::default() });
         assert!(mixed.delivered_at.is_some() && mixed.bounced_at.is_some());
         assert_eq!(mixed.bounce_reason.as_deref(), Some("550 5.1.1 user unknown"));
         assert_eq!(mixed.last_event, EventKind::Bounced);
-        let waiting = of(&[S::Bounced, S::Deferred]);
+        let waiting = rollup(&[S::Bounced, S::Deferred]);
         assert_eq!((waiting.status, waiting.last_event), (EmailStatus::Sent, EventKind::DeliveryDelayed));
-        assert_eq!(of(&[S::Bounced, S::Failed]).status, EmailStatus::Bounced);
-        assert_eq!(of(&[S::Failed, S::Cancelled]).status, EmailStatus::Failed);
-        assert_eq!(of(&[S::Cancelled]).status, EmailStatus::Cancelled);
-        assert_eq!(of(&[S::Suppressed, S::Cancelled]).status, EmailStatus::Cancelled);
-        let ended = of(&[S::Failed, S::Suppressed, S::Suppressed, S::Cancelled]).counts;
+        assert_eq!(rollup(&[S::Bounced, S::Failed]).status, EmailStatus::Bounced);
+        assert_eq!(rollup(&[S::Failed, S::Cancelled]).status, EmailStatus::Failed);
+        assert_eq!(rollup(&[S::Cancelled]).status, EmailStatus::Cancelled);
+        assert_eq!(rollup(&[S::Suppressed, S::Cancelled]).status, EmailStatus::Cancelled);
+        let ended = rollup(&[S::Failed, S::Suppressed, S::Suppressed, S::Cancelled]).counts;
         assert_eq!(ended, RecipientCounts { failed: 1, suppressed: 2, cancelled: 1, ..RecipientCounts::default() });
-        assert_eq!(of(&[S::Queued]).status, EmailStatus::Sent);
-        assert_eq!(of(&[S::Queued, S::Suppressed]).status, EmailStatus::Sent);
-        assert_eq!(of(&[S::Failed, S::Suppressed]).status, EmailStatus::Failed);
-        assert_eq!(of(&[S::Scheduled, S::Scheduled]).status, EmailStatus::Scheduled);
-        assert_eq!(of(&[S::Held]).status, EmailStatus::Queued);
+        assert_eq!(rollup(&[S::Queued]).status, EmailStatus::Sent);
+        assert_eq!(rollup(&[S::Queued, S::Suppressed]).status, EmailStatus::Sent);
+        assert_eq!(rollup(&[S::Failed, S::Suppressed]).status, EmailStatus::Failed);
+        assert_eq!(rollup(&[S::Scheduled, S::Scheduled]).status, EmailStatus::Scheduled);
+        assert_eq!(rollup(&[S::Held]).status, EmailStatus::Queued);
     }
 }

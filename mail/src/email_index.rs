@@ -171,8 +171,8 @@ impl EmailFilter {
         let each = |about, texts: &[String]| -> Vec<IndexTerm> {
             texts.iter().map(|text| IndexTerm::new(about, text.as_str())).collect()
         };
-        let addresses = |about, given: &[Address]| -> Vec<IndexTerm> {
-            given.iter().map(|address| IndexTerm::new(about, address_key(address))).collect()
+        let addresses = |about, wanted_addresses: &[Address]| -> Vec<IndexTerm> {
+            wanted_addresses.iter().map(|address| IndexTerm::new(about, address_key(address))).collect()
         };
         // If one value is not indexed, the field needs a check of each candidate.
         let statuses: Option<Vec<IndexTerm>> = self.statuses.iter().map(|s| IndexTerm::for_status(*s)).collect();
@@ -200,9 +200,9 @@ impl EmailFilter {
     /// True if an email matches. The caller compares `after` and `before` with the time in the email's id.
     #[must_use]
     pub fn matches(&self, email: &Email, recipients: &[Recipient]) -> bool {
-        let has_address = |given: &[Address], address: &Address| {
+        let has_address = |list: &[Address], address: &Address| {
             let address = address_key(address);
-            given.iter().any(|other| address_key(other) == address)
+            list.iter().any(|other| address_key(other) == address)
         };
         let tagged = |wanted: &String| {
             email.tags.iter().any(|tag| {

@@ -114,15 +114,15 @@ fn adjacent_words<'a>(header: &'a [u8], start: usize, first: EncodedWord<'a>) ->
     let mut run = vec![first];
     loop {
         let rest = header.get(end..).unwrap_or_default();
-        let between = folding_length(rest);
-        let is_like = |next: &EncodedWord<'_>| {
+        let folding = folding_length(rest);
+        let is_same_encoding = |next: &EncodedWord<'_>| {
             run.last()
                 .is_some_and(|last| last.charset.eq_ignore_ascii_case(next.charset) && last.is_base64 == next.is_base64)
         };
-        match parse_word(rest.get(between..).unwrap_or_default()).filter(|next| between > 0 && is_like(next)) {
+        match parse_word(rest.get(folding..).unwrap_or_default()).filter(|next| folding > 0 && is_same_encoding(next)) {
             None => return (run, end),
             Some(next) => {
-                end += between + next.length;
+                end += folding + next.length;
                 run.push(next);
             }
         }
@@ -166,8 +166,8 @@ fn joined_text(run: &[EncodedWord<'_>]) -> Option<Vec<u8>> {
     let texts: Vec<&[u8]> = run.iter().map(|word| word.text).collect();
     // Some encoders omit padding, and some split groups of four characters. The variant that yields valid UTF-8 is
     // used.
-    let apart = each(&texts).filter(|bytes| std::str::from_utf8(bytes).is_ok());
-    let bytes = apart.or_else(|| each(&[&texts.concat()])).or_else(|| each(&texts))?;
+    let separate = each(&texts).filter(|bytes| std::str::from_utf8(bytes).is_ok());
+    let bytes = separate.or_else(|| each(&[&texts.concat()])).or_else(|| each(&texts))?;
     Some(STANDARD.encode(bytes).into_bytes())
 }
 
@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_character_cut_by_words_is_made_whole() {
+    fn a_character_split_between_words_is_joined() {
         for (header, whole) in [
             ("S: =?utf-8?Q?gr=C3?=\r\n =?UTF-8?q?=BC=C3=9F?= x\r\n", "S: =?utf-8?Q?gr=C3=BC=C3=9F?= x\r\n"),
             ("S: =?utf-8?B?Z3LD?= =?utf-8?B?vMOf?=\r\n", "S: =?utf-8?B?Z3LDvMOf?=\r\n"),
@@ -209,20 +209,20 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_decoded_wherever_words_stand() {
-        for (text, shown) in [
+    fn encoded_words_are_decoded_anywhere() {
+        for (text, expected) in [
             ("plain =? text", "plain =? text"),
             ("=?utf-8?Q?a_b?=.pdf", "a b.pdf"),
             ("Re: =?utf-8?B?w6Q=?= =?iso-8859-1*de?Q?=F6?= !", "Re: äö !"),
             ("=?ISO-2022-JP?B?GyRCJCobKEI=?= =?ISO-2022-JP?B?GyRCJCobKEI=?=", "おお"),
             ("=?x?Q?a=zz?=", "a=zz"),
         ] {
-            assert_eq!(decode_text(text), shown, "{text}");
+            assert_eq!(decode_text(text), expected, "{text}");
         }
     }
 
     #[test]
-    fn what_does_not_belong_together_stays_as_it_is() {
+    fn other_words_are_not_joined() {
         for header in [
             "S: plain\r\nT: =?utf-8?Q?one?=\r\n",
             // Other character sets, other encodings, text between words, no blank between words, words in different

@@ -15,197 +15,116 @@ use crate::id::{
     SuppressionId, WebhookId,
 };
 
-/// Kind of an event. The names are part of the API contract (email-api.md, "Webhook events").
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum EventKind {
-    /// Accepted for delivery and stored.
-    #[serde(rename = "email.sent")]
-    Sent,
-    /// Accepted for a later time.
-    #[serde(rename = "email.scheduled")]
-    Scheduled,
-    /// Not sent because the recipient is suppressed or opted out.
-    #[serde(rename = "email.suppressed")]
-    Suppressed,
-    /// The destination accepted the email.
-    #[serde(rename = "email.delivered")]
-    Delivered,
-    /// Deferred: a temporary failure, or the destination could not be reached.
-    #[serde(rename = "email.delivery_delayed")]
-    DeliveryDelayed,
-    /// Refused by the recipient's server, or undeliverable there.
-    #[serde(rename = "email.bounced")]
-    Bounced,
-    /// Given up for a reason that does not concern the recipient.
-    #[serde(rename = "email.failed")]
-    Failed,
-    /// Removed from the queue.
-    #[serde(rename = "email.cancelled")]
-    Cancelled,
-    /// A recipient completed a managed unsubscribe.
-    #[serde(rename = "contact.unsubscribed")]
-    Unsubscribed,
-    /// The tracking pixel was fetched.
-    #[serde(rename = "email.opened")]
-    Opened,
-    /// A tracked link was followed.
-    #[serde(rename = "email.clicked")]
-    Clicked,
-    /// A recipient marked it as spam.
-    #[serde(rename = "email.complained")]
-    Complained,
+/// Whether a subscription to all events (an empty list) includes a kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum DefaultSubscription {
+    Included,
+    /// An endpoint must list the kind (completions-email.md 2.10, "Later events"). Every new kind is excluded.
+    Excluded,
+}
+
+/// Defines one kind per row: its variant, its name in the API, whether a subscription to all events includes it.
+macro_rules! event_kinds {
+    ($(#[$doc:meta] $variant:ident $name:literal $default:ident,)*) => {
+        /// Kind of an event. The names are part of the API contract (email-api.md, "Webhook events").
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+        pub enum EventKind {
+            $(#[$doc] #[serde(rename = $name)] $variant,)*
+        }
+
+        impl EventKind {
+            /// All kinds, in the order of the contract; later additions follow.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// The name in the API.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name,)* }
+            }
+
+            const fn default_subscription(self) -> DefaultSubscription {
+                match self { $(Self::$variant => DefaultSubscription::$default,)* }
+            }
+        }
+    };
+}
+
+event_kinds! {
     /// An email was received for a receiving domain.
-    #[serde(rename = "email.received")]
-    Received,
+    Received "email.received" Included,
+    /// Accepted for delivery and stored.
+    Sent "email.sent" Included,
+    /// The destination accepted the email.
+    Delivered "email.delivered" Included,
+    /// Deferred: a temporary failure, or the destination could not be reached.
+    DeliveryDelayed "email.delivery_delayed" Included,
+    /// Refused by the recipient's server, or undeliverable there.
+    Bounced "email.bounced" Included,
+    /// A recipient marked it as spam.
+    Complained "email.complained" Included,
+    /// The tracking pixel was fetched.
+    Opened "email.opened" Included,
+    /// A tracked link was followed.
+    Clicked "email.clicked" Included,
+    /// Given up for a reason that does not concern the recipient.
+    Failed "email.failed" Included,
+    /// Not sent because the recipient is suppressed or opted out.
+    Suppressed "email.suppressed" Included,
+    /// Accepted for a later time.
+    Scheduled "email.scheduled" Included,
+    /// A recipient completed a managed unsubscribe.
+    Unsubscribed "contact.unsubscribed" Included,
     /// A run was created because an event matched a trigger.
-    #[serde(rename = "automation.started")]
-    AutomationStarted,
+    AutomationStarted "automation.started" Included,
     /// A step of a run was completed.
-    #[serde(rename = "automation.step_completed")]
-    AutomationStepCompleted,
+    AutomationStepCompleted "automation.step_completed" Included,
     /// A run was completed, by its last step or by a condition.
-    #[serde(rename = "automation.completed")]
-    AutomationCompleted,
+    AutomationCompleted "automation.completed" Included,
     /// A run failed.
-    #[serde(rename = "automation.failed")]
-    AutomationFailed,
+    AutomationFailed "automation.failed" Included,
+    /// Removed from the queue.
+    Cancelled "email.cancelled" Excluded,
     /// A sending domain was verified.
-    #[serde(rename = "domain.verified")]
-    DomainVerified,
+    DomainVerified "domain.verified" Excluded,
     /// A DNS record of a verified domain is missing.
-    #[serde(rename = "domain.degraded")]
-    DomainDegraded,
+    DomainDegraded "domain.degraded" Excluded,
     /// An address or domain was suppressed.
-    #[serde(rename = "suppression.created")]
-    SuppressionCreated,
+    SuppressionCreated "suppression.created" Excluded,
     /// A suppression was removed.
-    #[serde(rename = "suppression.deleted")]
-    SuppressionDeleted,
+    SuppressionDeleted "suppression.deleted" Excluded,
     /// A webhook endpoint was disabled.
-    #[serde(rename = "webhook.disabled")]
-    WebhookDisabled,
+    WebhookDisabled "webhook.disabled" Excluded,
     /// A partner applied, was invited, imported or created.
-    #[serde(rename = "affiliate.created")]
-    AffiliateCreated,
+    AffiliateCreated "affiliate.created" Included,
     /// A partner became active.
-    #[serde(rename = "affiliate.approved")]
-    AffiliateApproved,
+    AffiliateApproved "affiliate.approved" Included,
     /// A partner's data or status changed.
-    #[serde(rename = "affiliate.updated")]
-    AffiliateUpdated,
+    AffiliateUpdated "affiliate.updated" Included,
     /// A referred person was recorded.
-    #[serde(rename = "referral.created")]
-    ReferralCreated,
+    ReferralCreated "referral.created" Included,
     /// A referred person paid for the first time.
-    #[serde(rename = "referral.converted")]
-    ReferralConverted,
+    ReferralConverted "referral.converted" Included,
     /// A commission was written.
-    #[serde(rename = "commission.created")]
-    CommissionCreated,
+    CommissionCreated "commission.created" Included,
     /// A commission's hold ended.
-    #[serde(rename = "commission.earned")]
-    CommissionEarned,
+    CommissionEarned "commission.earned" Included,
     /// A commission was reversed.
-    #[serde(rename = "commission.reversed")]
-    CommissionReversed,
+    CommissionReversed "commission.reversed" Included,
     /// A commission was paid out.
-    #[serde(rename = "commission.paid")]
-    CommissionPaid,
+    CommissionPaid "commission.paid" Included,
     /// A payout was drafted in a run.
-    #[serde(rename = "payout.created")]
-    PayoutCreated,
+    PayoutCreated "payout.created" Included,
     /// A payout was paid.
-    #[serde(rename = "payout.paid")]
-    PayoutPaid,
+    PayoutPaid "payout.paid" Included,
     /// A payout failed; its commissions return to the next run.
-    #[serde(rename = "payout.failed")]
-    PayoutFailed,
+    PayoutFailed "payout.failed" Included,
 }
 
 impl EventKind {
-    /// All kinds, in the order of the contract; later additions follow.
-    pub const ALL: [Self; 34] = [
-        Self::Received,
-        Self::Sent,
-        Self::Delivered,
-        Self::DeliveryDelayed,
-        Self::Bounced,
-        Self::Complained,
-        Self::Opened,
-        Self::Clicked,
-        Self::Failed,
-        Self::Suppressed,
-        Self::Scheduled,
-        Self::Unsubscribed,
-        Self::AutomationStarted,
-        Self::AutomationStepCompleted,
-        Self::AutomationCompleted,
-        Self::AutomationFailed,
-        Self::Cancelled,
-        Self::DomainVerified,
-        Self::DomainDegraded,
-        Self::SuppressionCreated,
-        Self::SuppressionDeleted,
-        Self::WebhookDisabled,
-        Self::AffiliateCreated,
-        Self::AffiliateApproved,
-        Self::AffiliateUpdated,
-        Self::ReferralCreated,
-        Self::ReferralConverted,
-        Self::CommissionCreated,
-        Self::CommissionEarned,
-        Self::CommissionReversed,
-        Self::CommissionPaid,
-        Self::PayoutCreated,
-        Self::PayoutPaid,
-        Self::PayoutFailed,
-    ];
-
-    /// The name in the API.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Sent => "email.sent",
-            Self::Scheduled => "email.scheduled",
-            Self::Suppressed => "email.suppressed",
-            Self::Delivered => "email.delivered",
-            Self::DeliveryDelayed => "email.delivery_delayed",
-            Self::Bounced => "email.bounced",
-            Self::Complained => "email.complained",
-            Self::Failed => "email.failed",
-            Self::Cancelled => "email.cancelled",
-            Self::Unsubscribed => "contact.unsubscribed",
-            Self::Opened => "email.opened",
-            Self::Clicked => "email.clicked",
-            Self::Received => "email.received",
-            Self::AutomationStarted => "automation.started",
-            Self::AutomationStepCompleted => "automation.step_completed",
-            Self::AutomationCompleted => "automation.completed",
-            Self::AutomationFailed => "automation.failed",
-            Self::DomainVerified => "domain.verified",
-            Self::DomainDegraded => "domain.degraded",
-            Self::SuppressionCreated => "suppression.created",
-            Self::SuppressionDeleted => "suppression.deleted",
-            Self::WebhookDisabled => "webhook.disabled",
-            Self::AffiliateCreated => "affiliate.created",
-            Self::AffiliateApproved => "affiliate.approved",
-            Self::AffiliateUpdated => "affiliate.updated",
-            Self::ReferralCreated => "referral.created",
-            Self::ReferralConverted => "referral.converted",
-            Self::CommissionCreated => "commission.created",
-            Self::CommissionEarned => "commission.earned",
-            Self::CommissionReversed => "commission.reversed",
-            Self::CommissionPaid => "commission.paid",
-            Self::PayoutCreated => "payout.created",
-            Self::PayoutPaid => "payout.paid",
-            Self::PayoutFailed => "payout.failed",
-        }
-    }
-
     /// The kind with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name)
+        Self::ALL.iter().copied().find(|kind| kind.name() == name)
     }
 
     /// The kind whose name is reserved: a customer's own product event cannot use it, in any case.
@@ -213,7 +132,7 @@ impl EventKind {
     pub fn from_name_ignoring_case(name: &str) -> Option<Self> {
         // Names of affiliate events are not reserved, because a product can have partners and payouts of its own.
         let is_reserved = |kind: &Self| !kind.is_affiliate_event() && kind.name().eq_ignore_ascii_case(name);
-        Self::ALL.into_iter().find(is_reserved)
+        Self::ALL.iter().copied().find(is_reserved)
     }
 
     /// True for events of the affiliate program.
@@ -229,19 +148,10 @@ impl EventKind {
         self == Self::Unsubscribed || self.name().starts_with("email.")
     }
 
-    /// True for kinds that an endpoint must list explicitly (completions-email.md 2.10, "Later events"). They were
-    /// added after the contract's list, so a subscription to all events does not include them.
+    /// True for kinds that an endpoint must list: a subscription to all events does not include them.
     #[must_use]
     pub fn requires_explicit_subscription(self) -> bool {
-        matches!(
-            self,
-            Self::Cancelled
-                | Self::DomainVerified
-                | Self::DomainDegraded
-                | Self::SuppressionCreated
-                | Self::SuppressionDeleted
-                | Self::WebhookDisabled
-        )
+        self.default_subscription() == DefaultSubscription::Excluded
     }
 }
 

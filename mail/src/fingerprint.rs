@@ -97,14 +97,14 @@ impl FingerprintHasher {
 mod tests {
     use super::*;
 
-    fn of(to: &[&str], message: &str) -> String {
+    fn fingerprint_of(to: &[&str], message: &str) -> String {
         let to: Vec<Address> = to.iter().map(|to| to.parse().unwrap()).collect();
         super::message_fingerprint(to.iter(), message.as_bytes())
     }
 
-    fn message(boundary: &str, id: &str, text: &str, more: &str) -> String {
+    fn message(boundary: &str, id: &str, text: &str, extra_fields: &str) -> String {
         format!(
-            "Message-ID: <{id}@x>\r\nDate: {id}\r\nSubject: hi\r\n{more}MIME-Version: 1.0\r\n\
+            "Message-ID: <{id}@x>\r\nDate: {id}\r\nSubject: hi\r\n{extra_fields}MIME-Version: 1.0\r\n\
              Content-Type: multipart/mixed; boundary=\"{boundary}\"\r\n\r\n--{boundary}\r\n\
              Content-Type: text/plain\r\n\r\n{text}\r\n--{boundary}\r\nContent-Type: application/pdf\r\n\
              Content-Transfer-Encoding: base64\r\n\r\nAAEC\r\n--{boundary}--\r\n"
@@ -112,29 +112,29 @@ mod tests {
     }
 
     #[test]
-    fn a_second_try_is_the_same() {
-        let first = of(&["a@b.example", "c@d.example"], &message("x", "1", "hi", "X-A: b c\r\n"));
-        let again = of(&["c@d.example", "a@b.example"], &message("y", "2", "hi", "X-A: b\r\n c\r\n"));
+    fn a_retry_has_the_same_fingerprint() {
+        let first = fingerprint_of(&["a@b.example", "c@d.example"], &message("x", "1", "hi", "X-A: b c\r\n"));
+        let again = fingerprint_of(&["c@d.example", "a@b.example"], &message("y", "2", "hi", "X-A: b\r\n c\r\n"));
         assert_eq!(first, again);
         let keyed = message("y", "2", "hi", "X-A: b c\r\nService-Idempotency-Key: k\r\n");
-        assert_eq!(first, of(&["a@b.example", "c@d.example"], &keyed));
+        assert_eq!(first, fingerprint_of(&["a@b.example", "c@d.example"], &keyed));
     }
 
     #[test]
-    fn whatever_else_differs_makes_another() {
+    fn any_other_difference_changes_the_fingerprint() {
         let to = ["a@b.example"];
         let all = [
-            of(&to, &message("x", "1", "hi", "")),
-            of(&["z@b.example"], &message("x", "1", "hi", "")),
-            of(&to, &message("x", "1", "hi!", "")),
-            of(&to, &message("x", "1", "hi", "X-A: b\r\n")),
-            of(&to, &message("x", "1", "hi", "Service-Tags: a=b\r\n")),
-            of(&to, &message("x", "1", "hi", "").replace("AAEC", "AAED")),
-            of(&to, "Subject: hi\r\n\r\nhi"),
-            of(&to, ""),
+            fingerprint_of(&to, &message("x", "1", "hi", "")),
+            fingerprint_of(&["z@b.example"], &message("x", "1", "hi", "")),
+            fingerprint_of(&to, &message("x", "1", "hi!", "")),
+            fingerprint_of(&to, &message("x", "1", "hi", "X-A: b\r\n")),
+            fingerprint_of(&to, &message("x", "1", "hi", "Service-Tags: a=b\r\n")),
+            fingerprint_of(&to, &message("x", "1", "hi", "").replace("AAEC", "AAED")),
+            fingerprint_of(&to, "Subject: hi\r\n\r\nhi"),
+            fingerprint_of(&to, ""),
         ];
-        for (n, one) in all.iter().enumerate() {
-            assert!(!all[..n].contains(one), "{n}");
+        for (n, fingerprint) in all.iter().enumerate() {
+            assert!(!all[..n].contains(fingerprint), "{n}");
         }
     }
 }

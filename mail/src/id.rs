@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_order_is_time_order_and_reads_back() {
+    fn text_order_is_time_order_and_round_trips() {
         let early = EmailId::new(Timestamp::from_millisecond(1_000).unwrap(), u128::MAX);
         let late = EmailId::new(Timestamp::from_millisecond(1_001).unwrap(), 0);
         assert!(early < late && early.to_string() < late.to_string());

@@ -107,12 +107,12 @@ impl ImportColumns {
         let first = CsvReader::new(text).next().ok_or("the list is empty")?;
         let fields = first.fields.clone().unwrap_or_default();
         let names: Vec<String> = fields.iter().map(|field| normalize_name(field)).collect();
-        let place = |wanted: &[&str]| names.iter().position(|name| wanted.contains(&name.as_str()));
-        if let Some(email) = place(EMAIL) {
-            let default_reason = if place(&["ip"]).is_some() {
+        let index_of = |wanted: &[&str]| names.iter().position(|name| wanted.contains(&name.as_str()));
+        if let Some(email) = index_of(EMAIL) {
+            let default_reason = if index_of(&["ip"]).is_some() {
                 // SendGrid's spam reports.
                 Some(SuppressionReason::Complaint)
-            } else if place(&["tag", "tags"]).is_some() {
+            } else if index_of(&["tag", "tags"]).is_some() {
                 // Mailgun's unsubscribes.
                 Some(SuppressionReason::Unsubscribe)
             } else {
@@ -121,13 +121,13 @@ impl ImportColumns {
             return Ok(Self {
                 has_header: true,
                 email,
-                reason: place(REASON),
-                origin: place(&["origin"]),
-                code: place(&["code", "smtpcode"]),
-                status: place(&["status", "enhancedcode"]),
-                words: place(&["error", "diagnostic"]).or_else(|| place(&["reason"])),
-                note: place(&["note"]),
-                expires_at: place(&["expiresat"]),
+                reason: index_of(REASON),
+                origin: index_of(&["origin"]),
+                code: index_of(&["code", "smtpcode"]),
+                status: index_of(&["status", "enhancedcode"]),
+                words: index_of(&["error", "diagnostic"]).or_else(|| index_of(&["reason"])),
+                note: index_of(&["note"]),
+                expires_at: index_of(&["expiresat"]),
                 default_reason,
             });
         }
@@ -147,12 +147,12 @@ impl ImportColumns {
         if record.fields.is_none() {
             return Err("unclosed quote".to_owned());
         }
-        let given = strip_formula_guard(record.field(self.email));
-        let target = SuppressionTarget::parse(given).map_err(|_| match given {
+        let address_cell = strip_formula_guard(record.field(self.email));
+        let target = SuppressionTarget::parse(address_cell).map_err(|_| match address_cell {
             "" => "the address is missing".to_owned(),
-            given => format!("`{}` is not an address", given.chars().take(80).collect::<String>()),
+            address_cell => format!("`{}` is not an address", address_cell.chars().take(80).collect::<String>()),
         })?;
-        let cell = |place: Option<usize>| place.map_or("", |place| record.field(place));
+        let cell = |column: Option<usize>| column.map_or("", |column| record.field(column));
         let detail = self.detail(record);
         let reason = parse_reason(cell(self.reason), cell(self.origin))
             .or_else(|| detail.as_ref().filter(|detail| is_permanent(detail)).map(|_| SuppressionReason::HardBounce))
@@ -174,7 +174,7 @@ impl ImportColumns {
     }
 
     fn detail(&self, record: &CsvRecord) -> Option<SmtpDiagnostic> {
-        let cell = |place: Option<usize>| place.map_or("", |place| record.field(place));
+        let cell = |column: Option<usize>| column.map_or("", |column| record.field(column));
         let smtp_code = cell(self.code).parse().ok().filter(|code| (200..600).contains(code));
         let enhanced_code = Enhanced::split_prefix(cell(self.status)).map(|(code, _)| code);
         (smtp_code.is_some() || enhanced_code.is_some()).then(|| SmtpDiagnostic {
@@ -229,8 +229,8 @@ mod tests {
     }
 
     #[test]
-    fn the_lists_of_the_other_services() {
-        let one = |reason| Ok(("a@example.net".to_owned(), reason));
+    fn lists_of_other_services_are_imported() {
+        let record = |reason| Ok(("a@example.net".to_owned(), reason));
         use SuppressionReason as R;
         for (text, reason) in [
             ("a@example.net\n", R::Import),
@@ -248,12 +248,12 @@ mod tests {
             ("address,tags,created_at\na@example.net,*,Fri", R::Unsubscribe),
             ("id,email,reason,expires_at\nsup_1,a@example.net,complaint,", R::Complaint),
         ] {
-            assert_eq!(read(text), [one(reason)], "{text}");
+            assert_eq!(read(text), [record(reason)], "{text}");
         }
     }
 
     #[test]
-    fn bad_lines_are_told_and_the_rest_is_read() {
+    fn invalid_lines_are_reported_and_the_others_imported() {
         let text = "email,reason,expires_at\nnobody\n@example.org,,\n,,\nb@example.net,manual,2001-01-01T00:00:00Z\n\
                     c@example.net,manual,2040-01-01T00:00:00Z\n\"d@example.net\nE@Example.NET,x,\n";
         let found = read(text);
@@ -268,7 +268,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_without_a_panic(text in "(email|reason|,|@a.example|x|\"|\n| ){0,40}") {
+        fn any_text_is_parsed_without_a_panic(text in "(email|reason|,|@a.example|x|\"|\n| ){0,40}") {
             if let Ok(columns) = ImportColumns::detect(&text) {
                 for record in CsvReader::new(&text) {
                     let _ = columns.parse_record(&record, now());

@@ -32,9 +32,9 @@ fn names(json: &[u8]) -> impl Iterator<Item = &[u8]> {
             let begin = memchr::memchr(b'"', rest)?;
             let from = rest.get(begin..)?;
             let length = text_length(from)?;
-            let (text, behind) = from.split_at_checked(length)?;
-            rest = behind;
-            if behind.trim_ascii_start().first() == Some(&b':') {
+            let (text, tail) = from.split_at_checked(length)?;
+            rest = tail;
+            if tail.trim_ascii_start().first() == Some(&b':') {
                 return Some(text);
             }
         }
@@ -45,11 +45,11 @@ fn names(json: &[u8]) -> impl Iterator<Item = &[u8]> {
 fn text_length(json: &[u8]) -> Option<usize> {
     let mut at = 1;
     loop {
-        let place = at + memchr::memchr2(b'"', b'\\', json.get(at..)?)?;
-        if json.get(place) == Some(&b'"') {
-            return Some(place + 1);
+        let end = at + memchr::memchr2(b'"', b'\\', json.get(at..)?)?;
+        if json.get(end) == Some(&b'"') {
+            return Some(end + 1);
         }
-        at = place + 2;
+        at = end + 2;
     }
 }
 
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_are_not_for_others() {
+    fn reserved_member_names_are_found() {
         for bad in [
             r#"{"$serde_json::private::RawValue":"[1]"}"#,
             r#"{"a":[{"$serde_json::private::Number" : "1"}]}"#,

@@ -34,13 +34,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flood_is_ten_lines_a_minute_and_its_size_is_told() {
+    fn ten_lines_a_minute_are_logged_and_the_rest_counted() {
         let mut limit = LogLimit::default();
-        let taken = |limit: &mut LogLimit, second| limit.take(Duration::from_secs(second));
-        let lines = (0..1_000).filter(|_| taken(&mut limit, 100).is_some()).count();
+        let take = |limit: &mut LogLimit, second| limit.take(Duration::from_secs(second));
+        let lines = (0..1_000).filter(|_| take(&mut limit, 100).is_some()).count();
         assert_eq!(lines, 10);
-        assert_eq!(taken(&mut limit, 159), None);
-        assert_eq!(taken(&mut limit, 160), Some(991));
-        assert_eq!(taken(&mut limit, 161), Some(0));
+        assert_eq!(take(&mut limit, 159), None);
+        assert_eq!(take(&mut limit, 160), Some(991));
+        assert_eq!(take(&mut limit, 161), Some(0));
     }
 }

@@ -16,8 +16,8 @@ const MASK: &str = "***";
 static SHOWS_ADDRESSES: AtomicBool = AtomicBool::new(false);
 
 /// Sets whether log lines above DEBUG show email addresses: `[log] addresses`.
-pub fn show_addresses(shown: bool) {
-    SHOWS_ADDRESSES.store(shown, Ordering::Relaxed);
+pub fn show_addresses(is_shown: bool) {
+    SHOWS_ADDRESSES.store(is_shown, Ordering::Relaxed);
 }
 
 /// Returns whether log lines above DEBUG show email addresses.
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_strangers_text_is_one_bounded_line() {
+    fn foreign_text_becomes_one_bounded_line() {
         let forged = cleaned("no\r\n2026-01-01 INFO postrider: all is well\u{1b}[2J\u{2028}", true);
         assert_eq!(forged, "no\\r\\n2026-01-01 INFO postrider: all is well\\u{1b}[2J\\u{2028}");
         let long = "x".repeat(100_000);

@@ -197,10 +197,10 @@ pub fn parse_header(message: &[u8]) -> Result<ParsedHeader, MessageError> {
         .unwrap_or_else(|| Message { parts: vec![MessagePart::default()], ..Message::default() });
     let from = match parsed.from().map(parse_mailboxes) {
         None if count("From") == 0 => None,
-        Some((one, 1)) if one.len() == 1 => one.into_iter().next(),
+        Some((addresses, 1)) if addresses.len() == 1 => addresses.into_iter().next(),
         Some((_, 2..)) => return Err(MessageError::MultipleFrom),
         // The parser drops the quotes of a quoted local part, so a single mailbox is parsed here.
-        _ => match fields.iter().find(|f| f.has_name(message, "From")).and_then(|f| lone_mailbox(message, f)) {
+        _ => match fields.iter().find(|f| f.has_name(message, "From")).and_then(|f| single_mailbox(message, f)) {
             Some(from) => Some(from),
             None => return Err(MessageError::InvalidFrom),
         },
@@ -227,7 +227,7 @@ pub fn parse_header(message: &[u8]) -> Result<ParsedHeader, MessageError> {
 }
 
 /// Parses a field that holds exactly one mailbox, in ASCII and without comments.
-fn lone_mailbox(message: &[u8], field: &HeaderField) -> Option<Mailbox> {
+fn single_mailbox(message: &[u8], field: &HeaderField) -> Option<Mailbox> {
     let value = std::str::from_utf8(message.get(field.name_end..field.end)?).ok()?;
     let value = value.trim_start().strip_prefix(':')?.replace("\r\n", "");
     if value.is_ascii() { value.trim().parse().ok() } else { None }
@@ -237,11 +237,11 @@ fn lone_mailbox(message: &[u8], field: &HeaderField) -> Option<Mailbox> {
 fn header_edits(message: &[u8], fields: &[HeaderField]) -> (Vec<(HeaderField, Bytes)>, bool) {
     let mut edits: Vec<_> = fields.iter().filter_map(|field| Some((*field, field_edit(message, field)?))).collect();
     let is_cut = |field: &HeaderField| edits.iter().any(|(cut, instead)| cut == field && instead.is_empty());
-    let kept = || fields.iter().filter(|field| !is_cut(field));
-    if kept().all(|field| message[field.start..field.end].is_ascii()) {
+    let remaining = || fields.iter().filter(|field| !is_cut(field));
+    if remaining().all(|field| message[field.start..field.end].is_ascii()) {
         return (edits, true);
     }
-    let Some(encoded) = ascii_header::encode_fields(message, kept()) else { return (edits, false) };
+    let Some(encoded) = ascii_header::encode_fields(message, remaining()) else { return (edits, false) };
     edits.retain(|(field, _)| !encoded.iter().any(|(encoded, _)| encoded == field));
     edits.extend(encoded);
     edits.sort_unstable_by_key(|(field, _)| field.start);
@@ -266,9 +266,9 @@ fn parse_mailboxes(field: &mail_parser::Address<'_>) -> (Vec<Mailbox>, usize) {
     let valid = field
         .iter()
         .inspect(|_| named += 1)
-        .filter_map(|one| {
-            let address: Address = one.address.as_deref()?.parse().ok()?;
-            let name = one.name.as_deref().map(|n| n.chars().filter(|c| !c.is_control()).collect::<String>());
+        .filter_map(|mailbox| {
+            let address: Address = mailbox.address.as_deref()?.parse().ok()?;
+            let name = mailbox.name.as_deref().map(|n| n.chars().filter(|c| !c.is_control()).collect::<String>());
             Some(Mailbox { name: name.filter(|n| !n.is_empty()), address })
         })
         .collect();
@@ -388,7 +388,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_is_dated_anew() {
+    fn the_date_is_replaced() {
         let now = Timestamp::from_second(1_700_000_000).unwrap();
         let new = format!("Date: {}\r\n", format_date(now));
         for (old, dated) in [
@@ -403,7 +403,7 @@ mod tests {
         }
     }
 
-    fn mended(message: &'static str) -> Result<String, MessageError> {
+    fn completed(message: &'static str) -> Result<String, MessageError> {
         let bytes = Bytes::from_static(message.as_bytes());
         let reverse_path: Address = "sender@example.com".parse().unwrap();
         let with = CompletionContext {
@@ -412,19 +412,20 @@ mod tests {
             received: "Received: by x\r\n",
             now: Timestamp::UNIX_EPOCH,
         };
-        let mended = complete_message(&bytes, parse_header(&bytes)?, &with)?;
-        Ok(String::from_utf8([mended.top, mended.rest.concat()].concat()).unwrap())
+        let completed = complete_message(&bytes, parse_header(&bytes)?, &with)?;
+        Ok(String::from_utf8([completed.top, completed.rest.concat()].concat()).unwrap())
     }
 
     #[test]
-    fn a_whole_message_keeps_its_bytes() {
+    fn a_complete_message_is_unchanged() {
         let message = "From: a@b.example\r\nDate: Thu, 1 Jan 1970 00:00:00 +0000\r\nMessage-ID: <x@y>\r\n\r\nhi\r\n";
-        assert_eq!(mended(message).unwrap(), format!("Received: by x\r\n{message}"));
+        assert_eq!(completed(message).unwrap(), format!("Received: by x\r\n{message}"));
     }
 
     #[test]
-    fn what_is_missing_is_added_and_bcc_is_cut() {
-        let text = mended("To: c@d.example\r\nBCC: e@f.example,\r\n g@h.example\r\nSubject: x\r\n\r\nhi\r\n").unwrap();
+    fn missing_fields_are_added_and_bcc_is_removed() {
+        let text =
+            completed("To: c@d.example\r\nBCC: e@f.example,\r\n g@h.example\r\nSubject: x\r\n\r\nhi\r\n").unwrap();
         assert!(text.contains("From: <sender@example.com>\r\n"), "{text}");
         assert!(text.contains("Date: Thu, 1 Jan 1970 00:00:00 +0000\r\n"), "{text}");
         assert!(text.contains("Message-ID: <0000000000"), "{text}");
@@ -432,52 +433,55 @@ mod tests {
     }
 
     #[test]
-    fn a_return_path_is_cut() {
+    fn return_path_fields_are_removed() {
         let text =
-            mended("Return-Path: <x@y.example>\r\nFrom: a@b.example\r\nreturn-path: <>\r\nSubject: x\r\n\r\nhi\r\n")
+            completed("Return-Path: <x@y.example>\r\nFrom: a@b.example\r\nreturn-path: <>\r\nSubject: x\r\n\r\nhi\r\n")
                 .unwrap();
         assert!(!text.to_lowercase().contains("return-path"), "{text}");
         assert!(text.ends_with("From: a@b.example\r\nSubject: x\r\n\r\nhi\r\n"), "{text}");
     }
 
     #[test]
-    fn utf8_in_the_header_is_encoded_where_no_address_needs_it() {
+    fn utf8_in_the_header_is_encoded_unless_an_address_needs_it() {
         let message =
             "From: J\u{fc}rgen <a@b.example>\r\nBcc: \u{fc} <x@y.example>\r\nSubject : Gr\u{fc}\u{df}e\r\n\r\nhi\r\n";
         assert!(parse_header(message.as_bytes()).unwrap().is_ascii);
-        let text = mended(message).unwrap();
+        let text = completed(message).unwrap();
         assert!(text.is_ascii() && text.ends_with("Subject: =?utf-8?B?R3LDvMOfZQ==?=\r\n\r\nhi\r\n"), "{text}");
         assert_eq!(parse_header(text.as_bytes()).unwrap().facts.subject, "Gr\u{fc}\u{df}e");
         // An address outside ASCII needs SMTPUTF8, so nothing is changed.
         let message = "From: a@b.example\r\nTo: \u{fc}@c.example\r\nSubject: \u{fc}\r\n\r\nhi\r\n";
         assert!(!parse_header(message.as_bytes()).unwrap().is_ascii);
-        assert!(mended(message).unwrap().contains("Subject: \u{fc}\r\n"));
+        assert!(completed(message).unwrap().contains("Subject: \u{fc}\r\n"));
     }
 
     #[test]
-    fn odd_but_honest_headers_are_understood() {
-        let text = mended("From : a@b.example\r\nSubject\t: x\r\n\r\nhi\r\n").unwrap();
+    fn unusual_valid_headers_are_accepted() {
+        let text = completed("From : a@b.example\r\nSubject\t: x\r\n\r\nhi\r\n").unwrap();
         assert!(text.contains("From: a@b.example\r\nSubject: x\r\n"), "{text}");
         let header = parse_header(b"From: \"a b\"@b.example\r\n\r\n").unwrap();
         assert_eq!(header.from.unwrap().address.to_string(), "\"a b\"@b.example");
     }
 
     #[test]
-    fn a_body_without_header_gets_one() {
-        assert!(mended("hello\r\nworld\r\n").unwrap().ends_with("\r\n\r\nhello\r\nworld\r\n"));
-        assert!(mended("").unwrap().contains("From: <sender@example.com>"));
-        assert!(mended("From: a@b.example\r\nhello\r\n").unwrap().contains("example\r\n\r\nhello"));
+    fn a_body_without_a_header_gets_one() {
+        assert!(completed("hello\r\nworld\r\n").unwrap().ends_with("\r\n\r\nhello\r\nworld\r\n"));
+        assert!(completed("").unwrap().contains("From: <sender@example.com>"));
+        assert!(completed("From: a@b.example\r\nhello\r\n").unwrap().contains("example\r\n\r\nhello"));
     }
 
     #[test]
-    fn one_author_or_none_at_all() {
-        assert_eq!(mended("From: a@b.example\r\nFrom: c@d.example\r\n\r\n").unwrap_err(), MessageError::MultipleFrom);
-        assert_eq!(mended("From: a@b.example, c@d.example\r\n\r\n").unwrap_err(), MessageError::MultipleFrom);
-        assert_eq!(mended("From: nobody\r\n\r\n").unwrap_err(), MessageError::InvalidFrom);
+    fn several_authors_or_none_are_refused() {
+        assert_eq!(
+            completed("From: a@b.example\r\nFrom: c@d.example\r\n\r\n").unwrap_err(),
+            MessageError::MultipleFrom
+        );
+        assert_eq!(completed("From: a@b.example, c@d.example\r\n\r\n").unwrap_err(), MessageError::MultipleFrom);
+        assert_eq!(completed("From: nobody\r\n\r\n").unwrap_err(), MessageError::InvalidFrom);
     }
 
     #[test]
-    fn a_field_that_may_stand_once_does() {
+    fn repeated_single_fields_are_refused() {
         for name in ["Date", "subject", "TO", "Message-Id", "Reply-To"] {
             let text = format!("From: a@b.example\r\n{name}: x\r\nX: y\r\n{name} : z\r\n\r\n");
             assert!(matches!(parse_header(text.as_bytes()), Err(MessageError::DuplicateField(_))), "{name}");
@@ -490,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_too_long_is_named() {
+    fn the_error_names_an_overlong_line() {
         let line = |bytes: usize| "a".repeat(bytes);
         for good in [
             String::new(),

@@ -85,14 +85,14 @@ impl MetricCounts {
         self.0.get(&counter).copied().unwrap_or(0)
     }
 
-    pub fn add(&mut self, counter: Counter, more: u64) {
+    pub fn add(&mut self, counter: Counter, added: u64) {
         let count = self.0.entry(counter).or_default();
-        *count = count.saturating_add(more);
+        *count = count.saturating_add(added);
     }
 
-    pub fn add_all(&mut self, more: &Self) {
-        for (counter, more) in &more.0 {
-            self.add(*counter, *more);
+    pub fn add_all(&mut self, added: &Self) {
+        for (counter, added) in &added.0 {
+            self.add(*counter, *added);
         }
     }
 }
@@ -217,8 +217,8 @@ pub fn provider_domain(host: &str) -> String {
     let labels: Vec<&str> = host.split('.').collect();
     let of_country = matches!(labels.as_slice(), [.., second, top]
         if top.len() == 2 && SECOND_LEVELS.contains(second));
-    let kept = if of_country { 3 } else { 2 };
-    labels.get(labels.len().saturating_sub(kept)..).unwrap_or_default().join(".")
+    let label_count = if of_country { 3 } else { 2 };
+    labels.get(labels.len().saturating_sub(label_count)..).unwrap_or_default().join(".")
 }
 
 /// `part / whole`, rounded to four digits; 0 if `whole` is 0.
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn one_recipient_is_one() {
+    fn events_count_the_expected_recipients() {
         use EventKind as E;
         for (kind, detail, expected) in [
             (E::Sent, json!({"recipients_count": 3}), Some((Counter::Sent, 3))),
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn providers_are_organisations() {
+    fn providers_are_grouped_by_organisation() {
         for (host, expected) in [
             ("gmail-smtp-in.l.google.com", "google.com"),
             ("ACME-com.mail.protection.outlook.com.", "outlook.com"),
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_those_that_are_stored() {
+    fn counter_words_match_serialization() {
         for counter in Counter::ALL {
             assert_eq!(serde_json::to_value(counter).unwrap(), counter.word());
         }

@@ -48,7 +48,7 @@ struct BoundaryDelimiter {
     /// Offset after the delimiter line.
     next: usize,
     /// Index of its multipart in `open`, outermost first.
-    of: usize,
+    depth: usize,
     closes: bool,
 }
 
@@ -64,7 +64,7 @@ struct MimeParser<'p, 'x> {
 /// Parses a message; `None` if it has no header.
 #[must_use]
 pub fn parse<'x>(parser: &MessageParser, raw: &'x [u8]) -> Option<Message<'x>> {
-    let mut walk = MimeParser {
+    let mut mime_parser = MimeParser {
         parser,
         raw,
         parts: Vec::new(),
@@ -73,12 +73,12 @@ pub fn parse<'x>(parser: &MessageParser, raw: &'x [u8]) -> Option<Message<'x>> {
         header_lines: 0,
     };
     let mut at = Some(0);
-    while let Some(start) = at.filter(|_| walk.has_room()) {
-        at = walk.parse_part(start)?;
+    while let Some(start) = at.filter(|_| mime_parser.has_room()) {
+        at = mime_parser.parse_part(start)?;
     }
     let end = raw.len();
-    walk.close_down_to(0, end);
-    let MimeParser { mut parts, bodies, .. } = walk;
+    mime_parser.close_down_to(0, end);
+    let MimeParser { mut parts, bodies, .. } = mime_parser;
     if let Some(first) = parts.first_mut() {
         first.offset_end = to_u32(end);
     }
@@ -127,7 +127,7 @@ impl<'x> MimeParser<'_, 'x> {
             self.parts.push(part);
             self.open.push(OpenMultipart { id, boundary, parts: Vec::new() });
             return Some(if first.closes {
-                self.next_part_start(&BoundaryDelimiter { of: self.open.len() - 1, ..first })
+                self.next_part_start(&BoundaryDelimiter { depth: self.open.len() - 1, ..first })
             } else {
                 Some(first.next)
             });
@@ -149,8 +149,8 @@ impl<'x> MimeParser<'_, 'x> {
         let read = self.parser.parse_headers(block);
         let mut headers = read.and_then(|mut read| read.parts.pop()).map(|part| part.headers).unwrap_or_default();
         for header in &mut headers {
-            for place in [&mut header.offset_field, &mut header.offset_start, &mut header.offset_end] {
-                *place = place.saturating_add(to_u32(start));
+            for offset in [&mut header.offset_field, &mut header.offset_start, &mut header.offset_end] {
+                *offset = offset.saturating_add(to_u32(start));
             }
         }
         headers
@@ -165,11 +165,11 @@ impl<'x> MimeParser<'_, 'x> {
 
     /// Closes the multiparts that a delimiter ends, and returns the offset of the next part, if any.
     fn next_part_start(&mut self, found: &BoundaryDelimiter) -> Option<usize> {
-        self.close_down_to(found.of + 1, found.part_end);
+        self.close_down_to(found.depth + 1, found.part_end);
         if !found.closes {
             return Some(found.next);
         }
-        self.close_down_to(found.of, found.next);
+        self.close_down_to(found.depth, found.next);
         let boundaries: Vec<&[u8]> = self.open.iter().map(|open| open.boundary.as_slice()).collect();
         let next = find_delimiter(self.raw, found.next, &boundaries)?;
         // The text up to the next delimiter is an epilogue or preamble and is ignored (RFC 2046 5.1.1). Each round
@@ -273,10 +273,10 @@ fn find_delimiter<B: AsRef<[u8]>>(raw: &[u8], from: usize, boundaries: &[B]) -> 
         if begins_line && tail.starts_with(b"--") {
             let length = memchr(b'\n', tail).map_or(tail.len(), |end| end + 1);
             let line = tail.get(2..length).unwrap_or_default();
-            if let Some((of, closes)) = match_delimiter(line, boundaries) {
+            if let Some((depth, closes)) = match_delimiter(line, boundaries) {
                 let before = raw.get(..at).unwrap_or_default();
                 let broken = before.strip_suffix(b"\n").map_or(before, |line| line.strip_suffix(b"\r").unwrap_or(line));
-                return Some(BoundaryDelimiter { part_end: broken.len(), next: at + length, of, closes });
+                return Some(BoundaryDelimiter { part_end: broken.len(), next: at + length, depth, closes });
             }
         }
         // Skips to the next line that begins with two hyphens.
@@ -289,12 +289,12 @@ fn find_delimiter<B: AsRef<[u8]>>(raw: &[u8], from: usize, boundaries: &[B]) -> 
 /// whether the delimiter is the closing one.
 fn match_delimiter<B: AsRef<[u8]>>(line: &[u8], boundaries: &[B]) -> Option<(usize, bool)> {
     let is_blank = |rest: &[u8]| rest.iter().all(u8::is_ascii_whitespace);
-    boundaries.iter().enumerate().rev().find_map(|(of, boundary)| {
+    boundaries.iter().enumerate().rev().find_map(|(depth, boundary)| {
         let rest = line.strip_prefix(boundary.as_ref())?;
         if is_blank(rest) {
-            return Some((of, false));
+            return Some((depth, false));
         }
-        rest.strip_prefix(b"--").filter(|rest| is_blank(rest)).map(|_| (of, true))
+        rest.strip_prefix(b"--").filter(|rest| is_blank(rest)).map(|_| (depth, true))
     })
 }
 

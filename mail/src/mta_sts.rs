@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_is_read() {
+    fn a_policy_is_parsed() {
         let text =
             "version: STSv1\r\nmode: enforce\r\nmx: mail.example.com\r\nmx: *.example.net\r\nmax_age: 604800\r\n";
         let policy = read(text).unwrap();
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn a_written_policy_is_parsed() {
         let mx = "mx.example.net".parse().unwrap();
         for mode in [MtaStsMode::Enforce, MtaStsMode::Testing, MtaStsMode::None] {
             let policy = read(&format_policy(mode, &mx)).unwrap();
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told() {
+    fn policy_errors_are_explained() {
         let good = [("version", "STSv1"), ("mode", "enforce"), ("mx", "a.example"), ("max_age", "60")];
         let broken = |key: &str, value: Option<&str>| {
             let lines = good.iter().filter_map(|(k, v)| match *k == key {
@@ -275,10 +275,10 @@ mod tests {
     }
 
     #[test]
-    fn an_announcement_has_one_good_id() {
-        let announced = |texts: &[&str]| policy_id(&texts.iter().map(|t| (*t).to_owned()).collect::<Vec<_>>());
-        assert_eq!(announced(&["v=STSv1; id=20160831085700Z;"]).as_deref(), Some("20160831085700Z"));
-        assert_eq!(announced(&["v=spf1 -all", "v=STSv1;id=1"]).as_deref(), Some("1"));
+    fn a_record_has_one_valid_id() {
+        let id_of = |texts: &[&str]| policy_id(&texts.iter().map(|t| (*t).to_owned()).collect::<Vec<_>>());
+        assert_eq!(id_of(&["v=STSv1; id=20160831085700Z;"]).as_deref(), Some("20160831085700Z"));
+        assert_eq!(id_of(&["v=spf1 -all", "v=STSv1;id=1"]).as_deref(), Some("1"));
         for texts in [
             &[][..],
             &["v=STSv1; id=1", "v=STSv1; id=2"],
@@ -288,20 +288,20 @@ mod tests {
             &["v=STSv10; id=1"],
             &["id=1; v=STSv1"],
         ] {
-            assert_eq!(announced(texts), None, "{texts:?}");
+            assert_eq!(id_of(texts), None, "{texts:?}");
         }
         let long = format!("v=STSv1; id={}", "a".repeat(33));
-        assert_eq!(announced(&[&long]), None);
+        assert_eq!(id_of(&[&long]), None);
     }
 
     #[test]
-    fn a_policy_is_kept_for_its_time() {
+    fn a_policy_expires_after_its_max_age() {
         let text = b"version: STSv1\nmode: testing\nmx: *.example.net\nmax_age: 60\n";
-        let kept =
+        let fetched =
             CachedMtaStsPolicy::new("1".to_owned(), MtaStsPolicy::parse(text).unwrap(), text, Timestamp::UNIX_EPOCH);
-        assert_eq!(kept.lines.len(), 4);
-        assert_eq!(kept.expires_at().as_second(), 60);
-        let json = serde_json::to_string(&kept.policy).unwrap();
-        assert_eq!(serde_json::from_str::<MtaStsPolicy>(&json).unwrap(), kept.policy);
+        assert_eq!(fetched.lines.len(), 4);
+        assert_eq!(fetched.expires_at().as_second(), 60);
+        let json = serde_json::to_string(&fetched.policy).unwrap();
+        assert_eq!(serde_json::from_str::<MtaStsPolicy>(&json).unwrap(), fetched.policy);
     }
 }

@@ -23,8 +23,8 @@ pub struct Outage {
     failures: u64,
     since: Duration,
     /// Time of the last log line, of this outage or an earlier one.
-    said_at: Option<Duration>,
-    is_said: bool,
+    logged_at: Option<Duration>,
+    is_logged: bool,
     /// Sum of the outages that were not logged because they began and ended within [`REMIND_AFTER`] of the last line.
     missed: Option<OutageNotice>,
 }
@@ -33,7 +33,7 @@ impl Outage {
     /// Creates the state without an outage; one is logged from this many consecutive failures on.
     #[must_use]
     pub const fn after(failures_min: u64) -> Self {
-        Self { failures_min, failures: 0, since: Duration::ZERO, said_at: None, is_said: false, missed: None }
+        Self { failures_min, failures: 0, since: Duration::ZERO, logged_at: None, is_logged: false, missed: None }
     }
 
     /// Records a failure. Returns the outage if it is to be logged now, at most once a minute.
@@ -45,7 +45,7 @@ impl Outage {
         if self.failures < self.failures_min || self.is_quiet(now) {
             return None;
         }
-        (self.said_at, self.is_said, self.missed) = (Some(now), true, None);
+        (self.logged_at, self.is_logged, self.missed) = (Some(now), true, None);
         Some(OutageNotice { lasts: now.saturating_sub(self.since), failures: self.failures })
     }
 
@@ -56,7 +56,7 @@ impl Outage {
         }
         let ended = OutageNotice { lasts: now.saturating_sub(self.since), failures: self.failures };
         self.failures = 0;
-        if std::mem::take(&mut self.is_said) {
+        if std::mem::take(&mut self.is_logged) {
             return Some(ended);
         }
         if ended.failures >= self.failures_min {
@@ -74,12 +74,12 @@ impl Outage {
             return None;
         }
         let missed = self.missed.take()?;
-        self.said_at = Some(now);
+        self.logged_at = Some(now);
         Some(missed)
     }
 
     fn is_quiet(&self, now: Duration) -> bool {
-        self.said_at.is_some_and(|said_at| now.saturating_sub(said_at) < REMIND_AFTER)
+        self.logged_at.is_some_and(|logged_at| now.saturating_sub(logged_at) < REMIND_AFTER)
     }
 }
 
@@ -92,28 +92,28 @@ mod tests {
     }
 
     #[test]
-    fn an_outage_is_told_at_its_start_once_a_minute_and_at_its_end() {
+    fn an_outage_is_logged_at_its_start_each_minute_and_at_its_end() {
         let mut outage = Outage::after(1);
         assert_eq!(outage.answered(at(1)), None);
-        let told: Vec<u64> = (10..200).filter(|now| outage.failed(at(*now)).is_some()).collect();
-        assert_eq!(told, [10, 70, 130, 190]);
+        let logged: Vec<u64> = (10..200).filter(|now| outage.failed(at(*now)).is_some()).collect();
+        assert_eq!(logged, [10, 70, 130, 190]);
         assert_eq!(outage.answered(at(200)), Some(OutageNotice { lasts: at(190), failures: 190 }));
         assert_eq!(outage.answered(at(201)), None);
     }
 
     #[test]
-    fn one_that_comes_and_goes_is_told_once_a_minute() {
+    fn an_intermittent_outage_is_logged_once_a_minute() {
         let mut outage = Outage::after(1);
-        let mut told = 0;
+        let mut logged = 0;
         for now in 0..600 {
-            told += usize::from(outage.failed(at(now)).is_some());
+            logged += usize::from(outage.failed(at(now)).is_some());
             outage.answered(at(now));
         }
-        assert_eq!(told, 10);
+        assert_eq!(logged, 10);
     }
 
     #[test]
-    fn one_that_nothing_was_said_of_is_told_when_something_may_be_said_again() {
+    fn a_suppressed_outage_is_logged_after_the_interval() {
         let mut outage = Outage::after(1);
         assert!(outage.failed(at(0)).is_some() && outage.answered(at(5)).is_some());
         assert_eq!((outage.failed(at(10)), outage.answered(at(40))), (None, None));
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_failure_is_no_outage_where_several_are_asked_for() {
+    fn fewer_failures_than_the_minimum_are_no_outage() {
         let mut outage = Outage::after(3);
         assert_eq!((outage.failed(at(1)), outage.failed(at(2))), (None, None));
         assert_eq!(outage.answered(at(3)), None);

@@ -130,11 +130,11 @@ mod tests {
 
     #[test]
     fn a_composed_message_is_parsed() {
-        let given = composition();
-        let message = compose(&given, "id@example.com", Timestamp::UNIX_EPOCH);
+        let composed = composition();
+        let message = compose(&composed, "id@example.com", Timestamp::UNIX_EPOCH);
         let read = ParsedBody::parse(&message);
-        assert_eq!(read.html.as_deref().map(str::trim_end), given.html.as_deref());
-        assert_eq!(read.text.as_deref().map(str::trim_end), given.text.as_deref());
+        assert_eq!(read.html.as_deref().map(str::trim_end), composed.html.as_deref());
+        assert_eq!(read.text.as_deref().map(str::trim_end), composed.text.as_deref());
         assert_eq!(read.headers, [("X-Order".to_owned(), "7".to_owned())]);
         let file = ParsedAttachment {
             name: Some("a b.pdf".to_owned()),
@@ -148,15 +148,17 @@ mod tests {
     #[test]
     fn managed_unsubscribe_is_removed() {
         let url = "https://api.example/u/t0-_";
-        let mut given = composition();
-        given.html = Some(format!("<a href=\"{url}\">leave</a>"));
-        given.text = Some(format!("Leave: {url}"));
-        given.headers.extend(unsubscribe::headers(url).map(|(name, value)| CustomHeader::new(name, &value).unwrap()));
-        let mut read = ParsedBody::parse(&compose(&given, "id@example.com", Timestamp::UNIX_EPOCH));
+        let mut composed = composition();
+        composed.html = Some(format!("<a href=\"{url}\">leave</a>"));
+        composed.text = Some(format!("Leave: {url}"));
+        composed
+            .headers
+            .extend(unsubscribe::headers(url).map(|(name, value)| CustomHeader::new(name, &value).unwrap()));
+        let mut read = ParsedBody::parse(&compose(&composed, "id@example.com", Timestamp::UNIX_EPOCH));
         assert_eq!(read.take_managed_unsubscribe().as_deref(), Some(url));
         assert_eq!(read.headers, [("X-Order".to_owned(), "7".to_owned())]);
-        let shown = (read.html.as_deref().map(str::trim_end), read.text.as_deref().map(str::trim_end));
-        assert_eq!(shown, (Some("<a href=\"{{unsubscribe_url}}\">leave</a>"), Some("Leave: {{unsubscribe_url}}")));
+        let bodies = (read.html.as_deref().map(str::trim_end), read.text.as_deref().map(str::trim_end));
+        assert_eq!(bodies, (Some("<a href=\"{{unsubscribe_url}}\">leave</a>"), Some("Leave: {{unsubscribe_url}}")));
         assert_eq!(read.take_managed_unsubscribe(), None);
     }
 
@@ -169,9 +171,9 @@ mod tests {
                 data: b"hi".to_vec(),
                 content_id: Some("c1".to_owned()),
             };
-            let given = Composition { html: None, attachments: vec![file], ..composition() };
-            let read = ParsedBody::parse(&compose(&given, "id@example.com", Timestamp::UNIX_EPOCH));
-            assert_eq!((read.text.as_deref().map(str::trim_end), read.html), (given.text.as_deref(), None));
+            let composed = Composition { html: None, attachments: vec![file], ..composition() };
+            let read = ParsedBody::parse(&compose(&composed, "id@example.com", Timestamp::UNIX_EPOCH));
+            assert_eq!((read.text.as_deref().map(str::trim_end), read.html), (composed.text.as_deref(), None));
             let [file] = read.files.as_slice() else { panic!("{:?}", read.files) };
             assert_eq!((file.name.as_deref(), file.content_type.as_str()), (Some(name), content_type));
             assert_eq!((file.size_bytes, file.content_id.as_deref()), (2, Some("c1")));

@@ -129,8 +129,8 @@ impl PlanQuotas {
     }
 
     pub fn set(&mut self, noun: Noun, cap: Option<u64>) {
-        if let Some(place) = self.0.get_mut(noun as usize) {
-            *place = cap;
+        if let Some(current) = self.0.get_mut(noun as usize) {
+            *current = cap;
         }
     }
 }
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_larger_plan_includes_no_less() {
+    fn larger_plans_have_no_smaller_limits() {
         for noun in Noun::ALL {
             let caps = [Plan::Free, Plan::Pro, Plan::Scale].map(|plan| PlanQuotas::for_plan(plan).cap(*noun).unwrap());
             assert!(caps.is_sorted(), "{noun:?}");

@@ -171,8 +171,8 @@ impl Decimal {
         let (negative, text) = text.strip_prefix('-').map_or((false, text), |text| (true, text));
         let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
         // An exponent beyond 64 bits is saturated.
-        let endless = if exponent.starts_with('-') { i128::from(i64::MIN) } else { i128::from(i64::MAX) };
-        let exponent = exponent.parse::<i64>().map_or(endless, i128::from);
+        let overflow = if exponent.starts_with('-') { i128::from(i64::MIN) } else { i128::from(i64::MAX) };
+        let exponent = exponent.parse::<i64>().map_or(overflow, i128::from);
         let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
         let all: Vec<u8> = whole.bytes().chain(fraction.bytes()).collect();
         let zeros = all.iter().take_while(|digit| **digit == b'0').count();
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_goes_out() {
+    fn numbers_round_trip_unchanged() {
         for text in [
             r#"{"amount":19.90,"id":12345678901234567890123,"zero":-0,"small":1e-400,"large":1E+400}"#,
             r#"[0,-1,1.5,18446744073709551615,18446744073709551616,-9223372036854775809,0.30000000000000004]"#,
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn which_is_more() {
+    fn numbers_are_compared_exactly() {
         let number = |text: &str| parse(text).unwrap();
         for (one, other, wanted) in [
             ("19.90", "19.9", Ordering::Equal),
@@ -302,7 +302,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn numbers_go_out_to_the_digit(
+        fn every_digit_of_a_number_is_written(
             texts in proptest::collection::vec("-?(0|[1-9][0-9]{0,30})(\\.[0-9]{1,30})?([eE][+-]?[0-9]{1,4})?", 0..6),
             between in "[ -~ß]{0,6}",
         ) {
@@ -312,8 +312,8 @@ mod tests {
         }
 
         #[test]
-        fn order_is_that_of_numbers(a in -1_000_000_i64..1_000_000, b in -1_000_000_i64..1_000_000, places in 0_usize..9) {
-            let text = |n: i64| format!("{}{}.{:06}{}", if n < 0 { "-" } else { "" }, n.abs() / 1_000_000, n.abs() % 1_000_000, "0".repeat(places));
+        fn texts_of_numbers_have_the_order_of_numbers(a in -1_000_000_i64..1_000_000, b in -1_000_000_i64..1_000_000, zeros in 0_usize..9) {
+            let text = |n: i64| format!("{}{}.{:06}{}", if n < 0 { "-" } else { "" }, n.abs() / 1_000_000, n.abs() % 1_000_000, "0".repeat(zeros));
             let one = parse(&text(a)).unwrap();
             let other = parse(&text(b)).unwrap();
             prop_assert_eq!(compare(&one, &other), Some(a.cmp(&b)));

@@ -178,8 +178,8 @@ pub struct ReceivedEmail {
 
 /// Id of the attachment with this index, from 0 (`att_3`).
 #[must_use]
-pub fn attachment_id(place: usize) -> String {
-    format!("{ATTACHMENT_PREFIX}{place}")
+pub fn attachment_id(index: usize) -> String {
+    format!("{ATTACHMENT_PREFIX}{index}")
 }
 
 /// Parses an attachment id into its index.
@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_have_ids_by_their_place() {
+    fn attachment_ids_contain_the_index() {
         assert_eq!(attachment_index(&attachment_id(12)), Some(12));
         for none in ["att_", "att_01", "att_+1", "att_-1", "1", "att_x", "att_99999999999999999999"] {
             assert_eq!(attachment_index(none), None, "{none}");
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_what_is_written() {
+    fn words_match_serialization() {
         for word in SpamStatus::WORDS {
             let status = SpamStatus::from_word(word).unwrap();
             assert_eq!(serde_json::to_value(status).unwrap(), word);
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn scores_are_points() {
+    fn spam_scores_are_points() {
         assert!((SpamScore::from_points(5.04).points() - 5.0).abs() < 1e-9);
         assert_eq!(SpamScore::from_points(f64::NAN), SpamScore(0));
     }

@@ -132,7 +132,7 @@ impl SmtpReply {
     #[must_use]
     pub fn text(&self) -> Cow<'_, str> {
         match self.lines.as_slice() {
-            [one] => Cow::Borrowed(one),
+            [line] => Cow::Borrowed(line),
             many => Cow::Owned(many.join(" ")),
         }
     }
@@ -144,8 +144,8 @@ impl SmtpReply {
     pub fn write_to(&self, out: &mut Vec<u8>) {
         let last = self.lines.len().saturating_sub(1);
         for (n, line) in self.lines.iter().enumerate() {
-            let between = if n == last { ' ' } else { '-' };
-            out.extend_from_slice(format!("{:03}{between}", self.code).as_bytes());
+            let separator = if n == last { ' ' } else { '-' };
+            out.extend_from_slice(format!("{:03}{separator}", self.code).as_bytes());
             if let Some(enhanced) = self.enhanced {
                 out.extend_from_slice(format!("{enhanced} ").as_bytes());
             }
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_in_one_line_is_read_from_it() {
+    fn one_line_replies_round_trip() {
         for line in ["550 5.1.1 user unknown", "421 4.7.28 slow", "554 no"] {
             assert_eq!(SmtpReply::parse_line(line).unwrap().to_string(), line);
         }
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_carry_the_code_each() {
+    fn every_line_contains_the_code() {
         let mut wire = Vec::new();
         let reply = SmtpReply { code: 250, enhanced: None, lines: vec!["a".into(), "b".into()] };
         reply.write_to(&mut wire);

@@ -36,8 +36,8 @@ pub struct LoggedRequest {
 /// Redacts path segments that contain an email address.
 #[must_use]
 pub fn redact_path(path: &str) -> String {
-    let says_much = |part: &str| part.contains('@') || part.to_ascii_lowercase().contains("%40");
-    let parts: Vec<&str> = path.split('/').map(|part| if says_much(part) { REDACTED } else { part }).collect();
+    let contains_address = |part: &str| part.contains('@') || part.to_ascii_lowercase().contains("%40");
+    let parts: Vec<&str> = path.split('/').map(|part| if contains_address(part) { REDACTED } else { part }).collect();
     let whole = parts.join("/");
     whole.chars().filter(|c| !c.is_control()).take(PATH_CHARS_MAX).collect()
 }
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_left_out() {
+    fn addresses_are_redacted() {
         assert_eq!(redact_path("/emails/msg_1/raw"), "/emails/msg_1/raw");
         assert_eq!(redact_path("/suppressions/a@b.example"), "/suppressions/[redacted]");
         assert_eq!(redact_path("/suppressions/a%40b.example/x"), "/suppressions/[redacted]/x");

@@ -31,9 +31,9 @@ pub(crate) fn sender_domains(message: &[u8], fields: &[HeaderField]) -> Result<B
 /// Collects the domain behind each `@`. Blanks around dots are removed first (RFC 5322 4.4, `obs-domain`).
 fn collect_domains(value: &str, into: &mut BTreeSet<DomainName>) {
     let joined: String = value.chars().filter(|c| !c.is_whitespace() && !c.is_control()).collect();
-    for behind in joined.split('@').skip(1) {
-        let end = behind.find(|c: char| c.is_ascii() && !is_name_char(c)).unwrap_or(behind.len());
-        let name = behind.get(..end).unwrap_or_default();
+    for after_at in joined.split('@').skip(1) {
+        let end = after_at.find(|c: char| c.is_ascii() && !is_name_char(c)).unwrap_or(after_at.len());
+        let name = after_at.get(..end).unwrap_or_default();
         if let Ok(name) = name.trim_matches('.').parse() {
             into.insert(name);
         }
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn domains_are_found_in_every_spelling() {
+    fn sender_domains_are_found_in_every_spelling() {
         for value in [
             "a@b.example",
             "\"A\" <a@B.Example>",

@@ -145,18 +145,18 @@ pub fn decode_value(message: &[u8], field: &HeaderField) -> Result<String, &'sta
 #[must_use]
 pub fn decode_encoded_words(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    let (mut rest, mut behind_word) = (text, false);
+    let (mut rest, mut follows_word) = (text, false);
     while let Some((before, word)) = rest.find("=?").and_then(|at| rest.split_at_checked(at)) {
-        if let Some((decoded, behind)) = decode_encoded_word(word) {
-            if !behind_word || !before.bytes().all(|b| matches!(b, b' ' | b'\t')) {
+        if let Some((decoded, tail)) = decode_encoded_word(word) {
+            if !follows_word || !before.bytes().all(|b| matches!(b, b' ' | b'\t')) {
                 out.push_str(before);
             }
             out.push_str(&decoded);
-            (rest, behind_word) = (behind, true);
+            (rest, follows_word) = (tail, true);
         } else {
             out.push_str(before);
             out.push_str("=?");
-            (rest, behind_word) = (word.get(2..).unwrap_or_default(), false);
+            (rest, follows_word) = (word.get(2..).unwrap_or_default(), false);
         }
     }
     out.push_str(rest);
@@ -168,8 +168,8 @@ fn decode_encoded_word(text: &str) -> Option<(String, &str)> {
     let reach = text.len().min(WORD_BYTES_MAX);
     let mut stream = MessageStream::new(text.as_bytes().get(1..reach)?);
     let decoded = stream.decode_rfc2047()?;
-    let (word, behind) = text.split_at_checked(1 + stream.offset())?;
-    word.ends_with("?=").then_some((decoded, behind))
+    let (word, tail) = text.split_at_checked(1 + stream.offset())?;
+    word.ends_with("?=").then_some((decoded, tail))
 }
 
 /// The collected fields, and the errors so far.
@@ -183,9 +183,9 @@ impl ServiceFieldValues {
     fn collect_field(&mut self, message: &[u8], field: &HeaderField) {
         let Some(name) = NAMES.iter().find(|name| field.has_name(message, name)) else {
             let name = message.get(field.start..field.name_end).unwrap_or_default();
-            let shown = String::from_utf8_lossy(name.get(..NAME_SHOWN_BYTES_MAX).unwrap_or(name));
+            let printable = String::from_utf8_lossy(name.get(..NAME_SHOWN_BYTES_MAX).unwrap_or(name));
             let known = NAMES.join(", ");
-            return self.wrong.push(format!("{shown}: unknown field; the fields are {known}"));
+            return self.wrong.push(format!("{printable}: unknown field; the fields are {known}"));
         };
         if self.values.iter().any(|(earlier, _)| earlier == name) {
             return self.add_error(name, "occurs more than once");
@@ -317,7 +317,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn of(header: &str) -> Result<Option<ServiceOptions>, String> {
+    fn parse_header_text(header: &str) -> Result<Option<ServiceOptions>, String> {
         parse(format!("From: a@b.example\r\n{header}\r\nhi\r\n").as_bytes()).map_err(|error| error.to_string())
     }
 
@@ -326,19 +326,21 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_nothing_is_not_read() {
-        assert_eq!(of("Subject: Service-Tags: a=b\r\n"), Ok(None));
-        assert_eq!(of("X: y\r\n Service-Tags: a=b\r\n\r\nService-Tags: a=b\r\n"), Ok(None));
+    fn messages_without_service_fields_are_not_parsed() {
+        assert_eq!(parse_header_text("Subject: Service-Tags: a=b\r\n"), Ok(None));
+        assert_eq!(parse_header_text("X: y\r\n Service-Tags: a=b\r\n\r\nService-Tags: a=b\r\n"), Ok(None));
         assert_eq!(parse(b""), Ok(None));
         assert_eq!(parse(b"no header\r\nService-Tags: a=b\r\n\r\n"), Ok(None));
     }
 
     #[test]
-    fn everything_can_be_asked() {
-        let asked = of("SERVICE-Category: Newsletter\r\nservice-tags: flow=welcome,\r\n  step = 2\r\n\
+    fn every_service_field_is_parsed() {
+        let parsed = parse_header_text(
+            "SERVICE-Category: Newsletter\r\nservice-tags: flow=welcome,\r\n  step = 2\r\n\
                         Service-Template : Welcome\r\nService-Variables: {\"name\":\r\n \"Ada\"}\r\n\
                         Service-Scheduled-At: 2030-01-31T09:00:00+01:00\r\nService-Unsubscribe: FALSE\r\n\
-                        Service-Idempotency-Key: order-7\r\n");
+                        Service-Idempotency-Key: order-7\r\n",
+        );
         let template = TemplateUse {
             reference: TemplateRef { key: TemplateKey::parse("welcome"), version: None },
             variables: json!({"name": "Ada"}),
@@ -351,11 +353,11 @@ mod tests {
             scheduled_at: Some("2030-01-31T08:00:00Z".parse().unwrap()),
             unsubscribe: Some(false),
         };
-        assert_eq!(asked, Ok(Some(wanted)));
+        assert_eq!(parsed, Ok(Some(wanted)));
     }
 
     #[test]
-    fn tags_are_written_in_three_ways_and_decoded() {
+    fn three_notations_of_tags_are_decoded() {
         for (text, wanted) in [
             ("a=b", vec![tag("a", "b")]),
             ("a=b=c, d=", vec![tag("a", "b=c"), tag("d", "")]),
@@ -368,12 +370,16 @@ mod tests {
             ("stadt=K\u{f6}ln", vec![tag("stadt", "K\u{f6}ln")]),
             ("", vec![]),
         ] {
-            assert_eq!(of(&format!("Service-Tags: {text}\r\n")).unwrap().unwrap().tags, wanted, "{text}");
+            assert_eq!(
+                parse_header_text(&format!("Service-Tags: {text}\r\n")).unwrap().unwrap().tags,
+                wanted,
+                "{text}"
+            );
         }
     }
 
     #[test]
-    fn what_will_not_do_is_named() {
+    fn invalid_fields_are_named() {
         for (header, part) in [
             ("Service-Tag: a=b", "Service-Tag: unknown field"),
             ("Service-: x", "Service-: unknown field"),
@@ -391,12 +397,12 @@ mod tests {
             ("Service-Variables: {}", "Service-Variables: needs Service-Template"),
             ("Service-Idempotency-Key: ", "Service-Idempotency-Key: must be 1 to"),
         ] {
-            let wrong = of(&format!("{header}\r\n")).unwrap_err();
+            let wrong = parse_header_text(&format!("{header}\r\n")).unwrap_err();
             assert!(wrong.starts_with(part), "{header}: {wrong}");
         }
-        let two = of("Service-Category: x\r\nService-Unsubscribe: x\r\n").unwrap_err();
+        let two = parse_header_text("Service-Category: x\r\nService-Unsubscribe: x\r\n").unwrap_err();
         assert!(two.contains("Service-Category") && two.contains("; Service-Unsubscribe"), "{two}");
         let many = "Service-X: y\r\n".repeat(1_000);
-        assert!(of(&many).unwrap_err().len() < 4_000);
+        assert!(parse_header_text(&many).unwrap_err().len() < 4_000);
     }
 }

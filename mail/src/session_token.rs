@@ -18,7 +18,7 @@ pub trait SessionOwner: Copy + Eq {
     const DERIVED_WITH: &'static [u8];
 
     fn bytes(self) -> [u8; 16];
-    fn of_bytes(bytes: [u8; 16]) -> Self;
+    fn from_id_bytes(bytes: [u8; 16]) -> Self;
 }
 
 macro_rules! signs_in {
@@ -29,7 +29,7 @@ macro_rules! signs_in {
             fn bytes(self) -> [u8; 16] {
                 self.to_bytes()
             }
-            fn of_bytes(bytes: [u8; 16]) -> Self {
+            fn from_id_bytes(bytes: [u8; 16]) -> Self {
                 Self::from_bytes(bytes)
             }
         }
@@ -43,7 +43,7 @@ signs_in! {
 #[derive(Clone, PartialEq, Eq)]
 pub struct SessionCookieToken<P> {
     pub account: AccountId,
-    pub who: P,
+    pub owner: P,
     pub session: SessionId,
     secret: [u8; 32],
 }
@@ -59,8 +59,8 @@ const TOKEN_BYTES: usize = 16 + 16 + 16 + 32;
 
 impl<P: SessionOwner> SessionCookieToken<P> {
     #[must_use]
-    pub fn new((account, who): (AccountId, P), session: SessionId, secret: [u8; 32]) -> Self {
-        Self { account, who, session, secret }
+    pub fn new((account, owner): (AccountId, P), session: SessionId, secret: [u8; 32]) -> Self {
+        Self { account, owner, session, secret }
     }
 
     /// Parses a cookie value; `None` if it is malformed.
@@ -68,18 +68,18 @@ impl<P: SessionOwner> SessionCookieToken<P> {
     pub fn parse(text: &str) -> Option<Self> {
         let bytes: [u8; TOKEN_BYTES] = URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok()?;
         let (account, rest) = bytes.split_first_chunk::<16>()?;
-        let (who, rest) = rest.split_first_chunk::<16>()?;
+        let (owner, rest) = rest.split_first_chunk::<16>()?;
         let (session, rest) = rest.split_first_chunk::<16>()?;
         Some(Self {
             account: AccountId::from_bytes(*account),
-            who: P::of_bytes(*who),
+            owner: P::from_id_bytes(*owner),
             session: SessionId::from_bytes(*session),
             secret: rest.try_into().ok()?,
         })
     }
 
     fn bytes(&self) -> Vec<u8> {
-        let ids = [self.account.to_bytes(), self.who.bytes(), self.session.to_bytes()].concat();
+        let ids = [self.account.to_bytes(), self.owner.bytes(), self.session.to_bytes()].concat();
         [&ids[..], &self.secret].concat()
     }
 
@@ -108,12 +108,12 @@ mod tests {
     use super::*;
 
     fn token<P: SessionOwner>() -> SessionCookieToken<P> {
-        let of = (AccountId::from_bytes([1; 16]), P::of_bytes([2; 16]));
-        SessionCookieToken::new(of, SessionId::from_bytes([3; 16]), [4; 32])
+        let owner = (AccountId::from_bytes([1; 16]), P::from_id_bytes([2; 16]));
+        SessionCookieToken::new(owner, SessionId::from_bytes([3; 16]), [4; 32])
     }
 
     #[test]
-    fn tokens_read_back_and_hide_themselves() {
+    fn tokens_round_trip_and_are_hidden_in_debug() {
         let token = token::<UserId>();
         assert_eq!(SessionCookieToken::parse(&token.text()), Some(token.clone()));
         assert!(format!("{token:?}").ends_with("hidden)"));
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_derived_is_of_its_kind() {
+    fn csrf_tokens_differ_by_kind() {
         let (user, partner) = (token::<UserId>(), token::<PartnerId>());
         assert_eq!(user.text(), partner.text());
         assert_ne!(user.csrf(), partner.csrf());

@@ -90,7 +90,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn reads_its_own(payload in proptest::collection::vec(any::<u8>(), 0..300)) {
+        fn tokens_round_trip(payload in proptest::collection::vec(any::<u8>(), 0..300)) {
             let key = TokenKey::new([1; 32]);
             let token = key.sign(TokenPurpose::Click, &payload);
             prop_assert!(token.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_'));
@@ -100,7 +100,7 @@ mod tests {
         }
 
         #[test]
-        fn a_changed_token_opens_nothing(at in 0usize..40, to in "[A-Za-z0-9_-]") {
+        fn a_changed_token_is_refused(at in 0usize..40, to in "[A-Za-z0-9_-]") {
             let key = TokenKey::new([1; 32]);
             let token = key.sign(TokenPurpose::Unsubscribe, b"some payload of it");
             let mut changed = token.clone();
@@ -109,13 +109,13 @@ mod tests {
         }
 
         #[test]
-        fn nonsense_opens_nothing(token in "\\PC{0,60}") {
+        fn malformed_tokens_are_refused(token in "\\PC{0,60}") {
             prop_assert_eq!(TokenKey::new([1; 32]).verify(TokenPurpose::Unsubscribe, &token), None);
         }
     }
 
     #[test]
-    fn the_key_is_not_shown() {
+    fn the_key_is_hidden_in_debug() {
         assert_eq!(format!("{:?}", TokenKey::new([7; 32])), "TokenKey(hidden)");
     }
 }

@@ -82,7 +82,7 @@ pub fn spam_status(score: SpamScore) -> SpamStatus {
 mod tests {
     use super::*;
 
-    fn judged(auth: AuthenticationResults, message: &[u8]) -> SpamStatus {
+    fn classify(auth: AuthenticationResults, message: &[u8]) -> SpamStatus {
         let heading =
             ReceivedHeader { message_id: "<a@b>".to_owned(), subject: "s".to_owned(), ..ReceivedHeader::default() };
         let signs = SpamSignals {
@@ -98,16 +98,16 @@ mod tests {
     }
 
     #[test]
-    fn failure_marks() {
+    fn authentication_failures_add_to_the_score() {
         use AuthResult::{Fail, None, Pass, SoftFail};
         let auth = |spf, dkim, dmarc| AuthenticationResults { spf, dkim, dmarc, arc: None };
-        assert_eq!(judged(auth(Pass, Pass, Pass), b""), SpamStatus::NotSpam);
-        assert_eq!(judged(auth(None, None, None), b""), SpamStatus::NotSpam);
-        assert_eq!(judged(auth(SoftFail, Fail, None), b""), SpamStatus::NotSpam);
-        assert_eq!(judged(auth(Fail, None, None), b""), SpamStatus::Spam);
-        assert_eq!(judged(auth(Pass, Fail, Fail), b""), SpamStatus::Spam);
+        assert_eq!(classify(auth(Pass, Pass, Pass), b""), SpamStatus::NotSpam);
+        assert_eq!(classify(auth(None, None, None), b""), SpamStatus::NotSpam);
+        assert_eq!(classify(auth(SoftFail, Fail, None), b""), SpamStatus::NotSpam);
+        assert_eq!(classify(auth(Fail, None, None), b""), SpamStatus::Spam);
+        assert_eq!(classify(auth(Pass, Fail, Fail), b""), SpamStatus::Spam);
         // Forwarded.
-        assert_eq!(judged(auth(Fail, Pass, Pass), b""), SpamStatus::NotSpam);
-        assert_eq!(judged(auth(Pass, Pass, Pass), GTUBE), SpamStatus::Spam);
+        assert_eq!(classify(auth(Fail, Pass, Pass), b""), SpamStatus::NotSpam);
+        assert_eq!(classify(auth(Pass, Pass, Pass), GTUBE), SpamStatus::Spam);
     }
 }

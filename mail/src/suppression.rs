@@ -360,7 +360,7 @@ impl Suppression {
             _ => match (self.expires_at, expires_at) {
                 (None, _) => true,
                 (Some(_), None) => false,
-                (Some(mine), Some(other)) => mine >= other,
+                (Some(own_expiry), Some(other_expiry)) => own_expiry >= other_expiry,
             },
         }
     }
@@ -442,13 +442,13 @@ mod tests {
         SuppressionId::new(at(0), n)
     }
 
-    fn grounds(reason: SuppressionReason) -> SuppressionCause {
+    fn cause_of(reason: SuppressionReason) -> SuppressionCause {
         SuppressionCause::new("a@example.net".parse::<Address>().unwrap(), reason, SuppressionSource::System)
     }
 
     fn follow(before: Option<&Suppression>, reason: SuppressionReason, now: i64) -> Option<Suppression> {
         let account = AccountId::new(at(0), 1);
-        Suppression::apply_cause(before, grounds(reason), account, id(u128::try_from(now + 1).unwrap()), at(now))
+        Suppression::apply_cause(before, cause_of(reason), account, id(u128::try_from(now + 1).unwrap()), at(now))
     }
 
     #[test]
@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stronger_and_the_longer_stay() {
+    fn stronger_and_longer_suppressions_remain() {
         use SuppressionReason as R;
         let hard = follow(None, R::HardBounce, 0).unwrap();
         assert_eq!(hard.expires_at, None);
@@ -483,9 +483,9 @@ mod tests {
         }
         // An unsubscribe does not replace a permanent suppression, which would then end with the unsubscribe.
         assert_eq!(follow(Some(&hard), R::Unsubscribe, 1), None);
-        let wish = follow(follow(None, R::SoftBounce, 0).as_ref(), R::Unsubscribe, 1).unwrap();
-        assert_eq!(follow(Some(&wish), R::HardBounce, 1), None);
-        assert_eq!(follow(Some(&wish), R::Complaint, 1).unwrap().reason, R::Complaint);
+        let unsubscribe = follow(follow(None, R::SoftBounce, 0).as_ref(), R::Unsubscribe, 1).unwrap();
+        assert_eq!(follow(Some(&unsubscribe), R::HardBounce, 1), None);
+        assert_eq!(follow(Some(&unsubscribe), R::Complaint, 1).unwrap().reason, R::Complaint);
         let refused = follow(None, R::SmtpFailure, 0).unwrap();
         assert_eq!(refused.expires_at, Some(at(24)));
         assert_eq!(follow(Some(&refused), R::SoftBounce, 1).unwrap().expires_at, Some(at(25)));
@@ -514,22 +514,22 @@ mod tests {
         /// No sequence of causes makes a suppression end earlier.
         #[test]
         fn nothing_shortens_a_suppression(steps in proptest::collection::vec((any_reason(), 0i64..400), 1..20)) {
-            let (mut now, mut stands) = (0, None::<Suppression>);
+            let (mut now, mut current) = (0, None::<Suppression>);
             for (reason, wait) in steps {
                 now += wait;
-                let after = follow(stands.as_ref(), reason, now);
-                if let (Some(before), Some(after)) = (&stands, &after) {
+                let after = follow(current.as_ref(), reason, now);
+                if let (Some(before), Some(after)) = (&current, &after) {
                     let ends = |s: &Suppression| s.expires_at.unwrap_or(Timestamp::MAX);
                     prop_assert!(!before.is_active(at(now)) || ends(after) >= ends(before));
                     prop_assert!(!before.is_active(at(now)) || before.reason != SuppressionReason::Complaint);
                 }
-                stands = after.or(stands);
-                prop_assert!(stands.as_ref().is_some_and(|s| s.is_active(at(now))));
+                current = after.or(current);
+                prop_assert!(current.as_ref().is_some_and(|s| s.is_active(at(now))));
             }
         }
 
         #[test]
-        fn words_read_back(reason in any_reason(), source in proptest::sample::select(SuppressionSource::ALL)) {
+        fn words_round_trip(reason in any_reason(), source in proptest::sample::select(SuppressionSource::ALL)) {
             prop_assert_eq!(SuppressionReason::from_word(reason.word()), Some(reason));
             prop_assert_eq!(serde_json::to_value(reason).unwrap(), reason.word());
             prop_assert_eq!(serde_json::to_value(source).unwrap(), source.word());

@@ -47,8 +47,8 @@ pub fn tag_errors(tags: &[Tag]) -> Vec<String> {
     }
     for (n, tag) in tags.iter().enumerate().take(TAGS_MAX + 1) {
         if tags.iter().take(n).any(|earlier| earlier.name == tag.name) {
-            let shown: String = tag.name.chars().take(NAME_SHOWN_CHARS_MAX).collect();
-            faults.push(format!("names `{shown}` twice"));
+            let printable: String = tag.name.chars().take(NAME_SHOWN_CHARS_MAX).collect();
+            faults.push(format!("names `{printable}` twice"));
         }
     }
     faults
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_numbers_are_bounded() {
+    fn tag_names_and_counts_are_bounded() {
         for good in ["flow", "a b", "\u{e4}", &"x".repeat(TAG_BYTES_MAX)] {
             assert_eq!(check_name(good), Ok(()), "{good}");
         }

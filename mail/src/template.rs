@@ -337,7 +337,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn aliases_and_keys() {
+    fn aliases_and_keys_are_validated() {
         for good in ["welcome", "order.shipped", "2fa-code", "A_b", &"x".repeat(100)] {
             assert_eq!(check_alias(good), Ok(()), "{good}");
         }
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn types_take_values() {
+    fn variable_types_accept_their_values() {
         use serde_json::json;
         assert!(VariableType::String.accepts(&json!("x")) && VariableType::String.accepts(&json!(5)));
         assert!(!VariableType::String.accepts(&json!([])) && !VariableType::Number.accepts(&json!("5")));

@@ -256,9 +256,9 @@ impl DomainTlsCounts {
     }
 
     /// Adds the counts of another part of the day.
-    pub fn add(&mut self, more: &Self) {
-        self.dropped += more.dropped;
-        for count in &more.policies {
+    pub fn add(&mut self, other: &Self) {
+        self.dropped += other.dropped;
+        for count in &other.policies {
             let Some(policy) = self.policy(&count.applied) else {
                 self.dropped += count.succeeded + count.failed;
                 continue;

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_says_who_and_from_what() {
+    fn a_link_identifies_recipient_and_category() {
         let now = Timestamp::from_second(1_800_000_000).unwrap();
         let (account, email) = (AccountId::new(now, 1), EmailId::new(now, 2));
         let address: Address = "Ada.L@example.net".parse().unwrap();
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_address_makes_a_header_line_that_may_be_sent() {
+    fn the_longest_address_fits_a_header_line() {
         let label = "d".repeat(60);
         let domain = format!("{label}.{label}.{label}");
         let address: Address = format!("{}@{domain}", "l".repeat(64)).parse().unwrap();
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn the_token_is_replaced_wherever_it_stands() {
+    fn the_token_is_replaced_everywhere() {
         for (text, replaced) in [
             ("", ""),
             ("plain {{name}}", "plain {{name}}"),
@@ -228,7 +228,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn texts_without_the_token_stay(text in "[{} a-z\u{e9}]{0,40}") {
+        fn texts_without_the_token_are_unchanged(text in "[{} a-z\u{e9}]{0,40}") {
             prop_assert_eq!(insert_link(&text, "URL"), text.as_str());
         }
     }

@@ -85,16 +85,16 @@ pub struct ExceededCap {
     pub cap: u64,
 }
 
-/// Returns the cap that `more` emails at `now` would exceed, if any.
+/// Returns the cap that `added` emails at `now` would exceed, if any.
 #[must_use]
-pub fn exceeded_cap(limits: &PlanLimits, used: PlanUsage, more: u64, now: Timestamp) -> Option<ExceededCap> {
+pub fn exceeded_cap(limits: &PlanLimits, used: PlanUsage, added: u64, now: Timestamp) -> Option<ExceededCap> {
     let monthly = limits.emails_per_month.filter(|_| !limits.overage);
     [(limits.emails_per_day, UsagePeriod::day(now), used.day), (monthly, UsagePeriod::month(now), used.month)]
         .into_iter()
         .filter_map(|(cap, period, used)| {
             Some(ExceededCap { period, used: u64::try_from(used).unwrap_or(0), cap: cap? })
         })
-        .find(|cap| cap.used.saturating_add(more) > cap.cap)
+        .find(|cap| cap.used.saturating_add(added) > cap.cap)
 }
 
 /// Emails left under a plan's caps; `None` if there is no cap.
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cap_in_the_way_is_named() {
+    fn the_exceeded_cap_is_returned() {
         let free = PlanLimits::for_plan(Plan::Free);
         let now = at("2026-01-01T12:00:00Z");
         assert_eq!(exceeded_cap(&free, PlanUsage { day: 99, month: 99 }, 1, now), None);
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cancelled_email_is_given_back_where_it_was_counted() {
+    fn a_cancelled_email_is_refunded_in_its_period() {
         let event = |kind, detail| Event {
             id: EventId::new(at("2026-01-02T00:00:00Z"), 1),
             account: AccountId::new(at("2026-01-02T00:00:00Z"), 1),

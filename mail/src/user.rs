@@ -139,9 +139,9 @@ impl SessionStart {
     #[must_use]
     pub fn new(method: SignInMethod, from: Option<IpAddr>, user_agent: Option<&str>) -> Self {
         // The text is shown to people, so it is printable and short.
-        let shown =
+        let printable =
             |text: &str| text.chars().filter(|c| matches!(c, ' '..='~')).take(USER_AGENT_CHARS_MAX).collect::<String>();
-        let user_agent = user_agent.map(shown).filter(|text| !text.is_empty());
+        let user_agent = user_agent.map(printable).filter(|text| !text.is_empty());
         Self { method, from, user_agent, idle_max: SESSION_IDLE_MAX, age_max: SESSION_AGE_MAX }
     }
 
@@ -183,7 +183,7 @@ impl UserSession {
         Self {
             id: token.session,
             account: token.account,
-            user: token.who,
+            user: token.owner,
             secret: token.hash(),
             created_at: now,
             expires_at: after(idle_max.min(age_max)),
@@ -292,31 +292,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_read_back() {
+    fn links_round_trip() {
         let link = SignInLinkToken::new(Timestamp::from_second(7).unwrap(), [5; 32]);
         assert_eq!(SignInLinkToken::parse(&link.text()), Some(link));
     }
 
     #[test]
-    fn a_session_slides_until_its_age() {
+    fn a_session_is_extended_up_to_its_maximum_age() {
         let user = (AccountId::from_bytes([1; 16]), UserId::from_bytes([2; 16]));
         let token = SessionToken::new(user, SessionId::from_bytes([3; 16]), [4; 32]);
-        let begun = Timestamp::UNIX_EPOCH;
+        let start = Timestamp::UNIX_EPOCH;
         let mut session =
-            UserSession::new(&token, begun, SessionStart::new(SignInMethod::Link, None, Some("a\r\n\u{7f}b")));
+            UserSession::new(&token, start, SessionStart::new(SignInMethod::Link, None, Some("a\r\n\u{7f}b")));
         assert_eq!(session.user_agent.as_deref(), Some("ab"));
-        let fresh = |seconds| session.has_fresh_sign_in_link(begun + Duration::from_secs(seconds));
+        let fresh = |seconds| session.has_fresh_sign_in_link(start + Duration::from_secs(seconds));
         assert!(fresh(0) && fresh(899) && !fresh(900));
-        assert_eq!(session.extended(begun + Duration::from_secs(60)), None);
-        let mut now = begun;
+        assert_eq!(session.extended(start + Duration::from_secs(60)), None);
+        let mut now = start;
         while let Some(later) = session.extended(now + Duration::from_secs(24 * 3600)) {
             assert!(session.is_live(now) && later.expires_at <= later.ends_at);
             now += Duration::from_secs(24 * 3600);
             session = later;
         }
-        assert_eq!(session.expires_at, begun + SESSION_AGE_MAX);
-        assert!(!session.is_live(begun + SESSION_AGE_MAX));
-        let short = UserSession::new(&token, begun, SessionStart::for_operator());
-        assert_eq!(short.extended(begun + Duration::from_secs(600)), None);
+        assert_eq!(session.expires_at, start + SESSION_AGE_MAX);
+        assert!(!session.is_live(start + SESSION_AGE_MAX));
+        let short = UserSession::new(&token, start, SessionStart::for_operator());
+        assert_eq!(short.extended(start + Duration::from_secs(600)), None);
     }
 }

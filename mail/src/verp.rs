@@ -70,7 +70,7 @@ mod tests {
     use jiff::Timestamp;
 
     #[test]
-    fn reads_its_own_and_no_other() {
+    fn only_own_return_paths_are_parsed() {
         let key = VerpKey::new([1; 32]);
         let task = TaskId { email: EmailId::new(Timestamp::from_second(1_700_000_000).unwrap(), 99), recipient: 3 };
         let address = key.address(task, &"rp.example.com".parse().unwrap()).unwrap();

@@ -116,7 +116,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn days_are_counted_from_the_first_and_end() {
+    fn days_are_counted_from_the_first_until_the_end() {
         let curve = WarmUpCurve::try_from(vec![10, 20, 40]).unwrap();
         let since = date(2026, 11, 23);
         let at = |text: &str| text.parse::<Timestamp>().unwrap();
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn one_goes_at_once_and_an_hours_part_after_an_hour() {
+    fn one_message_is_sent_immediately_and_an_hours_share_after_an_hour() {
         let (mut credit, per_day) = (WarmUpCredit::default(), 240);
         assert_eq!(credit.acquire(per_day, HOUR_NS), Ok(()));
         assert_eq!(credit.acquire(per_day, HOUR_NS), Err(Duration::from_secs(360)));
@@ -152,17 +152,17 @@ mod tests {
         /// For any arrival times and any number of restarts, a day has at most its messages, one burst, and one message
         /// per restart.
         #[test]
-        fn no_day_has_more_than_its_messages(
+        fn no_day_exceeds_its_limit(
             per_day in 1u64..3_000,
             waits in prop::collection::vec((0u64..HOUR_NS, 1usize..100, prop::bool::weighted(0.02)), 1..100),
         ) {
             let (mut credit, mut now_ns, mut sent) = (WarmUpCredit::default(), 5 * DAY_NS, Vec::new());
-            let mut begun = vec![now_ns];
+            let mut window_starts = vec![now_ns];
             for (wait_ns, count, begins_anew) in waits {
                 now_ns += wait_ns;
                 if begins_anew {
                     credit = WarmUpCredit::default();
-                    begun.push(now_ns);
+                    window_starts.push(now_ns);
                 }
                 for _ in 0..count {
                     let next_ns = credit.next_send_at(per_day, now_ns);
@@ -177,8 +177,8 @@ mod tests {
                 (before(from_ns + DAY_NS) - before(from_ns)) as u64
             };
             for from_ns in sent.iter().copied() {
-                let most = per_day + per_day.div_ceil(24) + 1 + within(&begun, from_ns);
-                prop_assert!(within(&sent, from_ns) <= most, "more than {most}");
+                let sent_max = per_day + per_day.div_ceil(24) + 1 + within(&window_starts, from_ns);
+                prop_assert!(within(&sent, from_ns) <= sent_max, "more than {sent_max}");
             }
         }
     }

@@ -152,8 +152,8 @@ impl Webhook {
     pub fn accepts_domain(&self, about: Option<EventDomain<'_>>) -> bool {
         self.domains.is_empty()
             || self.domains.iter().any(|(id, name)| match about {
-                Some(EventDomain::Id(one)) => *id == one,
-                Some(EventDomain::Name(one)) => name.as_str() == one,
+                Some(EventDomain::Id(wanted)) => *id == wanted,
+                Some(EventDomain::Name(wanted)) => name.as_str() == wanted,
                 None => false,
             })
     }
@@ -237,7 +237,7 @@ mod tests {
 
     /// completions-email.md 2.13.
     #[test]
-    fn the_test_vector() {
+    fn the_signature_matches_the_test_vector() {
         let secret = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
         let body = br#"{"type":"email.delivered","created_at":"2026-01-01T10:00:01.000Z","data":{"event_id":"evt_01TEST","email_id":"msg_01TEST","status":"delivered"}}"#;
         let at = Timestamp::from_second(1_767_261_601).unwrap();
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_endpoint_asks_for() {
+    fn endpoints_accept_their_events_and_domains() {
         let (now, name) = (Timestamp::UNIX_EPOCH, "example.com");
         let mut webhook = Webhook {
             id: WebhookId::new(now, 1),

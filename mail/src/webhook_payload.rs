@@ -8,20 +8,6 @@ use crate::event::{Event, EventKind, Subject};
 use crate::timestamp;
 use crate::webhook::WebhookBody;
 
-/// Email event types to which a webhook can subscribe.
-pub const EMAIL_EVENTS: &[&str] = &[
-    "email.sent",
-    "email.delivered",
-    "email.delivery_delayed",
-    "email.bounced",
-    "email.complained",
-    "email.opened",
-    "email.clicked",
-    "email.failed",
-    "email.suppressed",
-    "email.scheduled",
-];
-
 /// Fields of `detail` that are internal and not sent.
 const INTERNAL_DETAILS: &[&str] = &["uncounted", "given_back", "accepted_at"];
 

@@ -48,7 +48,7 @@ pub struct CredentialFieldError {
 #[derive(Clone, PartialEq, Eq)]
 pub struct ProviderCredentials {
     provider: Provider,
-    given: Vec<(CredentialField, SecretText)>,
+    values: Vec<(CredentialField, SecretText)>,
     pub(super) login: ProviderLogin,
 }
 
@@ -142,13 +142,13 @@ impl ProviderCredentials {
             return Err(vec![CredentialFieldError { field: String::new(), message: "must be an object".to_owned() }]);
         };
         let mut errors = Vec::new();
-        let given = collect_values(provider, object, &mut errors);
+        let values = collect_values(provider, object, &mut errors);
         if !errors.is_empty() {
             errors.truncate(ERRORS_MAX);
             return Err(errors);
         }
-        let login = CredentialReader { given: &given }.login(provider).map_err(|error| vec![error])?;
-        Ok(Self { provider, given, login })
+        let login = CredentialReader { values: &values }.login(provider).map_err(|error| vec![error])?;
+        Ok(Self { provider, values, login })
     }
 
     #[must_use]
@@ -160,13 +160,13 @@ impl ProviderCredentials {
     #[must_use]
     pub fn secret_json(&self) -> SecretText {
         let object: Map<String, Value> =
-            self.given.iter().map(|(field, value)| (field.name.to_owned(), Value::from(value.expose()))).collect();
+            self.values.iter().map(|(field, value)| (field.name.to_owned(), Value::from(value.expose()))).collect();
         SecretText::new(Value::Object(object).to_string())
     }
 
     /// A text from the provider, with the secrets in it replaced.
     pub(super) fn redact(&self, text: &str) -> String {
-        let secrets = self.given.iter().filter(|(field, _)| field.secret);
+        let secrets = self.values.iter().filter(|(field, _)| field.secret);
         secrets.fold(text.to_owned(), |text, (_, value)| value.redact(&text))
     }
 }
@@ -191,7 +191,7 @@ fn collect_values(
             message: format!("is not supported; {provider} requires {}", known.join(", ")),
         });
     }
-    let mut given = Vec::new();
+    let mut values = Vec::new();
     for field in table {
         let wrong = |message: &str| CredentialFieldError { field: field.name.to_owned(), message: message.to_owned() };
         match object.get(field.name) {
@@ -203,21 +203,21 @@ fn collect_values(
             Some(Value::String(text)) if !text.bytes().all(|byte| byte.is_ascii_graphic()) => {
                 errors.push(wrong("must consist of letters, digits and punctuation, without spaces or line ends"));
             }
-            Some(Value::String(text)) => given.push((*field, SecretText::new(text))),
+            Some(Value::String(text)) => values.push((*field, SecretText::new(text))),
             Some(_) => errors.push(wrong("must be a string")),
         }
     }
-    given
+    values
 }
 
 /// Converts the values to typed credentials.
 struct CredentialReader<'a> {
-    given: &'a [(CredentialField, SecretText)],
+    values: &'a [(CredentialField, SecretText)],
 }
 
 impl CredentialReader<'_> {
     fn find(&self, name: &str) -> Option<&SecretText> {
-        self.given.iter().find(|(field, _)| field.name == name).map(|(_, value)| value)
+        self.values.iter().find(|(field, _)| field.name == name).map(|(_, value)| value)
     }
 
     fn require(&self, name: &'static str) -> Result<SecretText, CredentialFieldError> {
@@ -285,6 +285,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::zone::provider_client;
 
     fn errors(provider: Provider, value: &Value) -> Vec<String> {
         let errors = ProviderCredentials::parse(provider, value).unwrap_err();
@@ -292,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn every_provider_reads_what_it_says_it_takes() {
+    fn every_provider_accepts_its_documented_credentials() {
         for &provider in Provider::ALL {
             let object: Map<String, Value> = credential_fields(provider)
                 .iter()
@@ -310,6 +311,8 @@ mod tests {
                 .collect();
             let read = ProviderCredentials::parse(provider, &Value::Object(object.clone())).unwrap();
             assert_eq!(read.provider(), provider);
+            let has_own_client = matches!(read.login, ProviderLogin::Aws(_) | ProviderLogin::Tsig(_));
+            assert!(has_own_client || provider_client(&read).is_ok(), "{provider} has no client");
             let debug = format!("{read:?}");
             let again = serde_json::from_str(read.secret_json().expose()).unwrap();
             assert_eq!(Value::Object(object), again);
@@ -324,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_by_field() {
+    fn credential_errors_name_the_field() {
         assert_eq!(errors(Provider::Cloudflare, &json!("token")), [" must be an object"]);
         assert_eq!(
             errors(Provider::Cloudflare, &json!({"token": "x"})),

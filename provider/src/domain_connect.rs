@@ -185,7 +185,8 @@ fn connect_url(
     if !host.is_empty() {
         query += &format!("&host={}", encode(host.trim_end_matches('.')));
     }
-    let groups: Vec<&str> = GROUPS.iter().filter(|(_, of)| of.is_needed_for(records)).map(|(name, _)| *name).collect();
+    let groups: Vec<&str> =
+        GROUPS.iter().filter(|(_, group)| group.is_needed_for(records)).map(|(name, _)| *name).collect();
     query += &format!("&groupId={}", encode(&groups.join(",")));
     let mut keys = 0;
     for (name, value) in records.iter().flat_map(|record| variables(record, domain, &mut keys)) {
@@ -223,10 +224,10 @@ impl TemplateGroup {
 fn variables(record: &DomainRecord, domain: &DomainName, keys: &mut usize) -> Vec<(String, String)> {
     let value = record.value.clone();
     let label = || {
-        let below = record.name.strip_suffix(domain.as_str()).unwrap_or(&record.name);
-        below.trim_end_matches('.').to_owned()
+        let label = record.name.strip_suffix(domain.as_str()).unwrap_or(&record.name);
+        label.trim_end_matches('.').to_owned()
     };
-    let told: Vec<(&str, String)> = match record.purpose {
+    let named: Vec<(&str, String)> = match record.purpose {
         RecordPurpose::Ownership => vec![("ownership", value)],
         RecordPurpose::Dkim => {
             *keys += 1;
@@ -240,7 +241,7 @@ fn variables(record: &DomainRecord, domain: &DomainName, keys: &mut usize) -> Ve
         RecordPurpose::Inbound => vec![("inbound", value)],
         RecordPurpose::Tracking => vec![("trackinghost", label()), ("tracking", value)],
     };
-    told.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    named.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 pub(super) fn encode(text: &str) -> String {
@@ -250,8 +251,8 @@ pub(super) fn encode(text: &str) -> String {
 /// A URL from the provider's settings, without a trailing slash.
 fn settings_base_url(address: &str) -> Result<&str, DomainConnectError> {
     let bare = address.trim_end_matches('/');
-    let is_one = bare.strip_prefix("https://").is_some_and(is_address);
-    if is_one { Ok(bare) } else { Err(DomainConnectError::Malformed) }
+    let is_base_url = bare.strip_prefix("https://").is_some_and(is_address);
+    if is_base_url { Ok(bare) } else { Err(DomainConnectError::Malformed) }
 }
 
 /// Returns whether a text is a host with an optional path, without user, port or query.
@@ -276,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn the_settings_are_where_the_zone_says() {
+    fn the_settings_url_is_read_from_the_zone() {
         let at = |text: &str| settings_url(&[text.to_owned()], &name("shop.example"));
         assert_eq!(
             at("api.cloudflare.com/client/v4/dns/domainconnect").as_deref(),
@@ -298,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_is_told_what_differs_between_domains() {
+    fn the_template_url_contains_the_domains_variables() {
         let template =
             DomainConnectTemplate { provider_id: "post.example".to_owned(), service_id: "send mail".to_owned() };
         let record = |purpose, record_name: &str, value: &str| DomainRecord {
@@ -325,9 +326,9 @@ mod tests {
              &dkimhost=pr1._domainkey&dkim=v%3DDKIM1%3B%20p%3Da%2Bb\
              &dkimhost2=pr1e._domainkey&dkim2=v%3DDKIM1%3B%20p%3Dc&spf=include%3Aspf.post.example"
         );
-        let asked = DomainConnectSettings::parse(br#"{"urlAPI":"https://api.dns.example/x/"}"#).unwrap();
+        let settings = DomainConnectSettings::parse(br#"{"urlAPI":"https://api.dns.example/x/"}"#).unwrap();
         assert_eq!(
-            asked.template_url(&template).unwrap().unwrap(),
+            settings.template_url(&template).unwrap().unwrap(),
             "https://api.dns.example/x/v2/domainTemplates/providers/post.example/services/send%20mail"
         );
         assert_eq!("post.example/mail".parse::<DomainConnectTemplate>().unwrap().service_id, "mail");

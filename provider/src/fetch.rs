@@ -47,14 +47,14 @@ pub(super) struct FetchedPage {
 impl Publisher {
     /// Fetches a page.
     pub(super) async fn fetch(&self, address: &str) -> Result<FetchedPage, DomainConnectError> {
-        let lost = |what: &'static str| DomainConnectError::Unreachable(what);
+        let unreachable = |reason: &'static str| DomainConnectError::Unreachable(reason);
         let mut url = Url::parse(address).map_err(|_| DomainConnectError::Malformed)?;
         let host: DomainName =
             url.host_str().and_then(|host| host.parse().ok()).ok_or(DomainConnectError::Malformed)?;
         if url.scheme() != "https" || url.set_port(Some(self.fetch_settings.port)).is_err() {
             return Err(DomainConnectError::Malformed);
         }
-        let found = self.resolver.addresses(&host).await.map_err(|_| lost("its name cannot be resolved"))?.data;
+        let found = self.resolver.addresses(&host).await.map_err(|_| unreachable("its name cannot be resolved"))?.data;
         let allowed: Vec<SocketAddr> = found
             .into_iter()
             .filter(|ip| self.allow_private || public_ip::is_public(*ip))
@@ -62,9 +62,9 @@ impl Publisher {
             .map(|ip| SocketAddr::new(ip, self.fetch_settings.port))
             .collect();
         if allowed.is_empty() {
-            return Err(lost("its name has no public address"));
+            return Err(unreachable("its name has no public address"));
         }
-        let client = self.client(&host, &allowed).map_err(|_| lost("the HTTP client could not be created"))?;
+        let client = self.client(&host, &allowed).map_err(|_| unreachable("the HTTP client could not be created"))?;
         let fetched = async {
             let mut answer = client.get(url).header("accept", "application/json").send().await?;
             let mut page = FetchedPage { status: answer.status().as_u16(), body: Vec::new() };
@@ -77,7 +77,7 @@ impl Publisher {
             Ok::<_, reqwest::Error>(page)
         };
         fetched.await.map_err(|error| {
-            lost(match () {
+            unreachable(match () {
                 () if error.is_timeout() => "it did not respond in time",
                 () if error.is_connect() => "it accepts no connection, or has an invalid certificate",
                 () => "its response was incomplete",

@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 
 /// Defines one provider per line: its variant, its name in requests, its display name.
 macro_rules! providers {
-    ($($variant:ident $word:literal $shown:literal,)*) => {
+    ($($variant:ident $word:literal $display_name:literal,)*) => {
         /// A DNS provider.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
         pub enum Provider {
-            $(#[doc = $shown] #[serde(rename = $word)] $variant,)*
+            $(#[doc = $display_name] #[serde(rename = $word)] $variant,)*
         }
 
         impl Provider {
@@ -23,8 +23,8 @@ macro_rules! providers {
                 match self { $(Self::$variant => $word,)* }
             }
 
-            pub(crate) const fn shown(self) -> &'static str {
-                match self { $(Self::$variant => $shown,)* }
+            pub(crate) const fn display_name(self) -> &'static str {
+                match self { $(Self::$variant => $display_name,)* }
             }
         }
     };
@@ -57,7 +57,7 @@ providers! {
 
 impl fmt::Display for Provider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.shown())
+        f.write_str(self.display_name())
     }
 }
 

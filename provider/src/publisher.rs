@@ -132,14 +132,14 @@ impl Publisher {
         let wanted = request.records;
         let deadline = Instant::now() + TIMEOUT;
         let mut zone = ProviderZone::open(self, credentials, request, deadline).await?;
-        let standing = zone.existing_records(wanted).await?;
-        let changes = plan_changes(&standing, wanted, request.merge);
+        let existing = zone.existing_records(wanted).await?;
+        let changes = plan_changes(&existing, wanted, request.merge);
         let conflict = changes.iter().any(|change| change.action == ChangeAction::Conflict);
         let idle = request.dry_run || conflict;
         let mut failure = None;
         let mut steps = Vec::with_capacity(changes.len());
         for change in changes {
-            let made = match change.action {
+            let result = match change.action {
                 ChangeAction::Skip => Ok(RecordChangeOutcome::Unchanged),
                 _ if idle || failure.is_some() => Ok(RecordChangeOutcome::NotDone),
                 ChangeAction::Create => zone.create(&change.record).await.map(|()| RecordChangeOutcome::Done),
@@ -149,7 +149,7 @@ impl Publisher {
                 }
                 ChangeAction::Conflict => Ok(RecordChangeOutcome::NotDone),
             };
-            let outcome = made.unwrap_or_else(|error| {
+            let outcome = result.unwrap_or_else(|error| {
                 let unclear = error.fault == UpstreamFault::Timeout;
                 failure = Some(error);
                 if unclear { RecordChangeOutcome::Unclear } else { RecordChangeOutcome::Failed }

@@ -57,8 +57,8 @@ impl RequestKey {
         if key.bits() < BITS_MIN {
             return Err(RequestKeyError::Short(key.bits()));
         }
-        let (label, above) = name.as_str().split_once('.').ok_or(RequestKeyError::Name)?;
-        let domain = above.parse().map_err(|_| RequestKeyError::Name)?;
+        let (label, parent) = name.as_str().split_once('.').ok_or(RequestKeyError::Name)?;
+        let domain = parent.parse().map_err(|_| RequestKeyError::Name)?;
         Ok(Self { key, label: label.to_owned(), domain })
     }
 
@@ -117,7 +117,7 @@ mod tests {
     const KEY: &str = include_str!("../../dns/tests/keys/rsa2048.pkcs8.pem");
 
     #[test]
-    fn a_signature_holds_by_what_is_published() {
+    fn signatures_verify_with_the_published_key() {
         let name: DomainName = "_dck1.connect.example.net".parse().unwrap();
         let key = RequestKey::new(KEY, &name).unwrap();
         assert_eq!(key.domain().as_str(), "connect.example.net");
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_published_is_compared_in_any_order() {
+    fn published_records_are_compared_in_any_order() {
         let key = RequestKey::new(KEY, &"_dck1.example.net".parse().unwrap()).unwrap();
         let mut texts = key.texts();
         texts.reverse();
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_sign_is_refused() {
+    fn unusable_keys_are_refused() {
         const SHORT: &str = include_str!("../../dns/tests/keys/rsa1024.pem");
         let name = |text: &str| text.parse::<DomainName>().unwrap();
         assert_eq!(RequestKey::new("no key", &name("a.example.net")), Err(RequestKeyError::Malformed));

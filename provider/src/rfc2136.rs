@@ -57,21 +57,21 @@ impl UpdateServer {
         }
         let mut client = self.connect().await?;
         let answer = client.query(name.clone(), DNSClass::IN, RecordType::TXT).await?;
-        let (mut there, mut then) = (None, None);
+        let (mut expected, mut replacement) = (None, None);
         let mut found = false;
         for answer in answer.answers.iter().filter(|answer| answer.name == name) {
             let RData::TXT(text) = &answer.data else { continue };
             let set = || RecordSet::with_ttl(name.clone(), RecordType::TXT, answer.ttl);
-            there.get_or_insert_with(set).add_rdata(answer.data.clone());
-            let is_old = !found && text.txt_data.concat() == old.as_bytes();
-            found |= is_old;
-            let data = if is_old { txt_strings(&record.value) } else { text.clone() };
-            then.get_or_insert_with(set).add_rdata(RData::TXT(data));
+            expected.get_or_insert_with(set).add_rdata(answer.data.clone());
+            let is_replaced = !found && text.txt_data.concat() == old.as_bytes();
+            found |= is_replaced;
+            let data = if is_replaced { txt_strings(&record.value) } else { text.clone() };
+            replacement.get_or_insert_with(set).add_rdata(RData::TXT(data));
         }
-        let (true, Some(there), Some(then)) = (found, there, then) else {
+        let (true, Some(expected), Some(replacement)) = (found, expected, replacement) else {
             return Err(Error::Response("the text to be replaced no longer exists".to_owned()));
         };
-        let answer = client.compare_and_swap(there, then, zone).await?;
+        let answer = client.compare_and_swap(expected, replacement, zone).await?;
         match answer.response_code {
             ResponseCode::NoError => Ok(()),
             ResponseCode::NXRRSet => Err(Error::Response("the texts changed meanwhile; try again".to_owned())),

@@ -140,7 +140,7 @@ impl HostedZone {
 
     /// The existing records at a name.
     pub(super) async fn existing_records(&self, name: &str) -> dns_update::Result<Vec<ExistingRecord>> {
-        let mut standing = Vec::new();
+        let mut existing = Vec::new();
         for set in self.record_sets(name).await? {
             let kind = match set.r#type.as_str() {
                 "TXT" => ExistingRecordType::Txt,
@@ -154,7 +154,7 @@ impl HostedZone {
             if values.is_empty() {
                 values.push(String::new());
             }
-            standing.extend(values.iter().map(|value| ExistingRecord {
+            existing.extend(values.iter().map(|value| ExistingRecord {
                 name: name.to_owned(),
                 kind,
                 value: match kind {
@@ -166,18 +166,18 @@ impl HostedZone {
                 },
             }));
         }
-        Ok(standing)
+        Ok(existing)
     }
 
     /// Writes the set of the record's name and type: the existing records and the new one, which replaces `old` if
     /// given.
     pub(super) async fn write_record_set(&self, record: &DomainRecord, old: Option<&str>) -> dns_update::Result<()> {
-        let ours = record_data(record);
-        let kind = ours.as_type();
-        let there = self.record_sets(&record.name).await?.into_iter().find(|set| set.r#type == kind.as_str());
-        let ttl = there.as_ref().and_then(|set| set.ttl).unwrap_or(record.ttl_s);
+        let data = record_data(record);
+        let kind = data.as_type();
+        let existing = self.record_sets(&record.name).await?.into_iter().find(|set| set.r#type == kind.as_str());
+        let ttl = existing.as_ref().and_then(|set| set.ttl).unwrap_or(record.ttl_s);
         let mut values = Vec::new();
-        for entry in there.iter().flat_map(|set| &set.resource_records.resource_record) {
+        for entry in existing.iter().flat_map(|set| &set.resource_records.resource_record) {
             values.push(match record.record_type {
                 RecordType::Txt => DnsRecord::TXT(unescape_exact(&entry.value)?),
                 RecordType::Mx => DnsRecord::MX(parse_mx(&entry.value)?),
@@ -185,9 +185,9 @@ impl HostedZone {
             });
         }
         match old {
-            None => values.push(ours),
+            None => values.push(data),
             Some(old) => match values.iter_mut().find(|value| matches!(value, DnsRecord::TXT(text) if text == old)) {
-                Some(value) => *value = ours,
+                Some(value) => *value = data,
                 None => return Err(Error::Response("the text to be replaced no longer exists".to_owned())),
             },
         }
@@ -206,8 +206,8 @@ impl Route53Client {
     /// Sends a signed request. `query` must be sorted by name and must not need encoding.
     async fn get<T: for<'de> Deserialize<'de>>(&self, path: &str, query: &str) -> dns_update::Result<T> {
         let (keys, now) = (&self.keys, self.now);
-        let (moment, day) = (now.strftime("%Y%m%dT%H%M%SZ").to_string(), now.strftime("%Y%m%d").to_string());
-        let mut headers = vec![("host", HOST.to_owned()), ("x-amz-date", moment.clone())];
+        let (timestamp, day) = (now.strftime("%Y%m%dT%H%M%SZ").to_string(), now.strftime("%Y%m%d").to_string());
+        let mut headers = vec![("host", HOST.to_owned()), ("x-amz-date", timestamp.clone())];
         if let Some(token) = &keys.session {
             headers.push(("x-amz-security-token", token.expose().to_owned()));
         }
@@ -216,7 +216,7 @@ impl Route53Client {
         let request = format!("GET\n{path}\n{query}\n{lines}\n{names}\n{}", hex(&sha256_digest(b"")));
         let region = keys.region.as_deref().unwrap_or(REGION);
         let scope = format!("{day}/{region}/route53/aws4_request");
-        let to_sign = format!("AWS4-HMAC-SHA256\n{moment}\n{scope}\n{}", hex(&sha256_digest(request.as_bytes())));
+        let to_sign = format!("AWS4-HMAC-SHA256\n{timestamp}\n{scope}\n{}", hex(&sha256_digest(request.as_bytes())));
         let signature = hex(&hmac_sha256(&signing_key(&keys.secret, &day, region), to_sign.as_bytes()));
         let id = keys.id.expose();
         let authorization =
@@ -271,7 +271,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_with_alias_records_is_read() {
+    fn record_lists_with_alias_records_are_parsed() {
         let xml = r#"<?xml version="1.0"?>
             <ListResourceRecordSetsResponse xmlns="https://route53.amazonaws.com/doc/2013-04-01/">
             <ResourceRecordSets>
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_not_come_back_the_same_is_left_alone() {
+    fn texts_with_escapes_are_refused() {
         assert_eq!(unescape_exact(r#""plain text""#).unwrap(), "plain text");
         assert!(unescape_exact(r#""caf\303\251""#).is_err());
         assert!(unescape_exact(r#""a \"quoted\" word""#).is_err());

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_covered_wherever_it_stands() {
+    fn secrets_are_redacted_everywhere() {
         let secret = SecretText::new("tok-0123456789");
         assert_eq!(format!("{secret:?}"), "***");
         assert_eq!(secret.redact("a tok-0123456789 b tok-0123456789"), "a *** b ***");

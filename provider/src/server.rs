@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_a_customer_writes_it() {
+    fn server_addresses_are_parsed() {
         let cases = [
             ("ns1.example.com", Some("ns1.example.com:53")),
             ("NS1.example.com:5353", Some("ns1.example.com:5353")),
@@ -144,9 +144,9 @@ mod tests {
             ("a b", None),
             ("", None),
         ];
-        for (text, shown) in cases {
+        for (text, expected) in cases {
             let read = text.parse::<ServerAddress>().ok().map(|server| server.to_string());
-            assert_eq!(read.as_deref(), shown, "{text}");
+            assert_eq!(read.as_deref(), expected, "{text}");
         }
     }
 }

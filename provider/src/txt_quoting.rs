@@ -7,16 +7,16 @@ const STRING_BYTES_MAX: usize = 255;
 pub(super) fn quote(text: &str) -> String {
     let mut written = String::from("\"");
     let mut string_bytes = 0;
-    for letter in text.chars() {
-        if string_bytes + letter.len_utf8() > STRING_BYTES_MAX {
+    for character in text.chars() {
+        if string_bytes + character.len_utf8() > STRING_BYTES_MAX {
             written.push_str("\" \"");
             string_bytes = 0;
         }
-        if matches!(letter, '"' | '\\') {
+        if matches!(character, '"' | '\\') {
             written.push('\\');
         }
-        written.push(letter);
-        string_bytes += letter.len_utf8();
+        written.push(character);
+        string_bytes += character.len_utf8();
     }
     written.push('"');
     written
@@ -28,15 +28,15 @@ pub(super) fn unquote(written: &str) -> String {
         return written.to_owned();
     }
     let (mut text, mut inside, mut escaped) = (String::new(), false, false);
-    for letter in written.chars() {
-        match letter {
+    for character in written.chars() {
+        match character {
             _ if escaped => {
-                text.push(letter);
+                text.push(character);
                 escaped = false;
             }
             '\\' if inside => escaped = true,
             '"' => inside = !inside,
-            _ if inside => text.push(letter),
+            _ if inside => text.push(character),
             _ => {}
         }
     }
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_and_back() {
+    fn quoted_texts_round_trip() {
         for text in ["v=spf1 -all", "a \"quoted\" \\ word", "", &"x".repeat(700), &"é".repeat(200)] {
             assert_eq!(unquote(&quote(text)), text);
         }

@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_provider_says_is_told_short_and_without_secrets() {
+    fn provider_errors_are_shortened_and_redacted() {
         let credentials =
             ProviderCredentials::parse(Provider::Cloudflare, &json!({"api_token": "t0k3n-of-mine"})).unwrap();
         let say = |error| upstream_error(&credentials, error).to_string();

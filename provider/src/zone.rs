@@ -56,7 +56,7 @@ impl StepTimer<'_> {
     async fn run<T>(self, step: impl Future<Output = dns_update::Result<T>>) -> Result<T, UpstreamError> {
         let until = self.deadline.min(Instant::now() + STEP_TIMEOUT);
         match timeout_at(until, step).await {
-            Ok(done) => done.map_err(|error| upstream_error(self.credentials, error)),
+            Ok(result) => result.map_err(|error| upstream_error(self.credentials, error)),
             Err(_) => Err(self.error(UpstreamFault::Timeout, "")),
         }
     }
@@ -84,8 +84,8 @@ impl<'a> ProviderZone<'a> {
         if request.records.len() > RECORDS_MAX {
             return Err(steps.error(UpstreamFault::Refused, "there are too many records").into());
         }
-        let known = request.zone.map(|zone| zone.as_str().to_owned());
-        if known.as_ref().is_some_and(|zone| !within(zone, domain.as_str())) {
+        let known_zone = request.zone.map(|zone| zone.as_str().to_owned());
+        if known_zone.as_ref().is_some_and(|zone| !within(zone, domain.as_str())) {
             return Err(steps.error(UpstreamFault::NoZone, "the domain is not in the zone").into());
         }
         let (origin, client) = match &credentials.login {
@@ -93,8 +93,8 @@ impl<'a> ProviderZone<'a> {
                 let address = key.server.resolve(&publisher.resolver, publisher.allow_private).await?;
                 let server = UpdateServer::new(address, key);
                 let updater = server.updater().map_err(|error| upstream_error(credentials, error))?;
-                let origin = match known {
-                    Some(known) => known,
+                let origin = match known_zone {
+                    Some(known_zone) => known_zone,
                     None => steps.run(find_zone(&updater, domain)).await?,
                 };
                 if request.dry_run {
@@ -113,8 +113,8 @@ impl<'a> ProviderZone<'a> {
             }
             ProviderLogin::Token(_) | ProviderLogin::Pair(..) => {
                 let updater = provider_client(credentials).map_err(|error| upstream_error(credentials, error))?;
-                let origin = match known {
-                    Some(known) => known,
+                let origin = match known_zone {
+                    Some(known_zone) => known_zone,
                     None if finds_zone_itself(credentials.provider()) => domain.as_str().to_owned(),
                     None => match publisher.resolver.find_zone(domain).await {
                         Ok(Some(origin)) => origin.as_str().to_owned(),
@@ -169,7 +169,7 @@ impl<'a> ProviderZone<'a> {
         kind: DnsRecordType,
     ) -> Result<Vec<ExistingRecord>, UpstreamError> {
         let records = self.list(name, kind).await?;
-        Ok(records.into_iter().filter_map(|record| standing(name, record)).collect())
+        Ok(records.into_iter().filter_map(|record| existing_record(name, record)).collect())
     }
 
     /// Adds a record, leaving existing ones unchanged.
@@ -212,7 +212,7 @@ impl<'a> ProviderZone<'a> {
             Ok(()) => self
                 .list(name, DnsRecordType::TXT)
                 .await
-                .map(|records| records.iter().any(|there| matches!(there, DnsRecord::TXT(there) if there == old))),
+                .map(|records| records.iter().any(|found| matches!(found, DnsRecord::TXT(found) if found == old))),
             Err(error) => Err(error),
         };
         let error = match left {
@@ -222,8 +222,8 @@ impl<'a> ProviderZone<'a> {
             }
             Err(error) => error,
         };
-        let back = updater.remove_from_rrset(name, DnsRecordType::TXT, text(&record.value), origin);
-        match self.steps.run(back).await {
+        let rollback = updater.remove_from_rrset(name, DnsRecordType::TXT, text(&record.value), origin);
+        match self.steps.run(rollback).await {
             Ok(()) => Err(error),
             Err(_) => Err(self.steps.error(
                 error.fault,
@@ -255,7 +255,7 @@ fn conflicting_types(record_type: RecordType) -> &'static [DnsRecordType] {
     }
 }
 
-fn standing(name: &str, record: DnsRecord) -> Option<ExistingRecord> {
+fn existing_record(name: &str, record: DnsRecord) -> Option<ExistingRecord> {
     let host = |text: &str| text.trim_end_matches('.').to_ascii_lowercase();
     let (kind, value) = match record {
         DnsRecord::TXT(text) => (ExistingRecordType::Txt, text),
@@ -303,7 +303,7 @@ async fn find_zone(updater: &DnsUpdater, domain: &DomainName) -> dns_update::Res
 }
 
 /// Creates dns-update's client for a provider. Route 53 and RFC 2136 have their own ([`ZoneClient`]).
-fn provider_client(credentials: &ProviderCredentials) -> dns_update::Result<DnsUpdater> {
+pub(super) fn provider_client(credentials: &ProviderCredentials) -> dns_update::Result<DnsUpdater> {
     // Longer than the timeout of a step, which therefore ends first with a more precise error.
     let timeout = Some(STEP_TIMEOUT * 2);
     match (&credentials.login, credentials.provider()) {

@@ -281,31 +281,31 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken() {
+    fn valid_headers_are_parsed() {
         for (header, wanted) in good() {
-            let shown = header.escape_ascii().to_string();
+            let escaped = header.escape_ascii().to_string();
             let wanted =
                 wanted.map_or(ConnectionSource::Proxy, |client| ConnectionSource::Client(client.parse().unwrap()));
             let whole = Ok(HeaderProgress::Complete { origin: wanted, size_bytes: header.len() });
-            assert_eq!(parse(&header), whole, "{shown}");
+            assert_eq!(parse(&header), whole, "{escaped}");
             // Bytes behind the header are ignored. An incomplete header requests only its own bytes.
-            assert_eq!(parse(&[&header, &b"\r\nEHLO"[..]].concat()), whole, "{shown}");
+            assert_eq!(parse(&[&header, &b"\r\nEHLO"[..]].concat()), whole, "{escaped}");
             for cut in 0..header.len() {
-                let Ok(HeaderProgress::Incomplete(count)) = parse(&header[..cut]) else { panic!("{cut}: {shown}") };
-                assert!(count > 0 && cut + count <= header.len(), "{cut} + {count}: {shown}");
+                let Ok(HeaderProgress::Incomplete(count)) = parse(&header[..cut]) else { panic!("{cut}: {escaped}") };
+                assert!(count > 0 && cut + count <= header.len(), "{cut} + {count}: {escaped}");
             }
         }
     }
 
     #[test]
-    fn what_is_refused() {
+    fn invalid_headers_are_refused() {
         for (bytes, why) in bad() {
             assert_eq!(parse(&bytes), Err(why), "{}", bytes.escape_ascii());
         }
     }
 
     #[test]
-    fn the_longest_lines() {
+    fn line_length_is_bounded() {
         let line = |size: usize| format!("PROXY UNKNOWN {}\r\n", "x".repeat(size - 16)).into_bytes();
         let whole = HeaderProgress::Complete { origin: ConnectionSource::Proxy, size_bytes: V1_BYTES_MAX };
         assert_eq!(parse(&line(V1_BYTES_MAX)), Ok(whole));
@@ -329,7 +329,7 @@ mod tests {
     proptest! {
         /// The result does not depend on how the bytes are split, and no byte behind the header is requested.
         #[test]
-        fn the_cut_does_not_matter(bytes in bytes()) {
+        fn any_chunks_give_the_same_result(bytes in bytes()) {
             let at_once = parse(&bytes);
             let mut end = 0;
             let step_by_step = loop {
@@ -349,7 +349,7 @@ mod tests {
                 }
                 // Parsing all bytes at once may find a later error.
                 (Err(_), step) => prop_assert!(matches!(step, Err(_) | Ok(HeaderProgress::Incomplete(_))), "{:?}", step),
-                (more, step) => prop_assert!(false, "{:?} and {:?}", more, step),
+                (incomplete, step) => prop_assert!(false, "{:?} and {:?}", incomplete, step),
             }
             for cut in 0..bytes.len() {
                 if parse(&bytes[..cut]).is_err() {

@@ -115,28 +115,28 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_follows_is_left() {
+    async fn bytes_after_the_header_remain_unread() {
         // A pipe of one byte returns one byte per read; the other one returns as many as are requested.
         for pipe in [1, 4096] {
             let (mut far, mut near) = duplex(pipe);
-            let said = async {
+            let client = async {
                 far.write_all(LINE.as_bytes()).await.unwrap();
                 far.write_all(b"EHLO x\r\n").await.unwrap();
                 drop(far);
             };
-            let heard = async {
+            let server = async {
                 let peer = proxies().client_address(&mut near, address("10.1.2.3:4")).await.unwrap();
                 let mut rest = String::new();
                 near.read_to_string(&mut rest).await.unwrap();
                 (peer, rest)
             };
-            let ((), (peer, rest)) = tokio::join!(said, heard);
+            let ((), (peer, rest)) = tokio::join!(client, server);
             assert_eq!((peer, rest.as_str()), (address("192.0.2.1:56324"), "EHLO x\r\n"));
         }
     }
 
     #[tokio::test]
-    async fn nothing_is_read_from_elsewhere() {
+    async fn nothing_is_read_from_other_clients() {
         let (mut far, mut near) = duplex(4096);
         far.write_all(LINE.as_bytes()).await.unwrap();
         drop(far);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_proxy_that_comes_for_itself_keeps_its_address() {
+    async fn a_header_without_an_address_keeps_that_of_the_proxy() {
         for own in ["10.1.2.3:4", "[::ffff:10.1.2.3]:4", "[2001:db8::1]:4"].map(address) {
             let mut header: &[u8] = b"PROXY UNKNOWN\r\n";
             assert_eq!(proxies().client_address(&mut header, own).await.unwrap(), own);
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_refused() {
+    async fn missing_and_invalid_headers_are_refused() {
         let proxy = address("10.1.2.3:4");
         for (bytes, why) in [
             (&b"EHLO x\r\n"[..], "the connection does not begin with a PROXY header"),

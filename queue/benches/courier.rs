@@ -159,16 +159,16 @@ async fn send(setup: Setup, dialer: &SmtpDialer, target: &DialTarget, body: &[By
     };
     let mut left = share;
     while left > 0 {
-        let here = left.min(setup.per_connection);
-        left -= here;
+        let batch = left.min(setup.per_connection);
+        left -= batch;
         let mut connection = dialer.connect(target).await.unwrap();
-        let mut this = shipment(0);
-        for n in 1..=here {
+        let mut message = shipment(0);
+        for n in 1..=batch {
             let next = shipment(n);
-            let ahead = Some(&next).filter(|_| setup.ahead && n < here);
-            let delivery = connection.deliver(&this, ahead).await;
+            let ahead = Some(&next).filter(|_| setup.ahead && n < batch);
+            let delivery = connection.deliver(&message, ahead).await;
             assert_eq!(delivery.verdict, TransactionVerdict::Accepted, "{}", delivery.transcript);
-            this = next;
+            message = next;
         }
         connection.quit().await;
     }
@@ -202,14 +202,14 @@ fn start_sink(keywords: &'static str) -> SocketAddr {
 }
 
 fn acceptor() -> TlsAcceptor {
-    let made = rcgen::generate_simple_self_signed(vec!["sink.example".to_owned()]).unwrap();
-    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
+    let certified = rcgen::generate_simple_self_signed(vec!["sink.example".to_owned()]).unwrap();
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(certified.signing_key.serialize_der()));
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_no_client_auth()
-        .with_single_cert(vec![made.cert.der().clone()], key)
+        .with_single_cert(vec![certified.cert.der().clone()], key)
         .unwrap();
     Arc::new(config).into()
 }
@@ -221,9 +221,9 @@ async fn sink(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), keywords: &str
     while stream.read_buf(&mut buffer).await.is_ok_and(|count| count > 0) {
         let mut at = 0;
         loop {
-            let rest = &buffer[at..];
+            let remainder = &buffer[at..];
             if to_skip > 0 {
-                let skipped = to_skip.min(rest.len());
+                let skipped = to_skip.min(remainder.len());
                 (at, to_skip) = (at + skipped, to_skip - skipped);
                 if to_skip > 0 {
                     break;
@@ -232,8 +232,8 @@ async fn sink(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), keywords: &str
                 continue;
             }
             if in_data {
-                let Some(end) = memchr::memmem::find(rest, b"\r\n.\r\n") else {
-                    at = buffer.len() - rest.len().min(4);
+                let Some(end) = memchr::memmem::find(remainder, b"\r\n.\r\n") else {
+                    at = buffer.len() - remainder.len().min(4);
                     break;
                 };
                 at += end + 5;
@@ -241,8 +241,8 @@ async fn sink(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), keywords: &str
                 replies.extend_from_slice(b"250 2.0.0 Ok: queued as 4ZyXwV1tQz\r\n");
                 continue;
             }
-            let Some(end) = memchr::memchr(b'\n', rest) else { break };
-            let line = &rest[..=end];
+            let Some(end) = memchr::memchr(b'\n', remainder) else { break };
+            let line = &remainder[..=end];
             at += end + 1;
             match &line[..4] {
                 b"EHLO" => replies.extend_from_slice(keywords.as_bytes()),

@@ -47,7 +47,7 @@ fn main() {
 async fn run(events: u64) {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open(&RedbOptions::new(directory.path().join("store"))).unwrap();
-    let (url, mut heard) = receiver().await;
+    let (url, mut delays_received) = receiver().await;
     let (worker, vault) = worker(store.clone());
     let account = AccountId::new(Timestamp::UNIX_EPOCH, 1);
     subscribe(&store, &vault, account, url).await;
@@ -59,11 +59,11 @@ async fn run(events: u64) {
     for number in 0..2 {
         record(&store, account, number..number + 1).await;
         worker.notify_outbox();
-        heard.recv().await.unwrap();
+        delays_received.recv().await.unwrap();
     }
 
     let mut delays = Vec::new();
-    let begun = tokio::time::Instant::now();
+    let started = tokio::time::Instant::now();
     let mut every = tokio::time::interval(Duration::from_millis(1_000 / RATE));
     let sending = async {
         for number in 0..events / 5 {
@@ -72,12 +72,12 @@ async fn run(events: u64) {
             worker.notify_outbox();
         }
     };
-    let hearing = async {
+    let receiving = async {
         for _ in 0..events / 5 {
-            delays.push(heard.recv().await.unwrap());
+            delays.push(delays_received.recv().await.unwrap());
         }
     };
-    tokio::join!(sending, hearing);
+    tokio::join!(sending, receiving);
     delays.sort_unstable();
     let at = |share: f64| delays[((delays.len() - 1) as f64 * share) as usize];
     println!(
@@ -86,18 +86,18 @@ async fn run(events: u64) {
         at(0.99),
         at(1.0),
         delays.len(),
-        begun.elapsed().as_secs_f64()
+        started.elapsed().as_secs_f64()
     );
 
     for start in (0..events).step_by(500) {
         record(&store, account, start..(start + 500).min(events)).await;
     }
-    let begun = tokio::time::Instant::now();
+    let started = tokio::time::Instant::now();
     worker.notify_outbox();
     for _ in 0..events {
-        heard.recv().await.unwrap();
+        delays_received.recv().await.unwrap();
     }
-    let rate = events as f64 / begun.elapsed().as_secs_f64();
+    let rate = events as f64 / started.elapsed().as_secs_f64();
     println!("{events} queued events dispatched, signed and posted: {rate:.0}/s");
     worker.drain().await;
 }
@@ -151,11 +151,11 @@ async fn subscribe(store: &Store, vault: &Vault, account: AccountId, url: String
 async fn receiver() -> (String, mpsc::UnboundedReceiver<i64>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
-    let (tell, heard) = mpsc::unbounded_channel();
+    let (sender, receiver) = mpsc::unbounded_channel();
     let count = Arc::new(AtomicU64::new(0));
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
-            let (tell, count) = (tell.clone(), Arc::clone(&count));
+            let (sender, count) = (sender.clone(), Arc::clone(&count));
             tokio::spawn(async move {
                 let mut buffer = Vec::new();
                 while stream.read_buf(&mut buffer).await.is_ok_and(|n| n > 0) {
@@ -166,7 +166,7 @@ async fn receiver() -> (String, mpsc::UnboundedReceiver<i64>) {
                     let now = Clock::default().now().as_millisecond();
                     let text = String::from_utf8_lossy(&buffer);
                     let sent = text.split("\"at_ms\":").nth(1).and_then(|rest| rest.split(',').next());
-                    let _ = tell.send(now - sent.and_then(|sent| sent.parse().ok()).unwrap_or(now));
+                    let _ = sender.send(now - sent.and_then(|sent| sent.parse().ok()).unwrap_or(now));
                     count.fetch_add(1, Ordering::Relaxed);
                     buffer.clear();
                     if stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await.is_err() {
@@ -176,7 +176,7 @@ async fn receiver() -> (String, mpsc::UnboundedReceiver<i64>) {
             });
         }
     });
-    (url, heard)
+    (url, receiver)
 }
 
 fn worker(store: Store) -> (Arc<Worker>, Arc<Vault>) {

@@ -85,58 +85,58 @@ pub(crate) async fn run_connection(worker: Arc<Worker>, site: Arc<ReadyQueue>) {
     let mut counted = true;
     let mut share: Option<ProviderConnectionPermit> = None;
     loop {
-        let this = match next_message(&worker, &site, (&mut connection, &mut next, &mut share)).await {
-            ConnectionWork::Message(this) => *this,
+        let message = match next_message(&worker, &site, (&mut connection, &mut next, &mut share)).await {
+            ConnectionWork::Message(message) => *message,
             ConnectionWork::Nothing => break,
             ConnectionWork::Close => {
                 counted = false;
                 break;
             }
         };
-        if connection.is_none() && defer_if_unavailable(&worker, &site, &this) {
+        if connection.is_none() && defer_if_unavailable(&worker, &site, &message) {
             continue;
         }
         let mut open = match connection.take() {
             Some(open) => open,
             // Lookup and connect need large futures for a short time: boxed, so that an idle connection stays small.
-            None => match Box::pin(connect(&worker, &site, &this.ready.task)).await {
+            None => match Box::pin(connect(&worker, &site, &message.ready.task)).await {
                 Ok(open) => open,
                 Err(connect_error) => {
-                    Box::pin(handle_connect_error(&worker, &site, this, connect_error)).await;
+                    Box::pin(handle_connect_error(&worker, &site, message, connect_error)).await;
                     break;
                 }
             },
         };
         share.iter_mut().for_each(ProviderConnectionPermit::finish_dial);
         // Dialling, or the message before, may have taken minutes: check again.
-        if defer_if_account_held(&worker, &this) || Box::pin(worker.expire_if_lapsed(&this.ready)).await {
+        if defer_if_account_held(&worker, &message) || Box::pin(worker.expire_if_lapsed(&message.ready)).await {
             worker.wake_parked(&site);
             connection = after_unsent(&site, open, &mut share).await;
             continue;
         }
-        open.count_message(&worker, &this.ready.task);
+        open.count_message(&worker, &message.ready.task);
         let last = is_last_message(&worker, &site, &open, share.as_ref());
         // Let other connections take waiting tasks while this one is busy.
         worker.follow_connect_decision(&site, site.connect_if_wanted());
         next = if last { None } else { try_take(&worker, &site).await };
         let began_at = worker.clock.now();
         let last = last || next.is_none() && !site.expects_more(began_at, IDLE_TIMEOUT);
-        let delivery = deliver_message(&mut open.connection, &this, next.as_ref(), last).await;
+        let delivery = deliver_message(&mut open.connection, &message, next.as_ref(), last).await;
         if delivery.phase == smtp::TransactionPhase::Idle && open.messages_sent > 1 {
             // The host closed the idle connection: this message was not tried, so dial again for it.
             site.connection_closed();
             next.into_iter().for_each(|unsent| requeue(&worker, &site, unsent));
-            next = Some(this);
+            next = Some(message);
             continue;
         }
         if delivery.fault == Some(smtp::SmtpFault::Cancelled) && delivery.verdict != TransactionVerdict::Unconfirmed {
             // Shutdown cut it off before the message can have arrived: it stays queued for the next start, untried.
             site.connection_closed();
-            requeue(&worker, &site, this);
+            requeue(&worker, &site, message);
             break;
         }
-        Box::pin(handle_delivery(&worker, &site, &open, &this.ready, (delivery, began_at))).await;
-        drop(this);
+        Box::pin(handle_delivery(&worker, &site, &open, &message.ready, (delivery, began_at))).await;
+        drop(message);
         worker.wake_parked(&site);
         if open.connection.is_usable() && !last {
             connection = Some(open);
@@ -176,11 +176,11 @@ async fn next_message(
         &mut Option<ProviderConnectionPermit>,
     ),
 ) -> ConnectionWork {
-    let Some(this) = next.take() else { return take_when_unpaused(worker, site, (connection, share)).await };
+    let Some(message) = next.take() else { return take_when_unpaused(worker, site, (connection, share)).await };
     if acquire_provider_permit(worker, site, share).await {
-        return ConnectionWork::Message(Box::new(this));
+        return ConnectionWork::Message(Box::new(message));
     }
-    *next = Some(this);
+    *next = Some(message);
     ConnectionWork::Nothing
 }
 
@@ -199,13 +199,13 @@ fn is_last_message(
 
 async fn deliver_message(
     to: &mut SmtpConnection,
-    this: &MessageToSend,
+    message: &MessageToSend,
     next: Option<&MessageToSend>,
     last: bool,
 ) -> TransactionResult {
     match last {
-        true => to.deliver_last(&this.message).await,
-        false => to.deliver(&this.message, next.map(|next| &next.message)).await,
+        true => to.deliver_last(&message.message).await,
+        false => to.deliver(&message.message, next.map(|next| &next.message)).await,
     }
 }
 
@@ -374,8 +374,8 @@ async fn load_message(
         worker.park(&ready.task);
         return None;
     }
-    if let Some(again) = worker.suspended_until(ready.task.address.domain(), Some(site.route())) {
-        worker.defer_suspended(&ready.task, Some(site.route()), again);
+    if let Some(resumes_at) = worker.suspended_until(ready.task.address.domain(), Some(site.route())) {
+        worker.defer_suspended(&ready.task, Some(site.route()), resumes_at);
         return None;
     }
     if Box::pin(worker.expire_if_lapsed(&ready)).await {
@@ -456,50 +456,50 @@ fn dsn_parameters(task: &Task) -> Option<DsnParameters> {
 async fn handle_connect_error(
     worker: &Arc<Worker>,
     site: &Arc<ReadyQueue>,
-    this: MessageToSend,
+    message: MessageToSend,
     mut connect_error: HostConnectError,
 ) {
     let now = worker.clock.now();
-    let because = connect_error.result.diagnostic();
+    let diagnostic = connect_error.result.diagnostic();
     site.record_error(connect_error.result.error_text(), now);
     match classify_connect_failure(worker, &mut connect_error.result) {
         // Fewer connections may be all that the host requires: do not penalise the message.
-        Some(Backpressure::SlowDown) => site.reduce_rate(&because, now),
+        Some(Backpressure::SlowDown) => site.reduce_rate(&diagnostic, now),
         Some(pressure) => {
             apply_backpressure(worker, site, pressure, &connect_error.result);
-            return worker.record_outcome(&this.ready, &connect_error.result).await;
+            return worker.record_outcome(&message.ready, &connect_error.result).await;
         }
         None => {}
     }
     if !connect_error.is_queue_unreachable {
         // Only replies of the host lower its connection count, not failures that we raise ourselves.
         if !matches!(connect_error.result.outcome, Outcome::Undeliverable(_)) {
-            site.reduce_connections(&because);
+            site.reduce_connections(&diagnostic);
         }
-        return worker.record_outcome(&this.ready, &connect_error.result).await;
+        return worker.record_outcome(&message.ready, &connect_error.result).await;
     }
     match site.connect_failed(now) {
-        ConnectFailure::AtConnectionLimit => requeue(worker, site, this),
-        ConnectFailure::Failed => worker.record_outcome(&this.ready, &connect_error.result).await,
+        ConnectFailure::AtConnectionLimit => requeue(worker, site, message),
+        ConnectFailure::Failed => worker.record_outcome(&message.ready, &connect_error.result).await,
         ConnectFailure::Dead { until, waiting } => {
             defer_all(worker, site, waiting, until);
-            worker.note_delay(this.ready.task.queue_name(), site);
-            worker.record_outcome(&this.ready, &connect_error.result).await;
+            worker.note_delay(message.ready.task.queue_name(), site);
+            worker.record_outcome(&message.ready, &connect_error.result).await;
         }
     }
 }
 
 /// Defers a task if its destination was suspended after the task was taken.
-fn defer_if_unavailable(worker: &Worker, site: &ReadyQueue, taken: &MessageToSend) -> bool {
+fn defer_if_unavailable(worker: &Worker, site: &ReadyQueue, message: &MessageToSend) -> bool {
     let Some(until) = site.unavailable_until(worker.clock.now()) else { return false };
-    worker.defer(&taken.ready.task, until);
-    worker.note_delay(taken.ready.task.queue_name(), site);
+    worker.defer(&message.ready.task, until);
+    worker.note_delay(message.ready.task.queue_name(), site);
     true
 }
 
 /// Parks a task whose account was suspended after the task was taken.
-fn defer_if_account_held(worker: &Worker, taken: &MessageToSend) -> bool {
-    let task = &taken.ready.task;
+fn defer_if_account_held(worker: &Worker, message: &MessageToSend) -> bool {
+    let task = &message.ready.task;
     let is_held = worker.holds.is_account_held(task.account);
     if is_held {
         worker.park(task);
@@ -546,9 +546,9 @@ async fn handle_delivery(
     ready: &ReadyTask,
     (mut delivery, began_at): (TransactionResult, Timestamp),
 ) {
-    let said = (delivery.verdict, delivery.phase);
+    let position = (delivery.verdict, delivery.phase);
     let shaping = &worker.delivery_policy().shaping;
-    let decision = reply_policy::classify_reply(shaping, &open.host, said, delivery.reply.as_ref());
+    let decision = reply_policy::classify_reply(shaping, &open.host, position, delivery.reply.as_ref());
     delivery.verdict = decision.verdict;
     let mut attempted = attempt_result(open, delivery, began_at);
     apply_backpressure(worker, site, decision.backpressure, &attempted);
@@ -567,17 +567,17 @@ fn is_relaying_denied(outcome: &Outcome) -> bool {
     reply.enhanced.is_some_and(|enhanced| (enhanced.class, enhanced.subject, enhanced.detail) == (5, 7, 1))
 }
 
-fn apply_backpressure(worker: &Worker, site: &ReadyQueue, pressure: Backpressure, after: &AttemptResult) {
+fn apply_backpressure(worker: &Worker, site: &ReadyQueue, pressure: Backpressure, result: &AttemptResult) {
     let now = worker.clock.now();
     match pressure {
         Backpressure::Unchanged => {}
         Backpressure::Answered => site.record_answer(),
         Backpressure::Accepted => site.record_accepted(now),
-        Backpressure::FewerConnections => site.reduce_connections(&after.diagnostic()),
-        Backpressure::SlowDown => site.reduce_rate(&after.diagnostic(), now),
-        Backpressure::BackOff(rest, because) => {
-            tracing::warn!(site = %site.route().queue_name, because, "destination suspended after its reply");
-            let (until, waiting) = site.back_off(rest, because, now);
+        Backpressure::FewerConnections => site.reduce_connections(&result.diagnostic()),
+        Backpressure::SlowDown => site.reduce_rate(&result.diagnostic(), now),
+        Backpressure::BackOff(backoff, reason) => {
+            tracing::warn!(site = %site.route().queue_name, because = reason, "destination suspended after its reply");
+            let (until, waiting) = site.back_off(backoff, reason, now);
             defer_all(worker, site, waiting, until);
         }
     }

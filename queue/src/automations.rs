@@ -1,7 +1,7 @@
 //! Automations: multi-step workflows that events of a customer's product trigger.
 //!
 //! ```text
-//! signal ─► react ─[ new runs + automation.started + due work | waiting runs resumed | runs cancelled ]
+//! signal ─► match ─[ new runs + automation.started + due work | waiting runs resumed | runs cancelled ]
 //! due work ─► advance ─[ step result + automation.step_completed + next due work ] ─► … ─► completed | failed
 //! ```
 //!
@@ -158,8 +158,8 @@ impl AutomationEngine {
         self.seal_json(&run.to_bytes(), context)
     }
 
-    fn seal_json<T: Serialize>(&self, row: &[u8], what: &T) -> Result<Vec<u8>, ReadError> {
-        let text = serde_json::to_vec(what).map_err(corrupt)?;
+    fn seal_json<T: Serialize>(&self, row: &[u8], value: &T) -> Result<Vec<u8>, ReadError> {
+        let text = serde_json::to_vec(value).map_err(corrupt)?;
         self.0.vault.seal(row, &text).map_err(corrupt)
     }
 

@@ -144,7 +144,7 @@ impl BounceProcessor {
         trusted: &'a [FeedbackReporter],
     ) -> BoxFuture<'a, Result<BounceHandling, BounceError>> {
         Box::pin(async move {
-            let taken_for = match mailbox {
+            let kind = match mailbox {
                 BounceMailbox::ReturnPath => self.process_return_path(arrival).await?,
                 BounceMailbox::Complaints => match bounce::parse_complaint(&arrival.message) {
                     Some(complaint) => self.apply_complaint(complaint, arrival, trusted).await?,
@@ -153,20 +153,21 @@ impl BounceProcessor {
                 BounceMailbox::DmarcReports => self.store_dmarc_report(arrival).await?,
                 BounceMailbox::TlsReports => self.store_tls_report(arrival).await?,
             };
-            count_processed(mailbox, taken_for);
-            Ok(if taken_for == UNRECOGNIZED { BounceHandling::Unrecognized } else { BounceHandling::Recognized })
+            count_processed(mailbox, kind);
+            Ok(if kind == UNRECOGNIZED { BounceHandling::Unrecognized } else { BounceHandling::Recognized })
         })
     }
 
     async fn process_return_path(&self, arrival: &InboundMessage) -> Result<&'static str, BounceError> {
-        let Some(about) = self.find_recipient(&arrival.recipient).await? else {
+        let Some(recipient) = self.find_recipient(&arrival.recipient).await? else {
             return Ok("unknown");
         };
-        let address = match store::email::get_stored_recipient(&self.worker.store, about.account, about.task).await? {
-            Some(found) => found.recipient.address,
-            None => return Ok("unknown"),
-        };
-        let news = match bounce::parse(&arrival.message, Some(&address), arrival.reverse_path.as_ref()) {
+        let address =
+            match store::email::get_stored_recipient(&self.worker.store, recipient.account, recipient.task).await? {
+                Some(found) => found.recipient.address,
+                None => return Ok("unknown"),
+            };
+        let report = match bounce::parse(&arrival.message, Some(&address), arrival.reverse_path.as_ref()) {
             ParsedReport::Failed(failure) => BounceReport::Failed(failure),
             ParsedReport::Delayed(failure) => BounceReport::Delayed(failure),
             ParsedReport::Complaint(complaint) => {
@@ -174,7 +175,7 @@ impl BounceProcessor {
             }
             ParsedReport::Nothing => return Ok(UNRECOGNIZED),
         };
-        self.apply(about, &news, arrival.received_at).await
+        self.apply(recipient, &report, arrival.received_at).await
     }
 
     /// Finds the recipient of a signed return path; `None` if the signature is not valid or the email is unknown.
@@ -218,12 +219,12 @@ fn is_recent(done_at: Timestamp, now: Timestamp) -> bool {
 }
 
 /// Counts a processed message by its result.
-fn count_processed(mailbox: BounceMailbox, what: &'static str) {
+fn count_processed(mailbox: BounceMailbox, result: &'static str) {
     let mailbox = match mailbox {
         BounceMailbox::ReturnPath => "return_path",
         BounceMailbox::DmarcReports => "dmarc",
         BounceMailbox::TlsReports => "tls_reports",
         BounceMailbox::Complaints => "complaints",
     };
-    metrics::counter!("postrider_returned_total", "mailbox" => mailbox, "as" => what).increment(1);
+    metrics::counter!("postrider_returned_total", "mailbox" => mailbox, "as" => result).increment(1);
 }

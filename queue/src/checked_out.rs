@@ -20,14 +20,14 @@ impl Worker {
         if self.in_flight.check_out(task.id) == CheckOutResult::Busy {
             return None;
         }
-        let withdrawn = CheckedOutTask { worker: self, task, is_deleted: false };
+        let checked_out = CheckedOutTask { worker: self, task, is_deleted: false };
         if let Some(route) = self.last_route(task)
             && let Some(site) = self.ready_queues_of(task, &route).find(|site| site.remove(task))
         {
             self.in_flight.finish(task.id);
             self.wake_parked(&site);
         }
-        Some(withdrawn)
+        Some(checked_out)
     }
 }
 
@@ -59,9 +59,9 @@ mod tests {
     #[tokio::test]
     async fn a_checked_out_task_is_checked_in_again() {
         let (worker, task) = (idle(Store::memory()), task());
-        let withdrawn = worker.check_out(&task);
-        assert!(withdrawn.is_some() && worker.check_out(&task).is_none(), "the task is checked out");
-        drop(withdrawn);
+        let checked_out = worker.check_out(&task);
+        assert!(checked_out.is_some() && worker.check_out(&task).is_none(), "the task is checked out");
+        drop(checked_out);
         assert!(worker.in_flight.is_empty());
         assert_eq!(worker.due_index.len(), 1, "its queue is scheduled for a scan");
         worker.check_out(&task).unwrap().mark_deleted();

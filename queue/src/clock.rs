@@ -58,7 +58,7 @@ impl Clock {
 
     /// Completes when the clock reaches `time`.
     pub async fn sleep_until(&self, time: Timestamp) {
-        let mut moved = self.offset_ms.subscribe();
+        let mut offset = self.offset_ms.subscribe();
         loop {
             let Ok(left) = Duration::try_from(time.duration_since(self.now())) else { return };
             if left.is_zero() {
@@ -67,7 +67,7 @@ impl Clock {
             tokio::select! {
                 () = tokio::time::sleep(left) => {}
                 // Never an error: the sender lives as long as this clock.
-                _ = moved.changed() => {}
+                _ = offset.changed() => {}
             }
         }
     }
@@ -80,14 +80,14 @@ mod tests {
     #[tokio::test]
     async fn moving_the_clock_wakes_sleepers() {
         let clock = Clock::default();
-        let later = clock.now() + Duration::from_secs(3600);
+        let deadline = clock.now() + Duration::from_secs(3600);
         let sleeper = tokio::spawn({
             let clock = clock.clone();
-            async move { clock.sleep_until(later).await }
+            async move { clock.sleep_until(deadline).await }
         });
         tokio::task::yield_now().await;
         clock.advance(Duration::from_secs(3601));
         sleeper.await.unwrap();
-        assert!(clock.now() >= later);
+        assert!(clock.now() >= deadline);
     }
 }

@@ -60,14 +60,14 @@ impl LastUsedWriter {
     /// Writes the uses. Entries that changed meanwhile, or whose commit failed, stay for the next flush.
     async fn flush(&self, store: &Store) -> Result<(), CommitError> {
         let all: Vec<_> = self.lock().iter().map(|(id, (account, used))| (*account, *id, *used)).collect();
-        for some in all.chunks(BATCH_ROWS) {
+        for rows in all.chunks(BATCH_ROWS) {
             let mut batch = Batch::intake();
-            for (account, id, used) in some {
+            for (account, id, used) in rows {
                 store::last_used::put(&mut batch, *account, *id, used);
             }
             store.commit(batch).await?;
             let mut uses = self.lock();
-            for (_, id, used) in some {
+            for (_, id, used) in rows {
                 if uses.get(id).is_some_and(|(_, now)| now == used) {
                     uses.remove(id);
                 }
@@ -210,7 +210,7 @@ mod tests {
     use jiff::Timestamp;
 
     #[tokio::test]
-    async fn uses_are_written_once_and_the_last_counts() {
+    async fn uses_are_written_in_one_batch_with_the_latest_time() {
         let (store, uses) = (Store::memory(), LastUsedWriter::default());
         let account = AccountId::from_bytes([1; 16]);
         let at =

@@ -92,23 +92,23 @@ impl Worker {
     /// Handles the tasks of a partition whose time has come. Returns when to look again, if that is known.
     async fn expire_overdue(self: &Arc<Self>, partition: u16) -> Result<Option<Timestamp>, ReadError> {
         let mut from: Option<Key> = None;
-        let mut again = None;
+        let mut next_from = None;
         loop {
             let now = self.clock.now();
             let passed = now.checked_sub(LAST_ATTEMPT_GRACE).unwrap_or(Timestamp::MIN);
             let overdue = store::deadline::list_overdue(&self.store, partition, from, passed, PAGE_TASKS).await?;
             self.remove_orphans(&overdue.orphans).await;
-            let mut ended =
-                futures_util::stream::iter(overdue.tasks.into_iter().map(|one| self.expire_or_report_late(one)))
+            let mut expired =
+                futures_util::stream::iter(overdue.tasks.into_iter().map(|task| self.expire_or_report_late(task)))
                     .buffer_unordered(CONCURRENCY);
-            while let Some(is_ended) = ended.next().await {
+            while let Some(is_ended) = expired.next().await {
                 if !is_ended {
-                    again = Some(self.after(RETRY_DELAY));
+                    next_from = Some(self.after(RETRY_DELAY));
                 }
             }
-            match overdue.more {
-                Some(more) if !self.stop.is_cancelled() => from = Some(more),
-                _ => return Ok(again.into_iter().chain(overdue.next.map(last_moment)).min()),
+            match overdue.next_page {
+                Some(next) if !self.stop.is_cancelled() => from = Some(next),
+                _ => return Ok(next_from.into_iter().chain(overdue.next.map(last_moment)).min()),
             }
         }
     }
@@ -130,14 +130,14 @@ impl Worker {
     /// it, or was changed concurrently.
     async fn expire_or_report_late(self: &Arc<Self>, (task, row): (Task, Value)) -> bool {
         let ready = ReadyTask { task, row: Some(row), body: None };
-        let Some(withdrawn) = self.check_out(&ready.task) else { return false };
+        let Some(checked_out) = self.check_out(&ready.task) else { return false };
         if !ready.task.is_expired(self.clock.now()) {
-            // The row changes, so the task is reloaded when `withdrawn` is dropped.
+            // The row changes, so the task is reloaded when `checked_out` is dropped.
             return self.record_late(&ready).await;
         }
         let is_ended = self.expire_task(&ready).await;
         if is_ended {
-            withdrawn.mark_deleted();
+            checked_out.mark_deleted();
         }
         is_ended
     }

@@ -146,8 +146,8 @@ impl Worker {
         let mut from = reported.unwrap_or_else(|| store::task::due_start(queue, Timestamp::UNIX_EPOCH));
         while from < end && !self.stop.is_cancelled() {
             let slice = store::task::list(&self.store, queue, from, PAGE_TASKS).await?;
-            let untried = slice.tasks.into_iter().filter(|(task, _)| task.due < before && task.attempts == 0);
-            let unreported = untried.filter(|(task, _)| !task.held && task.way.is_none());
+            let untried_tasks = slice.tasks.into_iter().filter(|(task, _)| task.due < before && task.attempts == 0);
+            let unreported = untried_tasks.filter(|(task, _)| !task.held && task.way.is_none());
             futures_util::stream::iter(unreported)
                 .for_each_concurrent(CONCURRENCY, async |(task, row)| {
                     self.record_delay(&task, &row, obstacle).await;
@@ -185,19 +185,19 @@ impl Worker {
                 return false;
             }
         };
-        let is_told = found.recipient.state != RecipientState::Queued;
-        let is_late = dsn_request::is_delay_dsn_due(task, now);
-        if is_told && !is_late {
+        let is_final = found.recipient.state != RecipientState::Queued;
+        let is_dsn_due = dsn_request::is_delay_dsn_due(task, now);
+        if is_final && !is_dsn_due {
             return true;
         }
         let mut batch = Batch::progress();
         let mut after = task.clone();
-        after.notify.delay &= !is_late;
-        if is_late {
+        after.notify.delay &= !is_dsn_due;
+        if is_dsn_due {
             store::task::update(&mut batch, (task, row), &after);
-            let untried = self.untried_result(task, &obstacle.reason).await;
+            let result = self.untried_result(task, &obstacle.reason).await;
             let next = NextAction::Retry { at: obstacle.until };
-            if let Some(notice) = dsn_request::dsn_for_outcome(self, task, &untried, &next, now).await {
+            if let Some(notice) = dsn_request::dsn_for_outcome(self, task, &result, &next, now).await {
                 store::pending_dsn::put(&mut batch, task.partition, (task.account, task.id.email), &notice);
             }
         } else {
@@ -205,12 +205,12 @@ impl Worker {
         }
         let recipient = Recipient {
             state: RecipientState::Deferred,
-            last_event: if is_told { found.recipient.last_event } else { (EventKind::DeliveryDelayed, now) },
+            last_event: if is_final { found.recipient.last_event } else { (EventKind::DeliveryDelayed, now) },
             ..found.recipient.clone()
         };
         store::email::update_recipient(&mut batch, (task.account, task.id.email), &found, &recipient);
         let event = outcome::delayed_event(task, obstacle, now, EventId::new(now, self.entropy.unique_bits()));
-        if !is_told {
+        if !is_final {
             store::event::record(&mut batch, &event, task.partition);
         }
         if !self.leases.fence(&mut batch, std::slice::from_ref(task)) {
@@ -221,7 +221,7 @@ impl Worker {
                 self.schedule_deadline(&after);
                 self.outbox_wakeup.notify_one();
                 self.outcome_recorded.notify_waiters();
-                if is_late {
+                if is_dsn_due {
                     self.dsn_reporter.add((task.account, task.id.email), task.partition, now);
                 }
                 true
@@ -237,20 +237,20 @@ impl Worker {
 
     /// Result of an attempt that was not made: the last attempt's outcome, or `text` if there was none.
     pub(crate) async fn untried_result(&self, task: &Task, text: &str) -> AttemptResult {
-        let untried =
+        let result =
             self.no_connection_result(Outcome::Unreachable(text.to_owned()), AttemptPhase::Connect, self.clock.now());
-        let untried = AttemptResult { is_untried: true, ..untried };
+        let result = AttemptResult { is_untried: true, ..result };
         if task.attempts == 0 {
-            return untried;
+            return result;
         }
         // If it cannot be read, continue: ending the task in time matters more.
         let last = store::attempt::get(&self.store, task.account, task.id, task.attempts).await;
-        let Some(last) = last.ok().flatten() else { return untried };
+        let Some(last) = last.ok().flatten() else { return result };
         let outcome = match (last.reply, last.error) {
             (Some(reply), _) if reply.severity() == Severity::Transient => Outcome::Deferred(reply),
             (_, Some(error)) => Outcome::Unreachable(error),
-            (_, None) => untried.outcome,
+            (_, None) => result.outcome,
         };
-        AttemptResult { outcome, phase: last.phase, mx_host: last.mx_host, ip: last.ip, ..untried }
+        AttemptResult { outcome, phase: last.phase, mx_host: last.mx_host, ip: last.ip, ..result }
     }
 }

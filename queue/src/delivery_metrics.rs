@@ -68,13 +68,13 @@ impl DeliveryMetrics {
 
     /// Counts an attempt by its outcome, and the cause of a deferral, bounce or failure.
     pub(crate) fn record_attempt(&self, attempted: &AttemptResult, next: &NextAction, now: Timestamp) {
-        let what = match next {
+        let result = match next {
             NextAction::Delivered => Counted::Delivered,
             NextAction::Retry { .. } => Counted::Deferred,
             NextAction::Bounce { .. } => Counted::Bounced,
             NextAction::Fail { .. } => Counted::Failed,
         };
-        self.last_hour.count(what, 1, now);
+        self.last_hour.count(result, 1, now);
         let counter = match next {
             NextAction::Delivered => &self.delivered,
             NextAction::Retry { .. } => &self.deferred,
@@ -89,16 +89,16 @@ impl DeliveryMetrics {
                 metrics::counter!("postrider_deferrals_total", "category" => category).increment(1);
             }
             NextAction::Bounce { reason, .. } => bounced(*reason, "at_once"),
-            NextAction::Fail { why } => {
-                metrics::counter!("postrider_failures_total", "reason" => *why).increment(1);
+            NextAction::Fail { reason } => {
+                metrics::counter!("postrider_failures_total", "reason" => *reason).increment(1);
             }
         }
     }
 }
 
 /// Counts a bounce, received in the session (`at_once`) or by a report (`later`).
-pub(crate) fn bounced(category: BounceClass, told: &'static str) {
-    metrics::counter!("postrider_bounces_total", "category" => category.word(), "told" => told).increment(1);
+pub(crate) fn bounced(category: BounceClass, result: &'static str) {
+    metrics::counter!("postrider_bounces_total", "category" => category.word(), "told" => result).increment(1);
 }
 
 /// Cause of a deferral: the category of the host's reply, or the phase that the attempt reached without one.

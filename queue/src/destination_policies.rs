@@ -74,14 +74,14 @@ impl DestinationOrders {
     fn for_hosts(
         &self,
         route: &MailRoute,
-        is_meant: impl Fn(&DestinationOverrides) -> bool,
+        matches: impl Fn(&DestinationOverrides) -> bool,
     ) -> Option<(&DomainName, &DestinationOverrides)> {
         if self.mail_hosts.is_empty() {
             return None;
         }
         let mut name = route.first_host().cloned();
         while let Some(host) = name {
-            if let Some(found) = self.mail_hosts.get_key_value(&host).filter(|(_, found)| is_meant(found)) {
+            if let Some(found) = self.mail_hosts.get_key_value(&host).filter(|(_, found)| matches(found)) {
                 return Some(found);
             }
             name = host.parent();
@@ -152,7 +152,7 @@ impl Worker {
         let domains = orders.domains.iter().map(|(name, s)| (Destination::Domain(name.clone()), s.clone()));
         let hosts = orders.mail_hosts.iter().map(|(name, s)| (Destination::MailHost(name.clone()), s.clone()));
         let mut all: Vec<_> = domains.chain(hosts).collect();
-        all.sort_by(|(one, _), (other, _)| one.cmp(other));
+        all.sort_by(|(left, _), (right, _)| left.cmp(right));
         all
     }
 
@@ -211,7 +211,7 @@ impl Worker {
     /// # Errors
     /// The store cannot be read.
     pub(crate) async fn reload_destinations(&self) -> Result<(), ReadError> {
-        let _looking = self.destinations.reload_lock.lock().await;
+        let _reload = self.destinations.reload_lock.lock().await;
         let before = self.destinations.orders();
         if destination::current_version(&self.store).await? == before.version {
             return Ok(());
@@ -221,12 +221,12 @@ impl Worker {
         self.pools.all().for_each(|pool| pool.wake());
         // Look at suspended queues again; those still suspended are deferred again.
         let now = self.clock.now();
-        let concerned = |queue: &QueueName| {
+        let is_affected = |queue: &QueueName| {
             let domain_overrides = |orders: &DestinationOrders| orders.domains.get(&queue.domain).cloned();
             let after = self.destinations.orders();
             domain_overrides(&before) != domain_overrides(&after) || before.mail_hosts != after.mail_hosts
         };
-        self.due_index.make_due_where(concerned, now);
+        self.due_index.make_due_where(is_affected, now);
         Ok(())
     }
 
@@ -234,7 +234,7 @@ impl Worker {
     pub(crate) fn cached_route(&self, task: &Task, now: Timestamp) -> Option<Arc<MailRoute>> {
         let domain = task.address.domain();
         match &task.way {
-            Some(way) => self.router.cached_route(domain, Some(way), now),
+            Some(route) => self.router.cached_route(domain, Some(route), now),
             None => self.cached_domain_route(domain, now),
         }
     }
@@ -274,7 +274,7 @@ impl Worker {
     /// Call this after a queue was added to the due index as suspended. Resuming a destination makes the indexed queues
     /// due. It misses this queue if it happened between the suspension check and the insert.
     pub(crate) fn wake_if_resumed(&self, queue: &QueueName, route: Option<&MailRoute>, until: Timestamp) {
-        if self.suspended_until(&queue.domain, route).is_none_or(|again| again < until) {
+        if self.suspended_until(&queue.domain, route).is_none_or(|resumes_at| resumes_at < until) {
             self.due_index.make_due(queue, self.clock.now());
         }
     }
@@ -287,7 +287,7 @@ mod tests {
     use crate::worker::tests::idle;
 
     #[tokio::test]
-    async fn what_is_resumed_while_it_is_put_off_is_looked_at_at_once() {
+    async fn a_resumed_destination_is_due_at_once() {
         let (worker, task) = (idle(Store::memory()), task());
         let domain = task.address.domain();
         let order = async |until: Option<Option<Timestamp>>| {
@@ -297,25 +297,25 @@ mod tests {
             worker.order_destination(&Destination::Domain(domain.clone()), change).await.unwrap();
             worker.suspended_until(domain, None)
         };
-        let later = worker.after(std::time::Duration::from_secs(3_600));
-        for until in [None, Some(later)] {
-            let again = order(Some(until)).await.unwrap();
-            worker.defer_suspended(&task, None, again);
+        let distant_end = worker.after(std::time::Duration::from_secs(3_600));
+        for until in [None, Some(distant_end)] {
+            let resumed = order(Some(until)).await.unwrap();
+            worker.defer_suspended(&task, None, resumed);
             assert!(worker.due_index.next_due() > Some(worker.clock.now()), "it is left alone");
 
             // Found suspended, and resumed before it is in the index.
             let noted = worker.due_index.pop_due(Timestamp::MAX);
             assert_eq!(noted.map(|(queue, _)| queue), Some(task.queue_name()));
             assert_eq!(order(None).await, None);
-            worker.defer_suspended(&task, None, again);
+            worker.defer_suspended(&task, None, resumed);
             assert!(worker.due_index.next_due() <= Some(worker.clock.now()), "nobody would look at it");
             worker.due_index.pop_due(Timestamp::MAX);
         }
         // The same if it is suspended again, for a shorter time.
-        let sooner = worker.after(std::time::Duration::from_secs(60));
-        let again = order(Some(Some(later))).await.unwrap();
-        order(Some(Some(sooner))).await;
-        worker.defer_suspended(&task, None, again);
+        let near_end = worker.after(std::time::Duration::from_secs(60));
+        let resumed = order(Some(Some(distant_end))).await.unwrap();
+        order(Some(Some(near_end))).await;
+        worker.defer_suspended(&task, None, resumed);
         assert!(worker.due_index.next_due() <= Some(worker.clock.now()));
     }
 }

@@ -75,18 +75,18 @@ impl Worker {
             return DispatchOutcome::Deferred;
         }
         let now = self.clock.now();
-        let known = self.cached_route(&ready.task, now);
-        if ready.task.tls_optional && !known.as_ref().is_some_and(|route| route.is_to_smarthost()) {
+        let cached = self.cached_route(&ready.task, now);
+        if ready.task.tls_optional && !cached.as_ref().is_some_and(|route| route.is_to_smarthost()) {
             let worker = Arc::clone(self);
             self.spawn(async move { worker.resolve_without_tls_policy(ready).await });
             return DispatchOutcome::Enqueued;
         }
-        if let Some(route) = known {
+        if let Some(route) = cached {
             return self.enqueue(&route, ready);
         }
         let domain = ready.task.address.domain().clone();
-        if let Some(again) = self.suspended_until(&domain, None) {
-            self.defer_suspended(&ready.task, None, again);
+        if let Some(resumes_at) = self.suspended_until(&domain, None) {
+            self.defer_suspended(&ready.task, None, resumes_at);
             return DispatchOutcome::Deferred;
         }
         if self.lookup_capacity(&domain) == 0 {
@@ -135,7 +135,7 @@ impl Worker {
             resolving.remove(&domain).unwrap_or_default()
         };
         let unanswered = match &found {
-            Err(RouteError::Transient(why) | RouteError::DnssecBogus(why)) => Some(why.as_str()),
+            Err(RouteError::Transient(reason) | RouteError::DnssecBogus(reason)) => Some(reason.as_str()),
             Ok(_) | Err(RouteError::TlsPolicyUnmet(..) | RouteError::Permanent(_)) => None,
         };
         self.lookup_failures.note(&domain, unanswered, self.clock.now());
@@ -148,15 +148,15 @@ impl Worker {
             Err(no_route) => no_route,
         };
         match &no_route {
-            RouteError::TlsPolicyUnmet(why, applied) => {
-                self.count_unreached(&domain, applied, TlsFault::new(TlsResultType::ValidationFailure, why));
+            RouteError::TlsPolicyUnmet(reason, applied) => {
+                self.count_unreached(&domain, applied, TlsFault::new(TlsResultType::ValidationFailure, reason));
             }
             // RFC 8460 4.3.2.1.
-            RouteError::DnssecBogus(why) => {
+            RouteError::DnssecBogus(reason) => {
                 self.count_unreached(
                     &domain,
                     &AppliedTlsPolicy::unverifiable_tlsa(),
-                    TlsFault::new(TlsResultType::DnssecInvalid, why),
+                    TlsFault::new(TlsResultType::DnssecInvalid, reason),
                 );
             }
             RouteError::Transient(_) | RouteError::Permanent(_) => {}
@@ -187,8 +187,8 @@ impl Worker {
     }
 
     /// Result of an attempt that found no route.
-    pub(crate) fn route_error_result(&self, why: RouteError, began_at: Timestamp) -> AttemptResult {
-        let (outcome, phase) = match why {
+    pub(crate) fn route_error_result(&self, error: RouteError, began_at: Timestamp) -> AttemptResult {
+        let (outcome, phase) = match error {
             RouteError::Transient(text) | RouteError::DnssecBogus(text) => {
                 (Outcome::Unreachable(text), AttemptPhase::Dns)
             }
@@ -228,8 +228,8 @@ impl Worker {
             self.park(&ready.task);
             return DispatchOutcome::Deferred;
         }
-        if let Some(again) = self.suspended_until(ready.task.address.domain(), Some(route)) {
-            self.defer_suspended(&ready.task, Some(route), again);
+        if let Some(resumes_at) = self.suspended_until(ready.task.address.domain(), Some(route)) {
+            self.defer_suspended(&ready.task, Some(route), resumes_at);
             return DispatchOutcome::Deferred;
         }
         let (now, tls) = (self.clock.now(), ready.task.tls_requirement());
@@ -282,14 +282,14 @@ impl Worker {
 
     /// Ends an expired task that is not in an attempt. Returns false if it changed concurrently.
     pub(crate) async fn expire_task(self: &Arc<Self>, ready: &ReadyTask) -> bool {
-        let why = match self.last_error(&ready.task) {
+        let reason = match self.last_error(&ready.task) {
             Some(error) => {
                 format!("expired before it could be attempted; the destination's last error: {error}")
             }
             None => "expired before its first attempt".to_owned(),
         };
-        let untried = self.untried_result(&ready.task, &why).await;
-        self.commit_outcome(ready, &untried).await
+        let result = self.untried_result(&ready.task, &reason).await;
+        self.commit_outcome(ready, &result).await
     }
 
     /// Returns an untried task to disk; it is read again at `until`.
@@ -357,21 +357,21 @@ impl Worker {
         let (configured, limits) = self.pace_limits(route);
         let ordered = self.destinations.pace(route);
         let limits = ordered.as_ref().map_or(limits, |(_, pace)| limits.with_order(*pace));
-        let known = route.first_host().and_then(mailbox_provider);
+        let known_provider = route.first_host().and_then(mailbox_provider);
         // As many connections as a large provider gets by default.
-        let many = || {
+        let raised_limits = || {
             let connections_max = limits.connections_max.saturating_mul(PROVIDER_CONNECTIONS);
             PaceLimits { connections_max, ..limits }
         };
         let provider = match (ordered, configured) {
             // The override does not set a connection limit.
-            (Some((name, PaceOverride { connections_max: None, .. })), None) if known.is_some() => {
-                Some((ProviderKey::Paced(name), many()))
+            (Some((name, PaceOverride { connections_max: None, .. })), None) if known_provider.is_some() => {
+                Some((ProviderKey::Paced(name), raised_limits()))
             }
             (Some((name, _)), _) | (None, Some(name)) => Some((ProviderKey::Paced(name), limits)),
-            (None, None) => {
-                known.map(|name| (ProviderKey::Known(name.clone()), PaceLimits { messages_per_second: None, ..many() }))
-            }
+            (None, None) => known_provider.map(|name| {
+                (ProviderKey::Known(name.clone()), PaceLimits { messages_per_second: None, ..raised_limits() })
+            }),
         };
         RoutePace { limits, provider }
     }
@@ -406,8 +406,8 @@ impl Worker {
         let of_pool = |pool: &Arc<SourcePool>| -> Vec<SiteStanding> {
             pool.ready_queues().iter().flat_map(HashMap::values).map(|site| site.status(now)).collect()
         };
-        let mut standings: Vec<_> = self.pools.all().flat_map(of_pool).collect();
-        standings.sort_by_key(|s| std::cmp::Reverse((s.ready, s.connections)));
-        standings
+        let mut statuses: Vec<_> = self.pools.all().flat_map(of_pool).collect();
+        statuses.sort_by_key(|s| std::cmp::Reverse((s.ready, s.connections)));
+        statuses
     }
 }

@@ -230,15 +230,15 @@ impl SendingDomains {
             if let Some(name) = self.parts.facts.required_records(&domain).into_iter().map(|r| r.name).find(too_long) {
                 return Err(DomainError::TooLong(name));
             }
-            let known = self.initial_setup(domain);
+            let setup = self.initial_setup(domain);
             for _ in 0..COMMIT_TRIES_MAX {
-                let count = self.check_can_add(account, &known.domain.name, limit).await?;
+                let count = self.check_can_add(account, &setup.domain.name, limit).await?;
                 let mut batch = Batch::progress();
-                store::domain::create(&mut batch, &known.domain, &count);
-                store::domain_setup::create(&mut batch, store::domain_setup::setup_key(&known.domain), &known.setup);
-                self.record_changes(&mut batch, None, &known);
-                if self.commit_domain(batch, &known.domain).await? {
-                    return Ok(known);
+                store::domain::create(&mut batch, &setup.domain, &count);
+                store::domain_setup::create(&mut batch, store::domain_setup::setup_key(&setup.domain), &setup.setup);
+                self.record_changes(&mut batch, None, &setup);
+                if self.commit_domain(batch, &setup.domain).await? {
+                    return Ok(setup);
                 }
             }
             Err(DomainError::Conflict)
@@ -266,8 +266,8 @@ impl SendingDomains {
         name: &DomainName,
         limit: Option<u32>,
     ) -> Result<store::domain::DomainCount, DomainError> {
-        if let Some(holder) = store::domain::find_by_name(self.store(), name).await? {
-            let is_own = holder.account == account;
+        if let Some(existing) = store::domain::find_by_name(self.store(), name).await? {
+            let is_own = existing.account == account;
             return Err(if is_own { DomainError::Exists(name.clone()) } else { DomainError::Taken(name.clone()) });
         }
         self.check_domain_limit(account, limit).await
@@ -318,9 +318,11 @@ impl SendingDomains {
             let before = store::domain::get(self.store(), account, id).await?.ok_or(DomainError::Unknown)?;
             let mut after = before.clone();
             change(&mut after);
-            let moved = after.delivery.tracking_host != before.delivery.tracking_host;
+            let is_tracking_host_changed = after.delivery.tracking_host != before.delivery.tracking_host;
             // Without DNS checks, the tracking host is taken as configured.
-            if moved && (self.parts.auto_verify || self.load_setup(before.clone()).await?.0.setup.vouched) {
+            if is_tracking_host_changed
+                && (self.parts.auto_verify || self.load_setup(before.clone()).await?.0.setup.vouched)
+            {
                 after.delivery.tracking_seen.clone_from(&after.delivery.tracking_host);
             }
             if after != before {
@@ -331,7 +333,7 @@ impl SendingDomains {
                     continue;
                 }
             }
-            if moved {
+            if is_tracking_host_changed {
                 // Links use the tracking host as soon as its record is found.
                 return self.schedule_check(account, id).await;
             }
@@ -348,13 +350,13 @@ impl SendingDomains {
         for _ in 0..COMMIT_TRIES_MAX {
             let domain = store::domain::get(self.store(), account, id).await?.ok_or(DomainError::Unknown)?;
             let count = store::domain::count(self.store(), account).await?;
-            let (known, found) = self.load_setup(domain).await?;
+            let (setup, found) = self.load_setup(domain).await?;
             let mut batch = Batch::progress();
-            store::domain::delete(&mut batch, &known.domain, &count);
+            store::domain::delete(&mut batch, &setup.domain, &count);
             if let Some(found) = found {
-                store::domain_setup::delete(&mut batch, store::domain_setup::setup_key(&known.domain), &found);
+                store::domain_setup::delete(&mut batch, store::domain_setup::setup_key(&setup.domain), &found);
             }
-            if self.commit_domain(batch, &known.domain).await? {
+            if self.commit_domain(batch, &setup.domain).await? {
                 return Ok(());
             }
         }
@@ -368,12 +370,12 @@ impl SendingDomains {
         found: Option<&store::domain_setup::StoredDomainSetup>,
         after: &DomainWithSetup,
     ) -> Result<bool, DomainError> {
-        let about = store::domain_setup::setup_key(before);
+        let key = store::domain_setup::setup_key(before);
         let mut batch = Batch::progress();
         store::domain::update(&mut batch, before, &after.domain);
         match found {
-            Some(found) => store::domain_setup::update(&mut batch, about, found, &after.setup),
-            None => store::domain_setup::create(&mut batch, about, &after.setup),
+            Some(found) => store::domain_setup::update(&mut batch, key, found, &after.setup),
+            None => store::domain_setup::create(&mut batch, key, &after.setup),
         }
         let setup = found.map(|found| &found.setup);
         self.record_changes(&mut batch, Some((before, setup)), after);

@@ -88,14 +88,14 @@ impl DsnReporter {
     }
 
     /// Adds a pending DSN that was committed. Returns false if memory is full; the row is found on disk later.
-    pub(crate) fn add(&self, about: PendingDsnKey, partition: u16, at: Timestamp) -> bool {
+    pub(crate) fn add(&self, key: PendingDsnKey, partition: u16, at: Timestamp) -> bool {
         let mut state = self.lock();
         let DsnState { groups, unread_partitions: unread } = &mut *state;
-        if groups.len() >= GROUPS_MAX && !groups.contains_key(&about) {
+        if groups.len() >= GROUPS_MAX && !groups.contains_key(&key) {
             unread.insert(partition);
             return false;
         }
-        let group = groups.entry(about).or_insert_with(|| DsnGroup::waiting_until(window_end(at)));
+        let group = groups.entry(key).or_insert_with(|| DsnGroup::waiting_until(window_end(at)));
         group.partitions.insert(partition);
         group.changed = true;
         self.count.store(groups.len(), Ordering::Release);
@@ -104,11 +104,11 @@ impl DsnReporter {
     }
 
     /// Records that a recipient finished without a DSN; a DSN may have waited for it.
-    pub(crate) fn recipient_finished(&self, about: PendingDsnKey) {
+    pub(crate) fn recipient_finished(&self, key: PendingDsnKey) {
         if self.count.load(Ordering::Acquire) == 0 {
             return;
         }
-        if let Some(group) = self.lock().groups.get_mut(&about) {
+        if let Some(group) = self.lock().groups.get_mut(&key) {
             group.changed = true;
             self.changed.notify_one();
         }
@@ -129,9 +129,9 @@ impl DsnReporter {
     /// Returns the groups to check now, and the time of the next check.
     fn due_groups(&self, now: Timestamp) -> (Vec<(PendingDsnKey, DsnGroup)>, Timestamp) {
         let (mut due, mut next) = (Vec::new(), Timestamp::MAX);
-        for (about, group) in &mut self.lock().groups {
+        for (key, group) in &mut self.lock().groups {
             if std::mem::take(&mut group.changed) || group.until <= now {
-                due.push((*about, group.clone()));
+                due.push((*key, group.clone()));
             }
             next = next.min(group.until);
         }
@@ -139,28 +139,28 @@ impl DsnReporter {
     }
 
     /// Records the recipient for which the group's DSN waits.
-    fn wait_for(&self, about: PendingDsnKey, recipient: u16) {
-        if let Some(group) = self.lock().groups.get_mut(&about) {
+    fn wait_for(&self, key: PendingDsnKey, recipient: u16) {
+        if let Some(group) = self.lock().groups.get_mut(&key) {
             group.next_awaited = recipient;
         }
     }
 
     /// Removes a reported group. If an outcome was recorded meanwhile, the group starts again for another DSN.
-    fn finish(&self, about: PendingDsnKey, now: Timestamp) {
+    fn finish(&self, key: PendingDsnKey, now: Timestamp) {
         let mut state = self.lock();
-        if let Some(group) = state.groups.get_mut(&about) {
+        if let Some(group) = state.groups.get_mut(&key) {
             if group.changed {
                 (group.until, group.next_awaited) = (window_end(now), 0);
             } else {
-                state.groups.remove(&about);
+                state.groups.remove(&key);
             }
         }
         self.count.store(state.groups.len(), Ordering::Release);
     }
 
     /// Schedules another check of the group after an error.
-    fn retry(&self, about: PendingDsnKey) {
-        if let Some(group) = self.lock().groups.get_mut(&about) {
+    fn retry(&self, key: PendingDsnKey) {
+        if let Some(group) = self.lock().groups.get_mut(&key) {
             group.changed = true;
         }
     }
@@ -189,10 +189,10 @@ impl Worker {
             let mut done = self.load_pending_dsns().await;
             let due;
             (due, next) = self.dsn_reporter.due_groups(self.clock.now());
-            let reporting = due.into_iter().map(|(about, group)| self.process_dsn_group(about, group));
+            let reporting = due.into_iter().map(|(key, group)| self.process_dsn_group(key, group));
             let mut reporting = futures_util::stream::iter(reporting).buffer_unordered(CONCURRENCY);
-            while let Some(one) = reporting.next().await {
-                done = done.and(one);
+            while let Some(report) = reporting.next().await {
+                done = done.and(report);
             }
             if let Err(error) = done {
                 store::warn_unless_away!(self.store, %error, "cannot send DSNs; retrying");
@@ -209,8 +209,8 @@ impl Worker {
             loop {
                 let found = store::pending_dsn::next_email(&self.store, partition, from).await;
                 let found = found.inspect_err(|_| self.dsn_reporter.scan_partition(partition))?;
-                let Some((about, at, next)) = found else { break };
-                if !self.dsn_reporter.add(about, partition, at) {
+                let Some((key, at, next)) = found else { break };
+                if !self.dsn_reporter.add(key, partition, at) {
                     return Ok(());
                 }
                 from = Some(next);
@@ -220,40 +220,40 @@ impl Worker {
     }
 
     /// Checks one group and sends its DSN unless a recipient is awaited.
-    async fn process_dsn_group(self: &Arc<Self>, about: PendingDsnKey, group: DsnGroup) -> Result<(), OutboxError> {
-        let reported = self.send_dsn_unless_waiting(about, &group).await;
+    async fn process_dsn_group(self: &Arc<Self>, key: PendingDsnKey, group: DsnGroup) -> Result<(), OutboxError> {
+        let reported = self.send_dsn_unless_waiting(key, &group).await;
         if reported.is_err() {
-            self.dsn_reporter.retry(about);
+            self.dsn_reporter.retry(key);
         }
         reported
     }
 
     async fn send_dsn_unless_waiting(
         self: &Arc<Self>,
-        about: PendingDsnKey,
+        key: PendingDsnKey,
         group: &DsnGroup,
     ) -> Result<(), OutboxError> {
         let now = self.clock.now();
         if now < group.until {
             let waiting =
-                store::email::next_recipient_due_by(&self.store, about, group.next_awaited, group.until).await?;
+                store::email::next_recipient_due_by(&self.store, key, group.next_awaited, group.until).await?;
             if let Some(recipient) = waiting {
-                self.dsn_reporter.wait_for(about, recipient);
+                self.dsn_reporter.wait_for(key, recipient);
                 return Ok(());
             }
         }
         // Rows in partitions of other nodes are reported by those nodes.
         let partitions: Vec<u16> =
             group.partitions.iter().copied().filter(|partition| self.leases.is_active(*partition)).collect();
-        let mut tries = 0;
+        let mut attempts = 0;
         loop {
-            tries += 1;
-            match self.send_dsn(about, &partitions, now).await {
+            attempts += 1;
+            match self.send_dsn(key, &partitions, now).await {
                 // A pending DSN was written concurrently.
-                Err(OutboxError::Commit(CommitError::Conflict { .. })) if tries < COMMIT_TRIES_MAX => {}
+                Err(OutboxError::Commit(CommitError::Conflict { .. })) if attempts < COMMIT_TRIES_MAX => {}
                 reported => {
                     reported?;
-                    self.dsn_reporter.finish(about, now);
+                    self.dsn_reporter.finish(key, now);
                     return Ok(());
                 }
             }
@@ -263,32 +263,32 @@ impl Worker {
     /// Sends one DSN for all pending rows of an email in these partitions.
     async fn send_dsn(
         self: &Arc<Self>,
-        about: PendingDsnKey,
+        key: PendingDsnKey,
         partitions: &[u16],
         now: Timestamp,
     ) -> Result<(), OutboxError> {
         let mut found: Vec<StoredPendingDsn> = Vec::new();
         for partition in partitions {
-            found.extend(store::pending_dsn::list_by_email(&self.store, *partition, about).await?);
+            found.extend(store::pending_dsn::list_by_email(&self.store, *partition, key).await?);
         }
         let Some(first) = partitions.first().copied().filter(|_| !found.is_empty()) else { return Ok(()) };
         let mut batch = Batch::progress();
-        found.iter().for_each(|one| one.remove(&mut batch));
-        let mut ours = self.leases.fence_partitions(&mut batch, partitions.iter().copied());
-        let mut notices: Vec<PendingDsn> = found.into_iter().map(|one| one.notice).collect();
+        found.iter().for_each(|row| row.remove(&mut batch));
+        let mut is_fenced = self.leases.fence_partitions(&mut batch, partitions.iter().copied());
+        let mut notices: Vec<PendingDsn> = found.into_iter().map(|row| row.notice).collect();
         notices.sort_by_key(|notice| (notice.action, notice.recipient));
-        let staged = self.prepare_dsn(about, &notices, now).await?;
+        let staged = self.prepare_dsn(key, &notices, now).await?;
         // If no owned partition serves the DSN's domain, use a partition of its pending rows.
-        let place = |staged: &PreparedMessage| {
+        let reserve = |staged: &PreparedMessage| {
             staged.assign_partitions(|domain| self.leases.choose_for_domain(domain).or(Some(first)))
         };
         let mut reservation = None;
-        if let Some((staged, placed)) = staged.as_ref().and_then(|staged| Some((staged, place(staged)?))) {
-            ours &= self.leases.fence_partitions(&mut batch, placed.partitions());
+        if let Some((staged, placed)) = staged.as_ref().and_then(|staged| Some((staged, reserve(staged)?))) {
+            is_fenced &= self.leases.fence_partitions(&mut batch, placed.partitions());
             staged.write_rows(&mut batch, &placed, EventId::new(now, self.entropy.unique_bits()));
             reservation = Some(self.reserve_tasks(placed.tasks));
         }
-        if !ours {
+        if !is_fenced {
             return Ok(());
         }
         match (self.store.commit(batch).await, reservation) {
@@ -296,9 +296,9 @@ impl Worker {
                 let chunks = staged.map(|staged| staged.chunks).unwrap_or_default();
                 reservation.confirm(&chunks);
             }
-            (Err(CommitError::Unknown(why)), Some(reservation)) => {
+            (Err(CommitError::Unknown(reason)), Some(reservation)) => {
                 reservation.mark_in_doubt();
-                return Err(CommitError::Unknown(why).into());
+                return Err(CommitError::Unknown(reason).into());
             }
             (committed, _) => committed?,
         }
@@ -310,11 +310,11 @@ impl Worker {
     /// Builds the DSN; `None` if the sender must not receive one.
     async fn prepare_dsn(
         &self,
-        about: PendingDsnKey,
+        key: PendingDsnKey,
         notices: &[PendingDsn],
         now: Timestamp,
     ) -> Result<Option<PreparedMessage>, ReadError> {
-        let Some(email) = store::email::get_without_recipients(&self.store, about.0, about.1).await? else {
+        let Some(email) = store::email::get_without_recipients(&self.store, key.0, key.1).await? else {
             return Ok(None);
         };
         let Some(to) = email.reverse_path.as_ref().filter(|_| dsn_request::sends_dsn(&email)) else {
@@ -324,7 +324,7 @@ impl Worker {
             Some(domain) if domain.account == email.account && domain.state == DomainState::Verified => {}
             _ => return Ok(None),
         }
-        let returned = store::email::get_body(&self.store, about.0, about.1).await?.unwrap_or_default();
+        let returned = store::email::get_body(&self.store, key.0, key.1).await?.unwrap_or_default();
         let expires_at = now.checked_add(self.delivery_policy().schedule.give_up_after).unwrap_or(Timestamp::MAX);
         let id = EmailId::new(now, self.entropy.unique_bits());
         let host = &self.settings.hostname;
@@ -350,14 +350,14 @@ impl Worker {
 
 /// Builds the email row of a DSN.
 fn dsn_email(
-    (about, from): (&Email, Address),
+    (email, from): (&Email, Address),
     (id, facts): (EmailId, HeaderSummary),
     size_bytes: usize,
     now: Timestamp,
 ) -> Email {
     Email {
         id,
-        account: about.account,
+        account: email.account,
         door: Ingress::System,
         from: from.into(),
         reverse_path: None,

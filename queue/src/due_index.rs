@@ -38,15 +38,15 @@ impl DueEntry {
     /// one.
     fn take_next(&mut self) -> Option<QueueScan> {
         let is_later = match (&self.next_scan, &self.current_scan) {
-            (Some(later), Some(reading)) => later.due <= reading.due,
-            (later, _) => later.is_some(),
+            (Some(next_scan), Some(reading)) => next_scan.due <= reading.due,
+            (next_scan, _) => next_scan.is_some(),
         };
         if !is_later {
             return self.current_scan.take();
         }
-        let later = self.next_scan.take()?;
-        self.current_scan.take_if(|reading| later.from <= reading.from);
-        Some(later)
+        let next_scan = self.next_scan.take()?;
+        self.current_scan.take_if(|reading| next_scan.from <= reading.from);
+        Some(next_scan)
     }
 }
 
@@ -72,9 +72,9 @@ impl DueIndex {
     /// key are kept.
     pub fn add(&self, queue: QueueName, due: Timestamp, from: Key) {
         self.update(queue, |entry| match &mut entry.next_scan {
-            Some(later) => {
-                later.from = later.from.clone().min(from);
-                later.due = later.due.min(due);
+            Some(scan) => {
+                scan.from = scan.from.clone().min(from);
+                scan.due = scan.due.min(due);
             }
             none => *none = Some(QueueScan { due, from }),
         });
@@ -118,8 +118,8 @@ impl DueIndex {
 
     /// Makes all matching queues due now.
     pub fn make_due_where(&self, are: impl Fn(&QueueName) -> bool, now: Timestamp) {
-        let these: Vec<QueueName> = self.lock().queues.keys().filter(|queue| are(queue)).cloned().collect();
-        these.iter().for_each(|queue| self.make_due(queue, now));
+        let queues: Vec<QueueName> = self.lock().queues.keys().filter(|queue| are(queue)).cloned().collect();
+        queues.iter().for_each(|queue| self.make_due(queue, now));
     }
 
     /// Takes the first scan that is due by `now`: the queue and the key to read from. Later records about the queue

@@ -78,9 +78,9 @@ impl EmailTracking {
     /// # Errors
     /// `Busy` when too many fetches are in progress or conflicts persist; the store cannot be read or written.
     pub async fn record(&self, fetched: &TrackedFetch) -> Result<Option<CountedHit>, TrackingError> {
-        let _place = self.permits.try_acquire().map_err(|_| TrackingError::Busy)?;
+        let _permit = self.permits.try_acquire().map_err(|_| TrackingError::Busy)?;
         let lane = usize::from(fetched.tracked.email.to_bytes()[15]) % LANES;
-        let _turn = self.lanes[lane].lock().await;
+        let _lane = self.lanes[lane].lock().await;
         for _ in 0..COMMIT_TRIES_MAX {
             let Some(found) = store::tracking::load(&self.worker.store, fetched.tracked).await? else {
                 return Ok(None);

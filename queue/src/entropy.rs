@@ -71,10 +71,10 @@ impl Entropy {
     fn take_bytes<const N: usize>(&self) -> [u8; N] {
         SUPPLY.with_borrow_mut(|supply| {
             loop {
-                let rest = supply.bytes.get_mut(supply.next..).unwrap_or_default();
-                if let Some(some) = rest.first_chunk_mut::<N>() {
+                let remaining = supply.bytes.get_mut(supply.next..).unwrap_or_default();
+                if let Some(chunk) = remaining.first_chunk_mut::<N>() {
                     supply.next += N;
-                    return std::mem::replace(some, [0; N]);
+                    return std::mem::replace(chunk, [0; N]);
                 }
                 self.fill(&mut supply.bytes);
                 supply.next = 0;
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_handed_out_twice() {
+    fn no_random_bytes_are_used_twice() {
         let entropy = Entropy::default();
         let numbers: std::collections::HashSet<u128> = (0..1_000).map(|_| entropy.u128()).collect();
         assert_eq!((numbers.len(), numbers.contains(&0)), (1_000, false));
@@ -96,10 +96,10 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_in_the_order_in_which_they_are_made() {
+    fn ids_are_ordered_by_creation() {
         let entropy = Entropy::default();
         let ids: Vec<u128> = (0..1_000).map(|_| entropy.unique_bits()).collect();
-        assert!(ids.is_sorted_by(|one, next| one + 999 < *next));
+        assert!(ids.is_sorted_by(|previous, next| previous + 999 < *next));
         assert!(ids.iter().all(|id| *id < 1 << 80));
     }
 }

@@ -81,7 +81,7 @@ impl HoldCache {
 
     /// Returns whether an account's mail is held.
     pub(crate) fn is_account_held(&self, account: AccountId) -> bool {
-        self.read(|known| known.accounts.get(&account).is_some_and(Hold::is_active))
+        self.read(|holds| holds.accounts.get(&account).is_some_and(Hold::is_active))
     }
 
     /// Returns whether the whole queue is held.
@@ -97,15 +97,15 @@ impl HoldCache {
     /// Replaces the cache. Returns the accounts that became held, and those that were released.
     fn replace(&self, new: queue_hold::QueueHolds) -> (Vec<AccountId>, Vec<AccountId>) {
         let is_held = new.queue.is_some_and(|hold| hold.is_active());
-        let mut known = self.stored.write().unwrap_or_else(PoisonError::into_inner);
-        let was_on = |account| known.accounts.get(account).is_some_and(Hold::is_active);
-        let changed = new.accounts.iter().filter(|(account, hold)| was_on(account) != hold.is_active());
-        let (held, lifted): (Vec<_>, Vec<_>) = changed.partition(|(_, hold)| hold.is_active());
-        let ids = |these: Vec<(&AccountId, &Hold)>| these.into_iter().map(|(account, _)| *account).collect();
-        let changed = (ids(held), ids(lifted));
-        *known = new;
-        drop(known);
-        self.queue_held.send_if_modified(|was| std::mem::replace(was, is_held) != is_held);
+        let mut holds = self.stored.write().unwrap_or_else(PoisonError::into_inner);
+        let was_held = |account| holds.accounts.get(account).is_some_and(Hold::is_active);
+        let changed = new.accounts.iter().filter(|(account, hold)| was_held(account) != hold.is_active());
+        let (held, released): (Vec<_>, Vec<_>) = changed.partition(|(_, hold)| hold.is_active());
+        let ids = |changes: Vec<(&AccountId, &Hold)>| changes.into_iter().map(|(account, _)| *account).collect();
+        let changed = (ids(held), ids(released));
+        *holds = new;
+        drop(holds);
+        self.queue_held.send_if_modified(|current| std::mem::replace(current, is_held) != is_held);
         changed
     }
 }
@@ -114,7 +114,7 @@ impl Worker {
     /// The hold of the whole queue, if active.
     #[must_use]
     pub fn queue_hold(&self) -> Option<Hold> {
-        self.holds.read(|known| known.queue.filter(Hold::is_active))
+        self.holds.read(|holds| holds.queue.filter(Hold::is_active))
     }
 
     /// Returns whether an account's mail is held because the account is suspended.
@@ -150,12 +150,12 @@ impl Worker {
     /// # Errors
     /// The store cannot be read.
     pub(crate) async fn reload_holds(&self) -> Result<(), ReadError> {
-        let _looking = self.holds.reload_lock.lock().await;
+        let _reload = self.holds.reload_lock.lock().await;
         let version = queue_hold::current_version(&self.store).await?;
-        if self.holds.read(|known| known.version == version) {
+        if self.holds.read(|holds| holds.version == version) {
             return Ok(());
         }
-        let (held, lifted) = self.holds.replace(queue_hold::list(&self.store).await?);
+        let (held, released) = self.holds.replace(queue_hold::list(&self.store).await?);
         let now = self.clock.now();
         for pool in self.pools.all().filter(|_| !held.is_empty()) {
             let sites: Vec<_> = pool.ready_queues().iter().flat_map(HashMap::values).cloned().collect();
@@ -165,8 +165,8 @@ impl Worker {
                 }
             }
         }
-        if !lifted.is_empty() {
-            self.due_index.make_due_where(|queue| lifted.contains(&queue.account), now);
+        if !released.is_empty() {
+            self.due_index.make_due_where(|queue| released.contains(&queue.account), now);
         }
         Ok(())
     }
@@ -176,7 +176,7 @@ impl Worker {
     /// # Errors
     /// The store cannot be read or written.
     pub(crate) async fn backfill_holds(&self) -> Result<(), LeaseError> {
-        let mut tries = COMMIT_TRIES_MAX;
+        let mut tries_left = COMMIT_TRIES_MAX;
         while !queue_hold::is_backfilled(&self.store).await? {
             let holds = queue_hold::list(&self.store).await?;
             let suspended = store::account::list_suspended(&self.store).await?.into_iter().map(HoldScope::Account);
@@ -188,7 +188,7 @@ impl Worker {
             match self.store.commit(batch).await {
                 Ok(()) => break,
                 // Another node was faster, or another hold changed concurrently.
-                Err(CommitError::Conflict { .. }) if tries > 1 => tries -= 1,
+                Err(CommitError::Conflict { .. }) if tries_left > 1 => tries_left -= 1,
                 Err(error) => return Err(error.into()),
             }
         }
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_parked_when_its_hold_is_lifted_is_looked_at() {
+    async fn a_task_parked_while_its_hold_is_lifted_is_due_at_once() {
         let (worker, task) = (idle(Store::memory()), task());
         let now = worker.clock.now();
         put(&worker, task.account, |_| Hold::begin(now)).await;

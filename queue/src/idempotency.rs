@@ -95,30 +95,30 @@ impl IdempotencyGuard {
     /// `InProgress` when the key is used on this node now, `KeyReused` when it was used with another fingerprint; the
     /// store cannot be read.
     pub async fn begin(
-        hall: &Intake,
+        intake: &Intake,
         tenant: &Tenant,
         operation: IdempotencyScope,
         claim: IdempotencyKey,
     ) -> Result<IdempotencyDecision, IdempotencyError> {
         let name = ScopedIdempotencyKey { account: tenant.account().id, operation, key: claim.key };
-        let held = hall.in_progress_keys().acquire(&name).ok_or(IdempotencyError::InProgress)?;
-        let before = store::idempotency::get(hall.store(), &name).await?;
-        let now = hall.clock().now();
+        let held = intake.in_progress_keys().acquire(&name).ok_or(IdempotencyError::InProgress)?;
+        let before = store::idempotency::get(intake.store(), &name).await?;
+        let now = intake.clock().now();
         let used = before.as_ref().map(|found| &found.used).filter(|used| used.is_valid(now));
         if used.is_some_and(|used| used.fingerprint != claim.fingerprint) {
             return Err(IdempotencyError::KeyReused);
         }
-        let begun = match used.map(|used| &used.outcome) {
+        let progress = match used.map(|used| &used.outcome) {
             Some(IdempotentResult::Done(answer)) => return Ok(IdempotencyDecision::Replay(answer.clone())),
             Some(IdempotentResult::Unconfirmed(id)) => return Ok(IdempotencyDecision::Unconfirmed(*id)),
-            Some(IdempotentResult::Partly(begun)) => Some(begun.clone()),
+            Some(IdempotentResult::Partly(progress)) => Some(progress.clone()),
             None => None,
         };
         Ok(IdempotencyDecision::Proceed(Box::new(Self {
             name,
             fingerprint: claim.fingerprint,
             before,
-            partial: begun,
+            partial: progress,
             hold: InProgressHold(Arc::new(held)),
         })))
     }
@@ -149,8 +149,8 @@ impl IdempotencyGuard {
         let found = store::idempotency::get(store, &self.name).await?;
         // Ignore the expired record that was there before this operation.
         let found = found.filter(|found| self.before.as_ref() != Some(found));
-        let same = found.filter(|found| found.used.fingerprint == self.fingerprint);
-        Ok(same.and_then(|found| match found.used.outcome {
+        let matching = found.filter(|found| found.used.fingerprint == self.fingerprint);
+        Ok(matching.and_then(|found| match found.used.outcome {
             IdempotentResult::Done(answer) => Some(answer),
             IdempotentResult::Partly(_) | IdempotentResult::Unconfirmed(_) => None,
         }))

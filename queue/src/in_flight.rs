@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_withdrawn_task_is_dropped_when_it_is_met() {
+    fn a_checked_out_task_is_not_attempted() {
         let in_flight = InFlightTasks::new(10);
         in_flight.reserve(task(1));
         assert_eq!(in_flight.check_out(task(1)), CheckOutResult::Done);
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_in_a_line_from_before_does_not_go() {
+    fn an_outdated_queued_copy_is_not_attempted() {
         let in_flight = InFlightTasks::new(10);
         in_flight.reserve(task(1));
         in_flight.check_out(task(1));
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_room_for_so_many() {
+    fn reservations_are_limited_by_capacity() {
         let in_flight = InFlightTasks::new(1);
         assert!(in_flight.reserve(task(1)) && !in_flight.reserve(task(2)));
     }

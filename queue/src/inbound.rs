@@ -113,8 +113,8 @@ impl OwnHostnames {
 
     /// Returns whether a name looks like the return-path host of a sending domain.
     pub(crate) fn is_return_path(name: &DomainName) -> bool {
-        let rest = name.as_str().strip_prefix(mail::domain_setup::RETURN_PATH_LABEL);
-        rest.is_some_and(|rest| rest.starts_with('.'))
+        let suffix = name.as_str().strip_prefix(mail::domain_setup::RETURN_PATH_LABEL);
+        suffix.is_some_and(|suffix| suffix.starts_with('.'))
     }
 }
 
@@ -249,20 +249,20 @@ impl InboundService {
         let name = address.domain();
         let found = store::domain::find_by_name(self.0.intake.store(), name).await.map_err(UnknownRecipient::Read)?;
         if let Some(domain) = found.filter(SendingDomain::accepts_inbound) {
-            let is_one = domain.accepts_address(address);
-            if !is_one {
+            let is_accepted = domain.accepts_address(address);
+            if !is_accepted {
                 return Err(UnknownRecipient::NoSuchMailbox);
             }
             self.check_mailbox_quota(domain.account).await?;
             return Ok(RecipientRoute::Customer(Arc::new(domain)));
         }
-        let own = self.0.hostnames.is_own(name);
-        if (own || OwnHostnames::is_return_path(name))
+        let is_own_host = self.0.hostnames.is_own(name);
+        if (is_own_host || OwnHostnames::is_return_path(name))
             && let Some(mailbox) = self.0.bounces.find_mailbox(address).await.map_err(UnknownRecipient::Read)?
         {
             return Ok(RecipientRoute::Bounce(mailbox));
         }
-        if !own {
+        if !is_own_host {
             return Err(UnknownRecipient::NotLocal);
         }
         let is_own = OWN_MAILBOXES.iter().any(|mailbox| address.local_part().eq_ignore_ascii_case(mailbox));
@@ -279,8 +279,8 @@ impl InboundService {
     pub fn receive(&self, incoming: IncomingMessage) -> BoxFuture<'_, Result<Vec<ReceivedId>, InboundRejection>> {
         Box::pin(async move {
             // Bounces are not forwarded, so the hop limit does not apply to them.
-            let comes_back = |(_, route): &(Address, RecipientRoute)| matches!(route, RecipientRoute::Bounce(_));
-            if !incoming.recipients.iter().all(comes_back) && TraceFields::exceeds_hop_limit(&incoming.message) {
+            let is_bounce = |(_, route): &(Address, RecipientRoute)| matches!(route, RecipientRoute::Bounce(_));
+            if !incoming.recipients.iter().all(is_bounce) && TraceFields::exceeds_hop_limit(&incoming.message) {
                 return Err(InboundRejection::Loop);
             }
             if header_bytes(&incoming.message) > HEADER_BYTES_MAX {
@@ -288,12 +288,12 @@ impl InboundService {
             }
             let customers =
                 incoming.recipients.iter().filter(|(_, route)| matches!(route, RecipientRoute::Customer(_)));
-            let was_here = |(address, route): &(Address, RecipientRoute)| match route {
+            let was_delivered = |(address, route): &(Address, RecipientRoute)| match route {
                 RecipientRoute::Customer(_) => TraceFields::was_delivered_to(&incoming.message, address),
                 RecipientRoute::Postmaster => TraceFields::was_forwarded_for(&incoming.message, address),
                 RecipientRoute::Bounce(_) => false,
             };
-            if incoming.recipients.iter().any(was_here) {
+            if incoming.recipients.iter().any(was_delivered) {
                 return Err(InboundRejection::Loop);
             }
             let for_customers = customers.count() > 0;
@@ -303,10 +303,10 @@ impl InboundService {
                 return Ok(Vec::new());
             }
             let records = self.received_records(&incoming, &inspected);
-            let ids = records.iter().flat_map(|intake| intake.received.iter().map(|one| one.id)).collect();
+            let ids = records.iter().flat_map(|intake| intake.received.iter().map(|email| email.id)).collect();
             let sizes: Vec<_> = records
                 .iter()
-                .flat_map(|intake| intake.received.iter().map(|one| (one.account, one.size_bytes)))
+                .flat_map(|intake| intake.received.iter().map(|email| (email.account, email.size_bytes)))
                 .collect();
             self.0.writer.write(records).await?;
             for (account, size_bytes) in sizes {
@@ -326,8 +326,8 @@ impl InboundService {
         let intake = &self.0.intake;
         let account = store::account::get(intake.store(), id).await.map_err(UnknownRecipient::Read)?;
         let Some(account) = account else { return Ok(()) };
-        for noun in [Noun::ReceivedEmails, Noun::ReceivedBytes] {
-            match intake.storage_quotas().reserve(&account, noun, 1).await {
+        for quota in [Noun::ReceivedEmails, Noun::ReceivedBytes] {
+            match intake.storage_quotas().reserve(&account, quota, 1).await {
                 Ok(_given_back) => {}
                 Err(StorageQuotaError::Read(error)) => return Err(UnknownRecipient::Read(error)),
                 Err(error) => return Err(UnknownRecipient::MailboxFull(error)),
@@ -346,7 +346,7 @@ impl InboundService {
         let shared = &self.0;
         let policy = self.policy();
         let received_at = shared.intake.clock().now();
-        let way = MessageSource {
+        let source = MessageSource {
             peer: incoming.peer,
             helo: incoming.helo.clone(),
             reverse_path: incoming.reverse_path.clone(),
@@ -354,7 +354,7 @@ impl InboundService {
             received_at,
         };
         let (verdict, heading) = tokio::join!(
-            inbound::authenticate(&shared.resolver, incoming.message.clone(), way),
+            inbound::authenticate(&shared.resolver, incoming.message.clone(), source),
             parser::parse_header(incoming.message.clone()),
         );
         let mut inspected =
@@ -393,16 +393,18 @@ impl InboundService {
             has_date: field_count(&incoming.message, "Date") > 0,
             message: &incoming.message,
         };
-        let own = signs.score();
+        let local_score = signs.score();
         // A good score does not outweigh failed authentication.
-        let status = if signs.fails_authentication() { SpamStatus::Spam } else { spam::spam_status(own) };
-        let by_rules = SpamVerdict { status, score: Some(own) };
+        let status = if signs.fails_authentication() { SpamStatus::Spam } else { spam::spam_status(local_score) };
+        let by_rules = SpamVerdict { status, score: Some(local_score) };
         match &policy.spam_filter {
             SpamScanner::Off => Ok(SpamVerdict::default()),
             SpamScanner::Rules => Ok(by_rules),
             SpamScanner::Rspamd(rspamd) => {
                 match rspamd.check_message(incoming, &self.0.hostnames.hostname).await {
-                    Ok(asked) => asked.map(|spam_verdict| spam_verdict.or_marked(signs.fails_authentication(), own)),
+                    Ok(scanned) => {
+                        scanned.map(|spam_verdict| spam_verdict.or_marked(signs.fails_authentication(), local_score))
+                    }
                     Err(error) => {
                         metrics::counter!("postrider_spam_filter_failures_total").increment(1);
                         tracing::warn!(%error, "the spam filter does not respond");
@@ -439,8 +441,8 @@ impl InboundService {
                         message: incoming.message.clone(),
                         authenticated: inspected.authentication.authenticated_domains().to_vec(),
                     };
-                    let taken = self.0.bounces.process(*mailbox, &arrival, &policy.reporters).await;
-                    let taken = taken.map_err(|error| {
+                    let result = self.0.bounces.process(*mailbox, &arrival, &policy.reporters).await;
+                    let result = result.map_err(|error| {
                         // The peer retries: soon if the message is being processed already, later if the store is
                         // unavailable.
                         store::warn_unless_away!(self.0.intake.worker.store, %error, "cannot process a bounce yet; the sender will retry");
@@ -448,7 +450,7 @@ impl InboundService {
                     })?;
                     // People write to `abuse` as well as feedback loops do (RFC 2142 4).
                     let is_abuse = address.local_part().eq_ignore_ascii_case(ABUSE_LOCAL_PART);
-                    if taken == BounceHandling::Unrecognized && is_abuse && *mailbox == BounceMailbox::Complaints {
+                    if result == BounceHandling::Unrecognized && is_abuse && *mailbox == BounceMailbox::Complaints {
                         self.forward_to_postmaster(&policy, address, incoming).await?;
                     }
                 }
@@ -476,7 +478,7 @@ impl InboundService {
     /// Records to be stored: one for each account, with a received email for each recipient.
     fn received_records(&self, incoming: &IncomingMessage, inspected: &InspectedMessage) -> Vec<InboundRecord> {
         let InspectedMessage { authentication: verdict, header: heading, spam: spam_verdict, received_at } = inspected;
-        let door = format!("{}{}", verdict.header_field(), incoming.received);
+        let trace_header = format!("{}{}", verdict.header_field(), incoming.received);
         let body: Body = strip_forged_auth_results(&incoming.message, &self.0.hostnames.hostname).into_iter().collect();
         let mut records: Vec<InboundRecord> = Vec::new();
         for (address, route) in &incoming.recipients {
@@ -495,7 +497,7 @@ impl InboundService {
                 auth: verdict.auth,
                 spam_status: spam_verdict.status,
                 spam_score: spam_verdict.score,
-                trace: TraceFields::build(incoming.reverse_path.as_ref(), address, &door),
+                trace: TraceFields::build(incoming.reverse_path.as_ref(), address, &trace_header),
                 body: intake.body_id,
                 size_bytes: incoming.message.len() as u64,
                 received_at: *received_at,

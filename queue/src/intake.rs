@@ -362,8 +362,8 @@ impl Intake {
     pub async fn dispatch_outbox_within(&self, at_most: Duration) -> Option<Timestamp> {
         let worker = Arc::clone(&self.worker);
         // A separate task: dropping the future half-way would waste its work, so it runs on after the timeout.
-        let telling = tokio::spawn(async move { worker.dispatch_outbox().await });
-        match tokio::time::timeout(at_most, telling).await {
+        let dispatching = tokio::spawn(async move { worker.dispatch_outbox().await });
+        match tokio::time::timeout(at_most, dispatching).await {
             Ok(Ok(Ok(()))) => return None,
             Ok(Ok(Err(error))) => {
                 store::warn_unless_away!(self.worker.store, %error, "cannot dispatch the outbox: lists may be stale");
@@ -548,27 +548,27 @@ impl Intake {
             let staging: Vec<_> = drafts.into_iter().map(|draft| self.prepare_message(tenant, draft, now)).collect();
             let mut prepared = Vec::with_capacity(staging.len());
             let mut outcomes = Vec::with_capacity(staging.len());
-            for one in futures_util::future::join_all(staging).await {
-                outcomes.push(match one {
-                    Ok(one) => {
-                        let accepted = SubmitReceipt::from_prepared(&one);
-                        prepared.push(one);
+            for message in futures_util::future::join_all(staging).await {
+                outcomes.push(match message {
+                    Ok(message) => {
+                        let accepted = SubmitReceipt::from_prepared(&message);
+                        prepared.push(message);
                         Ok(accepted)
                     }
-                    Err(PrepareError::Rejected(refusal)) => Err(refusal),
-                    Err(PrepareError::Suppressed(one, refusal)) => {
-                        prepared.push(*one);
-                        Err(refusal)
+                    Err(PrepareError::Rejected(error)) => Err(error),
+                    Err(PrepareError::Suppressed(message, error)) => {
+                        prepared.push(*message);
+                        Err(error)
                     }
                 });
             }
             if all && outcomes.iter().any(Result::is_err) {
-                return Ok(outcomes.into_iter().map(|one| one.map_err(SubmitError::without_email)).collect());
+                return Ok(outcomes.into_iter().map(|result| result.map_err(SubmitError::without_email)).collect());
             }
-            let doubt = |accepted: SubmitReceipt| Err(SubmitError::Unconfirmed { id: accepted.id });
+            let unconfirmed = |accepted: SubmitReceipt| Err(SubmitError::Unconfirmed { id: accepted.id });
             match self.commit(prepared, &|batch| extend(&outcomes, batch)).await {
                 Err(SubmitError::Unconfirmed { .. }) => {
-                    Ok(outcomes.into_iter().map(|one| one.and_then(doubt)).collect())
+                    Ok(outcomes.into_iter().map(|result| result.and_then(unconfirmed)).collect())
                 }
                 committed => committed.map(|()| outcomes),
             }
@@ -586,11 +586,11 @@ impl Intake {
             let mut batch = Batch::intake();
             let mut assignments = Vec::with_capacity(prepared.len());
             let mut events = Vec::with_capacity(prepared.len());
-            for one in &prepared {
-                let assignment = one.assign_partitions(|domain| self.worker.leases.choose_for_domain(domain));
+            for message in &prepared {
+                let assignment = message.assign_partitions(|domain| self.worker.leases.choose_for_domain(domain));
                 let assignment = assignment.ok_or(SubmitError::Unavailable)?;
-                let event = EventId::new(one.now, self.worker.entropy.unique_bits());
-                events.push(one.write_rows(&mut batch, &assignment, event));
+                let event = EventId::new(message.now, self.worker.entropy.unique_bits());
+                events.push(message.write_rows(&mut batch, &assignment, event));
                 assignments.push(assignment);
             }
             if !self
@@ -623,7 +623,7 @@ impl Intake {
                 // The disk failed or the database connection was lost during the commit, so its result is unknown.
                 Err(CommitError::Fenced(_) | CommitError::Unknown(_)) => {
                     reservations.into_iter().for_each(|(_, reservation)| reservation.mark_in_doubt());
-                    let first = prepared.first().map(|one| one.email.id);
+                    let first = prepared.first().map(|message| message.email.id);
                     return Err(first.map_or(SubmitError::Unavailable, |id| SubmitError::Unconfirmed { id }));
                 }
                 Err(error) => return Err(error.into()),
@@ -646,21 +646,21 @@ impl Intake {
         let (number, now) = (prepared.len() as u64, self.clock().now());
         metrics::counter!("postrider_emails_accepted_total").increment(number);
         self.worker.metrics.last_hour.count(Counted::Accepted, number, now);
-        for ((one, event), (partition, reservation)) in prepared.into_iter().zip(events).zip(reservations) {
-            one.log();
-            match one.disposition {
+        for ((message, event), (partition, reservation)) in prepared.into_iter().zip(events).zip(reservations) {
+            message.log();
+            match message.disposition {
                 Disposition::Schedule(at) => self.release_timers.schedule(partition, at),
                 Disposition::Reject(..) => self.worker.outcome_recorded.notify_waiters(),
                 Disposition::Deliver => {}
             }
-            reservation.confirm(&one.chunks);
-            if let Some(reserved) = one.plan_reservation {
+            reservation.confirm(&message.chunks);
+            if let Some(reserved) = message.plan_reservation {
                 reserved.confirm();
             }
-            if let Some(storage) = one.storage_reservation {
+            if let Some(storage) = message.storage_reservation {
                 storage.confirm();
             }
-            self.worker.recent_events.insert(event, Some(one.email));
+            self.worker.recent_events.insert(event, Some(message.email));
         }
         self.worker.outbox_wakeup.notify_one();
     }

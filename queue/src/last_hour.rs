@@ -44,8 +44,8 @@ pub struct Counts {
 }
 
 impl Counts {
-    fn of(&mut self, what: Counted) -> &mut u64 {
-        match what {
+    fn of(&mut self, counter: Counted) -> &mut u64 {
+        match counter {
             Counted::Accepted => &mut self.accepted,
             Counted::Delivered => &mut self.delivered,
             Counted::Deferred => &mut self.deferred,
@@ -86,14 +86,14 @@ impl LastHour {
     }
 
     /// Adds to a counter of the current minute.
-    pub fn count(&self, what: Counted, number: u64, now: Timestamp) {
+    pub fn count(&self, counter: Counted, number: u64, now: Timestamp) {
         let minute = minute_of(now);
-        let place = usize::try_from(minute.rem_euclid(MINUTES as i64)).unwrap_or(0);
-        if let Some(slot) = self.minutes().get_mut(place) {
+        let index = usize::try_from(minute.rem_euclid(MINUTES as i64)).unwrap_or(0);
+        if let Some(slot) = self.minutes().get_mut(index) {
             if slot.0 != minute {
                 *slot = (minute, Counts::default());
             }
-            *slot.1.of(what) += number;
+            *slot.1.of(counter) += number;
         }
     }
 

@@ -50,11 +50,11 @@ impl LeaseState {
 
     /// Renews the leases by a heartbeat that started at `began`. If they had expired, all queues are loaded again,
     /// because tasks in memory were dropped.
-    pub(crate) fn renew(&mut self, began: Instant) {
+    pub(crate) fn renew(&mut self, started: Instant) {
         if !self.is_valid() {
-            self.partitions.values_mut().for_each(|holding| holding.is_loaded = false);
+            self.partitions.values_mut().for_each(|lease| lease.is_loaded = false);
         }
-        self.valid_until = Some(began + LEASE_VALID_FOR);
+        self.valid_until = Some(started + LEASE_VALID_FOR);
     }
 
     /// Recomputes `active`.
@@ -93,8 +93,8 @@ impl Leases {
         if !state.is_valid() {
             return None;
         }
-        let place = usize::try_from(number % state.active.len().max(1) as u64).unwrap_or(0);
-        state.active.get(place).copied()
+        let index = usize::try_from(number % state.active.len().max(1) as u64).unwrap_or(0);
+        state.active.get(index).copied()
     }
 
     /// Numbers of all owned partitions, including those being released, in order.
@@ -130,7 +130,7 @@ impl Leases {
     #[must_use]
     pub fn is_active(&self, partition: u16) -> bool {
         let state = self.lock();
-        state.is_valid() && state.partitions.get(&partition).is_some_and(|holding| holding.leaving_polls.is_none())
+        state.is_valid() && state.partitions.get(&partition).is_some_and(|lease| lease.leaving_polls.is_none())
     }
 
     /// Makes a commit fail if the partition of one of these tasks has moved. Returns false if one is known to have
@@ -147,18 +147,18 @@ impl Leases {
         let partitions: HashSet<u16> = partitions.collect();
         partitions
             .iter()
-            .all(|partition| state.partitions.get(partition).inspect(|holding| holding.token.fence(batch)).is_some())
+            .all(|partition| state.partitions.get(partition).inspect(|lease| lease.token.fence(batch)).is_some())
     }
 
     /// Partitions whose queues must be loaded: newly acquired ones, and those whose loading failed.
     pub(crate) fn unloaded(&self) -> Vec<u16> {
-        self.lock().partitions.iter().filter(|(_, holding)| !holding.is_loaded).map(|(number, _)| *number).collect()
+        self.lock().partitions.iter().filter(|(_, lease)| !lease.is_loaded).map(|(number, _)| *number).collect()
     }
 
     /// Marks the queues of a partition as loaded.
     pub(crate) fn mark_loaded(&self, partition: u16) {
-        if let Some(holding) = self.lock().partitions.get_mut(&partition) {
-            holding.is_loaded = true;
+        if let Some(lease) = self.lock().partitions.get_mut(&partition) {
+            lease.is_loaded = true;
         }
     }
 

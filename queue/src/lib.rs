@@ -1,14 +1,16 @@
 //! The mail queue: intake, delivery, events, automations and inbound processing.
 //!
-//! [`intake`] is the intake of all mail: [`sender_authorization`] authorizes senders, [`template_cache`] caches template_cache, and [`idempotency`]
-//! implements idempotency. [`worker`] is the delivery runtime. It reads tasks from the store ([`due_index`],
-//! [`in_flight`]) and dispatches them to the ready queues of destinations ([`ready_queue`]). [`attempt`] runs the connections of
-//! the SMTP client ([`client`]), protected as [`transport_security`] and [`mta_sts`] require, and [`outcome`] decides the outcome.
+//! [`intake`] accepts all mail: [`sender_authorization`] authorizes senders, [`template_cache`] caches compiled
+//! templates, and [`idempotency`] executes each operation under a client's key once. [`worker`] is the delivery
+//! runtime. It reads tasks from the store ([`due_index`], [`in_flight`]) and dispatches them to the ready queues of
+//! destinations ([`ready_queue`]). [`attempt`] runs the connections of the SMTP client ([`client`]), secured as
+//! [`transport_security`] and [`mta_sts`] require, and [`outcome`] decides what follows from an attempt.
 //!
-//! [`weighted_fair_queue`], [`pacing`], [`retry_schedule`] and [`routing`] are weighted_fair_queue queueing, rate limits, the retry_schedule schedule and MX routing.
-//! [`rate_limit`] and [`rate_limiter`] limit requests of accounts. `tls_sessions` counts TLS results, and [`tls_reporter`] sends
-//! them (RFC 8460). [`users`] manages the users of an account. [`clock`] and [`entropy`] are the only sources of time
-//! and randomness.
+//! [`weighted_fair_queue`] orders the tasks of a ready queue, [`pacing`] limits its connections and rate,
+//! [`retry_schedule`] spaces the attempts, and [`routing`] finds the mail hosts of a domain. [`rate_limit`] and
+//! [`rate_limiter`] limit requests of accounts. `tls_session_stats` counts TLS results, and [`tls_reporter`] sends them
+//! (RFC 8460). [`users`] manages the users of an account. [`clock`] and [`entropy`] are the only sources of time and
+//! randomness.
 
 mod attempt;
 mod attempt_log;

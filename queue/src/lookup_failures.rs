@@ -61,9 +61,9 @@ impl LookupFailures {
         let (_, oldest, _) = moments.select_nth_unstable(FORGOTTEN_AT_ONCE - 1);
         let (oldest, mut left) = (*oldest, FORGOTTEN_AT_ONCE);
         by_domain.retain(|_, failure| {
-            let is_kept = failure.at > oldest || left == 0;
-            left -= usize::from(!is_kept);
-            is_kept
+            let is_retained = failure.at > oldest || left == 0;
+            left -= usize::from(!is_retained);
+            is_retained
         });
     }
 
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_remembered_until_there_is_an_answer_or_for_an_hour() {
+    fn a_failure_is_stored_until_a_lookup_succeeds_or_an_hour_passes() {
         let (failures, domain) = (LookupFailures::default(), "a.example".parse().unwrap());
         failures.note(&domain, Some("timed out"), at(0));
         assert_eq!(failures.of(&domain, at(3_599)).unwrap().error, "timed out");
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_make_room() {
+    fn the_oldest_failures_are_evicted() {
         let failures = LookupFailures::default();
         let domain = |n: usize| format!("d{n}.example").parse::<DomainName>().unwrap();
         for n in 0..=DOMAINS_MAX {

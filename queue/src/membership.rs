@@ -53,30 +53,35 @@ struct RebalanceDecision {
     release: Vec<u16>,
 }
 
-/// Number of partitions for a node; `alive` is sorted.
-fn partition_share(alive: &[&str], node: &str) -> usize {
-    let count = alive.len().max(1);
-    let place = alive.iter().position(|name| *name == node).unwrap_or(count);
+/// Number of partitions for a node; `live_nodes` is sorted.
+fn partition_share(live_nodes: &[&str], node: &str) -> usize {
+    let count = live_nodes.len().max(1);
+    let rank = live_nodes.iter().position(|name| *name == node).unwrap_or(count);
     let all = usize::from(PARTITIONS);
-    all / count + usize::from(place < all % count)
+    all / count + usize::from(rank < all % count)
 }
 
-fn rebalance(view: &ClusterView, alive: &[&str], (active, held): (&[u16], &[u16]), node: &str) -> RebalanceDecision {
-    let share = partition_share(alive, node);
+fn rebalance(
+    view: &ClusterView,
+    live_nodes: &[&str],
+    (active, held): (&[u16], &[u16]),
+    node: &str,
+) -> RebalanceDecision {
+    let share = partition_share(live_nodes, node);
     if active.len() > share {
         return RebalanceDecision { release: active[share..].to_vec(), ..RebalanceDecision::default() };
     }
     // A row that names this node without its knowledge is free too: it dropped the lease, or the reply to its claim was
     // lost. No other node would claim it while this one lives.
-    let is_free = |(number, seen): &(u16, &StoredPartition)| match seen.tenure.node.as_deref() {
+    let is_free = |(number, row): &(u16, &StoredPartition)| match row.tenure.node.as_deref() {
         None => true,
         Some(owner) if owner == node => !held.contains(number),
-        Some(owner) => !alive.contains(&owner),
+        Some(owner) => !live_nodes.contains(&owner),
     };
     let free = (0..PARTITIONS).zip(&view.partitions).filter(is_free);
     // Nodes start at different offsets, so that they rarely claim the same partition.
     let before: usize =
-        alive.iter().take_while(|name| **name != node).map(|name| self::partition_share(alive, name)).sum();
+        live_nodes.iter().take_while(|name| **name != node).map(|name| self::partition_share(live_nodes, name)).sum();
     let mut free: Vec<u16> = free.map(|(number, _)| number).collect();
     let begin = (before * free.len() / usize::from(PARTITIONS)).min(free.len());
     free.rotate_left(begin);
@@ -139,37 +144,37 @@ impl Membership {
         self.heartbeat().await?;
         let view = lease::read_view(&self.store).await?;
         self.drop_lost(|held| held.is_current_in(&view));
-        let dead = self.find_expired(&view);
-        for seen in &dead {
+        let expired_nodes = self.find_expired(&view);
+        for row in &expired_nodes {
             let mut batch = Batch::progress();
-            lease::evict(&mut batch, seen);
+            lease::evict(&mut batch, row);
             match self.store.commit(batch).await {
                 // On an unshared store it is this node's previous run: not worth a log line.
                 Ok(()) if !self.store.is_shared() => {}
                 Ok(()) => {
-                    tracing::warn!(node = seen.node.name, "node expired: taking over its partitions")
+                    tracing::warn!(node = row.node.name, "node expired: taking over its partitions")
                 }
                 // It is alive, or another node was faster.
                 Err(CommitError::Conflict { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
         }
-        let alive: Vec<&str> = view
+        let live_nodes: Vec<&str> = view
             .nodes
             .iter()
-            .map(|seen| seen.node.name.as_str())
-            .filter(|name| !dead.iter().any(|dead| dead.node.name == *name))
+            .map(|row| row.node.name.as_str())
+            .filter(|name| !expired_nodes.iter().any(|row| row.node.name == *name))
             .collect();
         let (active, held) = {
             let mut state = self.leases.lock();
-            let nodes = u32::try_from(alive.len()).unwrap_or(u32::MAX);
+            let nodes = u32::try_from(live_nodes.len()).unwrap_or(u32::MAX);
             if state.nodes != nodes {
                 tracing::info!(nodes, "cluster size changed");
                 state.nodes = nodes;
             }
             (state.active.clone(), state.partitions.keys().copied().collect::<Vec<_>>())
         };
-        let decision = rebalance(&view, &alive, (&active, &held), &self.name);
+        let decision = rebalance(&view, &live_nodes, (&active, &held), &self.name);
         self.start_release(&decision.release);
         self.finish_release(attempting).await?;
         self.claim_partitions(&view, &decision.claim).await
@@ -178,24 +183,24 @@ impl Membership {
     /// Writes a heartbeat. A node that was evicted joins again.
     async fn heartbeat(&mut self) -> Result<(), LeaseError> {
         for _ in 0..2 {
-            let beats = self.own_row.as_ref().map_or(1, |seen| seen.node.beats + 1);
-            let started_at = self.own_row.as_ref().map_or_else(|| self.clock.now(), |seen| seen.node.started_at);
+            let beats = self.own_row.as_ref().map_or(1, |row| row.node.beats + 1);
+            let started_at = self.own_row.as_ref().map_or_else(|| self.clock.now(), |row| row.node.started_at);
             let mut batch = Batch::progress();
             let node = Node { name: self.name.clone(), beats, started_at };
-            let seen = lease::heartbeat(&mut batch, self.own_row.as_ref(), node);
-            let began = Instant::now();
+            let row = lease::heartbeat(&mut batch, self.own_row.as_ref(), node);
+            let started = Instant::now();
             match self.store.commit(batch).await {
                 Ok(()) => {
-                    self.own_row = Some(seen);
+                    self.own_row = Some(row);
                     if self.known_nodes.may_exist {
-                        self.leases.lock().renew(began);
+                        self.leases.lock().renew(started);
                     }
                     return Ok(());
                 }
                 Err(CommitError::Conflict { .. }) => {
                     tracing::warn!("this node was evicted by another; joining again");
                     let view = lease::read_view(&self.store).await?;
-                    self.own_row = view.nodes.into_iter().find(|seen| seen.node.name == self.name);
+                    self.own_row = view.nodes.into_iter().find(|row| row.node.name == self.name);
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -205,28 +210,28 @@ impl Membership {
 
     /// Nodes that have expired. On an unshared store, all others have.
     fn find_expired(&mut self, view: &ClusterView) -> Vec<StoredNode> {
-        let mut dead = Vec::new();
-        let mut others = HashMap::new();
-        for seen in view.nodes.iter().filter(|seen| seen.node.name != self.name) {
-            let still = match self.heartbeats.get(&seen.node.name) {
-                Some((beats, still)) if *beats == seen.node.beats => still + 1,
+        let mut expired = Vec::new();
+        let mut observed = HashMap::new();
+        for row in view.nodes.iter().filter(|row| row.node.name != self.name) {
+            let unchanged_polls = match self.heartbeats.get(&row.node.name) {
+                Some((beats, unchanged_polls)) if *beats == row.node.beats => unchanged_polls + 1,
                 _ => 0,
             };
-            let is_former = self.known_nodes.predecessor.as_ref() == Some(&seen.node.name);
-            if still >= LEASE_HEARTBEATS || is_former || !self.known_nodes.may_exist {
-                dead.push(seen.clone());
+            let is_former = self.known_nodes.predecessor.as_ref() == Some(&row.node.name);
+            if unchanged_polls >= LEASE_HEARTBEATS || is_former || !self.known_nodes.may_exist {
+                expired.push(row.clone());
             }
-            others.insert(seen.node.name.clone(), (seen.node.beats, still));
+            observed.insert(row.node.name.clone(), (row.node.beats, unchanged_polls));
         }
-        self.heartbeats = others;
-        dead
+        self.heartbeats = observed;
+        expired
     }
 
     /// Drops partitions that this node no longer owns.
-    fn drop_lost(&self, ours: impl Fn(&FencingToken) -> bool) {
+    fn drop_lost(&self, is_kept: impl Fn(&FencingToken) -> bool) {
         let mut state = self.leases.lock();
         let before = state.partitions.len();
-        state.partitions.retain(|_, holding| ours(&holding.token));
+        state.partitions.retain(|_, lease| is_kept(&lease.token));
         if state.partitions.len() < before {
             tracing::warn!(partitions = before - state.partitions.len(), "lost partitions to another node");
             state.refresh_active();
@@ -238,8 +243,8 @@ impl Membership {
     fn start_release(&self, partitions: &[u16]) {
         let mut state = self.leases.lock();
         for partition in partitions {
-            if let Some(holding) = state.partitions.get_mut(partition) {
-                holding.leaving_polls = Some(0);
+            if let Some(lease) = state.partitions.get_mut(partition) {
+                lease.leaving_polls = Some(0);
             }
         }
         state.refresh_active();
@@ -249,11 +254,11 @@ impl Membership {
     async fn finish_release(&self, attempting: impl Fn(u16) -> usize) -> Result<(), LeaseError> {
         let done: Vec<FencingToken> = {
             let mut state = self.leases.lock();
-            let leaving = state.partitions.values_mut().filter_map(|holding| {
-                let beats = holding.leaving_polls.as_mut()?;
+            let leaving = state.partitions.values_mut().filter_map(|lease| {
+                let beats = lease.leaving_polls.as_mut()?;
                 *beats += 1;
-                let done = attempting(holding.token.partition()) == 0 || *beats > LEAVE_HEARTBEATS;
-                done.then(|| holding.token.clone())
+                let done = attempting(lease.token.partition()) == 0 || *beats > LEAVE_HEARTBEATS;
+                done.then(|| lease.token.clone())
             });
             leaving.collect()
         };
@@ -279,17 +284,17 @@ impl Membership {
         let mut wanted = Vec::with_capacity(partitions.len());
         let mut commits = Vec::with_capacity(partitions.len());
         for partition in partitions {
-            if let Some(seen) = view.partitions.get(usize::from(*partition)) {
+            if let Some(row) = view.partitions.get(usize::from(*partition)) {
                 let mut batch = Batch::progress();
-                wanted.push(lease::acquire(&mut batch, *partition, seen, &self.name));
+                wanted.push(lease::acquire(&mut batch, *partition, row, &self.name));
                 commits.push(self.store.commit(batch));
             }
         }
-        let (mut taken, mut failed) = (0, None);
+        let (mut claimed, mut failed) = (0, None);
         for (held, committed) in wanted.into_iter().zip(futures_util::future::join_all(commits).await) {
             match committed {
                 Ok(()) => {
-                    taken += 1;
+                    claimed += 1;
                     let number = held.partition();
                     self.leases
                         .lock()
@@ -301,8 +306,8 @@ impl Membership {
                 Err(error) => failed = Some(error),
             }
         }
-        if taken > 0 {
-            tracing::info!(partitions = taken, "partitions acquired");
+        if claimed > 0 {
+            tracing::info!(partitions = claimed, "partitions acquired");
             self.leases.lock().refresh_active();
             self.leases.changed.notify_waiters();
         }
@@ -311,14 +316,13 @@ impl Membership {
 
     /// Releases all partitions and leaves the cluster; others claim them at their next poll.
     pub(crate) async fn leave(mut self) {
-        let held: Vec<FencingToken> =
-            self.leases.lock().partitions.values().map(|holding| holding.token.clone()).collect();
+        let held: Vec<FencingToken> = self.leases.lock().partitions.values().map(|lease| lease.token.clone()).collect();
         if let Err(error) = self.release_partitions(&held).await {
             return tracing::warn!(%error, "cannot release partitions: other nodes wait until the lease expires");
         }
-        if let Some(seen) = self.own_row.take() {
+        if let Some(row) = self.own_row.take() {
             let mut batch = Batch::progress();
-            lease::evict(&mut batch, &seen);
+            lease::evict(&mut batch, &row);
             // If this fails, the other nodes evict the row later.
             let _ = self.store.commit(batch).await;
         }
@@ -368,7 +372,7 @@ mod tests {
         Membership::new((store.clone(), neighbours), Clock::default(), Arc::default(), name.to_owned())
     }
 
-    async fn look(member: &mut Membership) -> usize {
+    async fn poll(member: &mut Membership) -> usize {
         member.poll(|_| 0).await.unwrap();
         member.leases.len()
     }
@@ -377,7 +381,7 @@ mod tests {
     async fn rounds(members: &mut [Membership], count: u32) -> Vec<usize> {
         for _ in 0..count {
             for member in &mut *members {
-                look(member).await;
+                poll(member).await;
             }
         }
         members.iter().map(|member| member.leases.len()).collect()
@@ -385,7 +389,7 @@ mod tests {
 
     /// Returns whether a member can still commit in the first partition that it believes to own.
     async fn may_commit(store: &Store, member: &Membership) -> bool {
-        let held = member.leases.lock().partitions.values().next().map(|holding| holding.token.clone());
+        let held = member.leases.lock().partitions.values().next().map(|lease| lease.token.clone());
         let Some(held) = held else { return false };
         let mut batch = Batch::progress();
         held.fence(&mut batch);
@@ -396,41 +400,41 @@ mod tests {
     fn shares_add_up() {
         for count in 1..100 {
             let names: Vec<String> = (0..count).map(|n| format!("{n:03}")).collect();
-            let alive: Vec<&str> = names.iter().map(String::as_str).collect();
-            let shares: Vec<usize> = alive.iter().map(|name| partition_share(&alive, name)).collect();
+            let live_nodes: Vec<&str> = names.iter().map(String::as_str).collect();
+            let shares: Vec<usize> = live_nodes.iter().map(|name| partition_share(&live_nodes, name)).collect();
             assert_eq!(shares.iter().sum::<usize>(), usize::from(PARTITIONS), "{count}");
             assert!(shares.iter().max().unwrap() - shares.iter().min().unwrap() <= 1);
         }
     }
 
     #[test]
-    fn what_is_nobodys_is_taken_once() {
+    fn free_partitions_are_claimed_once() {
         let view = ClusterView { nodes: Vec::new(), partitions: vec![StoredPartition::default(); PARTITIONS.into()] };
-        let alive = ["a", "b", "c"];
+        let live_nodes = ["a", "b", "c"];
         let mut all: Vec<u16> =
-            alive.iter().flat_map(|name| rebalance(&view, &alive, (&[], &[]), name).claim).collect();
+            live_nodes.iter().flat_map(|name| rebalance(&view, &live_nodes, (&[], &[]), name).claim).collect();
         all.sort_unstable();
         all.dedup();
         assert_eq!(all.len(), usize::from(PARTITIONS), "no partition is claimed twice");
     }
 
     #[tokio::test]
-    async fn what_a_node_has_given_up_in_memory_alone_it_takes_again() {
+    async fn partitions_lost_in_memory_only_are_claimed_again() {
         let store = Store::memory();
         let mut node = member(&store, "node", true);
-        assert_eq!(look(&mut node).await, 64);
+        assert_eq!(poll(&mut node).await, 64);
         // As after ten failed polls, or a claim whose reply was lost: the rows still name the node.
         node.drop_lost(|_| false);
-        assert_eq!(look(&mut node).await, 64, "no other node would claim them");
+        assert_eq!(poll(&mut node).await, 64, "no other node would claim them");
     }
 
     #[tokio::test]
-    async fn a_store_of_ones_own_is_taken_whole() {
+    async fn a_single_node_claims_all_partitions_at_once() {
         let store = Store::memory();
         let mut former = member(&store, "former life", false);
-        assert_eq!(look(&mut former).await, 64);
+        assert_eq!(poll(&mut former).await, 64);
         let mut now = member(&store, "now", false);
-        assert_eq!(look(&mut now).await, 64);
+        assert_eq!(poll(&mut now).await, 64);
         assert!(!may_commit(&store, &former).await, "fenced");
     }
 
@@ -450,28 +454,28 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_dead_node_is_taken_over_and_fenced_off() {
+    async fn an_expired_node_is_evicted_and_fenced() {
         let store = Store::memory();
         let mut members = vec![member(&store, "a", true), member(&store, "b", true)];
         rounds(&mut members, 3).await;
-        let mut dead = members.remove(0);
+        let mut expired_node = members.remove(0);
         // Until the lease expires, its partitions are not touched.
         assert_eq!(rounds(&mut members, LEASE_HEARTBEATS - 1).await, [32]);
-        assert!(may_commit(&store, &dead).await);
+        assert!(may_commit(&store, &expired_node).await);
         assert_eq!(rounds(&mut members, 1).await, [64]);
-        assert!(!may_commit(&store, &dead).await);
+        assert!(!may_commit(&store, &expired_node).await);
         // It resumes, finds that it owns nothing, joins again and gets its share.
-        look(&mut dead).await;
-        assert!(dead.leases.is_empty());
-        members.insert(0, dead);
+        poll(&mut expired_node).await;
+        assert!(expired_node.leases.is_empty());
+        members.insert(0, expired_node);
         assert_eq!(rounds(&mut members, 3).await, [32, 32]);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_node_that_was_frozen_lets_go_before_others_begin() {
+    async fn a_frozen_node_stops_before_its_partitions_are_claimed() {
         let store = Store::memory();
         let mut frozen = member(&store, "a", true);
-        look(&mut frozen).await;
+        poll(&mut frozen).await;
         (0..PARTITIONS).for_each(|number| frozen.leases.mark_loaded(number));
         assert!(frozen.leases.is_active(3) && frozen.leases.unloaded().is_empty());
         tokio::time::advance(LEASE_VALID_FOR).await;
@@ -479,37 +483,37 @@ mod tests {
         assert!(!frozen.leases.is_active(3));
         assert_eq!(frozen.leases.choose_for_domain(&"example.net".parse().unwrap()), None);
         // No node has taken over: it continues, and loads the queues it dropped.
-        look(&mut frozen).await;
+        poll(&mut frozen).await;
         assert!(frozen.leases.is_active(3));
         assert_eq!(frozen.leases.unloaded().len(), usize::from(PARTITIONS));
     }
 
     #[tokio::test]
-    async fn who_takes_its_place_need_not_wait() {
+    async fn a_successor_of_a_node_claims_at_once() {
         let store = Store::memory();
         let mut members = vec![member(&store, "a", true), member(&store, "b", true)];
         rounds(&mut members, 3).await;
         let mut next = member(&store, "a again", true);
         next.known_nodes.predecessor = Some("a".to_owned());
-        assert_eq!(look(&mut next).await, 32, "in its first poll");
+        assert_eq!(poll(&mut next).await, 32, "in its first poll");
     }
 
     #[tokio::test]
-    async fn a_partition_is_left_when_its_attempts_are_over() {
+    async fn a_partition_is_released_after_its_attempts() {
         let store = Store::memory();
         let (mut old, mut new) = (member(&store, "old", true), member(&store, "new", true));
-        look(&mut old).await;
-        look(&mut new).await;
+        poll(&mut old).await;
+        poll(&mut new).await;
         for _ in 0..LEAVE_HEARTBEATS {
             old.poll(|_| 1).await.unwrap();
-            assert_eq!((old.leases.len(), look(&mut new).await), (32, 0), "attempts are in progress");
+            assert_eq!((old.leases.len(), poll(&mut new).await), (32, 0), "attempts are in progress");
         }
         old.poll(|_| 1).await.unwrap();
-        assert_eq!(look(&mut new).await, 32, "but not for ever");
+        assert_eq!(poll(&mut new).await, 32, "but not for ever");
     }
 
     #[tokio::test]
-    async fn new_tasks_go_into_partitions_of_ones_own() {
+    async fn new_tasks_are_stored_in_owned_partitions() {
         let store = Store::memory();
         let mut members = vec![member(&store, "a", true), member(&store, "b", true)];
         assert_eq!(members[0].leases.choose_for_domain(&"example.net".parse().unwrap()), None);

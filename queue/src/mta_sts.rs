@@ -59,7 +59,7 @@ impl PolicyFetchError {
     fn tls_report_failure(&self) -> TlsFault {
         let result = match self {
             // Certificate errors as worded by rustls.
-            Self::Http(HttpClientError::ConnectionFailed(why)) if why.contains("invalid peer certificate") => {
+            Self::Http(HttpClientError::ConnectionFailed(reason)) if reason.contains("invalid peer certificate") => {
                 TlsResultType::StsWebpkiInvalid
             }
             Self::Http(_) | Self::Status(_) | Self::Truncated => TlsResultType::StsPolicyFetchError,
@@ -126,27 +126,27 @@ impl StsPolicies {
         resolver: &Resolver,
         now: Timestamp,
     ) -> Result<StsPolicyState, PolicyUnavailable> {
-        let kept = store::sts_policy::get(&self.store, domain).await?;
-        let holds = kept.filter(|kept| kept.expires_at() > now);
-        let announced = match domain.child("_mta-sts") {
+        let cached = store::sts_policy::get(&self.store, domain).await?;
+        let valid = cached.filter(|cached| cached.expires_at() > now);
+        let record = match domain.child("_mta-sts") {
             Ok(name) => resolver.txt(&name).await.map(|found| mta_sts::policy_id(&found.data)),
             Err(_) => Ok(None),
         };
         // Without an announcement or DNS answer the stored policy stays valid (RFC 8461 3.1, 5.1).
-        let Ok(Some(id)) = announced else { return Ok(holds.into()) };
-        let is_fresh = |kept: &CachedMtaStsPolicy| {
-            let age = now.duration_since(kept.fetched_at);
-            kept.id == id && age < REFRESH_AFTER && kept.expires_at().duration_since(now) > age
+        let Ok(Some(id)) = record else { return Ok(valid.into()) };
+        let is_current = |cached: &CachedMtaStsPolicy| {
+            let age = now.duration_since(cached.fetched_at);
+            cached.id == id && age < REFRESH_AFTER && cached.expires_at().duration_since(now) > age
         };
-        if holds.as_ref().is_some_and(is_fresh) {
-            return Ok(holds.into());
+        if valid.as_ref().is_some_and(is_current) {
+            return Ok(valid.into());
         }
-        if let Some(why) = self.recent_failure(domain, now) {
-            return Ok(StsPolicyState { fault: holds.is_none().then_some(why), policy: holds });
+        if let Some(failure) = self.recent_failure(domain, now) {
+            return Ok(StsPolicyState { fault: valid.is_none().then_some(failure), policy: valid });
         }
-        let _turn = match (self.fetches.try_acquire(), &holds) {
-            (Ok(turn), _) => turn,
-            (Err(_), Some(_)) => return Ok(holds.into()),
+        let _permit = match (self.fetches.try_acquire(), &valid) {
+            (Ok(permit), _) => permit,
+            (Err(_), Some(_)) => return Ok(valid.into()),
             (Err(_), None) => return Err(PolicyUnavailable::TooManyFetches),
         };
         match self.fetch_policy(domain, id, now).await {
@@ -159,9 +159,9 @@ impl StsPolicies {
             Err(error) => {
                 tracing::info!(%domain, %error, "cannot fetch the MTA-STS policy");
                 metrics::counter!("postrider_mta_sts_fetches_total", "outcome" => "failed").increment(1);
-                let why = error.tls_report_failure();
-                self.record_failure(domain, (now, why.clone()));
-                Ok(StsPolicyState { fault: holds.is_none().then_some(why), policy: holds })
+                let failure = error.tls_report_failure();
+                self.record_failure(domain, (now, failure.clone()));
+                Ok(StsPolicyState { fault: valid.is_none().then_some(failure), policy: valid })
             }
         }
     }
@@ -199,10 +199,10 @@ impl StsPolicies {
 
     fn recent_failure(&self, domain: &DomainName, now: Timestamp) -> Option<TlsFault> {
         let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
-        failed.get(domain).filter(|(at, _)| now.duration_since(*at) < FAILURE_TTL).map(|(_, why)| why.clone())
+        failed.get(domain).filter(|(at, _)| now.duration_since(*at) < FAILURE_TTL).map(|(_, failure)| failure.clone())
     }
 
-    fn record_failure(&self, domain: &DomainName, (now, why): (Timestamp, TlsFault)) {
+    fn record_failure(&self, domain: &DomainName, (now, failure): (Timestamp, TlsFault)) {
         let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
         if failed.len() >= FAILED_MAX {
             failed.retain(|_, (at, _)| now.duration_since(*at) < FAILURE_TTL);
@@ -210,6 +210,6 @@ impl StsPolicies {
                 failed.clear();
             }
         }
-        failed.insert(domain.clone(), (now, why));
+        failed.insert(domain.clone(), (now, failure));
     }
 }

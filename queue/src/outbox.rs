@@ -87,31 +87,31 @@ impl Worker {
 
     /// Dispatches the whole backlog. Pauses after each round for longer than it took, so that intake has priority.
     async fn dispatch_with_backoff(&self) -> Result<(), OutboxError> {
-        let mut places = OutboxCursors::default();
+        let mut cursors = OutboxCursors::default();
         loop {
-            let (begun, at) = (Instant::now(), self.clock.now());
-            if !self.dispatch_round(&mut places).await? {
+            let (started, at) = (Instant::now(), self.clock.now());
+            if !self.dispatch_round(&mut cursors).await? {
                 self.dispatched_until_ms.fetch_max(at.as_millisecond(), Ordering::Relaxed);
                 return Ok(());
             }
             if self.stop.is_cancelled() {
                 return Ok(());
             }
-            let listened = self.webhooks.has_listeners(self.clock.now());
-            let rest = if listened { IDLE_FACTOR_WITH_LISTENERS } else { IDLE_FACTOR };
-            tokio::time::sleep(begun.elapsed() * rest).await;
+            let has_listeners = self.webhooks.has_listeners(self.clock.now());
+            let idle_factor = if has_listeners { IDLE_FACTOR_WITH_LISTENERS } else { IDLE_FACTOR };
+            tokio::time::sleep(started.elapsed() * idle_factor).await;
         }
     }
 
     /// Dispatches a batch of each range of owned partitions. Returns true if there may be more.
-    async fn dispatch_round(&self, places: &mut OutboxCursors) -> Result<bool, OutboxError> {
-        let _telling = self.dispatch_lock.lock().await;
-        let mut more = false;
+    async fn dispatch_round(&self, cursors: &mut OutboxCursors) -> Result<bool, OutboxError> {
+        let _dispatch = self.dispatch_lock.lock().await;
+        let mut has_more = false;
         for partitions in self.leases.owned_ranges() {
-            let after = places.entry(*partitions.start()).or_default();
-            more |= self.dispatch_some(partitions, after).await?;
+            let after = cursors.entry(*partitions.start()).or_default();
+            has_more |= self.dispatch_some(partitions, after).await?;
         }
-        Ok(more)
+        Ok(has_more)
     }
 
     /// Dispatches all events that are in the outboxes of owned partitions now, and some that arrive meanwhile.
@@ -124,7 +124,7 @@ impl Worker {
             for partitions in self.leases.owned_ranges() {
                 let mut after = None;
                 loop {
-                    let _telling = self.dispatch_lock.lock().await;
+                    let _dispatch = self.dispatch_lock.lock().await;
                     if !self.dispatch_some(partitions.clone(), &mut after).await? || after.is_none() {
                         break;
                     }
@@ -157,22 +157,22 @@ impl Worker {
         after: &mut Option<Key>,
     ) -> Result<bool, OutboxError> {
         for _ in 0..COMMIT_TRIES_MAX {
-            let known = |id| self.recent_events.take(id);
-            let place = (after.as_ref(), BATCH_EVENTS_MAX);
-            let entries = store::outbox::list(&self.store, partitions.clone(), place, &known).await?;
+            let cached_event = |id| self.recent_events.take(id);
+            let position = (after.as_ref(), BATCH_EVENTS_MAX);
+            let entries = store::outbox::list(&self.store, partitions.clone(), position, &cached_event).await?;
             if entries.is_empty() {
                 return Ok(after.take().is_some());
             }
             let (subjects, count) = EventSubjects::load((&self.store, &self.recent_events), &entries).await?;
             let loaded = entries.get(..count).unwrap_or_default();
-            let events = loaded.iter().filter_map(|one| one.event.as_ref());
+            let events = loaded.iter().filter_map(|entry| entry.event.as_ref());
             let audience = self.load_subscribers(&event_accounts(loaded), events).await?;
-            let count = audience.events_that_fit(entries.iter().take(count).map(|one| one.event.as_ref()));
-            let some = entries.get(..count).unwrap_or_default();
-            match self.commit_dispatched(some, &subjects, &audience).await {
+            let count = audience.events_that_fit(entries.iter().take(count).map(|entry| entry.event.as_ref()));
+            let batch_entries = entries.get(..count).unwrap_or_default();
+            match self.commit_dispatched(batch_entries, &subjects, &audience).await {
                 Ok(true) => {
                     let is_all = after.is_none() && count == entries.len() && count < BATCH_EVENTS_MAX;
-                    *after = some.last().filter(|_| !is_all).map(|last| last.key().clone());
+                    *after = batch_entries.last().filter(|_| !is_all).map(|last| last.key().clone());
                     return Ok(!is_all);
                 }
                 Ok(false) => return Ok(false),
@@ -193,11 +193,13 @@ impl Worker {
         audience: &Subscribers,
     ) -> Result<bool, OutboxError> {
         let mut batch = Batch::progress();
-        let events = || entries.iter().filter_map(|one| one.event.as_ref());
-        let email_of = |event| subjects.email_of(event).map(|about| &*about.email);
-        let about = events().map(|event| (event, email_of(event)));
-        let Some(made) = self.create_deliveries(&mut batch, audience, about) else { return Ok(false) };
-        let partitions = entries.iter().map(|one| one.partition).chain(made.partitions.iter().copied());
+        let events = || entries.iter().filter_map(|entry| entry.event.as_ref());
+        let email_of = |event| subjects.email_of(event).map(|stored| &*stored.email);
+        let events_with_emails = events().map(|event| (event, email_of(event)));
+        let Some(new_deliveries) = self.create_deliveries(&mut batch, audience, events_with_emails) else {
+            return Ok(false);
+        };
+        let partitions = entries.iter().map(|entry| entry.partition).chain(new_deliveries.partitions.iter().copied());
         if !self.leases.fence_partitions(&mut batch, partitions) {
             return Ok(false);
         }
@@ -207,12 +209,12 @@ impl Worker {
         let triggered =
             self.trigger_index.enqueue_trigger_jobs(&self.store, &mut batch, entries, self.clock.now()).await?;
         let additions = usage_increments(events());
-        let _books = self.quota_tracker.lock_rows().await;
+        let _quota_rows = self.quota_tracker.lock_rows().await;
         store::usage::add(&self.store, &mut batch, &additions).await?;
-        entries.iter().for_each(|one| one.remove(&mut batch));
+        entries.iter().for_each(|entry| entry.remove(&mut batch));
         self.store.commit(batch).await?;
         self.quota_tracker.mark_dispatched(events());
-        self.deliveries_committed(made);
+        self.deliveries_committed(new_deliveries);
         self.wake_subscribers(events().map(|event| event.account));
         self.trigger_index.wake_at(&triggered, self.clock.now());
         Ok(true)
@@ -221,7 +223,7 @@ impl Worker {
 
 /// Returns the accounts of these events.
 fn event_accounts(entries: &[OutboxEntry]) -> Vec<AccountId> {
-    let accounts = entries.iter().filter_map(|one| one.event.as_ref()).map(|event| event.account);
+    let accounts = entries.iter().filter_map(|entry| entry.event.as_ref()).map(|event| event.account);
     accounts.collect::<BTreeSet<_>>().into_iter().collect()
 }
 

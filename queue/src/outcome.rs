@@ -59,10 +59,10 @@ pub struct AttemptResult {
 impl AttemptResult {
     /// Error text with the name of the host.
     pub(crate) fn error_text(&self) -> String {
-        let why = self.diagnostic();
+        let diagnostic = self.diagnostic();
         match &self.mx_host {
-            Some(host) if !why.contains(host.as_str()) => format!("{host}: {why}"),
-            _ => why,
+            Some(host) if !diagnostic.contains(host.as_str()) => format!("{host}: {diagnostic}"),
+            _ => diagnostic,
         }
     }
 
@@ -99,7 +99,7 @@ pub enum NextAction {
     /// Permanent failure that is not about the recipient.
     Fail {
         /// `expired`, `dns_error`, `tls_required`, `rejected`, `unconfirmed` (completions-email.md 2.10).
-        why: &'static str,
+        reason: &'static str,
     },
 }
 
@@ -113,7 +113,8 @@ pub fn decide_next_action(
     seed: u64,
 ) -> NextAction {
     let time_is_up =
-        |replies: u32, why: &'static str| match schedule.next_attempt(task.attempts + 1, now, task.expires_at, seed) {
+        |replies: u32, reason: &'static str| match schedule.next_attempt(task.attempts + 1, now, task.expires_at, seed)
+        {
             Some(at) => NextAction::Retry { at },
             None if replies > 0 => {
                 let reason = attempted
@@ -123,7 +124,7 @@ pub fn decide_next_action(
                 let reason = if reason.is_about_recipient() { reason } else { BounceClass::Undetermined };
                 NextAction::Bounce { reason, soft: true }
             }
-            None => NextAction::Fail { why },
+            None => NextAction::Fail { reason },
         };
     match &attempted.outcome {
         Outcome::Delivered(_) => NextAction::Delivered,
@@ -138,15 +139,15 @@ pub fn decide_next_action(
         Outcome::Unreachable(_) if attempted.phase == AttemptPhase::Dns => time_is_up(task.replies, "dns_error"),
         Outcome::Unreachable(_) => time_is_up(task.replies, "expired"),
         // A routing loop is not about the address.
-        Outcome::Undeliverable(reply) if is_routing_loop(reply) => NextAction::Fail { why: "dns_error" },
+        Outcome::Undeliverable(reply) if is_routing_loop(reply) => NextAction::Fail { reason: "dns_error" },
         Outcome::Failed(reply)
             if is_routing_loop(reply) && attempted.classify_reply(reply) == BounceClass::Undetermined =>
         {
-            NextAction::Fail { why: "dns_error" }
+            NextAction::Fail { reason: "dns_error" }
         }
         // A verdict of this server about the message and the host's capabilities is not about the recipient.
         Outcome::Undeliverable(reply) if attempted.phase != AttemptPhase::Dns && !is_requiretls_failure(reply) => {
-            NextAction::Fail { why: REJECTED_REASON }
+            NextAction::Fail { reason: REJECTED_REASON }
         }
         Outcome::Failed(reply) | Outcome::Undeliverable(reply) => match attempted.classify_reply(reply) {
             // A 4yz classified as permanent is a soft bounce, unless the user does not exist.
@@ -154,8 +155,8 @@ pub fn decide_next_action(
                 reason,
                 soft: reply.severity() == Severity::Transient && reason != BounceClass::UnknownUser,
             },
-            _ if is_requiretls_failure(reply) => NextAction::Fail { why: "tls_required" },
-            _ => NextAction::Fail { why: REJECTED_REASON },
+            _ if is_requiretls_failure(reply) => NextAction::Fail { reason: "tls_required" },
+            _ => NextAction::Fail { reason: REJECTED_REASON },
         },
     }
 }
@@ -177,12 +178,12 @@ fn is_about_message(phase: AttemptPhase) -> bool {
 /// Returns the task as rescheduled for its next attempt.
 #[must_use]
 pub fn rescheduled_task(task: &Task, attempted: &AttemptResult, at: Timestamp, now: Timestamp) -> Task {
-    let answered = matches!(attempted.outcome, Outcome::Deferred(_)) && is_about_message(attempted.phase);
-    let mut moved =
-        Task { due: at, attempts: task.attempts + 1, replies: task.replies + u32::from(answered), ..task.clone() };
+    let has_reply = matches!(attempted.outcome, Outcome::Deferred(_)) && is_about_message(attempted.phase);
+    let mut rescheduled =
+        Task { due: at, attempts: task.attempts + 1, replies: task.replies + u32::from(has_reply), ..task.clone() };
     // The delay DSN is sent once.
-    moved.notify.delay &= !dsn_request::is_delay_dsn_due(task, now);
-    moved
+    rescheduled.notify.delay &= !dsn_request::is_delay_dsn_due(task, now);
+    rescheduled
 }
 
 /// Returns the suppression cause of a final action (completions-email.md 2.9): a bounce, or a rejection that is about
@@ -197,20 +198,20 @@ pub fn suppression_cause(task: &Task, attempted: &AttemptResult, next: &NextActi
             suppression::SuppressionReason::HardBounce
         }
         NextAction::Bounce { .. } => suppression::SuppressionReason::SoftBounce,
-        NextAction::Fail { why: REJECTED_REASON } if !matches!(attempted.outcome, Outcome::Undeliverable(_)) => {
+        NextAction::Fail { reason: REJECTED_REASON } if !matches!(attempted.outcome, Outcome::Undeliverable(_)) => {
             suppression::SuppressionReason::SmtpFailure
         }
         _ => return None,
     };
     let mut grounds =
         SuppressionCause::new(task.address.clone(), reason, SuppressionSource::System).with_email(task.id.email);
-    let without_codes = |text: Cow<'_, str>| SmtpDiagnostic {
+    let text_only = |text: Cow<'_, str>| SmtpDiagnostic {
         smtp_code: None,
         enhanced_code: None,
         diagnostic: suppression::truncate_diagnostic(&text),
     };
     grounds.detail =
-        attempted.outcome.error().map(without_codes).or_else(|| attempted.outcome.reply().map(SmtpDiagnostic::from));
+        attempted.outcome.error().map(text_only).or_else(|| attempted.outcome.reply().map(SmtpDiagnostic::from));
     Some(grounds)
 }
 
@@ -361,8 +362,8 @@ fn event_data(
             "mx_host": attempted.mx_host,
             "async": false,
         }, "suppression_id": suppression_id, "suppressed_until": suppressed_until}),
-        NextAction::Fail { why } => json!({
-            "failure": {"reason": why, "message": diagnostic, "smtp_code": code},
+        NextAction::Fail { reason } => json!({
+            "failure": {"reason": reason, "message": diagnostic, "smtp_code": code},
             "suppression_id": suppression_id,
             "suppressed_until": suppressed_until,
         }),
@@ -440,58 +441,73 @@ pub(crate) mod tests {
 
     #[test]
     fn every_outcome_has_a_next_action() {
-        let fresh = task();
-        let answered = Task { replies: 1, attempts: 1, ..task() };
-        let later = NextAction::Retry { at: at(10 + 60) };
+        let first_attempt = task();
+        let retried = Task { replies: 1, attempts: 1, ..task() };
+        let retry = NextAction::Retry { at: at(10 + 60) };
         let deferred = || Outcome::Deferred(reply(451, (4, 7, 1)));
-        let lost = || Outcome::Unreachable("refused".into());
+        let unreachable = || Outcome::Unreachable("refused".into());
         assert_eq!(
-            next(&fresh, Outcome::Delivered(reply(250, (2, 0, 0))), AttemptPhase::Final, 10),
+            next(&first_attempt, Outcome::Delivered(reply(250, (2, 0, 0))), AttemptPhase::Final, 10),
             NextAction::Delivered
         );
-        assert_eq!(next(&fresh, deferred(), AttemptPhase::Rcpt, 10), later);
-        assert_eq!(next(&fresh, lost(), AttemptPhase::Connect, 10), later);
-        assert_eq!(next(&fresh, Outcome::Unconfirmed("lost".into()), AttemptPhase::Final, 10), later);
+        assert_eq!(next(&first_attempt, deferred(), AttemptPhase::Rcpt, 10), retry);
+        assert_eq!(next(&first_attempt, unreachable(), AttemptPhase::Connect, 10), retry);
+        assert_eq!(next(&first_attempt, Outcome::Unconfirmed("lost".into()), AttemptPhase::Final, 10), retry);
         let soft = NextAction::Bounce { reason: BounceClass::Undetermined, soft: true };
-        assert_eq!(next(&fresh, deferred(), AttemptPhase::Rcpt, 1_000), soft);
-        assert_eq!(next(&answered, lost(), AttemptPhase::Connect, 1_000), soft);
-        assert_eq!(next(&fresh, lost(), AttemptPhase::Connect, 1_000), NextAction::Fail { why: "expired" });
-        assert_eq!(next(&fresh, lost(), AttemptPhase::Dns, 1_000), NextAction::Fail { why: "dns_error" });
-        let hard = NextAction::Bounce { reason: BounceClass::UnknownUser, soft: false };
-        assert_eq!(next(&fresh, Outcome::Failed(reply(550, (5, 1, 1))), AttemptPhase::Rcpt, 10), hard);
-        let rejected = NextAction::Fail { why: "rejected" };
-        assert_eq!(next(&fresh, Outcome::Failed(reply(550, (5, 7, 26))), AttemptPhase::Final, 10), rejected);
-        // Replies classified differently from their code.
-        let judged = |code, enhanced, text| SmtpReply::new(code, Enhanced::new(enhanced, 2, 0), text);
-        let never = Outcome::Failed(judged(450, 4, "mailbox disabled"));
+        assert_eq!(next(&first_attempt, deferred(), AttemptPhase::Rcpt, 1_000), soft);
+        assert_eq!(next(&retried, unreachable(), AttemptPhase::Connect, 1_000), soft);
         assert_eq!(
-            next(&fresh, never, AttemptPhase::Rcpt, 10),
+            next(&first_attempt, unreachable(), AttemptPhase::Connect, 1_000),
+            NextAction::Fail { reason: "expired" }
+        );
+        assert_eq!(
+            next(&first_attempt, unreachable(), AttemptPhase::Dns, 1_000),
+            NextAction::Fail { reason: "dns_error" }
+        );
+        let hard = NextAction::Bounce { reason: BounceClass::UnknownUser, soft: false };
+        assert_eq!(next(&first_attempt, Outcome::Failed(reply(550, (5, 1, 1))), AttemptPhase::Rcpt, 10), hard);
+        let rejected = NextAction::Fail { reason: "rejected" };
+        assert_eq!(next(&first_attempt, Outcome::Failed(reply(550, (5, 7, 26))), AttemptPhase::Final, 10), rejected);
+        // Replies classified differently from their code.
+        let reply_with = |code, enhanced, text| SmtpReply::new(code, Enhanced::new(enhanced, 2, 0), text);
+        let permanent = Outcome::Failed(reply_with(450, 4, "mailbox disabled"));
+        assert_eq!(
+            next(&first_attempt, permanent, AttemptPhase::Rcpt, 10),
             NextAction::Bounce { reason: BounceClass::Inactive, soft: true }
         );
-        let never = Outcome::Failed(judged(450, 4, "user unknown"));
-        assert_eq!(next(&fresh, never, AttemptPhase::Rcpt, 10), hard);
-        assert_eq!(next(&fresh, Outcome::Deferred(judged(550, 5, "not now")), AttemptPhase::Rcpt, 10), later);
-        let circle = NextAction::Fail { why: "dns_error" };
-        assert_eq!(next(&fresh, Outcome::Undeliverable(reply(550, (5, 4, 6))), AttemptPhase::Dns, 10), circle);
-        assert_eq!(next(&fresh, Outcome::Failed(reply(550, (5, 4, 6))), AttemptPhase::Rcpt, 10), circle);
+        let permanent = Outcome::Failed(reply_with(450, 4, "user unknown"));
+        assert_eq!(next(&first_attempt, permanent, AttemptPhase::Rcpt, 10), hard);
+        assert_eq!(
+            next(&first_attempt, Outcome::Deferred(reply_with(550, 5, "not now")), AttemptPhase::Rcpt, 10),
+            retry
+        );
+        let loop_failure = NextAction::Fail { reason: "dns_error" };
+        assert_eq!(
+            next(&first_attempt, Outcome::Undeliverable(reply(550, (5, 4, 6))), AttemptPhase::Dns, 10),
+            loop_failure
+        );
+        assert_eq!(next(&first_attempt, Outcome::Failed(reply(550, (5, 4, 6))), AttemptPhase::Rcpt, 10), loop_failure);
         // Some hosts use this code for other rejections.
         let odd = SmtpReply::new(550, Enhanced::new(5, 4, 6), "Unusual sending activity detected");
-        assert_eq!(next(&fresh, Outcome::Failed(odd), AttemptPhase::Rcpt, 10), NextAction::Fail { why: "rejected" });
+        assert_eq!(
+            next(&first_attempt, Outcome::Failed(odd), AttemptPhase::Rcpt, 10),
+            NextAction::Fail { reason: "rejected" }
+        );
         let none = NextAction::Bounce { reason: BounceClass::DomainNotFound, soft: false };
-        assert_eq!(next(&fresh, Outcome::Undeliverable(reply(556, (5, 1, 10))), AttemptPhase::Dns, 10), none);
+        assert_eq!(next(&first_attempt, Outcome::Undeliverable(reply(556, (5, 1, 10))), AttemptPhase::Dns, 10), none);
     }
 
     #[test]
     fn final_actions_suppress_by_their_cause() {
         let task = task();
-        let of = |outcome: Outcome, phase, now| {
+        let cause = |outcome: Outcome, phase, now| {
             let attempted = attempted(outcome, phase);
             let next = decide_next_action(&task, &attempted, &RetrySchedule::default(), at(now), 0);
             suppression_cause(&task, &attempted, &next)
         };
         use suppression::SuppressionReason as R;
-        let reason = |outcome, phase, now| of(outcome, phase, now).map(|grounds| grounds.reason);
-        let hard = of(Outcome::Failed(reply(550, (5, 1, 1))), AttemptPhase::Rcpt, 10).unwrap();
+        let reason = |outcome, phase, now| cause(outcome, phase, now).map(|grounds| grounds.reason);
+        let hard = cause(Outcome::Failed(reply(550, (5, 1, 1))), AttemptPhase::Rcpt, 10).unwrap();
         let refused = attempted(Outcome::Failed(reply(550, (5, 1, 1))), AttemptPhase::Rcpt);
         let next = decide_next_action(&task, &refused, &RetrySchedule::default(), at(10), 0);
         let simulated = Task { address: "bounced@simulator.postrider.test".parse().unwrap(), ..task.clone() };
@@ -508,14 +524,14 @@ pub(crate) mod tests {
         }
         // A verdict of this server suppresses nobody and is no bounce.
         let too_large = Outcome::Undeliverable(reply(552, (5, 3, 4)));
-        let own = decide_next_action(
+        let local = decide_next_action(
             &task,
             &attempted(too_large.clone(), AttemptPhase::Mail),
             &RetrySchedule::default(),
             at(10),
             0,
         );
-        assert_eq!(own, NextAction::Fail { why: REJECTED_REASON });
+        assert_eq!(local, NextAction::Fail { reason: REJECTED_REASON });
         assert_eq!(reason(too_large, AttemptPhase::Mail, 10), None);
         let deferred = || Outcome::Deferred(reply(452, (4, 2, 2)));
         assert_eq!(reason(deferred(), AttemptPhase::Rcpt, 10), None, "a retry suppresses nothing");

@@ -73,8 +73,8 @@ impl Intake {
         alert: (AccountId, AlertSubject),
     ) {
         let now = self.clock().now();
-        let (account, about) = alert;
-        let notice = OwnerAlert { id: EventId::new(now, self.entropy().u128()), account, about, since: now };
+        let (account, subject) = alert;
+        let notice = OwnerAlert { id: EventId::new(now, self.entropy().u128()), account, about: subject, since: now };
         store::owner_alert::enqueue(batch, place, &notice);
     }
 
@@ -113,14 +113,14 @@ impl Intake {
                 for (_, error) in &due.damaged {
                     tracing::error!(%error, partition, "cannot read an owner alert; skipping it");
                 }
-                let (is_full, mut is_stuck) = (due.found.len() == PAGE_ALERTS, false);
+                let (is_full, mut has_failed) = (due.found.len() == PAGE_ALERTS, false);
                 for found in due.found {
                     match self.send_or_defer_alert(&found).await {
                         Ok(next) => next.into_iter().for_each(|next| appointments.schedule(partition, next)),
-                        Err(StoreUnavailable) => is_stuck = true,
+                        Err(StoreUnavailable) => has_failed = true,
                     }
                 }
-                let next = match (is_stuck, is_full) {
+                let next = match (has_failed, is_full) {
                     // Do not retry at once while the store rejects commits.
                     (true, _) => Some(self.worker.after(RETRY_DELAY)),
                     (false, true) => Some(now),
@@ -138,13 +138,13 @@ impl Intake {
     /// Sends or defers one alert. Returns the time of the next try if it was deferred.
     async fn send_or_defer_alert(&self, found: &QueuedOwnerAlert) -> Result<Option<Timestamp>, StoreUnavailable> {
         let (notice, now) = (&found.notice, self.clock().now());
-        let why = match self.submit_alert(found).await {
+        let reason = match self.submit_alert(found).await {
             Ok(()) => return Ok(None),
-            Err(why) => why,
+            Err(reason) => reason,
         };
         let mut batch = Batch::progress();
         let end = notice.since.checked_add(RETRY_FOR).unwrap_or(Timestamp::MAX);
-        let next = match why {
+        let next = match reason {
             OwnerAlertError::Transient(_) if now < end => {
                 let next = self.worker.after(RETRY_DELAY);
                 found.defer(&mut batch, next);
@@ -167,16 +167,16 @@ impl Intake {
     /// Submits the email and deletes the alert in the same commit.
     async fn submit_alert(&self, found: &QueuedOwnerAlert) -> Result<(), OwnerAlertError> {
         let notice = &found.notice;
-        let postman = self.alert_mailer().await?;
+        let mailer = self.alert_mailer().await?;
         let owner = store::account::get(self.store(), notice.account).await.map_err(|error| transient(&error))?;
         let owner = owner.ok_or_else(|| OwnerAlertError::Permanent("the account no longer exists".to_owned()))?;
-        let also = |outcomes: &[Result<SubmitReceipt, SubmitError>], batch: &mut Batch| {
+        let extend_commit = |outcomes: &[Result<SubmitReceipt, SubmitError>], batch: &mut Batch| {
             // A suppressed owner is not mailed: the alert is done then, too.
             if outcomes.iter().all(|outcome| matches!(outcome, Ok(_) | Err(SubmitError::Suppressed { .. }))) {
                 found.remove(batch);
             }
         };
-        match postman.send_with(self, alert_email(&owner, notice, self.domains().facts()), &also).await {
+        match mailer.send_with(self, alert_email(&owner, notice, self.domains().facts()), &extend_commit).await {
             Ok(None | Some(Ok(_) | Err(SubmitError::Suppressed { .. }))) => Ok(()),
             Ok(Some(Err(refusal @ (SubmitError::Message(_) | SubmitError::Invalid { .. })))) => {
                 Err(OwnerAlertError::Permanent(refusal.to_string()))
@@ -189,19 +189,21 @@ impl Intake {
     }
 
     async fn alert_mailer(&self) -> Result<SystemMailer, OwnerAlertError> {
-        let never = |cause: &dyn std::fmt::Display| OwnerAlertError::Permanent(cause.to_string());
-        let sandbox =
-            self.sender_authorization.sandbox().ok_or_else(|| never(&"`sandbox_sender` in [service] is not set"))?;
+        let permanent = |cause: &dyn std::fmt::Display| OwnerAlertError::Permanent(cause.to_string());
+        let sandbox = self
+            .sender_authorization
+            .sandbox()
+            .ok_or_else(|| permanent(&"`sandbox_sender` in [service] is not set"))?;
         let from = system_mailer::sibling_address(sandbox, LOCAL_PARTS)
-            .ok_or_else(|| never(&"`sandbox_sender` is not a usable sender address"))?;
+            .ok_or_else(|| permanent(&"`sandbox_sender` is not a usable sender address"))?;
         SystemMailer::for_service(self, from).await.map_err(|error| transient(&error))
     }
 }
 
 fn alert_email(owner: &Account, notice: &OwnerAlert, facts: &ServiceHosts) -> SystemEmail {
     let (subject, text) = match &notice.about {
-        AlertSubject::Endpoint { webhook, url, what } => {
-            let (subject, text) = endpoint_alert((*webhook, url), *what);
+        AlertSubject::Endpoint { webhook, url, what: alert } => {
+            let (subject, text) = endpoint_alert((*webhook, url), *alert);
             (subject.to_owned(), text)
         }
         AlertSubject::Claim { claimed, grace_ends_at } => claim_alert(owner, (claimed, *grace_ends_at), facts),
@@ -211,15 +213,15 @@ fn alert_email(owner: &Account, notice: &OwnerAlert, facts: &ServiceHosts) -> Sy
 }
 
 /// The mail explains to the previous owner how to object.
-fn claim_alert(owner: &Account, (name, ends): (&DomainName, Timestamp), facts: &ServiceHosts) -> (String, String) {
-    let own = facts.ownership_record(owner.id, name);
+fn claim_alert(owner: &Account, (name, ends_at): (&DomainName, Timestamp), facts: &ServiceHosts) -> (String, String) {
+    let ownership = facts.ownership_record(owner.id, name);
     let text = format!(
         "Someone who controls the DNS of {name} asked to move it to another account. Unless you object, it moves on \
          {} and you can no longer send from it.\n\nTo object, publish this TXT record at \
          {}.{name}:\n\n{}\n\nIf you gave the domain away, you do not need to do anything.\n",
-        timestamp::to_rfc3339(ends),
+        timestamp::to_rfc3339(ends_at),
         facts.ownership_label,
-        own.value
+        ownership.value
     );
     (format!("Your domain {name} is claimed by another account"), text)
 }
@@ -233,8 +235,8 @@ fn application_alert(affiliate: PartnerId, applicant: &Address) -> (String, Stri
     ("Someone applied to your partner program".to_owned(), text)
 }
 
-fn endpoint_alert((webhook, url): (WebhookId, &str), what: WebhookAlert) -> (&'static str, String) {
-    match what {
+fn endpoint_alert((webhook, url): (WebhookId, &str), alert: WebhookAlert) -> (&'static str, String) {
+    match alert {
         WebhookAlert::Failing => (
             "Webhook deliveries are failing",
             format!(

@@ -175,8 +175,8 @@ impl Pace {
     pub fn connections_max(&self) -> u32 {
         // Between 1 and `connections_max`, which is a u32.
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 1 and a u32")]
-        let whole = self.connections as u32;
-        if self.failures >= DEAD_AFTER { 1 } else { whole.max(1) }
+        let connections = self.connections as u32;
+        if self.failures >= DEAD_AFTER { 1 } else { connections.max(1) }
     }
 
     /// Messages after which a connection is closed, at least 1.
@@ -258,27 +258,27 @@ impl Pace {
     /// Halves the number of connections and the message rate, the rate at most once per `RATE_REDUCTION_INTERVAL`.
     pub fn reduce_rate(&mut self, now: Timestamp) {
         self.reduce_connections();
-        let again = |slowed: &ReducedRate| {
-            Duration::try_from(now.duration_since(slowed.at)).is_ok_and(|past| past >= RATE_REDUCTION_INTERVAL)
+        let is_repeated = |slowed: &ReducedRate| {
+            Duration::try_from(now.duration_since(slowed.at)).is_ok_and(|elapsed| elapsed >= RATE_REDUCTION_INTERVAL)
         };
-        let (rate, was) = match &self.reduced_rate {
-            Some(slowed) if !again(slowed) => return,
+        let (rate, previous) = match &self.reduced_rate {
+            Some(slowed) if !is_repeated(slowed) => return,
             Some(slowed) => (slowed.rate, slowed.previous),
             None => {
                 let rate = self.rate_meter.rate(now).max(RATE_ASSUMED);
                 (rate, rate)
             }
         };
-        self.reduced_rate = Some(ReducedRate { rate: (rate / 2.0).max(RATE_MIN), previous: was, at: now });
+        self.reduced_rate = Some(ReducedRate { rate: (rate / 2.0).max(RATE_MIN), previous, at: now });
     }
 
     /// Starts a backoff and returns its end. Backoffs do not add up: a reply during a backoff belongs to a message sent
     /// before it.
-    pub fn back_off(&mut self, rest: Backoff, now: Timestamp) -> Timestamp {
+    pub fn back_off(&mut self, backoff: Backoff, now: Timestamp) -> Timestamp {
         self.connections = 1.0;
         let resting = self.backoff_until.filter(|until| *until > now);
-        let lasts = match (rest, resting) {
-            (Backoff::Fixed(lasts), _) => lasts,
+        let duration = match (backoff, resting) {
+            (Backoff::Fixed(duration), _) => duration,
             (Backoff::Exponential, Some(until)) => return until,
             (Backoff::Exponential, None) => {
                 let doublings = self.backoffs.min(16);
@@ -286,7 +286,7 @@ impl Pace {
                 BACKOFF_FIRST.saturating_mul(1 << doublings).min(BACKOFF_MAX)
             }
         };
-        let until = now.checked_add(lasts).unwrap_or(Timestamp::MAX).max(resting.unwrap_or(now));
+        let until = now.checked_add(duration).unwrap_or(Timestamp::MAX).max(resting.unwrap_or(now));
         self.backoff_until = Some(until);
         until
     }
@@ -318,8 +318,8 @@ impl Pace {
         }
         self.rate_meter.count(now);
         let Some(rate) = self.messages_per_second() else { return Ok(()) };
-        let apart = Duration::from_secs_f64((1.0 / rate).min(86_400.0));
-        self.free_at = self.free_at.unwrap_or(now).max(now).checked_add(apart).ok();
+        let interval = Duration::from_secs_f64((1.0 / rate).min(86_400.0));
+        self.free_at = self.free_at.unwrap_or(now).max(now).checked_add(interval).ok();
         Ok(())
     }
 }
@@ -339,16 +339,16 @@ mod tests {
             let share = limits.per_node(nodes);
             assert!(share.connections_max * nodes <= 20.max(nodes), "{nodes}");
             let mut paces = vec![Pace::new(share); nodes as usize];
-            let mut taken = 0;
+            let mut acquired = 0;
             for tick in 0..600 {
                 let now = at(0) + Duration::from_millis(tick * 100);
                 for pace in &mut paces {
                     while pace.try_acquire(now).is_ok() {
-                        taken += 1;
+                        acquired += 1;
                     }
                 }
             }
-            assert!((8 * 55..=8 * 61 + nodes).contains(&taken), "{nodes} nodes: {taken} in a minute");
+            assert!((8 * 55..=8 * 61 + nodes).contains(&acquired), "{nodes} nodes: {acquired} in a minute");
         }
     }
 
@@ -436,11 +436,11 @@ mod tests {
     fn the_rate_allows_a_burst_and_then_single_messages() {
         let limits = PaceLimits { messages_per_second: Some(2.0), ..PaceLimits::default() };
         let mut pace = Pace::new(limits);
-        let mut gone = 0;
+        let mut acquired = 0;
         while pace.try_acquire(at(0)).is_ok() {
-            gone += 1;
+            acquired += 1;
         }
-        assert_eq!(gone, 3);
+        assert_eq!(acquired, 3);
         assert!(pace.try_acquire(at(1)).is_ok() && pace.try_acquire(at(1)).is_ok());
         assert!(pace.try_acquire(at(1)).is_err());
     }

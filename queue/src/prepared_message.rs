@@ -197,16 +197,16 @@ impl PreparedMessage {
         for task in &placed.tasks {
             store::task::put_new(batch, task);
         }
-        let about = (email.account, email.id);
+        let key = (email.account, email.id);
         if let Disposition::Schedule(at) = self.disposition {
-            store::schedule::create(batch, about, &self.schedule_row(at, placed.partition));
+            store::schedule::create(batch, key, &self.schedule_row(at, placed.partition));
         }
         if let Some(ScheduledRef { schedule: found, .. }) = &self.scheduled {
             let state = match self.disposition {
                 Disposition::Reject(..) => ScheduleState::Failed(self.now),
                 _ => ScheduleState::Released(self.now),
             };
-            store::schedule::update(batch, about, found, &Schedule { state, ..found.schedule.clone() });
+            store::schedule::update(batch, key, found, &Schedule { state, ..found.schedule.clone() });
         }
         let event = self.acceptance_event(event);
         store::event::record(batch, &event, placed.partition);
@@ -214,7 +214,7 @@ impl PreparedMessage {
     }
 
     fn schedule_row(&self, at: Timestamp, partition: u16) -> Schedule {
-        let asked = self.recipients.iter().any(|to| !to.notify.is_default());
+        let has_notify = self.recipients.iter().any(|to| !to.notify.is_default());
         Schedule {
             scheduled_at: at,
             state: ScheduleState::Waiting,
@@ -222,7 +222,7 @@ impl PreparedMessage {
             partition,
             smtputf8: self.requirements.smtputf8,
             require_tls: self.requirements.require_tls,
-            notify: if asked { self.recipients.iter().map(|to| to.notify.clone()).collect() } else { Vec::new() },
+            notify: if has_notify { self.recipients.iter().map(|to| to.notify.clone()).collect() } else { Vec::new() },
         }
     }
 
@@ -245,14 +245,14 @@ impl PreparedMessage {
             Disposition::Schedule(at) => {
                 (EventKind::Scheduled, json!({"scheduled_at": timestamp::to_rfc3339(*at), "recipients_count": count}))
             }
-            Disposition::Reject(kind, why) => (*kind, why.clone()),
+            Disposition::Reject(kind, detail) => (*kind, detail.clone()),
         };
         let mut detail = detail;
         // Recipients counted when the email was scheduled but not sent to now are refunded.
         if let Some(ScheduledRef { counted, .. }) = &self.scheduled {
-            let goes_to = if matches!(self.disposition, Disposition::Reject(..)) { 0 } else { count };
-            if *counted > goes_to {
-                detail["given_back"] = json!(counted - goes_to);
+            let delivery_count = if matches!(self.disposition, Disposition::Reject(..)) { 0 } else { count };
+            if *counted > delivery_count {
+                detail["given_back"] = json!(counted - delivery_count);
                 detail["accepted_at"] = json!(self.email.created_at);
             }
         }

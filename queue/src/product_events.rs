@@ -90,7 +90,7 @@ impl ProductEventService {
         }
     }
 
-    /// Ingests an event and lets `also` add rows to its commit.
+    /// Ingests an event and lets `extend_commit` add rows to its commit.
     ///
     /// # Errors
     /// [`SubmitError`]; [`SubmitError::DoneConcurrently`] when the idempotency key was used concurrently.
@@ -98,18 +98,18 @@ impl ProductEventService {
         &self,
         tenant: &Tenant,
         incoming: IncomingProductEvent,
-        also: &(dyn Fn(&IngestedProductEvent, &mut Batch) + Send + Sync),
+        extend_commit: &(dyn Fn(&IngestedProductEvent, &mut Batch) + Send + Sync),
     ) -> Result<IngestedProductEvent, SubmitError> {
         let original = self.with_id_and_time(tenant, incoming);
-        let kept = StoredProductEvent { event: original.redacted(), sent_by: tenant.confined_to() };
+        let stored = StoredProductEvent { event: original.redacted(), sent_by: tenant.confined_to() };
         for _ in 0..COMMIT_TRIES_MAX {
             let (mut batch, partition) = self.begin_batch().await?;
-            store::product_event::record(&mut batch, &kept);
-            let entry = (kept.event.account, AnalyticsEvent::Event(kept.event.id));
-            store::pending_analytics::enqueue(&mut batch, partition, kept.event.id.to_bytes(), entry);
+            store::product_event::record(&mut batch, &stored);
+            let entry = (stored.event.account, AnalyticsEvent::Event(stored.event.id));
+            store::pending_analytics::enqueue(&mut batch, partition, stored.event.id.to_bytes(), entry);
             let reaction = self.automations.apply_event(&TriggerEvent::from(&original), &mut batch).await?;
-            let taken = IngestedProductEvent { event: kept.event.clone(), effects: reaction };
-            also(&taken, &mut batch);
+            let ingested = IngestedProductEvent { event: stored.event.clone(), effects: reaction };
+            extend_commit(&ingested, &mut batch);
             let partitions = store::automation_run::due_work::partitions_of(&batch);
             match self.worker.store.commit(batch).await {
                 Ok(()) => {
@@ -118,7 +118,7 @@ impl ProductEventService {
                         self.automations.wake(&partitions);
                     }
                     metrics::counter!("postrider_product_events_total").increment(1);
-                    return Ok(taken);
+                    return Ok(ingested);
                 }
                 Err(CommitError::Conflict { key }) if store::idempotency::caused_conflict(&key) => {
                     return Err(SubmitError::DoneConcurrently);
@@ -184,6 +184,6 @@ impl ProductEventService {
     /// # Errors
     /// The store cannot be read or written.
     pub async fn export_due_now(&self) -> Result<usize, AnalyticsError> {
-        self.worker.export_due_conversions().await.map(|(tried, _)| tried)
+        self.worker.export_due_conversions().await.map(|(attempted, _)| attempted)
     }
 }

@@ -81,10 +81,10 @@ impl ProviderLimits {
     }
 
     /// Starts a backoff of the provider and returns its end.
-    pub(crate) fn back_off(&self, rest: Backoff, because: &str, now: Timestamp) -> Timestamp {
+    pub(crate) fn back_off(&self, backoff: Backoff, reason: &str, now: Timestamp) -> Timestamp {
         let mut state = self.lock();
-        let until = state.pace.back_off(rest, now);
-        BackoffState::keep_longer(&mut state.backoff, BackoffState { kind: rest, until, reason: because.to_owned() });
+        let until = state.pace.back_off(backoff, now);
+        BackoffState::keep_longer(&mut state.backoff, BackoffState { kind: backoff, until, reason: reason.to_owned() });
         until
     }
 
@@ -200,19 +200,19 @@ mod tests {
     #[tokio::test]
     async fn limits_change_under_open_connections() {
         let provider = Arc::new(ProviderLimits::new(limits(3)));
-        let (one, two) = (provider.acquire().await, provider.acquire().await);
+        let (first, second) = (provider.acquire().await, provider.acquire().await);
         provider.set_limits(limits(1));
         assert_eq!(free(&provider), 0);
-        drop(one);
+        drop(first);
         assert_eq!(free(&provider), 0, "the permit was above the new limit");
         provider.set_limits(limits(2));
         assert_eq!(free(&provider), 1);
-        drop(two);
+        drop(second);
         assert_eq!(free(&provider), 2);
-        let (_one, two) = (provider.acquire().await, provider.acquire().await);
+        let (_one, second) = (provider.acquire().await, provider.acquire().await);
         provider.set_limits(limits(1));
         provider.set_limits(limits(2));
-        drop(two);
+        drop(second);
         assert_eq!(free(&provider), 1);
     }
 
@@ -221,17 +221,17 @@ mod tests {
         let provider = Arc::new(ProviderLimits::new(limits(4)));
         let site = || Arc::new(ResizableSemaphore::new(1));
         let (first, second, third) = (site(), site(), site());
-        let mut one = provider.acquire_for_dial(&first).await;
-        let mut again = Box::pin(provider.acquire_for_dial(&first));
-        assert!(futures_util::poll!(&mut again).is_pending(), "one dial at a time per ready queue");
-        drop(again);
+        let mut dial = provider.acquire_for_dial(&first).await;
+        let mut next_dial = Box::pin(provider.acquire_for_dial(&first));
+        assert!(futures_util::poll!(&mut next_dial).is_pending(), "one dial at a time per ready queue");
+        drop(next_dial);
         let _two = provider.acquire_for_dial(&second).await;
         let mut three = Box::pin(provider.acquire_for_dial(&third));
         assert!(futures_util::poll!(&mut three).is_pending(), "dials are limited to half of the connections");
         assert_eq!((free(&provider), provider.saturated_at(true), provider.saturated_at(false)), (2, None, Some(2)));
-        let known = provider.acquire().await;
-        assert!(!known.should_yield(MESSAGES_PER_TURN), "no one waits for a connection permit");
-        one.finish_dial();
+        let permit = provider.acquire().await;
+        assert!(!permit.should_yield(MESSAGES_PER_TURN), "no one waits for a connection permit");
+        dial.finish_dial();
         let _three = three.await;
         assert_eq!(free(&provider), 0);
     }
@@ -240,8 +240,8 @@ mod tests {
     fn messages_are_counted_together() {
         let provider = ProviderLimits::new(limits(5));
         let now = Timestamp::from_second(10).unwrap();
-        let taken = (0..5).take_while(|_| provider.try_acquire_message(now).is_ok()).count();
-        assert_eq!(taken, 2, "a burst of a second");
+        let acquired = (0..5).take_while(|_| provider.try_acquire_message(now).is_ok()).count();
+        assert_eq!(acquired, 2, "a burst of a second");
         assert!(provider.rate_until(now).is_some());
     }
 }

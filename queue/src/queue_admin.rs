@@ -1,7 +1,7 @@
 //! Queue administration: the operator's commands on queued mail, and queries about it.
 //!
-//! A command applies to one email ([`Worker::command_email`]) or to all tasks that match a filter (many.rs). explain.rs
-//! reports what an email waits for; top.rs lists the destinations with the longest queues.
+//! A command applies to one email ([`Worker::command_email`]) or to all tasks that match a filter (bulk.rs). explain.rs
+//! reports what an email waits for; top_destinations.rs lists the destinations with the longest queues.
 
 mod bulk;
 mod explain;
@@ -77,12 +77,12 @@ impl Worker {
                 return Err(QueueAdminError::Finished(id));
             }
             let mut batch = Batch::progress();
-            for one in &open {
-                if self.leases.is_active(one.task.partition) {
-                    self.execute_for_recipient(one, order).await?;
+            for recipient in &open {
+                if self.leases.is_active(recipient.task.partition) {
+                    self.execute_for_recipient(recipient, order).await?;
                 } else {
-                    let about = (email.email.account, id);
-                    store::task::put_hint(&mut batch, one.task.partition, about, &order.word());
+                    let key = (email.email.account, id);
+                    store::task::put_hint(&mut batch, recipient.task.partition, key, &order.word());
                 }
             }
             if !batch.is_empty() {
@@ -112,9 +112,9 @@ impl Worker {
         order: &QueueCommand,
     ) -> Result<(), QueueAdminError> {
         let email = store::email::get(&self.store, account, id).await?.ok_or(QueueAdminError::Unknown(id))?;
-        for one in self.queued_recipients(&email).await? {
-            if self.leases.is_active(one.task.partition) {
-                self.execute_for_recipient(&one, order).await?;
+        for recipient in self.queued_recipients(&email).await? {
+            if self.leases.is_active(recipient.task.partition) {
+                self.execute_for_recipient(&recipient, order).await?;
             }
         }
         Ok(())
@@ -122,19 +122,20 @@ impl Worker {
 
     async fn execute_for_recipient(
         self: &Arc<Self>,
-        one: &QueuedRecipient,
+        recipient: &QueuedRecipient,
         order: &QueueCommand,
     ) -> Result<(), QueueAdminError> {
         match order {
-            QueueCommand::Retry => self.retry_task(one).await,
-            QueueCommand::Release => self.update_task(one, |task| task.held = false).await,
+            QueueCommand::Retry => self.retry_task(recipient).await,
+            QueueCommand::Release => self.update_task(recipient, |task| task.held = false).await,
             QueueCommand::Hold => {
-                self.with_checked_out(&one.task, self.update_task(one, |task| task.held = true)).await
+                self.with_checked_out(&recipient.task, self.update_task(recipient, |task| task.held = true)).await
             }
-            QueueCommand::Drop => self.with_checked_out(&one.task, self.drop_task(one)).await,
-            QueueCommand::Reroute(way) => {
-                self.with_checked_out(&one.task, self.update_task(one, |task| task.way.clone_from(way))).await?;
-                self.load_rerouted(&one.task).await
+            QueueCommand::Drop => self.with_checked_out(&recipient.task, self.drop_task(recipient)).await,
+            QueueCommand::Reroute(route) => {
+                self.with_checked_out(&recipient.task, self.update_task(recipient, |task| task.way.clone_from(route)))
+                    .await?;
+                self.load_rerouted(&recipient.task).await
             }
         }
     }
@@ -145,7 +146,7 @@ impl Worker {
         task: &Task,
         work: impl Future<Output = Result<(), QueueAdminError>>,
     ) -> Result<(), QueueAdminError> {
-        let Some(_withdrawn) = self.check_out(task) else { return Err(QueueAdminError::Busy(task.id.email)) };
+        let Some(_checked_out) = self.check_out(task) else { return Err(QueueAdminError::Busy(task.id.email)) };
         work.await
     }
 

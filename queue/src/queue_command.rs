@@ -34,7 +34,7 @@ impl QueueCommand {
         match self {
             Self::Reroute(Some(RouteOverride::Smarthost(name))) => format!("{REROUTE_BY_PREFIX}{name}"),
             order => {
-                let found = COMMAND_WORDS.iter().find(|(_, known)| known == order);
+                let found = COMMAND_WORDS.iter().find(|(_, command)| command == order);
                 found.map_or_else(String::new, |(word, _)| (*word).to_owned())
             }
         }
@@ -45,7 +45,7 @@ impl QueueCommand {
     pub fn from_word(word: &str) -> Option<Self> {
         match word.strip_prefix(REROUTE_BY_PREFIX) {
             Some(name) => Some(Self::Reroute(Some(RouteOverride::Smarthost(name.parse().ok()?)))),
-            None => COMMAND_WORDS.iter().find(|(known, _)| *known == word).map(|(_, order)| order.clone()),
+            None => COMMAND_WORDS.iter().find(|(command, _)| *command == word).map(|(_, order)| order.clone()),
         }
     }
 }
@@ -55,9 +55,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_survive_their_stored_form() {
-        let by = QueueCommand::Reroute(Some(RouteOverride::Smarthost("partner".parse().unwrap())));
-        for order in COMMAND_WORDS.iter().map(|(_, order)| order).chain([&by]) {
+    fn commands_are_parsed_from_their_stored_form() {
+        let reroute = QueueCommand::Reroute(Some(RouteOverride::Smarthost("partner".parse().unwrap())));
+        for order in COMMAND_WORDS.iter().map(|(_, order)| order).chain([&reroute]) {
             assert_eq!(QueueCommand::from_word(&order.word()).as_ref(), Some(order), "{order:?}");
         }
         assert_eq!(QueueCommand::from_word("reroute by "), None);

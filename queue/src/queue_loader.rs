@@ -26,9 +26,9 @@ impl Worker {
             }
             if self.in_flight.free_capacity() == 0 {
                 // Memory is full: wait until an outcome frees capacity.
-                let freed = self.outcome_recorded.notified();
+                let recorded = self.outcome_recorded.notified();
                 tokio::select! {
-                    () = freed => {}
+                    () = recorded => {}
                     () = tokio::time::sleep(RETRY_DELAY) => {}
                     () = self.stop.cancelled() => {}
                 }
@@ -58,8 +58,8 @@ impl Worker {
             return self.park_queue(queue, from);
         }
         let now = self.clock.now();
-        let Some(room) = self.load_capacity(&queue, &from, now) else { return };
-        let slice = PAGE_TASKS.min(room);
+        let Some(capacity) = self.load_capacity(&queue, &from, now) else { return };
+        let slice = PAGE_TASKS.min(capacity);
         self.in_flight.begin_scan();
         let listed = store::task::list(&self.store, &queue, from.clone(), slice).await;
         let listed = match listed {
@@ -87,9 +87,9 @@ impl Worker {
         let mut is_full = false;
         for ready in ready {
             // Other tasks of the queue may use other ready queues.
-            let is_usual =
+            let is_default =
                 ready.task.way.is_none() && ready.task.tls_requirement() == TaskTlsRequirement::Opportunistic;
-            is_full |= self.dispatch(ready) == DispatchOutcome::QueueFull && is_usual;
+            is_full |= self.dispatch(ready) == DispatchOutcome::QueueFull && is_default;
         }
         // If the ready queue is full, the next page waits with the tasks that did not fit.
         if let Some(next) = next.filter(|_| !is_full) {
@@ -99,8 +99,8 @@ impl Worker {
 
     /// Leaves an undecodable row where it is, for repair, and logs it once.
     fn quarantine(&self, at: &Key, queue: &QueueName, error: &store::engine::ReadError) {
-        let mut aside = self.quarantined.lock().unwrap_or_else(PoisonError::into_inner);
-        if aside.len() < QUARANTINE_LOG_MAX && aside.insert(at.clone()) {
+        let mut quarantined = self.quarantined.lock().unwrap_or_else(PoisonError::into_inner);
+        if quarantined.len() < QUARANTINE_LOG_MAX && quarantined.insert(at.clone()) {
             metrics::counter!("postrider_tasks_damaged_total").increment(1);
             tracing::error!(%error, domain = %queue.domain, account.id = %queue.account,
                 "cannot decode a task; skipping it (see `postrider admin store check`)");
@@ -109,11 +109,11 @@ impl Worker {
 
     /// Returns how many tasks of a queue may be loaded. `None` if the queue must wait; it is scheduled for later then.
     fn load_capacity(&self, queue: &QueueName, from: &Key, now: Timestamp) -> Option<usize> {
-        let note = |again| self.due_index.add(queue.clone(), again, from.clone());
+        let note = |at| self.due_index.add(queue.clone(), at, from.clone());
         let route = self.cached_domain_route(&queue.domain, now);
-        if let Some(again) = self.suspended_until(&queue.domain, route.as_deref()) {
-            note(again);
-            self.wake_if_resumed(queue, route.as_deref(), again);
+        if let Some(at) = self.suspended_until(&queue.domain, route.as_deref()) {
+            note(at);
+            self.wake_if_resumed(queue, route.as_deref(), at);
             return None;
         }
         // The pool may be unknown until a task of the account is read; then load without a ready queue.
@@ -140,7 +140,7 @@ impl Worker {
                 note(until);
                 site.iter().for_each(|site| self.note_delay(queue.clone(), site));
             }
-            (Ok(room), _) => return Some(room.min(self.in_flight.free_capacity()).max(1)),
+            (Ok(capacity), _) => return Some(capacity.min(self.in_flight.free_capacity()).max(1)),
         }
         None
     }

@@ -151,20 +151,20 @@ impl QuotaTracker {
         if usage::has_caps(limits) && !self.wait_until_caught_up().await {
             return Ok(QuotaDecision::Unknown);
         }
-        let fresh = self.lock().get(&account).is_some_and(|known| known.is_fresh(now, store.is_shared()));
-        if !fresh {
+        let is_fresh = self.lock().get(&account).is_some_and(|usage| usage.is_fresh(now, store.is_shared()));
+        if !is_fresh {
             self.refresh(store, account, now).await?;
         }
         let mut accounts = self.lock();
-        let known = accounts.entry(account).or_default();
-        if let Some(cap) = usage::exceeded_cap(limits, known.usage(), count, now) {
+        let usage = accounts.entry(account).or_default();
+        if let Some(cap) = usage::exceeded_cap(limits, usage.usage(), count, now) {
             return Ok(QuotaDecision::CapReached(cap));
         }
-        if usage::has_caps(limits) || known.pending.len() < METERED_PENDING_MAX {
-            known.add_pending(email, count);
+        if usage::has_caps(limits) || usage.pending.len() < METERED_PENDING_MAX {
+            usage.add_pending(email, count);
         }
         // Sending beyond an included amount is allowed; the remainder is zero then.
-        let left = PlanRemaining::from_usage(&PlanLimits { overage: false, ..*limits }, known.usage());
+        let left = PlanRemaining::from_usage(&PlanLimits { overage: false, ..*limits }, usage.usage());
         Ok(QuotaDecision::Reserved(QuotaReservation {
             tracker: self.clone(),
             account,
@@ -187,20 +187,20 @@ impl QuotaTracker {
         if !*self.is_behind.borrow() {
             return true;
         }
-        let mut behind = self.is_behind.subscribe();
-        let known = tokio::time::timeout(BACKLOG_WAIT_MAX, behind.wait_for(|behind| !behind)).await;
-        matches!(known, Ok(Ok(_)))
+        let mut is_behind = self.is_behind.subscribe();
+        let caught_up = tokio::time::timeout(BACKLOG_WAIT_MAX, is_behind.wait_for(|is_behind| !is_behind)).await;
+        matches!(caught_up, Ok(Ok(_)))
     }
 
     async fn refresh(&self, store: &Store, account: AccountId, now: Timestamp) -> Result<(), ReadError> {
-        let _books = self.rows_lock.lock().await;
+        let _rows = self.rows_lock.lock().await;
         let rows = store::usage::get(store, account, now).await?;
         let mut accounts = self.lock();
         if accounts.len() >= ACCOUNTS_MAX {
-            accounts.retain(|_, known| !known.pending.is_empty());
+            accounts.retain(|_, usage| !usage.pending.is_empty());
         }
-        let known = accounts.entry(account).or_default();
-        (known.read_at, known.rows) = (Some(now), rows);
+        let usage = accounts.entry(account).or_default();
+        (usage.read_at, usage.rows) = (Some(now), rows);
         Ok(())
     }
 
@@ -223,16 +223,16 @@ impl QuotaTracker {
         let mut accounts = self.lock();
         for event in events {
             let Some((at, count)) = usage::usage_of_event(event) else { continue };
-            let Some(known) = accounts.get_mut(&event.account) else { continue };
+            let Some(usage) = accounts.get_mut(&event.account) else { continue };
             if let Some(email) = event.email() {
-                known.remove_pending(email);
+                usage.remove_pending(email);
             }
-            let Some(read_at) = known.read_at else { continue };
+            let Some(read_at) = usage.read_at else { continue };
             if UsagePeriod::day(at) == UsagePeriod::day(read_at) {
-                known.rows.day = known.rows.day.saturating_add(count);
+                usage.rows.day = usage.rows.day.saturating_add(count);
             }
             if UsagePeriod::month(at) == UsagePeriod::month(read_at) {
-                known.rows.month = known.rows.month.saturating_add(count);
+                usage.rows.month = usage.rows.month.saturating_add(count);
             }
         }
     }
@@ -250,14 +250,14 @@ mod tests {
         let (meter, store) = (QuotaTracker::default(), Store::memory());
         let now: Timestamp = "2026-01-02T00:00:00Z".parse().unwrap();
         let account = AccountId::new(now, 1);
-        let room = async |plan, number| {
-            let of = (account, &PlanLimits::for_plan(plan));
-            meter.reserve(&store, of, (EmailId::new(now, number), 1), now).await.unwrap()
+        let reserve = async |plan, number| {
+            let account_and_limits = (account, &PlanLimits::for_plan(plan));
+            meter.reserve(&store, account_and_limits, (EmailId::new(now, number), 1), now).await.unwrap()
         };
         meter.mark_behind();
-        assert!(matches!(room(Plan::Free, 1).await, QuotaDecision::Unknown));
-        assert!(matches!(room(Plan::Dedicated, 2).await, QuotaDecision::Reserved(_)), "the plan has no cap");
-        let (waits, ()) = tokio::join!(room(Plan::Free, 3), async { meter.mark_caught_up() });
+        assert!(matches!(reserve(Plan::Free, 1).await, QuotaDecision::Unknown));
+        assert!(matches!(reserve(Plan::Dedicated, 2).await, QuotaDecision::Reserved(_)), "the plan has no cap");
+        let (waits, ()) = tokio::join!(reserve(Plan::Free, 3), async { meter.mark_caught_up() });
         assert!(matches!(waits, QuotaDecision::Reserved(_)));
     }
 }

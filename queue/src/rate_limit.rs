@@ -162,8 +162,8 @@ mod tests {
             }
             for (n, begin) in granted.iter().enumerate() {
                 for (m, end) in granted.iter().enumerate().skip(n) {
-                    let brought = u128::from(end - begin) * u128::from(per_second) / u128::from(SECOND_NS);
-                    let bound = u128::from((2 * per_second).max(nodes)) + brought + u128::from(nodes);
+                    let refilled = u128::from(end - begin) * u128::from(per_second) / u128::from(SECOND_NS);
+                    let bound = u128::from((2 * per_second).max(nodes)) + refilled + u128::from(nodes);
                     prop_assert!((m - n) as u128 <= bound, "{} in {} ns", m - n, end - begin);
                 }
             }

@@ -41,8 +41,8 @@ struct LimiterShard {
 impl RateLimiter {
     /// Creates a limiter. If `on` is false, requests are not limited.
     #[must_use]
-    pub fn new(on: bool) -> Self {
-        Self { is_enabled: AtomicBool::new(on), shards: (0..SHARDS).map(|_| Mutex::default()).collect() }
+    pub fn new(is_enabled: bool) -> Self {
+        Self { is_enabled: AtomicBool::new(is_enabled), shards: (0..SHARDS).map(|_| Mutex::default()).collect() }
     }
 
     /// True if requests are limited.
@@ -52,8 +52,8 @@ impl RateLimiter {
     }
 
     /// Switches limiting on or off.
-    pub fn set_enabled(&self, on: bool) {
-        self.is_enabled.store(on, Ordering::Relaxed);
+    pub fn set_enabled(&self, is_enabled: bool) {
+        self.is_enabled.store(is_enabled, Ordering::Relaxed);
     }
 
     /// Counts one request of an account.

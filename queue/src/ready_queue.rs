@@ -88,21 +88,21 @@ pub struct DeliveryObstacle {
 
 impl BackoffState {
     /// Keeps the backoff that ends later.
-    pub(crate) fn keep_longer(kept: &mut Option<Self>, other: Self) {
-        if kept.as_ref().is_none_or(|kept| kept.until < other.until) {
-            *kept = Some(other);
+    pub(crate) fn keep_longer(longest: &mut Option<Self>, other: Self) {
+        if longest.as_ref().is_none_or(|longest| longest.until < other.until) {
+            *longest = Some(other);
         }
     }
 }
 
 impl ReadyQueueState {
     /// Lowers the connection limit and records the cause.
-    fn slow(&mut self, because: &str, lower: impl FnOnce(&mut Pace)) {
+    fn reduce(&mut self, reason: &str, lower: impl FnOnce(&mut Pace)) {
         let before = self.pace.connections_max();
         lower(&mut self.pace);
         if self.pace.connections_max() < before {
             let from = self.slowed.as_ref().map_or(before, |slowed| slowed.from.max(before));
-            self.slowed = Some(SlowedConnections { from, because: because.to_owned() });
+            self.slowed = Some(SlowedConnections { from, reason: reason.to_owned() });
         }
     }
 
@@ -113,8 +113,8 @@ impl ReadyQueueState {
 
     /// Time until which nothing may be sent, because of the queue or its provider; `None` if sending is allowed.
     fn unavailable_until(&self, now: Timestamp) -> Option<Timestamp> {
-        let theirs = self.provider.as_ref().and_then(|provider| provider.backoff_until(now));
-        self.pace.unavailable_until(now).max(theirs)
+        let provider_until = self.provider.as_ref().and_then(|provider| provider.backoff_until(now));
+        self.pace.unavailable_until(now).max(provider_until)
     }
 
     /// Time until which the warm-up allows no message.
@@ -125,8 +125,8 @@ impl ReadyQueueState {
     /// Current or last backoff, of the queue or its provider.
     fn backoff_state(&self) -> Option<BackoffState> {
         let mut resting = self.backoff.clone();
-        let theirs = self.provider.as_ref().and_then(|provider| provider.backoff_state());
-        theirs.into_iter().for_each(|theirs| BackoffState::keep_longer(&mut resting, theirs));
+        let provider_state = self.provider.as_ref().and_then(|provider| provider.backoff_state());
+        provider_state.into_iter().for_each(|provider_state| BackoffState::keep_longer(&mut resting, provider_state));
         resting
     }
 
@@ -134,16 +134,16 @@ impl ReadyQueueState {
     /// limit is reached, returns the time to try again.
     fn try_take(&mut self, now: Timestamp) -> Result<Option<ReadyTask>, Timestamp> {
         // During a warm-up expiring tasks have priority.
-        let is_pressing = self.tasks.has(TaskClass::Expiring);
-        let warms_up_until = self.warm_up.as_ref().and_then(|budget| budget.closed_until(is_pressing, now));
+        let is_urgent = self.tasks.has(TaskClass::Expiring);
+        let warms_up_until = self.warm_up.as_ref().and_then(|budget| budget.closed_until(is_urgent, now));
         if let Some(until) = self.rate_until(now).max(warms_up_until) {
             return Err(until);
         }
         self.pace.try_acquire(now)?;
         self.provider.as_ref().map_or(Ok(()), |provider| provider.try_acquire_message(now))?;
         let Some(budget) = &self.warm_up else { return Ok(self.tasks.pop()) };
-        let goes_to_pressing = budget.try_take(now)?;
-        Ok(if is_pressing && goes_to_pressing { self.tasks.pop_class(TaskClass::Expiring) } else { self.tasks.pop() })
+        let is_urgent_only = budget.try_take(now)?;
+        Ok(if is_urgent && is_urgent_only { self.tasks.pop_class(TaskClass::Expiring) } else { self.tasks.pop() })
     }
 
     /// Time until which no further task may be enqueued behind others.
@@ -156,8 +156,8 @@ impl ReadyQueueState {
 
     /// Time until which the rate of the queue or its provider allows no message.
     fn rate_until(&self, now: Timestamp) -> Option<Timestamp> {
-        let theirs = self.provider.as_ref().and_then(|provider| provider.rate_until(now));
-        self.pace.rate_until(now).max(theirs)
+        let provider_until = self.provider.as_ref().and_then(|provider| provider.rate_until(now));
+        self.pace.rate_until(now).max(provider_until)
     }
 }
 
@@ -297,17 +297,17 @@ impl ReadyQueue {
         EnqueueOutcome::Enqueued(self.connect_decision(state))
     }
 
-    /// True if keeping a connection open is worthwhile: tasks are waiting, or the last two tasks arrived within `apart`
-    /// of each other and of now.
+    /// True if keeping a connection open is worthwhile: tasks are waiting, or the last two tasks arrived within
+    /// `interval` of each other and of now.
     #[must_use]
-    pub fn expects_more(&self, now: Timestamp, apart: Duration) -> bool {
+    pub fn expects_more(&self, now: Timestamp, interval: Duration) -> bool {
         let state = self.lock();
-        let close = |later: Timestamp, earlier: Timestamp| {
-            !Duration::try_from(later.duration_since(earlier)).is_ok_and(|wait| wait > apart)
+        let is_close = |later_at: Timestamp, earlier_at: Timestamp| {
+            !Duration::try_from(later_at.duration_since(earlier_at)).is_ok_and(|wait| wait > interval)
         };
         match state.arrivals {
             _ if !state.tasks.is_empty() => true,
-            [Some(last), Some(before)] => close(now, last) && close(last, before),
+            [Some(last), Some(before)] => is_close(now, last) && is_close(last, before),
             _ => false,
         }
     }
@@ -367,8 +367,8 @@ impl ReadyQueue {
         let free = state.connections <= state.pace.connections_max() && state.unavailable_until(now).is_none();
         // The task would wait behind this connection's current message, so leave it while another connection could take
         // it.
-        let spare = state.pace.connections_max().saturating_sub(state.connections) as usize;
-        if !free || state.tasks.len() <= spare {
+        let free_connections = state.pace.connections_max().saturating_sub(state.connections) as usize;
+        if !free || state.tasks.len() <= free_connections {
             return None;
         }
         state.try_take(now).ok().flatten().map(Box::new)
@@ -376,7 +376,7 @@ impl ReadyQueue {
 
     /// Waits until a task may have arrived.
     pub async fn wait_for_work(&self) {
-        let woken = Arc::new(Notify::new());
+        let notify = Arc::new(Notify::new());
         let number = {
             let mut state = self.lock();
             if !state.tasks.is_empty() {
@@ -384,7 +384,7 @@ impl ReadyQueue {
             }
             state.next_waiter += 1;
             let number = state.next_waiter;
-            state.idle.push((number, Arc::clone(&woken)));
+            state.idle.push((number, Arc::clone(&notify)));
             number
         };
         /// Removes a finished or cancelled wait from the list.
@@ -395,7 +395,7 @@ impl ReadyQueue {
             }
         }
         let _wait = WaiterGuard(self, number);
-        woken.notified().await;
+        notify.notified().await;
     }
 
     /// Counts a connection as open.
@@ -440,23 +440,23 @@ impl ReadyQueue {
     }
 
     /// Halves the number of connections because of a reply or error.
-    pub fn reduce_connections(&self, because: &str) {
-        self.lock().slow(because, Pace::reduce_connections);
+    pub fn reduce_connections(&self, reason: &str) {
+        self.lock().reduce(reason, Pace::reduce_connections);
     }
 
     /// Reduces connections and message rate because of a reply.
-    pub fn reduce_rate(&self, because: &str, now: Timestamp) {
-        self.lock().slow(because, |pace| pace.reduce_rate(now));
+    pub fn reduce_rate(&self, reason: &str, now: Timestamp) {
+        self.lock().reduce(reason, |pace| pace.reduce_rate(now));
     }
 
     /// Starts a backoff. Returns its end, and the waiting tasks, which the caller returns to disk.
-    pub fn back_off(&self, rest: Backoff, because: String, now: Timestamp) -> (Timestamp, Vec<ReadyTask>) {
+    pub fn back_off(&self, backoff: Backoff, reason: String, now: Timestamp) -> (Timestamp, Vec<ReadyTask>) {
         let mut state = self.lock();
-        let theirs = state.provider.as_ref().map(|provider| provider.back_off(rest, &because, now));
+        let provider_until = state.provider.as_ref().map(|provider| provider.back_off(backoff, &reason, now));
         let mut until = now;
-        state.slow(&because, |pace| until = pace.back_off(rest, now));
-        let until = Some(until).max(theirs).unwrap_or(now);
-        BackoffState::keep_longer(&mut state.backoff, BackoffState { kind: rest, until, reason: because });
+        state.reduce(&reason, |pace| until = pace.back_off(backoff, now));
+        let until = Some(until).max(provider_until).unwrap_or(now);
+        BackoffState::keep_longer(&mut state.backoff, BackoffState { kind: backoff, until, reason });
         (until, std::iter::from_fn(|| state.tasks.pop()).collect())
     }
 
@@ -473,8 +473,8 @@ impl ReadyQueue {
         let until = state.unavailable_until(now)?;
         let resting = state.backoff_state().filter(|resting| resting.until > now);
         let text = match (resting, &state.last_error) {
-            (Some(BackoffState { reason: because, .. }), _) => because,
-            (None, Some(why)) => why.clone(),
+            (Some(BackoffState { reason, .. }), _) => reason,
+            (None, Some(error)) => error.clone(),
             (None, None) => "the mail hosts are unreachable".to_owned(),
         };
         Some(DeliveryObstacle { reason: text, until })
@@ -498,13 +498,13 @@ impl ReadyQueue {
     /// probe.
     pub fn connect_failed(&self, now: Timestamp) -> ConnectFailure {
         let mut state = self.lock();
-        let because = state.last_error.clone().unwrap_or_default();
+        let reason = state.last_error.clone().unwrap_or_default();
         if state.established > 0 {
-            state.slow(&because, Pace::reduce_connections);
+            state.reduce(&reason, Pace::reduce_connections);
             return ConnectFailure::AtConnectionLimit;
         }
         let mut is_dead = false;
-        state.slow(&because, |pace| is_dead = pace.record_unreachable(now));
+        state.reduce(&reason, |pace| is_dead = pace.record_unreachable(now));
         if !is_dead {
             return ConnectFailure::Failed;
         }
@@ -600,9 +600,9 @@ impl ReadyQueue {
         match state.unavailable_until(now).max(state.closed_until(class == TaskClass::Expiring, now)) {
             Some(until) => Err(until),
             None => {
-                let (waiting, room) = (state.tasks.len(), self.class_capacity(&state, class, usize::MAX));
+                let (waiting, capacity) = (state.tasks.len(), self.class_capacity(&state, class, usize::MAX));
                 let fair = free.saturating_sub(waiting) / 2;
-                Ok(room.min(fair).max(usize::from(waiting == 0)))
+                Ok(capacity.min(fair).max(usize::from(waiting == 0)))
             }
         }
     }
@@ -644,8 +644,8 @@ impl ReadyQueue {
     #[must_use]
     pub fn is_idle(&self, now: Timestamp) -> bool {
         let state = self.lock();
-        let rests = state.pace.backoff_until().is_some_and(|until| until > now);
-        state.connections == 0 && state.tasks.is_empty() && state.parked.is_empty() && !rests
+        let is_in_backoff = state.pace.backoff_until().is_some_and(|until| until > now);
+        state.connections == 0 && state.tasks.is_empty() && state.parked.is_empty() && !is_in_backoff
     }
 
     /// Removes a task; false if it is not in the queue.
@@ -710,11 +710,11 @@ mod tests {
             let to = (Arc::new(to.into()), Arc::default());
             let site = ReadyQueue::new(to, TaskTlsRequirement::Opportunistic, PaceLimits::default(), ready_max);
             let mut free: usize = free;
-            while let Ok(room @ 1..) = site.load_capacity(TaskClass::Transactional, at(1), free) {
-                free = free.saturating_sub(room);
-                for _ in 0..room {
+            while let Ok(capacity @ 1..) = site.load_capacity(TaskClass::Transactional, at(1), free) {
+                free = free.saturating_sub(capacity);
+                for _ in 0..capacity {
                     let pushed = site.enqueue(ready(), at(1), free);
-                    assert!(matches!(pushed, EnqueueOutcome::Enqueued(_)), "{ready_max} {free} {room}: {pushed:?}");
+                    assert!(matches!(pushed, EnqueueOutcome::Enqueued(_)), "{ready_max} {free} {capacity}: {pushed:?}");
                 }
             }
             assert!(site.ready_count() > 0 && site.ready_count() <= ready_max);
@@ -726,18 +726,18 @@ mod tests {
         let to = crate::routing::NextHop::Hosts { hosts: Vec::new(), port: 25 };
         let to = (Arc::new(to.into()), Arc::default());
         let site = ReadyQueue::new(to, TaskTlsRequirement::Opportunistic, PaceLimits::default(), 10);
-        let apart = Duration::from_secs(3);
+        let interval = Duration::from_secs(3);
         let arrives = |second| {
             assert!(matches!(site.enqueue(ready(), at(second), 10), EnqueueOutcome::Enqueued(_)));
-            assert!(site.expects_more(at(second), apart), "a task is waiting");
+            assert!(site.expects_more(at(second), interval), "a task is waiting");
             assert!(matches!(site.next_work(at(second)), NextWork::Deliver(_)));
         };
         arrives(10);
-        assert!(!site.expects_more(at(10), apart), "a single task");
+        assert!(!site.expects_more(at(10), interval), "a single task");
         arrives(20);
-        assert!(!site.expects_more(at(20), apart), "the previous task was too long ago");
+        assert!(!site.expects_more(at(20), interval), "the previous task was too long ago");
         arrives(22);
-        assert!(site.expects_more(at(22), apart) && site.expects_more(at(25), apart));
-        assert!(!site.expects_more(at(26), apart), "the last task was too long ago");
+        assert!(site.expects_more(at(22), interval) && site.expects_more(at(25), interval));
+        assert!(!site.expects_more(at(26), interval), "the last task was too long ago");
     }
 }

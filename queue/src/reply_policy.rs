@@ -93,7 +93,7 @@ pub fn classify_connect_reply(
 }
 
 fn apply_shaping(usual: ReplyDecision, action: Option<ReplyAction>, reply: &SmtpReply) -> ReplyDecision {
-    let because = || suppression::truncate_diagnostic(&reply.to_string());
+    let reason = || suppression::truncate_diagnostic(&reply.to_string());
     match action {
         None => usual,
         Some(ReplyAction::SlowDown) => ReplyDecision { backpressure: Backpressure::SlowDown, ..usual },
@@ -102,11 +102,11 @@ fn apply_shaping(usual: ReplyDecision, action: Option<ReplyAction>, reply: &Smtp
         // After the suspension the message may be retried, even if the reply was permanent.
         Some(ReplyAction::BackOff) => ReplyDecision {
             verdict: TransactionVerdict::TransientFailure,
-            backpressure: Backpressure::BackOff(Backoff::Exponential, because()),
+            backpressure: Backpressure::BackOff(Backoff::Exponential, reason()),
         },
-        Some(ReplyAction::Pause(lasts)) => ReplyDecision {
+        Some(ReplyAction::Pause(duration)) => ReplyDecision {
             verdict: TransactionVerdict::TransientFailure,
-            backpressure: Backpressure::BackOff(Backoff::Fixed(lasts), because()),
+            backpressure: Backpressure::BackOff(Backoff::Fixed(duration), reason()),
         },
     }
 }
@@ -118,12 +118,12 @@ fn default_backpressure(
 ) -> Backpressure {
     let transient = reply.is_some_and(|r| r.severity() == Severity::Transient);
     // System busy, congestion and policy (RFC 3463 3.4, 3.5, 3.8) concern this server and its rate, not a mailbox.
-    let busy =
+    let is_busy =
         reply.and_then(|r| r.enhanced).is_some_and(|e| matches!((e.subject, e.detail), (3, 2) | (4, 5) | (7, _)));
     let at_mail = phase == smtp::TransactionPhase::Mail;
     match verdict {
         _ if reply.is_some_and(|r| r.code == 421) => Backpressure::FewerConnections,
-        _ if transient && (at_mail || busy) => Backpressure::FewerConnections,
+        _ if transient && (at_mail || is_busy) => Backpressure::FewerConnections,
         TransactionVerdict::ConnectionLost | TransactionVerdict::Unconfirmed => Backpressure::FewerConnections,
         TransactionVerdict::Accepted => Backpressure::Accepted,
         _ => Backpressure::Answered,
@@ -149,32 +149,32 @@ mod tests {
     }
 
     #[test]
-    fn a_row_says_more_than_the_code() {
+    fn a_reply_rule_overrides_the_reply_code() {
         const LASTS: Duration = Duration::from_secs(60);
-        let rest = |rest, code: u16| {
-            Backpressure::BackOff(rest, format!("{code} {}.2.1 the slow lane", if code < 500 { 4 } else { 5 }))
+        let back_off = |back_off, code: u16| {
+            Backpressure::BackOff(back_off, format!("{code} {}.2.1 the slow lane", if code < 500 { 4 } else { 5 }))
         };
         use TransactionVerdict::{PermanentFailure, TransientFailure};
-        for (action, given, code, verdict, pressure) in [
+        for (action, configured, code, verdict, pressure) in [
             (ReplyAction::SlowDown, TransientFailure, 450, TransientFailure, Backpressure::SlowDown),
             (ReplyAction::SlowDown, PermanentFailure, 550, PermanentFailure, Backpressure::SlowDown),
-            (ReplyAction::BackOff, TransientFailure, 450, TransientFailure, rest(Backoff::Exponential, 450)),
-            (ReplyAction::BackOff, PermanentFailure, 550, TransientFailure, rest(Backoff::Exponential, 550)),
-            (ReplyAction::Pause(LASTS), PermanentFailure, 550, TransientFailure, rest(Backoff::Fixed(LASTS), 550)),
+            (ReplyAction::BackOff, TransientFailure, 450, TransientFailure, back_off(Backoff::Exponential, 450)),
+            (ReplyAction::BackOff, PermanentFailure, 550, TransientFailure, back_off(Backoff::Exponential, 550)),
+            (ReplyAction::Pause(LASTS), PermanentFailure, 550, TransientFailure, back_off(Backoff::Fixed(LASTS), 550)),
             (ReplyAction::Permanent, TransientFailure, 450, PermanentFailure, Backpressure::Answered),
             (ReplyAction::Temporary, PermanentFailure, 550, TransientFailure, Backpressure::Answered),
         ] {
             let slow_reply = reply(code, "the slow lane");
-            let at = (given, smtp::TransactionPhase::Rcpt);
+            let at = (configured, smtp::TransactionPhase::Rcpt);
             let decision = classify_reply(&shaping(action), "mx.example.net", at, Some(&slow_reply));
             assert_eq!(decision, ReplyDecision { verdict, backpressure: pressure }, "{action:?} {code}");
             let decision = classify_reply(&shaping(action), "mx.example.net", at, Some(&reply(code, "other")));
-            assert_eq!(decision, ReplyDecision { verdict: given, backpressure: Backpressure::Answered });
+            assert_eq!(decision, ReplyDecision { verdict: configured, backpressure: Backpressure::Answered });
         }
     }
 
     #[test]
-    fn what_was_not_said_by_the_host_is_not_judged() {
+    fn local_failures_and_acceptances_match_no_reply_rule() {
         let slow_reply = reply(552, "the slow lane");
         let local = (TransactionVerdict::PermanentFailure, smtp::TransactionPhase::Local);
         let decision = classify_reply(&shaping(ReplyAction::Temporary), "mx.example.net", local, Some(&slow_reply));
@@ -182,15 +182,15 @@ mod tests {
             decision,
             ReplyDecision { verdict: TransactionVerdict::PermanentFailure, backpressure: Backpressure::Unchanged }
         );
-        let taken = (TransactionVerdict::Accepted, smtp::TransactionPhase::Content);
-        let decision = classify_reply(&shaping(ReplyAction::BackOff), "mx.example.net", taken, Some(&slow_reply));
+        let accepted = (TransactionVerdict::Accepted, smtp::TransactionPhase::Content);
+        let decision = classify_reply(&shaping(ReplyAction::BackOff), "mx.example.net", accepted, Some(&slow_reply));
         assert_eq!(decision.backpressure, Backpressure::Accepted);
         let dialled = |action, phase| classify_connect_reply(&shaping(action), "mx.example.net", phase, &slow_reply);
         assert_eq!(dialled(ReplyAction::BackOff, AttemptPhase::Tls), None);
         assert_eq!(dialled(ReplyAction::Temporary, AttemptPhase::Greeting), None, "it is so already");
-        let never = dialled(ReplyAction::Permanent, AttemptPhase::Greeting).unwrap();
+        let permanent = dialled(ReplyAction::Permanent, AttemptPhase::Greeting).unwrap();
         assert_eq!(
-            never,
+            permanent,
             ReplyDecision {
                 verdict: TransactionVerdict::PermanentFailure,
                 backpressure: Backpressure::FewerConnections
@@ -199,18 +199,18 @@ mod tests {
     }
 
     #[test]
-    fn what_no_row_speaks_of_is_judged_by_its_code() {
-        let of = |phase, code, enhanced: (u8, u16, u16)| {
+    fn without_a_reply_rule_the_code_decides() {
+        let decide = |phase, code, enhanced: (u8, u16, u16)| {
             let (class, subject, detail) = enhanced;
             let reply = SmtpReply::new(code, Enhanced::new(class, subject, detail), "no");
             let verdict =
                 if code < 500 { TransactionVerdict::TransientFailure } else { TransactionVerdict::PermanentFailure };
             classify_reply(&ReplyRules::default(), "mx.example.net", (verdict, phase), Some(&reply)).backpressure
         };
-        assert_eq!(of(smtp::TransactionPhase::Rcpt, 421, (4, 3, 0)), Backpressure::FewerConnections);
-        assert_eq!(of(smtp::TransactionPhase::Mail, 451, (4, 3, 0)), Backpressure::FewerConnections);
-        assert_eq!(of(smtp::TransactionPhase::Rcpt, 451, (4, 3, 0)), Backpressure::Answered);
-        assert_eq!(of(smtp::TransactionPhase::Rcpt, 451, (4, 7, 1)), Backpressure::FewerConnections);
-        assert_eq!(of(smtp::TransactionPhase::Rcpt, 550, (5, 7, 1)), Backpressure::Answered);
+        assert_eq!(decide(smtp::TransactionPhase::Rcpt, 421, (4, 3, 0)), Backpressure::FewerConnections);
+        assert_eq!(decide(smtp::TransactionPhase::Mail, 451, (4, 3, 0)), Backpressure::FewerConnections);
+        assert_eq!(decide(smtp::TransactionPhase::Rcpt, 451, (4, 3, 0)), Backpressure::Answered);
+        assert_eq!(decide(smtp::TransactionPhase::Rcpt, 451, (4, 7, 1)), Backpressure::FewerConnections);
+        assert_eq!(decide(smtp::TransactionPhase::Rcpt, 550, (5, 7, 1)), Backpressure::Answered);
     }
 }

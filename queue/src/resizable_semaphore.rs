@@ -45,14 +45,14 @@ impl ResizableSemaphore {
     pub(crate) fn resize(&self, wanted: u32) {
         let mut count = self.lock();
         if wanted >= count.total {
-            let more = wanted - count.total;
-            let settled = more.min(count.surplus);
-            count.surplus -= settled;
-            self.free.add_permits((more - settled) as usize);
+            let added = wanted - count.total;
+            let repaid = added.min(count.surplus);
+            count.surplus -= repaid;
+            self.free.add_permits((added - repaid) as usize);
         } else {
             let fewer = count.total - wanted;
-            let gone = self.free.forget_permits(fewer as usize);
-            count.surplus += fewer.saturating_sub(u32::try_from(gone).unwrap_or(u32::MAX));
+            let removed = self.free.forget_permits(fewer as usize);
+            count.surplus += fewer.saturating_sub(u32::try_from(removed).unwrap_or(u32::MAX));
         }
         count.total = wanted;
     }

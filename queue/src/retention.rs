@@ -54,18 +54,18 @@ impl Worker {
         loop {
             let retention = policy.borrow_and_update().retention;
             // The next purge counts from the start of this one, so that a long purge is not followed by a late one.
-            let began = self.clock.now();
+            let started_at = self.clock.now();
             let mut wait = INTERVAL;
             match self.purge_older_than(retention).await {
                 Ok(0) => {}
-                Ok(forgotten) => tracing::info!(forgotten, "expired emails purged"),
+                Ok(purged) => tracing::info!(forgotten = purged, "expired emails purged"),
                 // Purged rows changed concurrently, or the store is unavailable.
                 Err(error) => {
                     store::warn_unless_away!(self.store, %error, "purge of expired rows failed; retrying in a minute");
                     wait = RETRY_DELAY;
                 }
             }
-            let next = began.checked_add(wait).unwrap_or(jiff::Timestamp::MAX);
+            let next = started_at.checked_add(wait).unwrap_or(jiff::Timestamp::MAX);
             tokio::select! {
                 () = self.clock.sleep_until(next) => {}
                 _ = policy.changed() => {}
@@ -85,7 +85,7 @@ impl Worker {
         let Ok(oldest_kept) = self.clock.now().checked_sub(retention) else { return Ok(0) };
         let before = EmailId::new(oldest_kept, 0);
         let runs_before = RunId::new(oldest_kept, 0);
-        let mut forgotten = 0;
+        let mut purged = 0;
         let mut after = None;
         loop {
             let accounts = store::account::list_ids(&self.store, after, PAGE_ACCOUNTS).await?;
@@ -101,12 +101,12 @@ impl Worker {
                 self.purge_processor_events(*account).await?;
                 self.purge_affiliate_visits(*account).await?;
                 self.purge_affiliate_clicks(*account).await?;
-                forgotten += self.purge_emails(*account, before).await?;
-                forgotten += self.purge_received_emails(*account, oldest_kept).await?;
+                purged += self.purge_emails(*account, before).await?;
+                purged += self.purge_received_emails(*account, oldest_kept).await?;
             }
             after = accounts.last().copied();
             if accounts.len() < PAGE_ACCOUNTS || self.stop.is_cancelled() {
-                return Ok(forgotten);
+                return Ok(purged);
             }
         }
     }
@@ -220,19 +220,19 @@ impl Worker {
     /// Purges product events after the retention of emails, and the rows derived from them after their own retention.
     async fn purge_product_events(&self, account: AccountId, oldest: Timestamp) -> Result<(), RetentionError> {
         let now = self.clock.now();
-        let (oldest, since) = (ProductEventId::new(oldest, 0), |kept| now.checked_sub(kept));
-        let people = since(mail::product_event::site_visit::RETENTION).unwrap_or(Timestamp::MIN);
+        let (oldest, since) = (ProductEventId::new(oldest, 0), |retention| now.checked_sub(retention));
+        let person_cutoff = since(mail::product_event::site_visit::RETENTION).unwrap_or(Timestamp::MIN);
         let conversions = since(mail::product_event::conversion::RETENTION).unwrap_or(Timestamp::MIN);
         let counts = since(mail::metric::RETENTION).unwrap_or(Timestamp::MIN);
         let conversions = (account, ProductEventId::new(conversions, 0));
         loop {
-            let (store, mut batch, most) = (&self.store, Batch::progress(), BATCH_ROWS);
+            let (store, mut batch, limit) = (&self.store, Batch::progress(), BATCH_ROWS);
             let events = (account, oldest);
             let found = [
-                store::product_event::purge_before(store, &mut batch, events, most).await?,
-                store::person::purge_before(store, &mut batch, (account, people), most).await?,
-                store::conversion::purge_before(store, &mut batch, conversions, most).await?,
-                store::product_event_count::purge_before(store, &mut batch, (account, Hour::containing(counts)), most)
+                store::product_event::purge_before(store, &mut batch, events, limit).await?,
+                store::person::purge_before(store, &mut batch, (account, person_cutoff), limit).await?,
+                store::conversion::purge_before(store, &mut batch, conversions, limit).await?,
+                store::product_event_count::purge_before(store, &mut batch, (account, Hour::containing(counts)), limit)
                     .await?,
             ];
             match self.commit_unless_empty(batch).await {
@@ -240,7 +240,7 @@ impl Worker {
                 Ok(()) | Err(CommitError::Conflict { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
-            if found.iter().all(|found| *found < most) || self.stop.is_cancelled() {
+            if found.iter().all(|found| *found < limit) || self.stop.is_cancelled() {
                 return Ok(());
             }
         }
@@ -277,18 +277,19 @@ impl Worker {
 
     /// Purges expired affiliate visits, and the browsers with which partners were seen.
     async fn purge_affiliate_visits(&self, account: AccountId) -> Result<(), RetentionError> {
-        let (now, mut from, mut own) = (self.clock.now(), (true, None), (true, None));
-        let seen = now.checked_sub(self_referral_guard::BROWSER_RETENTION).unwrap_or(Timestamp::MIN);
-        while (from.0 || own.0) && !self.stop.is_cancelled() {
+        let (now, mut from, mut own_browsers) = (self.clock.now(), (true, None), (true, None));
+        let browser_cutoff = now.checked_sub(self_referral_guard::BROWSER_RETENTION).unwrap_or(Timestamp::MIN);
+        while (from.0 || own_browsers.0) && !self.stop.is_cancelled() {
             let (store, mut batch) = (&self.store, Batch::progress());
             if from.0 {
                 let next = visit::purge_expired(store, &mut batch, (account, from.1), now, BATCH_ROWS).await?;
                 from = (next.is_some(), next);
             }
-            if own.0 {
-                let scope = (account, own.1);
-                let next = self_referral_guard::purge_before(store, &mut batch, scope, seen, BATCH_ROWS).await?;
-                own = (next.is_some(), next);
+            if own_browsers.0 {
+                let scope = (account, own_browsers.1);
+                let next =
+                    self_referral_guard::purge_before(store, &mut batch, scope, browser_cutoff, BATCH_ROWS).await?;
+                own_browsers = (next.is_some(), next);
             }
             match self.commit_unless_empty(batch).await {
                 // A visitor returned concurrently: the next purge deletes the others.
@@ -316,7 +317,7 @@ impl Worker {
     }
 
     async fn purge_received_emails(&self, account: AccountId, oldest_kept: Timestamp) -> Result<usize, RetentionError> {
-        let mut forgotten = 0;
+        let mut purged = 0;
         loop {
             let old = store::received_email::list_older_than(&self.store, account, oldest_kept, BATCH_EMAILS).await?;
             for received in &old {
@@ -325,12 +326,12 @@ impl Worker {
                 store::received_email::delete(&self.store, &mut batch, received).await?;
                 match self.store.commit(batch).await {
                     // The email, or one with the same body, was deleted concurrently: the next purge continues.
-                    Ok(()) | Err(CommitError::Conflict { .. }) => forgotten += 1,
+                    Ok(()) | Err(CommitError::Conflict { .. }) => purged += 1,
                     Err(error) => return Err(error.into()),
                 }
             }
             if old.len() < BATCH_EMAILS || self.stop.is_cancelled() {
-                return Ok(forgotten);
+                return Ok(purged);
             }
         }
     }
@@ -340,7 +341,7 @@ impl Worker {
     }
 
     async fn purge_emails(&self, account: AccountId, before: EmailId) -> Result<usize, RetentionError> {
-        let mut forgotten = 0;
+        let mut purged = 0;
         let mut from = None;
         loop {
             let old = store::email::list_accepted_before(&self.store, account, from, before, BATCH_EMAILS).await?;
@@ -355,7 +356,7 @@ impl Worker {
                 let mut batch = Batch::progress();
                 store::email::purge(&self.store, &mut batch, account, &finished).await?;
                 match self.store.commit(batch).await {
-                    Ok(()) => forgotten += finished.len(),
+                    Ok(()) => purged += finished.len(),
                     // A report, open or click about one of them arrived concurrently: retry in the next purge.
                     Err(CommitError::Conflict { .. }) => {}
                     Err(error) => return Err(error.into()),
@@ -364,7 +365,7 @@ impl Worker {
             }
             from = old.last().copied();
             if old.len() < BATCH_EMAILS || self.stop.is_cancelled() {
-                return Ok(forgotten);
+                return Ok(purged);
             }
         }
     }

@@ -48,13 +48,13 @@ pub struct TlsPolicySource {
 
 impl TlsPolicySource {
     fn from_sts_state(standing: StsPolicyState) -> Option<Arc<Self>> {
-        let policy = standing.policy.filter(|kept| kept.policy.mode != MtaStsMode::None);
+        let policy = standing.policy.filter(|cached| cached.policy.mode != MtaStsMode::None);
         let applied = match (&policy, &standing.fault) {
             (None, None) => return None,
             (None, Some(_)) => AppliedTlsPolicy::missing_sts_policy(),
-            (Some(kept), _) => {
-                let mx = kept.policy.mx.iter().cloned().map(String::from).collect();
-                AppliedTlsPolicy { kind: TlsPolicyType::Sts, lines: kept.lines.clone(), mx }
+            (Some(cached), _) => {
+                let mx = cached.policy.mx.iter().cloned().map(String::from).collect();
+                AppliedTlsPolicy { kind: TlsPolicyType::Sts, lines: cached.lines.clone(), mx }
             }
         };
         Some(Arc::new(Self { applied, policy, fault: standing.fault }))
@@ -63,12 +63,12 @@ impl TlsPolicySource {
     /// True if the policy allows a host to take the domain's mail, or if there is no policy.
     #[must_use]
     pub fn covers(&self, host: &DomainName) -> bool {
-        self.policy.as_ref().is_none_or(|kept| kept.policy.covers(host))
+        self.policy.as_ref().is_none_or(|cached| cached.policy.covers(host))
     }
 }
 
 fn sts_mode(published: Option<&TlsPolicySource>) -> Option<MtaStsMode> {
-    published?.policy.as_ref().map(|kept| kept.policy.mode)
+    published?.policy.as_ref().map(|cached| cached.policy.mode)
 }
 
 /// Cached route of a domain.
@@ -227,11 +227,11 @@ impl MxRouter {
     pub fn cached_route(
         &self,
         domain: &DomainName,
-        way: Option<&RouteOverride>,
+        override_route: Option<&RouteOverride>,
         now: Timestamp,
     ) -> Option<Arc<MailRoute>> {
         let smarthosts = &self.settings.smarthosts;
-        let ordered = match way {
+        let ordered = match override_route {
             Some(RouteOverride::MailHosts) => return self.cached_mx_route(domain, now),
             Some(RouteOverride::Smarthost(name)) => smarthosts.named(name),
             None => None,
@@ -289,13 +289,13 @@ impl MxRouter {
             Ok(answer) => answer,
             Err(error) => {
                 // Fail over on temporary errors only, not on forged answers, and only if the TLS policy is known.
-                let known = published.ok().filter(|_| matches!(error, LookupError::Temporary { .. }));
-                let route = known.and_then(|published| self.fail_over_route(domain, published, now));
+                let published_policy = published.ok().filter(|_| matches!(error, LookupError::Temporary { .. }));
+                let route = published_policy.and_then(|published| self.fail_over_route(domain, published, now));
                 return route.ok_or_else(|| lookup_route_error(domain, &error));
             }
         };
         let mut hosts = self.mail_hosts(domain, answer.data).await?;
-        let published = published.map_err(|unsure| RouteError::Transient(format!("{domain}: {unsure}")))?;
+        let published = published.map_err(|error| RouteError::Transient(format!("{domain}: {error}")))?;
         let mode = sts_mode(published.as_deref());
         if let (Some(published), Some(MtaStsMode::Enforce)) = (&published, mode) {
             // RFC 8461 5: hosts that the policy does not name must not be used, whatever their preference.
@@ -324,12 +324,12 @@ impl MxRouter {
 
     /// Returns the usable mail hosts of a domain. This server counts as one if the domain is local.
     async fn mail_hosts(&self, domain: &DomainName, answer: MailHosts) -> Result<Vec<MxHost>, RouteError> {
-        let names_us = match &answer {
+        let is_null_or_own = match &answer {
             MailHosts::Mx(hosts) => hosts.iter().any(|mx| self.is_own_host(&mx.host)),
             MailHosts::ImplicitMx(host) => self.is_own_host(host),
             MailHosts::NullMx | MailHosts::NoMail | MailHosts::NoSuchDomain => false,
         };
-        let own_names = match names_us && self.is_local_domain(domain).await? {
+        let own_names = match is_null_or_own && self.is_local_domain(domain).await? {
             true => &[][..],
             false => &self.settings.own_names,
         };
@@ -383,11 +383,11 @@ impl MxRouter {
         let is_signed = before.is_some_and(|route| route.security.is_dnssec_signed);
         let protection = TransportSecurity { sts: sts_mode(published.as_deref()), is_dnssec_signed: is_signed };
         let route = Arc::new(MailRoute::from(smarthost.next_hop.clone()).with_security(protection));
-        let (is_settled, kept) = (self.is_dnssec_active(), Arc::clone(&route));
+        let (is_active, route_to_cache) = (self.is_dnssec_active(), Arc::clone(&route));
         self.cache_route(domain, now, FAIL_OVER_TTL, |until| CachedRoute {
             expires_at: until,
-            dnssec_was_active: is_settled,
-            route: kept,
+            dnssec_was_active: is_active,
+            route: route_to_cache,
             tls_policy: published,
         });
         Some(route)
@@ -470,10 +470,10 @@ impl MxRouter {
             plans.retain(|_, plan| plan.expires_at > now);
             if plans.len() >= CACHED_ROUTES_MAX {
                 // The choice is arbitrary; each evicted route costs one lookup.
-                let mut goes = false;
+                let mut has_evicted = false;
                 plans.retain(|_, _| {
-                    goes = !goes;
-                    !goes
+                    has_evicted = !has_evicted;
+                    !has_evicted
                 });
             }
         }
@@ -616,9 +616,9 @@ mod tests {
     async fn fail_over_keeps_the_known_tls_requirements() {
         let name = |text: &str| text.parse::<DomainName>().unwrap();
         let at = vec![SmarthostEndpoint::Host(name("relay.example"), 587)];
-        let late = Smarthost { name: "late".parse().unwrap(), endpoints: at, credentials: None, tls: None };
-        let whose = vec![DomainScope::Domain(name("a.example"))];
-        let smarthosts = Smarthosts::new(vec![(late, SmarthostUse::FailOver, whose)]);
+        let other_smarthost = Smarthost { name: "late".parse().unwrap(), endpoints: at, credentials: None, tls: None };
+        let scopes = vec![DomainScope::Domain(name("a.example"))];
+        let smarthosts = Smarthosts::new(vec![(other_smarthost, SmarthostUse::FailOver, scopes)]);
         let resolver = Resolver::new(&dns::resolver::ResolverSettings {
             servers: vec!["127.0.0.1:9".parse().unwrap()],
             ..dns::resolver::ResolverSettings::default()
@@ -631,15 +631,15 @@ mod tests {
         assert_eq!((unknown.is_to_smarthost(), unknown.security), (true, TransportSecurity::default()));
         let hosts = vec![MxHost { preference: 10, host: name("mx.a.example") }];
         let signed = TransportSecurity { sts: None, is_dnssec_signed: true };
-        let own = MailRoute::from(NextHop::Hosts { hosts, port: 25 }).with_security(signed);
-        let own = Arc::new(own);
-        let plan = |until| CachedRoute { expires_at: until, dnssec_was_active: true, route: own, tls_policy: None };
+        let route = MailRoute::from(NextHop::Hosts { hosts, port: 25 }).with_security(signed);
+        let route = Arc::new(route);
+        let plan = |until| CachedRoute { expires_at: until, dnssec_was_active: true, route, tls_policy: None };
         planner.cache_route(&domain, now, ROUTE_TTL_MIN, plan);
-        let later = now.checked_add(ROUTE_TTL_MAX).unwrap();
-        for at in [later, later.checked_add(ROUTE_TTL_MAX).unwrap()] {
-            let known = planner.fail_over_route(&domain, None, at).unwrap();
-            assert_eq!((known.is_to_smarthost(), known.security), (true, signed));
-            assert!(known.queue_name.ends_with("(signed)") && planner.cached_route(&domain, None, at).is_some());
+        let expires_at = now.checked_add(ROUTE_TTL_MAX).unwrap();
+        for at in [expires_at, expires_at.checked_add(ROUTE_TTL_MAX).unwrap()] {
+            let fail_over = planner.fail_over_route(&domain, None, at).unwrap();
+            assert_eq!((fail_over.is_to_smarthost(), fail_over.security), (true, signed));
+            assert!(fail_over.queue_name.ends_with("(signed)") && planner.cached_route(&domain, None, at).is_some());
         }
         assert!(planner.fail_over_route(&name("b.example"), None, now).is_none());
     }

@@ -114,7 +114,7 @@ impl SenderAuthorization {
         now: Timestamp,
     ) -> Result<Arc<SendingIdentity>, SubmitError> {
         let id = (tenant.account().id, author.domain().clone(), self.is_shared(tenant, author));
-        let forgotten = {
+        let invalidations = {
             let found = self.lock();
             // An entry for an older state of the account is not valid.
             let fits =
@@ -143,7 +143,7 @@ impl SenderAuthorization {
         });
         let mut found = self.lock();
         // Do not cache data that was read before an invalidation.
-        if found.invalidations == forgotten {
+        if found.invalidations == invalidations {
             if found.identities.len() >= CACHED_IDENTITIES_MAX {
                 found.identities.clear();
             }
@@ -165,11 +165,11 @@ impl SenderAuthorization {
         if domains.is_empty() {
             return Ok(());
         }
-        let here = store::domain::find_at_or_above(&self.store, domains).await?;
+        let found = store::domain::find_at_or_above(&self.store, domains).await?;
         for named in domains {
             // The nearest domain decides: a name below another account's domain may belong to this account.
             let nearest = std::iter::successors(Some(named.clone()), DomainName::parent)
-                .find_map(|name| here.iter().find(|domain| domain.name == name && is_owned(domain, tenant)));
+                .find_map(|name| found.iter().find(|domain| domain.name == name && is_owned(domain, tenant)));
             if nearest.is_some_and(|domain| domain.account != tenant.account().id) {
                 return Err(SubmitError::DomainNotVerified { domain: named.clone() });
             }
@@ -186,7 +186,7 @@ impl SenderAuthorization {
         now: Timestamp,
     ) -> Result<Option<Arc<Signer>>, SubmitError> {
         let id = (account, name.clone());
-        let forgotten = {
+        let invalidations = {
             let found = self.lock();
             if let Some((_, signer)) = found.signers.get(&id).filter(|(until, _)| is_fresh(*until, now)) {
                 return Ok(signer.clone());
@@ -201,7 +201,7 @@ impl SenderAuthorization {
             _ => None,
         };
         let mut found = self.lock();
-        if found.invalidations == forgotten {
+        if found.invalidations == invalidations {
             if found.signers.len() >= CACHED_IDENTITIES_MAX {
                 found.signers.clear();
             }
@@ -218,8 +218,8 @@ impl SenderAuthorization {
     pub(crate) fn invalidate(&self, account: AccountId, domain: Option<&DomainName>) {
         let mut found = self.lock();
         found.invalidations += 1;
-        found.identities.retain(|(of, name, _), _| *of != account && Some(name) != domain);
-        found.signers.retain(|(of, name), _| *of != account && Some(name) != domain);
+        found.identities.retain(|(owner, name, _), _| *owner != account && Some(name) != domain);
+        found.signers.retain(|(owner, name), _| *owner != account && Some(name) != domain);
     }
 
     /// The shared sandbox sender, if one is configured.
@@ -234,8 +234,8 @@ impl SenderAuthorization {
     /// True if any account may send from an address: the sandbox sender, and for system mail the other addresses of its
     /// domain.
     fn is_shared(&self, tenant: &Tenant, author: &Address) -> bool {
-        let is_beside = |sandbox: &Address| sandbox.domain() == author.domain();
-        self.is_sandbox(author) || tenant.is_system_mail() && self.sandbox.as_ref().is_some_and(is_beside)
+        let is_same_domain = |sandbox: &Address| sandbox.domain() == author.domain();
+        self.is_sandbox(author) || tenant.is_system_mail() && self.sandbox.as_ref().is_some_and(is_same_domain)
     }
 
     async fn find_domain(&self, tenant: &Tenant, author: &Address) -> Result<SendingDomain, SubmitError> {
@@ -349,13 +349,13 @@ pub(crate) fn unseal_key(
     algorithm: KeyAlgorithm,
     sealed: &SealedSecret,
 ) -> Result<DkimKey, SubmitError> {
-    let lost = |error: &dyn std::fmt::Display| {
+    let unseal_error = |error: &dyn std::fmt::Display| {
         tracing::error!(%error, domain.id = %domain, "cannot open a DKIM key; check the key file");
         SubmitError::SigningFailed
     };
-    let blob = STANDARD.decode(&sealed.0).map_err(|error| lost(&error))?;
-    let pkcs8 = vault.open(&key_seal_context(domain, algorithm), &blob).map_err(|error| lost(&error))?;
-    DkimKey::from_pkcs8(algorithm, pkcs8).map_err(|error| lost(&error))
+    let blob = STANDARD.decode(&sealed.0).map_err(|error| unseal_error(&error))?;
+    let pkcs8 = vault.open(&key_seal_context(domain, algorithm), &blob).map_err(|error| unseal_error(&error))?;
+    DkimKey::from_pkcs8(algorithm, pkcs8).map_err(|error| unseal_error(&error))
 }
 
 fn signing_error(domain: &SendingDomain, error: &dyn std::fmt::Display) -> SubmitError {

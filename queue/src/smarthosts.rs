@@ -86,7 +86,7 @@ impl fmt::Display for DomainScope {
 #[derive(Debug, Clone, Default)]
 pub struct Smarthosts {
     named: HashMap<SmarthostName, Arc<MailRoute>>,
-    takes: HashMap<(SmarthostUse, DomainScope), SmarthostName>,
+    by_scope: HashMap<(SmarthostUse, DomainScope), SmarthostName>,
 }
 
 impl Smarthosts {
@@ -94,10 +94,10 @@ impl Smarthosts {
     #[must_use]
     pub fn new(all: Vec<(Smarthost, SmarthostUse, Vec<DomainScope>)>) -> Self {
         let mut smarthosts = Self::default();
-        for (smarthost, when, scopes) in all {
+        for (smarthost, usage, scopes) in all {
             for scope in scopes {
                 let name = smarthost.name.clone();
-                smarthosts.takes.entry((when, scope)).or_insert(name);
+                smarthosts.by_scope.entry((usage, scope)).or_insert(name);
             }
             let name = smarthost.name.clone();
             let route = MailRoute::from(NextHop::Smarthost(Arc::new(smarthost)));
@@ -114,11 +114,11 @@ impl Smarthosts {
 
     /// Route to the smarthost that serves a domain; the most specific scope is used.
     #[must_use]
-    pub fn for_domain(&self, domain: &DomainName, when: SmarthostUse) -> Option<&Arc<MailRoute>> {
-        if self.takes.is_empty() {
+    pub fn for_domain(&self, domain: &DomainName, usage: SmarthostUse) -> Option<&Arc<MailRoute>> {
+        if self.by_scope.is_empty() {
             return None;
         }
-        let find = |scope| self.takes.get(&(when, scope));
+        let find = |scope| self.by_scope.get(&(usage, scope));
         let mut above = domain.parent();
         let mut found = find(DomainScope::Domain(domain.clone()));
         while let (None, Some(parent)) = (found, above) {
@@ -139,13 +139,13 @@ mod tests {
 
     #[test]
     fn the_most_specific_scope_is_used() {
-        let smarthost = |of: &str| Smarthost {
-            name: of.parse().unwrap(),
+        let smarthost = |smarthost_name: &str| Smarthost {
+            name: smarthost_name.parse().unwrap(),
             endpoints: vec![SmarthostEndpoint::Host(name("relay.example"), 587)],
             credentials: None,
             tls: None,
         };
-        let below = |of: &str| DomainScope::Below(name(of));
+        let below = |domain: &str| DomainScope::Below(name(domain));
         let all = Smarthosts::new(vec![
             (smarthost("all"), SmarthostUse::Always, vec![DomainScope::All]),
             (smarthost("one"), SmarthostUse::Always, vec![DomainScope::Domain(name("a.example"))]),
@@ -153,14 +153,16 @@ mod tests {
             (smarthost("late"), SmarthostUse::FailOver, vec![below("example")]),
             (smarthost("unused"), SmarthostUse::Always, Vec::new()),
         ]);
-        let of = |domain, when| all.for_domain(&name(domain), when).map(|route| route.queue_name.as_str());
-        let site = |of| Some(all.named(&SmarthostName::try_from(String::from(of)).unwrap())?.queue_name.as_str());
-        assert_eq!(of("a.example", SmarthostUse::Always), site("one"));
-        assert_eq!(of("b.a.example", SmarthostUse::Always), site("below"));
-        assert_eq!(of("example", SmarthostUse::Always), site("all"));
-        assert_eq!(of("a.test", SmarthostUse::Always), site("all"));
-        assert_eq!(of("a.example", SmarthostUse::FailOver), site("late"));
-        assert_eq!(of("a.test", SmarthostUse::FailOver), None);
-        assert_eq!(site("unused"), Some("smarthost unused (relay.example:587)"));
+        let route_of = |domain, usage| all.for_domain(&name(domain), usage).map(|route| route.queue_name.as_str());
+        let queue_of = |smarthost_name| {
+            Some(all.named(&SmarthostName::try_from(String::from(smarthost_name)).unwrap())?.queue_name.as_str())
+        };
+        assert_eq!(route_of("a.example", SmarthostUse::Always), queue_of("one"));
+        assert_eq!(route_of("b.a.example", SmarthostUse::Always), queue_of("below"));
+        assert_eq!(route_of("example", SmarthostUse::Always), queue_of("all"));
+        assert_eq!(route_of("a.test", SmarthostUse::Always), queue_of("all"));
+        assert_eq!(route_of("a.example", SmarthostUse::FailOver), queue_of("late"));
+        assert_eq!(route_of("a.test", SmarthostUse::FailOver), None);
+        assert_eq!(queue_of("unused"), Some("smarthost unused (relay.example:587)"));
     }
 }

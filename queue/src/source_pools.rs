@@ -98,8 +98,8 @@ impl SourcePool {
     fn new(settings: PoolSettings) -> Self {
         let PoolSettings { source, plans, warm_up, curve, spill_over } = settings;
         // A provider may be reached by IPv4 or IPv6. The smaller family counts, so that no address exceeds the curve.
-        let four = source.addresses.iter().filter(|address| address.is_ipv4()).count();
-        let families = [four, source.addresses.len() - four];
+        let ipv4_count = source.addresses.iter().filter(|address| address.is_ipv4()).count();
+        let families = [ipv4_count, source.addresses.len() - ipv4_count];
         let addresses = families.into_iter().filter(|count| *count > 0).min().unwrap_or(1) as u64;
         Self {
             source: Arc::new(source),
@@ -132,8 +132,11 @@ impl SourcePool {
     }
 
     /// Returns the shared limits of a provider and updates them.
-    pub(crate) fn provider_limits(&self, of: Option<(ProviderKey, PaceLimits)>) -> Option<Arc<ProviderLimits>> {
-        let (name, limits) = of?;
+    pub(crate) fn provider_limits(
+        &self,
+        provider_pace: Option<(ProviderKey, PaceLimits)>,
+    ) -> Option<Arc<ProviderLimits>> {
+        let (name, limits) = provider_pace?;
         let mut providers = self.providers.lock().unwrap_or_else(PoisonError::into_inner);
         let provider = providers.entry(name).or_insert_with(|| Arc::new(ProviderLimits::new(limits)));
         provider.set_limits(limits);
@@ -335,7 +338,7 @@ impl SourcePools {
         first: &'p Arc<SourcePool>,
         route: &MailRoute,
         now: Timestamp,
-        may: impl Fn(&Arc<SourcePool>, &WarmUpBudget) -> bool,
+        is_allowed: impl Fn(&Arc<SourcePool>, &WarmUpBudget) -> bool,
     ) -> &'p Arc<SourcePool> {
         // Smarthosts do not judge the source address: use the default pool.
         if route.is_to_smarthost() {
@@ -344,8 +347,8 @@ impl SourcePools {
         let mut last = first;
         for pool in self.spill_over_chain(first) {
             last = pool;
-            let ends = pool.spill_over.is_none();
-            if ends || pool.warm_up_budget(route, now).is_none_or(|budget| may(pool, &budget)) {
+            let is_last = pool.spill_over.is_none();
+            if is_last || pool.warm_up_budget(route, now).is_none_or(|budget| is_allowed(pool, &budget)) {
                 break;
             }
         }
@@ -433,8 +436,8 @@ impl Worker {
     #[must_use]
     pub fn orphaned_warm_ups(&self) -> BTreeMap<PoolName, WarmUpOverride> {
         let orders = self.pools.orders();
-        let is_gone = |(pool, _): &(&PoolName, &WarmUpOverride)| !self.pools.named.contains_key(*pool);
-        orders.warm_ups.iter().filter(is_gone).map(|(pool, warm_up)| (pool.clone(), *warm_up)).collect()
+        let is_orphaned = |(pool, _): &(&PoolName, &WarmUpOverride)| !self.pools.named.contains_key(*pool);
+        orders.warm_ups.iter().filter(is_orphaned).map(|(pool, warm_up)| (pool.clone(), *warm_up)).collect()
     }
 
     /// Returns the accounts assigned to each pool by order.
@@ -478,7 +481,7 @@ impl Worker {
         }
     }
 
-    async fn save_pool_order(&self, about: PoolOrderKey, order: Option<PoolOrder>) -> Result<(), PoolError> {
+    async fn save_pool_order(&self, key: PoolOrderKey, order: Option<PoolOrder>) -> Result<(), PoolError> {
         for _ in 0..COMMIT_TRIES_MAX {
             let orders = PoolOrders::read(&self.store).await?;
             if order.is_some() && orders.accounts.len() + orders.warm_ups.len() >= ORDERS_MAX {
@@ -487,7 +490,7 @@ impl Worker {
             let mut batch = Batch::progress();
             match order.clone() {
                 Some(order) => store::pool::put(&mut batch, &orders.version, order),
-                None => store::pool::delete(&mut batch, &orders.version, &about),
+                None => store::pool::delete(&mut batch, &orders.version, &key),
             }
             match self.store.commit(batch).await {
                 Ok(()) => return Ok(self.reload_pools().await?),
@@ -503,12 +506,12 @@ impl Worker {
     /// # Errors
     /// The store cannot be read.
     pub(crate) async fn reload_pools(&self) -> Result<(), ReadError> {
-        let _looking = self.pools.reload_lock.lock().await;
+        let _reload = self.pools.reload_lock.lock().await;
         if store::pool::current_version(&self.store).await? == self.pools.orders().version {
             return Ok(());
         }
         let orders = PoolOrders::read(&self.store).await?;
-        let is_moved = orders.accounts != self.pools.orders().accounts;
+        let has_moved_accounts = orders.accounts != self.pools.orders().accounts;
         self.pools.replace(orders);
         self.rebalance_pace();
         let now = self.clock.now();
@@ -516,7 +519,7 @@ impl Worker {
             let sites: Vec<_> = pool.ready_queues().iter().flat_map(HashMap::values).cloned().collect();
             for site in sites {
                 site.wake();
-                if is_moved {
+                if has_moved_accounts {
                     // Waiting tasks may belong to another pool now: return them to disk, the loader assigns them again.
                     attempt::defer_to_disk(self, site.drain(), now);
                 }

@@ -69,8 +69,8 @@ struct StorageCount {
     cost: u64,
     /// Start time of the count.
     at: Timestamp,
-    /// [`StorageEntry::kept`] at the start of the count.
-    kept_before: u64,
+    /// [`StorageEntry::stored_rows`] at the start of the count.
+    stored_rows_before: u64,
     /// Rows were stored or reserved during the count and may be counted twice.
     may_double_count: bool,
 }
@@ -93,11 +93,11 @@ impl StorageCount {
     /// True if a count that would reject a reservation is old enough to be repeated: a second per ten thousand rows, or
     /// per hundred thousand if it may double count.
     fn should_recount(&self, now: Timestamp) -> bool {
-        let believed = match self.may_double_count {
+        let trusted_for = match self.may_double_count {
             true => milliseconds(self.cost / 100),
             false => milliseconds(self.cost / 10).max(SignedDuration::from_secs(1)),
         };
-        self.age(now) >= believed
+        self.age(now) >= trusted_for
     }
 }
 
@@ -109,7 +109,7 @@ fn milliseconds(count: u64) -> SignedDuration {
 struct StorageEntry {
     count: Option<StorageCount>,
     /// Rows stored by this process since the entry was created.
-    kept: u64,
+    stored_rows: u64,
     /// Reserved and neither confirmed nor released.
     reserved: u64,
     is_counting: bool,
@@ -117,40 +117,41 @@ struct StorageEntry {
 
 impl StorageEntry {
     /// Rows stored by this process since the count began.
-    fn kept_since(&self, count: &StorageCount) -> u64 {
-        self.kept.saturating_sub(count.kept_before)
+    fn rows_stored_since(&self, count: &StorageCount) -> u64 {
+        self.stored_rows.saturating_sub(count.stored_rows_before)
     }
 
     fn used(&self) -> Option<u64> {
-        self.count.map(|count| count.sum.saturating_add(self.kept_since(&count)).saturating_add(self.reserved))
+        self.count.map(|count| count.sum.saturating_add(self.rows_stored_since(&count)).saturating_add(self.reserved))
     }
 
     /// Number of rows that may be added.
     fn available(&self, cap: u64) -> u64 {
         match self.used() {
             Some(used) => cap.saturating_sub(used),
-            None => {
-                (cap / 10).max(UNCOUNTED_ALLOWANCE_MIN).min(cap).saturating_sub(self.kept.saturating_add(self.reserved))
-            }
+            None => (cap / 10)
+                .max(UNCOUNTED_ALLOWANCE_MIN)
+                .min(cap)
+                .saturating_sub(self.stored_rows.saturating_add(self.reserved)),
         }
     }
 
     /// True if the cached count can answer a reservation of `more` rows, or with `None` a query for display.
-    fn is_trusted(&self, cap: u64, more: Option<u64>, now: Timestamp) -> bool {
+    fn is_trusted(&self, cap: u64, added: Option<u64>, now: Timestamp) -> bool {
         let Some(count) = &self.count else { return false };
-        let fits = |up_to: u64| self.used().is_some_and(|used| used.saturating_add(more.unwrap_or(0)) <= up_to);
+        let fits = |up_to: u64| self.used().is_some_and(|used| used.saturating_add(added.unwrap_or(0)) <= up_to);
         // Below half of the cap an inaccurate count is harmless.
-        if more.is_some() && fits(cap / 2) {
+        if added.is_some() && fits(cap / 2) {
             return count.age(now) < count.ttl() * FAR_TTL_FACTOR;
         }
         if count.cost <= FOREGROUND_COST_MAX {
-            return more.is_some() && count.age(now) < SMALL_COUNT_TTL && fits(cap / 10 * 9);
+            return added.is_some() && count.age(now) < SMALL_COUNT_TTL && fits(cap / 10 * 9);
         }
         if fits(cap) { !count.is_expired(now) } else { !count.should_recount(now) }
     }
 
-    fn begin_count(&self, (account, noun): (AccountId, Noun), now: Timestamp) -> RunningCount {
-        RunningCount { tally: QuotaCount::start(account, noun), at: now, kept_before: self.kept }
+    fn begin_count(&self, (account, quota): (AccountId, Noun), now: Timestamp) -> RunningCount {
+        RunningCount { tally: QuotaCount::start(account, quota), at: now, stored_rows_before: self.stored_rows }
     }
 }
 
@@ -158,7 +159,7 @@ impl StorageEntry {
 struct RunningCount {
     tally: QuotaCount,
     at: Timestamp,
-    kept_before: u64,
+    stored_rows_before: u64,
 }
 
 impl RunningCount {
@@ -203,16 +204,16 @@ impl StorageReservation {
 
     /// Confirms that `stored` of the reserved rows are stored and releases the rest.
     pub fn confirm_part(self, stored: u64) {
-        if let Some((quotas, account, noun)) = &self.owner {
-            quotas.record(*account, *noun, stored.min(self.amount));
+        if let Some((quotas, account, quota)) = &self.owner {
+            quotas.record(*account, *quota, stored.min(self.amount));
         }
     }
 }
 
 impl Drop for StorageReservation {
     fn drop(&mut self) {
-        if let Some((quotas, account, noun)) = &self.owner
-            && let Some(entry) = quotas.lock().get_mut(&(*account, *noun))
+        if let Some((quotas, account, quota)) = &self.owner
+            && let Some(entry) = quotas.lock().get_mut(&(*account, *quota))
         {
             entry.reserved = entry.reserved.saturating_sub(self.amount);
         }
@@ -232,8 +233,8 @@ impl StorageQuotaTracker {
 
     /// Returns the cap of a noun in an account's plan; `None` if it is unlimited.
     #[must_use]
-    pub fn cap(&self, account: &Account, noun: Noun) -> Option<u64> {
-        self.plans.read().unwrap_or_else(PoisonError::into_inner).of(account.plan).storage.cap(noun)
+    pub fn cap(&self, account: &Account, quota: Noun) -> Option<u64> {
+        self.plans.read().unwrap_or_else(PoisonError::into_inner).of(account.plan).storage.cap(quota)
     }
 
     /// Reserves quota for `more` rows.
@@ -243,55 +244,55 @@ impl StorageQuotaTracker {
     pub async fn reserve(
         self: &Arc<Self>,
         account: &Account,
-        noun: Noun,
-        more: u64,
+        quota: Noun,
+        added: u64,
     ) -> Result<StorageReservation, StorageQuotaError> {
-        let Some(cap) = self.cap(account, noun) else {
-            return Ok(StorageReservation { owner: None, amount: more });
+        let Some(cap) = self.cap(account, quota) else {
+            return Ok(StorageReservation { owner: None, amount: added });
         };
-        self.refresh_count((account.id, noun), cap, Some(more)).await?;
+        self.refresh_count((account.id, quota), cap, Some(added)).await?;
         let mut entries = self.lock();
-        let entry = entries.entry((account.id, noun)).or_default();
+        let entry = entries.entry((account.id, quota)).or_default();
         match entry.used() {
-            _ if entry.available(cap) >= more => {
-                entry.reserved = entry.reserved.saturating_add(more);
-                Ok(StorageReservation { owner: Some((Arc::clone(self), account.id, noun)), amount: more })
+            _ if entry.available(cap) >= added => {
+                entry.reserved = entry.reserved.saturating_add(added);
+                Ok(StorageReservation { owner: Some((Arc::clone(self), account.id, quota)), amount: added })
             }
-            Some(used) => Err(StorageQuotaError::Full(QuotaExceeded { noun, used, cap })),
-            None => Err(StorageQuotaError::Counting(noun)),
+            Some(used) => Err(StorageQuotaError::Full(QuotaExceeded { noun: quota, used, cap })),
+            None => Err(StorageQuotaError::Counting(quota)),
         }
     }
 
     /// Adds rows that were stored without a reservation.
-    pub fn record(&self, account: AccountId, noun: Noun, stored: u64) {
-        if let Some(entry) = self.lock().get_mut(&(account, noun)) {
-            entry.kept = entry.kept.saturating_add(stored);
+    pub fn record(&self, account: AccountId, quota: Noun, stored: u64) {
+        if let Some(entry) = self.lock().get_mut(&(account, quota)) {
+            entry.stored_rows = entry.stored_rows.saturating_add(stored);
         }
     }
 
     /// Reserves quota for `more` rows, or for as many as fit, which may be none. Waits for a count if needed. A count
-    /// from before `asked_at` may grant but not reject, because rows may have been deleted since.
+    /// from before `requested_at` may grant but not reject, because rows may have been deleted since.
     ///
     /// # Errors
     /// The store cannot be read.
     pub async fn reserve_up_to(
         self: &Arc<Self>,
         account: &Account,
-        noun: Noun,
-        (more, asked_at): (u64, Timestamp),
+        quota: Noun,
+        (added, requested_at): (u64, Timestamp),
     ) -> Result<StorageReservation, ReadError> {
-        let Some(cap) = self.cap(account, noun) else {
-            return Ok(StorageReservation { owner: None, amount: more });
+        let Some(cap) = self.cap(account, quota) else {
+            return Ok(StorageReservation { owner: None, amount: added });
         };
-        let (at, now) = ((account.id, noun), self.clock.now());
+        let (at, now) = ((account.id, quota), self.clock.now());
         let may_answer = |count: &StorageCount, fits: bool| match fits {
             true => !count.is_expired(now),
-            false => count.at > asked_at && !count.should_recount(now),
+            false => count.at > requested_at && !count.should_recount(now),
         };
         let counting = {
             let mut entries = self.lock();
             let entry = entries.entry(at).or_default();
-            let fits = entry.available(cap) >= more;
+            let fits = entry.available(cap) >= added;
             let answers = entry.count.is_some_and(|count| may_answer(&count, fits));
             (!answers).then(|| entry.begin_count(at, now))
         };
@@ -300,9 +301,9 @@ impl StorageQuotaTracker {
         }
         let mut entries = self.lock();
         let entry = entries.entry(at).or_default();
-        let amount = more.min(entry.available(cap));
+        let amount = added.min(entry.available(cap));
         entry.reserved = entry.reserved.saturating_add(amount);
-        Ok(StorageReservation { owner: Some((Arc::clone(self), account.id, noun)), amount })
+        Ok(StorageReservation { owner: Some((Arc::clone(self), account.id, quota)), amount })
     }
 
     /// Returns the rows of a noun that an account has, up to twice its cap. Returns `None` while they are being
@@ -310,10 +311,10 @@ impl StorageQuotaTracker {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn used(self: &Arc<Self>, account: &Account, noun: Noun) -> Result<Option<u64>, ReadError> {
-        let Some(cap) = self.cap(account, noun) else { return Ok(None) };
-        self.refresh_count((account.id, noun), cap, None).await?;
-        Ok(self.lock().get(&(account.id, noun)).and_then(StorageEntry::used))
+    pub async fn used(self: &Arc<Self>, account: &Account, quota: Noun) -> Result<Option<u64>, ReadError> {
+        let Some(cap) = self.cap(account, quota) else { return Ok(None) };
+        self.refresh_count((account.id, quota), cap, None).await?;
+        Ok(self.lock().get(&(account.id, quota)).and_then(StorageEntry::used))
     }
 
     /// Returns the noun of an account that is nearest to its cap; `None` if nothing is capped and counted.
@@ -322,15 +323,15 @@ impl StorageQuotaTracker {
     /// The store cannot be read.
     pub async fn nearest(self: &Arc<Self>, account: &Account) -> Result<Option<QuotaExceeded>, ReadError> {
         let mut nearest: Option<QuotaExceeded> = None;
-        for noun in Noun::ALL {
-            let (Some(cap), Some(used)) = (self.cap(account, *noun), self.used(account, *noun).await?) else {
+        for quota in Noun::ALL {
+            let (Some(cap), Some(used)) = (self.cap(account, *quota), self.used(account, *quota).await?) else {
                 continue;
             };
-            let is_nearer = |than: &QuotaExceeded| {
-                u128::from(used) * u128::from(than.cap.max(1)) > u128::from(than.used) * u128::from(cap.max(1))
+            let is_fuller = |other: &QuotaExceeded| {
+                u128::from(used) * u128::from(other.cap.max(1)) > u128::from(other.used) * u128::from(cap.max(1))
             };
-            if nearest.as_ref().is_none_or(is_nearer) {
-                nearest = Some(QuotaExceeded { noun: *noun, used, cap });
+            if nearest.as_ref().is_none_or(is_fuller) {
+                nearest = Some(QuotaExceeded { noun: *quota, used, cap });
             }
         }
         Ok(nearest)
@@ -342,16 +343,17 @@ impl StorageQuotaTracker {
         self: &Arc<Self>,
         at: (AccountId, Noun),
         cap: u64,
-        more: Option<u64>,
+        added: Option<u64>,
     ) -> Result<(), ReadError> {
         let now = self.clock.now();
         let mut counting = {
             let mut entries = self.lock();
             evict_entries(&mut entries);
             let entry = entries.entry(at).or_default();
-            let others_write = |count: StorageCount| self.store.is_shared() && entry.kept_since(&count) > cap / 10;
-            let is_believed = entry.is_trusted(cap, more, now) && !entry.count.is_some_and(others_write);
-            if entry.is_counting || is_believed {
+            let has_other_writers =
+                |count: StorageCount| self.store.is_shared() && entry.rows_stored_since(&count) > cap / 10;
+            let is_trusted = entry.is_trusted(cap, added, now) && !entry.count.is_some_and(has_other_writers);
+            if entry.is_counting || is_trusted {
                 return Ok(());
             }
             entry.begin_count(at, now)
@@ -388,18 +390,18 @@ impl StorageQuotaTracker {
 
     /// Caches a count unless one that began later is cached.
     fn store_count(&self, at: (AccountId, Noun), counting: &RunningCount) {
-        let RunningCount { tally, at: began, kept_before } = counting;
+        let RunningCount { tally, at: started_at, stored_rows_before } = counting;
         let mut entries = self.lock();
         let entry = entries.entry(at).or_default();
-        let is_rough = entry.kept != *kept_before || entry.reserved > 0;
+        let has_changed = entry.stored_rows != *stored_rows_before || entry.reserved > 0;
         let count = StorageCount {
             sum: tally.sum,
             cost: tally.cost,
-            at: *began,
-            kept_before: *kept_before,
-            may_double_count: is_rough,
+            at: *started_at,
+            stored_rows_before: *stored_rows_before,
+            may_double_count: has_changed,
         };
-        if entry.count.is_none_or(|there| there.at <= count.at) {
+        if entry.count.is_none_or(|stored| stored.at <= count.at) {
             entry.count = Some(count);
         }
     }
@@ -457,7 +459,7 @@ mod tests {
     #[tokio::test]
     async fn a_reservation_counts_until_it_is_released() {
         let quotas = quotas(3);
-        let reserve = async |more| quotas.reserve(&account(), Noun::Suppressions, more).await;
+        let reserve = async |added| quotas.reserve(&account(), Noun::Suppressions, added).await;
         suppress(&quotas.store, 0..1).await;
         let reserved = reserve(2).await.unwrap();
         let full = reserve(1).await.unwrap_err();
@@ -479,7 +481,7 @@ mod tests {
     async fn many_rows_are_counted_in_the_background() {
         let quotas = quotas(4_100);
         suppress_many(&quotas.store, 4_000).await;
-        let reserve = async |more| quotas.reserve(&account(), Noun::Suppressions, more).await;
+        let reserve = async |added| quotas.reserve(&account(), Noun::Suppressions, added).await;
         assert!(matches!(reserve(1_001).await, Err(StorageQuotaError::Counting(Noun::Suppressions))));
         let reserved = reserve(900).await.unwrap();
         assert!(matches!(reserve(101).await, Err(StorageQuotaError::Counting(_))));
@@ -502,7 +504,7 @@ mod tests {
     async fn few_rows_are_read_again_near_the_cap_only() {
         let quotas = quotas(20);
         let used = || quotas.lock().get(&(account().id, Noun::Suppressions)).and_then(StorageEntry::used);
-        let reserve = async |more| quotas.reserve(&account(), Noun::Suppressions, more).await;
+        let reserve = async |added| quotas.reserve(&account(), Noun::Suppressions, added).await;
         suppress(&quotas.store, 0..10).await;
         drop(reserve(1).await.unwrap());
         suppress(&quotas.store, 10..12).await;
@@ -522,31 +524,31 @@ mod tests {
     async fn rows_stored_during_a_count_are_double_counted_only_briefly() {
         let quotas = quotas(30_000);
         suppress_many(&quotas.store, 20_000).await;
-        let up_to = async |more| {
-            let asked = (more, Timestamp::UNIX_EPOCH);
-            quotas.reserve_up_to(&account(), Noun::Suppressions, asked).await.unwrap()
+        let reserve = async |added| {
+            let request = (added, Timestamp::UNIX_EPOCH);
+            quotas.reserve_up_to(&account(), Noun::Suppressions, request).await.unwrap()
         };
-        drop(up_to(1).await);
+        drop(reserve(1).await);
         // The first is reserved during the next count, the second is confirmed during it.
-        let (first, second) = (up_to(2_000).await, up_to(2_000).await);
+        let (first, second) = (reserve(2_000).await, reserve(2_000).await);
         suppress(&quotas.store, 20_000..24_000).await;
         quotas.clock.advance(std::time::Duration::from_secs(700));
-        let (third, ()) = tokio::join!(up_to(9_000), async {
+        let (third, ()) = tokio::join!(reserve(9_000), async {
             tokio::task::yield_now().await;
             second.confirm();
         });
         assert_eq!(third.amount(), 30_000 - 24_000 - 4_000);
         first.confirm();
         drop(third);
-        assert_eq!(up_to(9_000).await.amount(), 2_000, "the count is too high rather than too low");
+        assert_eq!(reserve(9_000).await.amount(), 2_000, "the count is too high rather than too low");
         quotas.clock.advance(std::time::Duration::from_millis(300));
-        assert_eq!(up_to(9_000).await.amount(), 6_000);
+        assert_eq!(reserve(9_000).await.amount(), 6_000);
         // A count without concurrent changes has the usual TTL.
         suppress(&quotas.store, 24_000..24_001).await;
         quotas.clock.advance(std::time::Duration::from_millis(300));
-        assert_eq!(up_to(9_000).await.amount(), 6_000);
+        assert_eq!(reserve(9_000).await.amount(), 6_000);
         quotas.clock.advance(std::time::Duration::from_secs(3));
-        assert_eq!(up_to(9_000).await.amount(), 5_999);
+        assert_eq!(reserve(9_000).await.amount(), 5_999);
     }
 
     /// An import continues after the account deleted rows, whatever was counted before.
@@ -554,20 +556,20 @@ mod tests {
     async fn an_older_count_rejects_nothing() {
         let quotas = quotas(3_000);
         suppress_many(&quotas.store, 3_000).await;
-        let up_to = async |more, asked_at| {
-            let reserved = quotas.reserve_up_to(&account(), Noun::Suppressions, (more, asked_at)).await;
+        let reserve = async |added, requested_at| {
+            let reserved = quotas.reserve_up_to(&account(), Noun::Suppressions, (added, requested_at)).await;
             reserved.unwrap().amount()
         };
-        let begun = quotas.clock.now();
+        let started_at = quotas.clock.now();
         quotas.clock.advance(std::time::Duration::from_millis(1));
-        assert_eq!(up_to(9, begun).await, 0);
+        assert_eq!(reserve(9, started_at).await, 0);
         let target = SuppressionTarget::parse("a1@example.net").unwrap();
         let found = store::suppression::get(&quotas.store, account().id, &target).await.unwrap().unwrap();
         let mut batch = Batch::progress();
         store::suppression::delete(&mut batch, &found);
         quotas.store.commit(batch).await.unwrap();
-        assert_eq!(up_to(9, begun).await, 0, "the count is less than a second old");
+        assert_eq!(reserve(9, started_at).await, 0, "the count is less than a second old");
         quotas.clock.advance(std::time::Duration::from_millis(1));
-        assert_eq!(up_to(9, quotas.clock.now()).await, 1);
+        assert_eq!(reserve(9, quotas.clock.now()).await, 1);
     }
 }

@@ -102,15 +102,15 @@ impl SubmitError {
 }
 
 fn blocked_text(blocked: &[BlockedRecipient]) -> String {
-    let one = |one: &BlockedRecipient| match one.reason {
+    let describe = |recipient: &BlockedRecipient| match recipient.reason {
         BlockReason::Suppressed { reason, .. } => {
-            format!("{} is suppressed ({})", one.address, reason.word())
+            format!("{} is suppressed ({})", recipient.address, reason.word())
         }
         BlockReason::OptedOut { category, .. } => {
-            format!("{} has opted out of {category:?} mail", one.address)
+            format!("{} has opted out of {category:?} mail", recipient.address)
         }
     };
-    blocked.iter().take(3).map(one).collect::<Vec<_>>().join(", ")
+    blocked.iter().take(3).map(describe).collect::<Vec<_>>().join(", ")
 }
 
 impl From<ReadError> for SubmitError {

@@ -161,7 +161,7 @@ impl ImportBatch {
         after.counts.processed += slice.len() as u64;
         for record in &slice {
             match columns.parse_record(record, now) {
-                Ok(one) => grounds.push(one),
+                Ok(row) => grounds.push(row),
                 Err(message) => {
                     after.counts.invalid += 1;
                     if after.errors.len() < ERRORS_MAX {
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_list_is_read_to_its_end_from_wherever_it_was_left() {
+    async fn an_import_continues_after_its_last_batch() {
         let contacts =
             SuppressionService { store: Store::memory(), clock: Clock::default(), entropy: Entropy::default() };
         let mut text = "email,reason\r\n".to_owned();
@@ -274,20 +274,21 @@ mod tests {
             text.push_str(&format!("a{}@example.net,{}\r\n", n % 1_200, if n % 2 == 0 { "bounce" } else { "?" }));
         }
         text.push_str("nobody,\r\n");
-        let handed_in = import(1_235);
+        let submitted = import(1_235);
         let mut batch = Batch::intake();
-        store::suppression_import::create(&mut batch, &handed_in, Body::from(text.clone().into_bytes()));
+        store::suppression_import::create(&mut batch, &submitted, Body::from(text.clone().into_bytes()));
         contacts.store.commit(batch).await.unwrap();
         // One batch, then a crash; the next run processes the rest.
         let get = async || {
-            store::suppression_import::get(&contacts.store, handed_in.account, handed_in.id).await.unwrap().unwrap()
+            store::suppression_import::get(&contacts.store, submitted.account, submitted.id).await.unwrap().unwrap()
         };
         let columns = ImportColumns::detect(&text).unwrap();
         let found = get().await;
         ImportBatch::parse(&text, &columns, &found.import, &contacts).commit(&contacts, None, &found).await.unwrap();
         assert_eq!(get().await.import.status, ImportStatus::Running);
-        let again = ImportBatch::parse(&text, &columns, &found.import, &contacts).commit(&contacts, None, &found).await;
-        assert!(again.is_err(), "a slice is booked once");
+        let repeated =
+            ImportBatch::parse(&text, &columns, &found.import, &contacts).commit(&contacts, None, &found).await;
+        assert!(repeated.is_err(), "a slice is booked once");
         process_open_imports(&contacts, None, &CancellationToken::new()).await.unwrap();
         let SuppressionImport { status, counts, errors, completed_at, .. } = get().await.import;
         assert_eq!(status, ImportStatus::Completed);
@@ -300,12 +301,12 @@ mod tests {
         assert!(store::suppression_import::list_open(&contacts.store, None, 1).await.unwrap().is_empty());
     }
     #[tokio::test]
-    async fn a_small_list_does_not_wait_for_the_large_ones_of_another_account() {
+    async fn a_small_import_does_not_wait_for_another_accounts_large_ones() {
         let contacts =
             SuppressionService { store: Store::memory(), clock: Clock::default(), entropy: Entropy::default() };
-        let total = |turns: usize| turns * TURN_BATCHES * BATCH_RECORDS;
-        let hand_in = async |account: u128, n: u128, records: usize| {
-            let handed_in = SuppressionImport {
+        let total = |turn_count: usize| turn_count * TURN_BATCHES * BATCH_RECORDS;
+        let submit = async |account: u128, n: u128, records: usize| {
+            let submitted = SuppressionImport {
                 id: ImportId::new(Timestamp::UNIX_EPOCH, n),
                 account: AccountId::new(Timestamp::UNIX_EPOCH, account),
                 ..import(records as u64)
@@ -313,28 +314,28 @@ mod tests {
             let mut list = "email\r\n".to_owned();
             (0..records).for_each(|n| list.push_str(&format!("a{n}@example.net\r\n")));
             let mut batch = Batch::intake();
-            store::suppression_import::create(&mut batch, &handed_in, Body::from(list.into_bytes()));
+            store::suppression_import::create(&mut batch, &submitted, Body::from(list.into_bytes()));
             contacts.store.commit(batch).await.unwrap();
-            (handed_in.account, handed_in.id)
+            (submitted.account, submitted.id)
         };
-        let (large, further) = (hand_in(1, 1, total(2) + 1).await, hand_in(1, 2, 1).await);
-        let small = hand_in(2, 3, 10).await;
+        let (large, further) = (submit(1, 1, total(2) + 1).await, submit(1, 2, 1).await);
+        let small = submit(2, 3, 10).await;
         let status = async |(account, id)| {
             store::suppression_import::get(&contacts.store, account, id).await.unwrap().unwrap().import
         };
-        let go_on = CancellationToken::new();
-        assert!(process_turn(&contacts, None, large, &go_on).await.unwrap());
+        let stop = CancellationToken::new();
+        assert!(process_turn(&contacts, None, large, &stop).await.unwrap());
         let import = status(large).await;
         assert_eq!((import.status, import.counts.processed), (ImportStatus::Running, total(1) as u64));
         assert_eq!(store::suppression_import::next_open(&contacts.store, Some(large.0)).await.unwrap(), Some(small));
-        assert!(process_turn(&contacts, None, small, &go_on).await.unwrap());
+        assert!(process_turn(&contacts, None, small, &stop).await.unwrap());
         assert_eq!(status(small).await.status, ImportStatus::Completed);
         // No other account waits: continue to the end of this list.
-        assert!(process_turn(&contacts, None, large, &go_on).await.unwrap());
+        assert!(process_turn(&contacts, None, large, &stop).await.unwrap());
         assert_eq!(status(large).await.counts.processed, (total(2) + 1) as u64);
         assert_eq!(status(further).await.status, ImportStatus::Queued);
-        assert!(!process_turn(&contacts, None, large, &go_on).await.unwrap(), "it is done");
-        process_open_imports(&contacts, None, &go_on).await.unwrap();
+        assert!(!process_turn(&contacts, None, large, &stop).await.unwrap(), "it is done");
+        process_open_imports(&contacts, None, &stop).await.unwrap();
         assert_eq!(status(further).await.status, ImportStatus::Completed);
     }
 }

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Each change reads, decides and commits, and starts again if the commit conflicts. Suppressions that follow from a
-//! delivery attempt are written in the outcome's own commit instead: see `settlement.rs`.
+//! delivery attempt are written in the outcome's own commit instead: see `outcome_writer.rs`.
 
 use std::collections::{HashMap, HashSet};
 
@@ -120,7 +120,7 @@ impl SuppressionService {
         extend: &ExtendSuppressionCommit<'_>,
     ) -> Result<Vec<SuppressionResult>, SuppressionError> {
         let targets: Vec<SuppressionTarget> = causes.iter().map(|cause| cause.target.clone()).collect();
-        let mut tries = COMMIT_TRIES_MAX;
+        let mut tries_left = COMMIT_TRIES_MAX;
         loop {
             let found = store::suppression::get_many(&self.store, account, &targets).await?;
             let mut changes: HashMap<String, SuppressionChange> = HashMap::with_capacity(found.len());
@@ -128,7 +128,7 @@ impl SuppressionService {
                 changes.insert(target.key(), SuppressionChange { before, after: None });
             }
             let outcomes: Vec<SuppressionResult> =
-                causes.iter().filter_map(|one| self.evaluate(account, one, &mut changes)).collect();
+                causes.iter().filter_map(|cause| self.evaluate(account, cause, &mut changes)).collect();
             let mut batch = Batch::progress();
             for change in changes.values() {
                 if let Some(after) = &change.after {
@@ -137,7 +137,7 @@ impl SuppressionService {
                 }
             }
             extend(&outcomes, &mut batch);
-            if batch.is_empty() || self.commit(batch, &mut tries).await? {
+            if batch.is_empty() || self.commit(batch, &mut tries_left).await? {
                 return Ok(outcomes);
             }
         }
@@ -182,7 +182,7 @@ impl SuppressionService {
         category: Category,
         source: SuppressionSource,
     ) -> Result<(OptOut, bool), SuppressionError> {
-        let mut tries = COMMIT_TRIES_MAX;
+        let mut tries_left = COMMIT_TRIES_MAX;
         loop {
             let existing = store::opt_out::list_by_address(&self.store, account, address, &[category]).await?;
             if let Some(opt_out) = existing.into_iter().next() {
@@ -192,7 +192,7 @@ impl SuppressionService {
             opt_out.source = source;
             let mut batch = Batch::progress();
             store::opt_out::create(&mut batch, &opt_out);
-            if self.commit(batch, &mut tries).await? {
+            if self.commit(batch, &mut tries_left).await? {
                 return Ok((opt_out, true));
             }
         }
@@ -223,7 +223,7 @@ impl SuppressionService {
     ) -> Result<(), SuppressionError> {
         let UnsubscribeToken { account, address, .. } = bound;
         let target = SuppressionTarget::Address(address.clone());
-        let mut tries = COMMIT_TRIES_MAX;
+        let mut tries_left = COMMIT_TRIES_MAX;
         loop {
             let suppression = store::suppression::get(&self.store, *account, &target).await?;
             let opt_outs =
@@ -234,7 +234,7 @@ impl SuppressionService {
                 let existing = opt_outs.iter().find(|opt_out| opt_out.category == category);
                 self.apply_category(&mut batch, bound, (category, existing), preferences.for_category(category));
             }
-            if batch.is_empty() || self.commit(batch, &mut tries).await? {
+            if batch.is_empty() || self.commit(batch, &mut tries_left).await? {
                 return Ok(());
             }
         }
@@ -341,14 +341,14 @@ impl SuppressionService {
     }
 
     /// Commits. Returns false if a suppression or opt-out changed concurrently and tries are left.
-    async fn commit(&self, batch: Batch, tries: &mut usize) -> Result<bool, SuppressionError> {
+    async fn commit(&self, batch: Batch, tries_left: &mut usize) -> Result<bool, SuppressionError> {
         match self.store.commit(batch).await {
             Ok(()) => Ok(true),
             Err(CommitError::Conflict { key })
-                if *tries > 1
+                if *tries_left > 1
                     && (store::suppression::caused_conflict(&key) || store::opt_out::caused_conflict(&key)) =>
             {
-                *tries -= 1;
+                *tries_left -= 1;
                 Ok(false)
             }
             Err(error) => Err(error.into()),
@@ -382,9 +382,9 @@ mod tests {
     async fn standing(contacts: &SuppressionService) -> (Option<SuppressionReason>, Vec<Category>) {
         let targets = ["ada@example.net".parse().unwrap()];
         let now = contacts.clock.now();
-        let standings =
+        let standing_list =
             store::suppression::list_address_suppressions(&contacts.store, account(), &targets, now).await.unwrap();
-        let standing = standings.into_iter().next().unwrap();
+        let standing = standing_list.into_iter().next().unwrap();
         (standing.suppression.map(|suppression| suppression.reason), standing.categories)
     }
 
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_recipient_leaves_and_comes_back() {
+    async fn a_recipient_opts_out_and_in_again() {
         let contacts = contacts();
         let scope = UnsubscribeScope::Category(Category::Newsletter);
         for _ in 0..2 {
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_frees_themselves_of_a_bounce_or_a_complaint() {
+    async fn a_recipient_cannot_lift_other_suppressions() {
         for reason in [SuppressionReason::HardBounce, SuppressionReason::Complaint, SuppressionReason::Manual] {
             let contacts = contacts();
             let target: SuppressionTarget = "ada@example.net".parse().unwrap();
@@ -437,23 +437,23 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_is_named_twice_is_suppressed_once() {
+    async fn a_repeated_target_is_suppressed_once() {
         let contacts = contacts();
-        let of = |text: &str| {
+        let cause = |text: &str| {
             SuppressionCause::new(
                 text.parse::<SuppressionTarget>().unwrap(),
                 SuppressionReason::Manual,
                 SuppressionSource::Api,
             )
         };
-        let causes = [of("a@example.net"), of("A@example.net"), of("@example.org")];
+        let causes = [cause("a@example.net"), cause("A@example.net"), cause("@example.org")];
         let outcomes = contacts.suppress(account(), &causes, &|_, _| {}).await.unwrap();
         assert_eq!(outcomes.iter().map(|o| o.is_new).collect::<Vec<_>>(), [true, false, true]);
         assert_eq!(outcomes[0].suppression.id, outcomes[1].suppression.id);
     }
 
     #[tokio::test]
-    async fn all_who_come_at_once_are_booked() {
+    async fn concurrent_suppressions_are_all_stored() {
         let contacts = contacts();
         let causes: Vec<SuppressionCause> = [
             SuppressionReason::SoftBounce,
@@ -472,7 +472,7 @@ mod tests {
             )
         })
         .collect();
-        let all = causes.iter().map(|one| contacts.suppress(account(), std::slice::from_ref(one), &|_, _| {}));
+        let all = causes.iter().map(|cause| contacts.suppress(account(), std::slice::from_ref(cause), &|_, _| {}));
         for outcome in futures_util::future::join_all(all).await {
             outcome.unwrap();
         }

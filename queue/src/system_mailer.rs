@@ -54,10 +54,10 @@ impl SystemMailer {
     /// # Errors
     /// `NoDomain` when no account has the sender's domain, `Access` when that account may not send; the store cannot be
     /// read.
-    pub async fn for_service(hall: &Intake, from: Address) -> Result<Self, SystemMailerError> {
+    pub async fn for_service(intake: &Intake, from: Address) -> Result<Self, SystemMailerError> {
         let domain =
-            store::domain::find_by_name(hall.store(), from.domain()).await?.ok_or(SystemMailerError::NoDomain)?;
-        let tenant = store::access::service_tenant(hall.store(), domain.account).await?;
+            store::domain::find_by_name(intake.store(), from.domain()).await?.ok_or(SystemMailerError::NoDomain)?;
+        let tenant = store::access::service_tenant(intake.store(), domain.account).await?;
         Ok(Self { from: from.into(), tenant, is_metered: false })
     }
 
@@ -66,11 +66,11 @@ impl SystemMailer {
     /// # Errors
     /// `Access` when the account may not send, or the store cannot be read.
     pub async fn for_account_domain(
-        hall: &Intake,
+        intake: &Intake,
         account: AccountId,
         from: Address,
     ) -> Result<Self, SystemMailerError> {
-        let tenant = store::access::service_tenant(hall.store(), account).await?;
+        let tenant = store::access::service_tenant(intake.store(), account).await?;
         Ok(Self { from: from.into(), tenant, is_metered: true })
     }
 
@@ -80,11 +80,11 @@ impl SystemMailer {
     /// # Errors
     /// `Access` when the account may not send, or the store cannot be read.
     pub async fn for_account_from_service(
-        hall: &Intake,
+        intake: &Intake,
         account: AccountId,
         from: Address,
     ) -> Result<Self, SystemMailerError> {
-        let tenant = store::access::system_mail_tenant(hall.store(), account).await?;
+        let tenant = store::access::system_mail_tenant(intake.store(), account).await?;
         Ok(Self { from: from.into(), tenant, is_metered: true })
     }
 
@@ -95,8 +95,8 @@ impl SystemMailer {
         self
     }
 
-    fn build_draft(&self, letter: SystemEmail) -> Draft {
-        let mut draft = letter.into_draft(self.from.clone());
+    fn build_draft(&self, email: SystemEmail) -> Draft {
+        let mut draft = email.into_draft(self.from.clone());
         draft.options.metered = self.is_metered;
         draft
     }
@@ -105,34 +105,34 @@ impl SystemMailer {
     ///
     /// # Errors
     /// The intake rejects the email.
-    pub async fn send(self, hall: &Intake, letter: SystemEmail) -> Result<(), SubmitError> {
-        hall.submit(&self.tenant, self.build_draft(letter)).await.map(drop)
+    pub async fn send(self, intake: &Intake, email: SystemEmail) -> Result<(), SubmitError> {
+        intake.submit(&self.tenant, self.build_draft(email)).await.map(drop)
     }
 
-    /// Sends an email and lets `also` add rows to its commit. Returns the email's result.
+    /// Sends an email and lets `extend_commit` add rows to its commit. Returns the email's result.
     ///
     /// # Errors
-    /// The intake cannot accept mail now, or a row added by `also` conflicts.
+    /// The intake cannot accept mail now, or a row added by `extend_commit` conflicts.
     pub async fn send_with(
         self,
-        hall: &Intake,
-        letter: SystemEmail,
-        also: &ExtendBatchCommit<'_>,
+        intake: &Intake,
+        email: SystemEmail,
+        extend_commit: &ExtendBatchCommit<'_>,
     ) -> Result<Option<Result<SubmitReceipt, SubmitError>>, SubmitError> {
-        Ok(self.send_batch_with(hall, vec![letter], also).await?.into_iter().next())
+        Ok(self.send_batch_with(intake, vec![email], extend_commit).await?.into_iter().next())
     }
 
-    /// Sends a draft and lets `also` add rows to its commit.
+    /// Sends a draft and lets `extend_commit` add rows to its commit.
     ///
     /// # Errors
     /// Same as [`Self::send_with`].
     pub async fn send_draft_with(
         self,
-        hall: &Intake,
+        intake: &Intake,
         draft: Draft,
-        also: &ExtendBatchCommit<'_>,
+        extend_commit: &ExtendBatchCommit<'_>,
     ) -> Result<Option<Result<SubmitReceipt, SubmitError>>, SubmitError> {
-        Ok(hall.submit_batch(&self.tenant, vec![draft], false, also).await?.into_iter().next())
+        Ok(intake.submit_batch(&self.tenant, vec![draft], false, extend_commit).await?.into_iter().next())
     }
 
     /// Sends several emails in one commit; rejected ones do not affect the others.
@@ -141,12 +141,12 @@ impl SystemMailer {
     /// Same as [`Self::send_with`].
     pub async fn send_batch_with(
         self,
-        hall: &Intake,
-        letters: Vec<SystemEmail>,
-        also: &ExtendBatchCommit<'_>,
+        intake: &Intake,
+        emails: Vec<SystemEmail>,
+        extend_commit: &ExtendBatchCommit<'_>,
     ) -> Result<Vec<Result<SubmitReceipt, SubmitError>>, SubmitError> {
-        let drafts = letters.into_iter().map(|letter| self.build_draft(letter)).collect();
-        hall.submit_batch(&self.tenant, drafts, false, also).await
+        let drafts = emails.into_iter().map(|email| self.build_draft(email)).collect();
+        intake.submit_batch(&self.tenant, drafts, false, extend_commit).await
     }
 }
 

@@ -56,15 +56,15 @@ impl TaskReservation {
     pub fn mark_in_doubt(self) {
         let (worker, tasks) = (Arc::clone(&self.worker), self.tasks.clone());
         drop(self);
-        let looking = Arc::clone(&worker);
+        let checker = Arc::clone(&worker);
         worker.spawn(async move {
             for wait in IN_DOUBT_CHECKS {
                 tokio::select! {
-                    () = looking.clock.sleep_until(looking.after(wait)) => {}
-                    () = looking.stop.cancelled() => return,
+                    () = checker.clock.sleep_until(checker.after(wait)) => {}
+                    () = checker.stop.cancelled() => return,
                 }
-                tasks.iter().for_each(|task| looking.schedule_task(task));
-                tasks.iter().for_each(|task| looking.schedule_deadline(task));
+                tasks.iter().for_each(|task| checker.schedule_task(task));
+                tasks.iter().for_each(|task| checker.schedule_deadline(task));
             }
         });
     }

@@ -78,13 +78,13 @@ impl TemplateCache {
             let first = errors.first().map(|(part, error)| format!("{part}: {error}")).unwrap_or_default();
             ReadError::Corrupt(Arc::from(format!("version {number} of the template {id}: {first}")))
         })?;
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.markup_bytes + program.size_bytes() > MARKUP_BYTES_MAX {
-            kept.programs.clear();
-            kept.markup_bytes = 0;
+        let mut cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if cache.markup_bytes + program.size_bytes() > MARKUP_BYTES_MAX {
+            cache.programs.clear();
+            cache.markup_bytes = 0;
         }
-        if kept.programs.insert((id, number), Arc::clone(&program)).is_none() {
-            kept.markup_bytes += program.size_bytes();
+        if cache.programs.insert((id, number), Arc::clone(&program)).is_none() {
+            cache.markup_bytes += program.size_bytes();
         }
         Ok(Some(program))
     }
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_name_leads_to_the_published_version() {
+    async fn a_name_resolves_to_the_published_version() {
         let (store, templates, template) = (Store::memory(), TemplateCache::default(), draft());
         let account = template.account;
         let wanted = TemplateRef { key: TemplateKey::parse("Welcome"), version: None };
@@ -166,14 +166,14 @@ mod tests {
 
         let template = publish(&store, &template, "two").await;
         assert_eq!(resolve().await.unwrap().version, 2);
-        let of = |version, account| {
+        let load = |version, account| {
             let wanted = TemplateRef { key: TemplateKey::Id(template.id), version: Some(version) };
             let (store, templates) = (&store, &templates);
             async move { templates.resolve(store, account, &wanted).await.unwrap() }
         };
-        assert_eq!(of(1, account).await.unwrap().version, 1);
-        assert!(of(3, account).await.is_none());
-        assert!(of(1, AccountId::new(at(0), 2)).await.is_none(), "another account's");
+        assert_eq!(load(1, account).await.unwrap().version, 1);
+        assert!(load(3, account).await.is_none());
+        assert!(load(1, AccountId::new(at(0), 2)).await.is_none(), "another account's");
 
         let archived = Template { archived: true, ..template.clone() };
         let mut batch = Batch::progress();

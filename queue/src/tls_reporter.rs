@@ -73,8 +73,8 @@ struct RenderedTlsReport<'a> {
 fn report_due_at(hostname: &DomainName, (day, domain): (Day, &DomainName)) -> Timestamp {
     let digest = Sha256::digest(format!("{hostname} {day} {domain}"));
     let number = digest.iter().take(8).fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte));
-    let turns = i32::try_from(number % SEND_SLOTS).unwrap_or(0);
-    day.ends_at().checked_add(COUNT_SETTLE_DELAY + SEND_SLOT * turns).unwrap_or(Timestamp::MAX)
+    let slot = i32::try_from(number % SEND_SLOTS).unwrap_or(0);
+    day.ends_at().checked_add(COUNT_SETTLE_DELAY + SEND_SLOT * slot).unwrap_or(Timestamp::MAX)
 }
 
 impl Intake {
@@ -113,19 +113,19 @@ impl Intake {
             let mut reporting = Vec::new();
             for found in &slice.found {
                 match self.next_send(found) {
-                    Some((turn, since)) if turn <= now => {
+                    Some((send_at, since)) if send_at <= now => {
                         reporting.push(self.send_tls_report(reporter, from.as_ref(), (found, since)));
                     }
-                    Some((turn, _)) => next = next.min(turn),
+                    Some((send_at, _)) => next = next.min(send_at),
                     None => {}
                 }
             }
             let mut reporting = futures_util::stream::iter(reporting).buffer_unordered(CONCURRENCY);
-            while let Some(later) = reporting.next().await {
-                next = later.map_or(next, |later| next.min(later));
+            while let Some(next_report) = reporting.next().await {
+                next = next_report.map_or(next, |next_report| next.min(next_report));
             }
             match slice.next {
-                Some(more) if !self.worker.stop.is_cancelled() => at = Some(more),
+                Some(next_page) if !self.worker.stop.is_cancelled() => at = Some(next_page),
                 _ => return Ok(next),
             }
         }
@@ -133,12 +133,14 @@ impl Intake {
 
     /// Returns the time of the next try and the time when the report was first due; `None` if it is finished.
     fn next_send(&self, found: &StoredTlsStats) -> Option<(Timestamp, Timestamp)> {
-        match &found.stands.book {
+        match &found.stats.book {
             None => {
                 let due = report_due_at(&self.worker.settings.hostname, (found.day, &found.domain));
                 Some((due, due))
             }
-            Some(book) => (!book.is_done()).then(|| (book.next_at.unwrap_or(book.since), book.since)),
+            Some(delivery) => {
+                (!delivery.is_done()).then(|| (delivery.next_at.unwrap_or(delivery.since), delivery.since))
+            }
         }
     }
 
@@ -159,34 +161,34 @@ impl Intake {
         (found, since): (&StoredTlsStats, Timestamp),
     ) -> Option<Timestamp> {
         let now = self.clock().now();
-        let book = match &found.stands.book {
-            Some(book) if !book.sendings.is_empty() => book.clone(),
+        let delivery = match &found.stats.book {
+            Some(delivery) if !delivery.sendings.is_empty() => delivery.clone(),
             _ => match self.tls_report_destinations(&found.domain).await {
                 Ok(to) => ReportDelivery::start(since, to),
-                Err(why) => ReportDelivery::with_unknown_recipients(since, why, now),
+                Err(reason) => ReportDelivery::with_unknown_recipients(since, reason, now),
             },
         };
-        if book.sendings.is_empty() {
-            return self.commit_tls_report(found, book).await.map_or_else(Some, |booked| next_try_at(&booked));
+        if delivery.sendings.is_empty() {
+            return self.commit_tls_report(found, delivery).await.map_or_else(Some, |booked| next_try_at(&booked));
         }
         let report = OutgoingTlsReport {
             domain: &found.domain,
             day: found.day,
-            counts: &found.stands.counts,
+            counts: &found.stats.counts,
             contact: &reporter.contact,
             submitter: from.map_or(&self.worker.settings.hostname, Address::domain),
         };
         let written = RenderedTlsReport { gzipped: gzip(&report.to_json()), report, from };
         let mut current = found.clone();
-        current.stands.book = Some(book.clone());
-        for (at, to) in book.waiting() {
+        current.stats.book = Some(delivery.clone());
+        for (at, to) in delivery.waiting() {
             let done = match &to {
                 ReportDestination::Mail(to) => self.mail_tls_report(&current, &written, (at, to)).await,
                 ReportDestination::Web(url) => self.post_tls_report(reporter, &current, &written, (at, url)).await,
             };
             match done {
                 Ok(after) => current = after,
-                Err(later) => return Some(later),
+                Err(retry_at) => return Some(retry_at),
             }
         }
         next_try_at(&current)
@@ -205,10 +207,10 @@ impl Intake {
     async fn commit_tls_report(
         &self,
         found: &StoredTlsStats,
-        book: ReportDelivery,
+        delivery: ReportDelivery,
     ) -> Result<StoredTlsStats, Timestamp> {
         let mut batch = Batch::progress();
-        let booked = found.save_report_state(&mut batch, book);
+        let booked = found.save_report_state(&mut batch, delivery);
         match self.store().commit(batch).await {
             Ok(()) => Ok(booked),
             Err(error) => {
@@ -226,7 +228,7 @@ impl Intake {
         written: &RenderedTlsReport<'_>,
         (at, to): (usize, &Address),
     ) -> Result<StoredTlsStats, Timestamp> {
-        let Some(book) = &found.stands.book else { return Ok(found.clone()) };
+        let Some(delivery) = &found.stats.book else { return Ok(found.clone()) };
         let now = self.clock().now();
         let state_of = |outcome: &Result<SubmitReceipt, SubmitError>| match outcome {
             Ok(accepted) => Some(ReportSendState::Mailed(accepted.id)),
@@ -235,18 +237,18 @@ impl Intake {
             }
             Err(_) => None,
         };
-        let also = |outcomes: &[Result<SubmitReceipt, SubmitError>], batch: &mut Batch| {
+        let extend_commit = |outcomes: &[Result<SubmitReceipt, SubmitError>], batch: &mut Batch| {
             if let Some(state) = outcomes.first().and_then(state_of) {
-                let _ = found.save_report_state(batch, book.with_result(at, state, now));
+                let _ = found.save_report_state(batch, delivery.with_result(at, state, now));
             }
         };
         let mailed = async {
             let from = written.from.ok_or_else(|| {
                 "no sender: the contact's domain is not verified here, and `sandbox_sender` is not set".to_owned()
             })?;
-            let postman = SystemMailer::for_service(self, from.clone()).await.map_err(|error| error.to_string())?;
+            let mailer = SystemMailer::for_service(self, from.clone()).await.map_err(|error| error.to_string())?;
             let draft = tls_report_draft(from, to, written.report.to_message(from, to, &written.gzipped));
-            match postman.send_draft_with(self, draft, &also).await {
+            match mailer.send_draft_with(self, draft, &extend_commit).await {
                 Ok(Some(outcome)) => match state_of(&outcome) {
                     Some(state) => Ok(Some(state)),
                     None => Err(outcome.err().map(|refusal| refusal.to_string()).unwrap_or_default()),
@@ -260,12 +262,13 @@ impl Intake {
             Ok(Some(state)) => {
                 count_sent("mailed", &found.domain);
                 // The state as committed with the email.
-                Ok(found.save_report_state(&mut Batch::progress(), book.with_result(at, state, now)))
+                Ok(found.save_report_state(&mut Batch::progress(), delivery.with_result(at, state, now)))
             }
             Ok(None) => Err(self.worker.after(RETRY_DELAY)),
-            Err(why) => {
-                tracing::warn!(domain = %found.domain, %why, "TLS report not mailed");
-                self.commit_tls_report(found, book.with_result(at, ReportSendState::Waiting(Some(why)), now)).await
+            Err(reason) => {
+                tracing::warn!(domain = %found.domain, why = %reason, "TLS report not mailed");
+                self.commit_tls_report(found, delivery.with_result(at, ReportSendState::Waiting(Some(reason)), now))
+                    .await
             }
         }
     }
@@ -277,7 +280,7 @@ impl Intake {
         written: &RenderedTlsReport<'_>,
         (at, url): (usize, &str),
     ) -> Result<StoredTlsStats, Timestamp> {
-        let Some(book) = &found.stands.book else { return Ok(found.clone()) };
+        let Some(delivery) = &found.stats.book else { return Ok(found.clone()) };
         let post = HttpPost {
             url: url.to_owned(),
             headers: vec![("content-type", MEDIA_TYPE.to_owned())],
@@ -296,17 +299,17 @@ impl Intake {
             }
             Err(error) => ReportSendState::Waiting(Some(error.to_string())),
         };
-        self.commit_tls_report(found, book.with_result(at, state, self.clock().now())).await
+        self.commit_tls_report(found, delivery.with_result(at, state, self.clock().now())).await
     }
 }
 
-fn count_sent(how: &'static str, domain: &DomainName) {
-    metrics::counter!("postrider_tls_reports_total", "sent" => how).increment(1);
-    tracing::info!(%domain, how, "TLS report sent");
+fn count_sent(channel: &'static str, domain: &DomainName) {
+    metrics::counter!("postrider_tls_reports_total", "sent" => channel).increment(1);
+    tracing::info!(%domain, how = channel, "TLS report sent");
 }
 
 fn next_try_at(found: &StoredTlsStats) -> Option<Timestamp> {
-    found.stands.book.as_ref().and_then(|book| book.next_at)
+    found.stats.book.as_ref().and_then(|delivery| delivery.next_at)
 }
 
 fn gzip(json: &[u8]) -> Bytes {

@@ -84,13 +84,13 @@ impl TlsSessionStats {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(&self, at: (Day, DomainName), more: impl FnOnce(&mut DomainTlsCounts)) {
+    fn add(&self, at: (Day, DomainName), update: impl FnOnce(&mut DomainTlsCounts)) {
         let mut counted = self.lock();
         if counted.len() >= DOMAINS_MAX && !counted.contains_key(&at) {
             metrics::counter!("postrider_tls_sessions_dropped_total").increment(1);
             return;
         }
-        more(counted.entry(at).or_default());
+        update(counted.entry(at).or_default());
         if counted.len() >= DOMAINS_MAX / 2 {
             self.is_large.notify_one();
         }
@@ -99,25 +99,25 @@ impl TlsSessionStats {
 
 impl Worker {
     /// Counts a session for the domain of a task, once.
-    pub(crate) fn count_tls_session(&self, task: &Task, meeting: &mut TlsSession) {
+    pub(crate) fn count_tls_session(&self, task: &Task, session: &mut TlsSession) {
         let domain = task.address.domain();
         // Sessions that carry TLS reports are not counted (RFC 8460 5.3).
-        if task.tls_optional || meeting.counted_domains.contains(domain) {
+        if task.tls_optional || session.counted_domains.contains(domain) {
             return;
         }
-        meeting.counted_domains.insert(domain.clone());
+        session.counted_domains.insert(domain.clone());
         let published = self.router.tls_policy(domain);
-        let fault = meeting.fault.as_ref();
-        let outside = || TlsFault::new(TlsResultType::ValidationFailure, "the host is not listed in the policy");
-        let (applied, fault) = match (&meeting.dane, &published) {
+        let fault = session.fault.as_ref();
+        let unlisted_host = || TlsFault::new(TlsResultType::ValidationFailure, "the host is not listed in the policy");
+        let (applied, fault) = match (&session.dane, &published) {
             (Some(dane), _) => (dane.clone(), fault.cloned()),
             (None, Some(published)) => {
-                let stray = (!published.covers(&meeting.host.0)).then(outside);
+                let stray = (!published.covers(&session.host.0)).then(unlisted_host);
                 (published.applied.clone(), published.fault.clone().or(stray).or_else(|| fault.cloned()))
             }
             (None, None) => (AppliedTlsPolicy::no_policy(), fault.cloned()),
         };
-        let failure = fault.map(|fault| TlsFailure::new(&fault, meeting.local, Some(meeting.host.clone())));
+        let failure = fault.map(|fault| TlsFailure::new(&fault, session.local, Some(session.host.clone())));
         let result = if failure.is_none() { "succeeded" } else { "failed" };
         metrics::counter!("postrider_tls_sessions_total", "result" => result).increment(1);
         let at = (Day::containing(self.clock.now()), domain.clone());
@@ -146,26 +146,26 @@ impl Worker {
 
     /// Writes the counts. Counts that the store does not accept are written the next time.
     pub(crate) async fn flush_tls_stats(&self) {
-        let taken = std::mem::take(&mut *self.tls_session_stats.lock());
-        let taken: Vec<_> = taken.into_iter().collect();
-        for some in taken.chunks(BATCH_ROWS) {
-            if let Err(error) = self.write_tls_stats(some).await {
+        let stats = std::mem::take(&mut *self.tls_session_stats.lock());
+        let stats: Vec<_> = stats.into_iter().collect();
+        for rows in stats.chunks(BATCH_ROWS) {
+            if let Err(error) = self.write_tls_stats(rows).await {
                 store::warn_unless_away!(self.store, %error, "cannot write TLS session counts; retrying");
-                for (at, counts) in some {
-                    self.tls_session_stats.add(at.clone(), |known| known.add(counts));
+                for (at, counts) in rows {
+                    self.tls_session_stats.add(at.clone(), |existing| existing.add(counts));
                 }
             }
         }
     }
 
-    async fn write_tls_stats(&self, some: &[((Day, DomainName), DomainTlsCounts)]) -> Result<(), StatsWriteError> {
-        let mut tries = 0;
+    async fn write_tls_stats(&self, rows: &[((Day, DomainName), DomainTlsCounts)]) -> Result<(), StatsWriteError> {
+        let mut attempts = 0;
         loop {
-            tries += 1;
+            attempts += 1;
             let mut batch = Batch::progress();
-            store::tls_daily_stats::add(&self.store, &mut batch, some).await?;
+            store::tls_daily_stats::add(&self.store, &mut batch, rows).await?;
             match self.store.commit(batch).await {
-                Err(CommitError::Conflict { .. }) if tries < COMMIT_TRIES_MAX => {}
+                Err(CommitError::Conflict { .. }) if attempts < COMMIT_TRIES_MAX => {}
                 // The commit may have succeeded: losing counts is better than counting twice.
                 Err(CommitError::Unknown(_)) => return Ok(()),
                 done => return Ok(done?),

@@ -68,9 +68,9 @@ pub struct UserService {
 impl UserService {
     /// Creates the service from the intake's store, clock and entropy.
     #[must_use]
-    pub fn from_intake(hall: &Intake) -> Self {
-        let (store, clock) = (hall.store().clone(), hall.clock().clone());
-        Self { store, clock, entropy: hall.entropy().clone() }
+    pub fn from_intake(intake: &Intake) -> Self {
+        let (store, clock) = (intake.store().clone(), intake.clock().clone());
+        Self { store, clock, entropy: intake.entropy().clone() }
     }
 
     /// Builds a user row; nothing is stored.
@@ -173,13 +173,13 @@ impl UserService {
     pub async fn invite(&self, account: &Account, email: Address, role: UserRole) -> Result<User, UserError> {
         self.owner(account).await?;
         let users = store::user::list(&self.store, account.id).await?;
-        if let Some(there) = find_by_email(&users, &email) {
-            if !there.invited {
+        if let Some(existing) = find_by_email(&users, &email) {
+            if !existing.invited {
                 return Err(UserError::Taken(email));
             }
-            let after = User { role, ..there.clone() };
+            let after = User { role, ..existing.clone() };
             let mut batch = Batch::progress();
-            store::user::update(&mut batch, there, &after);
+            store::user::update(&mut batch, existing, &after);
             self.store.commit(batch).await?;
             return Ok(after);
         }
@@ -200,8 +200,8 @@ impl UserService {
     pub async fn accept_invitation(&self, invited: &User) -> Result<User, UserError> {
         let (email, after) = (invited.email.to_string(), User { invited: false, ..invited.clone() });
         // The address may own another account whose first owner was not created yet.
-        let owned = store::account::find(&self.store, &email).await?;
-        if owned.is_some_and(|owned| owned.id != invited.account) {
+        let account = store::account::find(&self.store, &email).await?;
+        if account.is_some_and(|account| account.id != invited.account) {
             return Err(UserError::Taken(after.email));
         }
         let mut batch = Batch::progress();
@@ -259,9 +259,9 @@ impl UserService {
         let after = before.with_password(Some(password));
         let mut batch = Batch::progress();
         store::user::update(&mut batch, before, &after);
-        let ended = self.end_sessions(&mut batch, before, Some(stays)).await?;
+        let sessions_ended = self.end_sessions(&mut batch, before, Some(stays)).await?;
         self.store.commit(batch).await?;
-        Ok(ended)
+        Ok(sessions_ended)
     }
 
     /// Removes a user's password, ends all their sessions and links, and creates a sign-in link for one use. It serves
@@ -283,9 +283,9 @@ impl UserService {
         let mut batch = Batch::progress();
         store::user::update(&mut batch, &before, &after);
         store::sign_in_link::create(&mut batch, &token, &link);
-        let ended = self.end_sessions(&mut batch, &before, None).await?;
+        let sessions_ended = self.end_sessions(&mut batch, &before, None).await?;
         self.store.commit(batch).await?;
-        Ok((token, ended))
+        Ok((token, sessions_ended))
     }
 
     /// Ends all sessions of a user except `stays`. Returns their number.
@@ -294,9 +294,9 @@ impl UserService {
     /// The store cannot be read or written.
     pub async fn end_other_sessions(&self, user: &User, stays: SessionId) -> Result<usize, UserError> {
         let mut batch = Batch::progress();
-        let ended = self.end_sessions(&mut batch, user, Some(stays)).await?;
+        let sessions_ended = self.end_sessions(&mut batch, user, Some(stays)).await?;
         self.store.commit(batch).await?;
-        Ok(ended)
+        Ok(sessions_ended)
     }
 
     async fn end_sessions(&self, batch: &mut Batch, user: &User, stays: Option<SessionId>) -> Result<usize, ReadError> {
@@ -308,12 +308,12 @@ impl UserService {
     }
 
     /// If an owner is removed or demoted, makes the commit depend on another owner's row.
-    async fn require_another_owner(&self, batch: &mut Batch, goes: &User) -> Result<(), UserError> {
-        if goes.role != UserRole::Owner || goes.invited {
+    async fn require_another_owner(&self, batch: &mut Batch, leaving: &User) -> Result<(), UserError> {
+        if leaving.role != UserRole::Owner || leaving.invited {
             return Ok(());
         }
-        let users = store::user::list(&self.store, goes.account).await?;
-        let other = users.iter().find(|user| user.role == UserRole::Owner && !user.invited && user.id != goes.id);
+        let users = store::user::list(&self.store, leaving.account).await?;
+        let other = users.iter().find(|user| user.role == UserRole::Owner && !user.invited && user.id != leaving.id);
         store::user::check_unchanged(batch, other.ok_or(UserError::LastOwner)?);
         Ok(())
     }

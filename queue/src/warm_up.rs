@@ -38,8 +38,8 @@ impl WarmUp {
 
     /// Messages per day to each provider; `None` after the end.
     pub(crate) fn per_day(&self, now: Timestamp) -> Option<u64> {
-        let each = self.curve.messages_per_day(self.since()?, now)?;
-        Some(u64::from(each).saturating_mul(self.addresses))
+        let per_day = self.curve.messages_per_day(self.since()?, now)?;
+        Some(u64::from(per_day).saturating_mul(self.addresses))
     }
 }
 
@@ -78,29 +78,29 @@ impl WarmUpBudget {
     }
 
     /// Time until which the caller may send nothing. An urgent caller that has to wait reserves the next message.
-    pub(crate) fn closed_until(&self, is_pressing: bool, now: Timestamp) -> Option<Timestamp> {
+    pub(crate) fn closed_until(&self, is_urgent: bool, now: Timestamp) -> Option<Timestamp> {
         let used_up_until = self.exhausted_until(now).map(|(until, _)| until);
-        if is_pressing {
+        if is_urgent {
             if used_up_until.is_some() {
                 *self.reservation() = used_up_until;
             }
             return used_up_until;
         }
-        let kept_until =
+        let reserved_until =
             self.reservation().and_then(|from| from.checked_add(RESERVED_FOR).ok()).filter(|until| now < *until);
-        used_up_until.or(kept_until.filter(|_| self.is_for_urgent()))
+        used_up_until.or(reserved_until.filter(|_| self.is_for_urgent()))
     }
 
     /// Takes the right to send one message, or returns the time to try again. True if the message is the last one for
     /// now and is due to an urgent task, if there is one.
     pub(crate) fn try_take(&self, now: Timestamp) -> Result<bool, Timestamp> {
         let Some(per_day) = self.warm_up.per_day(now) else { return Ok(false) };
-        let taken = self.credit.lock().unwrap_or_else(PoisonError::into_inner).acquire(per_day, nanoseconds(now));
-        taken.map_err(|wait| now.checked_add(wait).unwrap_or(Timestamp::MAX))?;
+        let acquired = self.credit.lock().unwrap_or_else(PoisonError::into_inner).acquire(per_day, nanoseconds(now));
+        acquired.map_err(|wait| now.checked_add(wait).unwrap_or(Timestamp::MAX))?;
         *self.reservation() = None;
-        let goes_to_pressing = self.is_for_urgent() && self.exhausted_until(now).is_some();
+        let is_urgent_only = self.is_for_urgent() && self.exhausted_until(now).is_some();
         self.messages.fetch_add(1, Ordering::Relaxed);
-        Ok(goes_to_pressing)
+        Ok(is_urgent_only)
     }
 
     /// Some messages are for other classes, so that urgent mail never starves the rest.

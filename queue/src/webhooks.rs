@@ -161,29 +161,29 @@ impl WebhookSender {
             return Ok(Arc::default());
         }
         {
-            let known = self.endpoints.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some((_, endpoints)) = known.get(&account).filter(|(known, _)| known == version) {
+            let cache = self.endpoints.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some((_, endpoints)) = cache.get(&account).filter(|(cached_version, _)| cached_version == version) {
                 return Ok(Arc::clone(endpoints));
             }
         }
         // The list is read after the version: it is of that version or newer, and a newer one is read again later.
         let endpoints = Arc::new(store::webhook::list(store, account).await?);
-        let mut known = self.endpoints.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= ACCOUNTS_MAX {
-            known.clear();
+        let mut cache = self.endpoints.lock().unwrap_or_else(PoisonError::into_inner);
+        if cache.len() >= ACCOUNTS_MAX {
+            cache.clear();
         }
-        known.insert(account, (version.clone(), Arc::clone(&endpoints)));
+        cache.insert(account, (version.clone(), Arc::clone(&endpoints)));
         Ok(endpoints)
     }
 
     /// Unseals a secret, or returns it from the cache.
     fn unseal_secret(&self, id: WebhookId, sealed: &str) -> Option<Arc<str>> {
         use base64::Engine as _;
-        let known = |secrets: &HashMap<WebhookId, (String, Arc<str>)>| {
-            let (of, text) = secrets.get(&id)?;
-            (of == sealed).then(|| Arc::clone(text))
+        let cached = |secrets: &HashMap<WebhookId, (String, Arc<str>)>| {
+            let (key, text) = secrets.get(&id)?;
+            (key == sealed).then(|| Arc::clone(text))
         };
-        if let Some(text) = known(&self.secrets.lock().unwrap_or_else(PoisonError::into_inner)) {
+        if let Some(text) = cached(&self.secrets.lock().unwrap_or_else(PoisonError::into_inner)) {
             return Some(text);
         }
         let blob = base64::engine::general_purpose::STANDARD.decode(sealed).ok()?;

@@ -23,13 +23,13 @@ const fn stride(class: TaskClass) -> u64 {
 #[derive(Debug)]
 struct ClassQueue<T> {
     pass: u64,
-    turns: VecDeque<AccountId>,
+    accounts: VecDeque<AccountId>,
     tasks: HashMap<AccountId, VecDeque<T>>,
 }
 
 impl<T> Default for ClassQueue<T> {
     fn default() -> Self {
-        Self { pass: 0, turns: VecDeque::new(), tasks: HashMap::new() }
+        Self { pass: 0, accounts: VecDeque::new(), tasks: HashMap::new() }
     }
 }
 
@@ -70,49 +70,49 @@ impl<T> WeightedFairQueue<T> {
 
     fn account_queue(&mut self, class: TaskClass, account: AccountId) -> &mut VecDeque<T> {
         self.len += 1;
-        let accounts = &mut self.classes[class as usize];
-        if accounts.turns.is_empty() {
-            accounts.pass = accounts.pass.max(self.now);
+        let class_queue = &mut self.classes[class as usize];
+        if class_queue.accounts.is_empty() {
+            class_queue.pass = class_queue.pass.max(self.now);
         }
-        let line = accounts.tasks.entry(account).or_default();
-        if line.is_empty() {
-            accounts.turns.push_back(account);
+        let queue = class_queue.tasks.entry(account).or_default();
+        if queue.is_empty() {
+            class_queue.accounts.push_back(account);
         }
-        line
+        queue
     }
 
     /// Number of tasks served before this one. Tasks that arrive later may still be served first.
     #[must_use]
     pub fn position(&self, class: TaskClass, account: AccountId, is: impl Fn(&T) -> bool) -> Option<usize> {
-        let own = self.classes[class as usize].tasks.get(&account)?.iter().position(is)?;
+        let own_position = self.classes[class as usize].tasks.get(&account)?.iter().position(is)?;
         let mut waiting = WeightedFairQueue { len: self.len, now: self.now, ..WeightedFairQueue::default() };
-        for (class, accounts) in TaskClass::ALL.into_iter().zip(&self.classes) {
-            let tasks = |account| accounts.tasks.get(account).map_or(0, VecDeque::len);
+        for (class, class_queue) in TaskClass::ALL.into_iter().zip(&self.classes) {
+            let tasks = |account| class_queue.tasks.get(account).map_or(0, VecDeque::len);
             waiting.classes[class as usize] = ClassQueue {
-                pass: accounts.pass,
-                turns: accounts.turns.clone(),
-                tasks: accounts
-                    .turns
+                pass: class_queue.pass,
+                accounts: class_queue.accounts.clone(),
+                tasks: class_queue
+                    .accounts
                     .iter()
-                    .map(|one| (*one, VecDeque::from(vec![(class, *one); tasks(one)])))
+                    .map(|account_id| (*account_id, VecDeque::from(vec![(class, *account_id); tasks(account_id)])))
                     .collect(),
             };
         }
         let order = std::iter::from_fn(|| waiting.pop()).enumerate();
-        let mut theirs = order.filter(|(_, whose)| *whose == (class, account));
-        theirs.nth(own).map(|(place, _)| place)
+        let mut own_turns = order.filter(|(_, turn)| *turn == (class, account));
+        own_turns.nth(own_position).map(|(index, _)| index)
     }
 
     /// Removes a task from its account's queue; false if it is not there.
     pub fn remove(&mut self, class: TaskClass, account: AccountId, is: impl Fn(&T) -> bool) -> bool {
-        let accounts = &mut self.classes[class as usize];
-        let Some(line) = accounts.tasks.get_mut(&account) else { return false };
-        let Some(at) = line.iter().position(is) else { return false };
-        line.remove(at);
+        let class_queue = &mut self.classes[class as usize];
+        let Some(queue) = class_queue.tasks.get_mut(&account) else { return false };
+        let Some(at) = queue.iter().position(is) else { return false };
+        queue.remove(at);
         self.len -= 1;
-        if line.is_empty() {
-            accounts.tasks.remove(&account);
-            accounts.turns.retain(|one| *one != account);
+        if queue.is_empty() {
+            class_queue.tasks.remove(&account);
+            class_queue.accounts.retain(|other| *other != account);
         }
         true
     }
@@ -120,10 +120,10 @@ impl<T> WeightedFairQueue<T> {
     /// Removes all tasks of an account.
     pub fn remove_all(&mut self, account: AccountId) -> Vec<T> {
         let mut removed = Vec::new();
-        for accounts in &mut self.classes {
-            if let Some(line) = accounts.tasks.remove(&account) {
-                accounts.turns.retain(|one| *one != account);
-                removed.extend(line);
+        for class_queue in &mut self.classes {
+            if let Some(queue) = class_queue.tasks.remove(&account) {
+                class_queue.accounts.retain(|other| *other != account);
+                removed.extend(queue);
             }
         }
         self.len -= removed.len();
@@ -133,7 +133,7 @@ impl<T> WeightedFairQueue<T> {
     /// Returns whether a class has tasks.
     #[must_use]
     pub fn has(&self, class: TaskClass) -> bool {
-        !self.classes[class as usize].turns.is_empty()
+        !self.classes[class as usize].accounts.is_empty()
     }
 
     /// Takes the next task.
@@ -144,17 +144,17 @@ impl<T> WeightedFairQueue<T> {
 
     /// Takes the next task of a class.
     pub fn pop_class(&mut self, class: TaskClass) -> Option<T> {
-        let accounts = &mut self.classes[class as usize];
-        self.now = accounts.pass;
-        accounts.pass += stride(class);
-        let account = accounts.turns.pop_front()?;
-        let line = accounts.tasks.get_mut(&account)?;
-        let task = line.pop_front()?;
+        let class_queue = &mut self.classes[class as usize];
+        self.now = class_queue.pass;
+        class_queue.pass += stride(class);
+        let account = class_queue.accounts.pop_front()?;
+        let queue = class_queue.tasks.get_mut(&account)?;
+        let task = queue.pop_front()?;
         self.len -= 1;
-        if line.is_empty() {
-            accounts.tasks.remove(&account);
+        if queue.is_empty() {
+            class_queue.tasks.remove(&account);
         } else {
-            accounts.turns.push_back(account);
+            class_queue.accounts.push_back(account);
         }
         Some(task)
     }
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_reset_passes_a_million_newsletters() {
+    fn a_password_reset_overtakes_a_million_newsletters() {
         let mut queue = WeightedFairQueue::default();
         for n in 0..1_000 {
             queue.push(TaskClass::Newsletter, account(1), format!("news {n}"));
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn accounts_take_turns_and_lines_keep_their_order() {
+    fn accounts_take_turns_and_their_tasks_keep_their_order() {
         let mut queue = WeightedFairQueue::default();
         for n in 0..3 {
             queue.push(TaskClass::Transactional, account(1), (1, n));
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_when_it_is_taken() {
+    fn a_position_predicts_the_order_of_dequeuing() {
         let mut queue = WeightedFairQueue::default();
         for n in 0..40 {
             queue.push(TaskClass::ALL[n % 4], account(n as u128 % 3), n);
@@ -212,33 +212,33 @@ mod tests {
         for _ in 0..5 {
             queue.pop();
         }
-        let places: Vec<_> =
+        let positions: Vec<_> =
             (0..40).map(|n| queue.position(TaskClass::ALL[n % 4], account(n as u128 % 3), |task| *task == n)).collect();
-        let mut taken = 0;
+        let mut dequeued = 0;
         while let Some(n) = queue.pop() {
-            assert_eq!(places[n], Some(taken));
-            taken += 1;
+            assert_eq!(positions[n], Some(dequeued));
+            dequeued += 1;
         }
-        assert_eq!(places.iter().flatten().count(), taken);
+        assert_eq!(positions.iter().flatten().count(), dequeued);
     }
 
     #[test]
-    fn one_is_taken_out_and_the_others_keep_their_turns() {
+    fn removing_a_task_keeps_the_other_turns() {
         let mut queue = WeightedFairQueue::default();
         for n in 0..6 {
             queue.push(TaskClass::Product, account(n % 2), n);
         }
-        let gone = |queue: &mut WeightedFairQueue<u128>, n| {
+        let remove = |queue: &mut WeightedFairQueue<u128>, n| {
             queue.remove(TaskClass::Product, account(n % 2), |task| *task == n)
         };
-        assert!(gone(&mut queue, 2) && !gone(&mut queue, 2) && gone(&mut queue, 1));
-        assert!(gone(&mut queue, 3) && gone(&mut queue, 5));
+        assert!(remove(&mut queue, 2) && !remove(&mut queue, 2) && remove(&mut queue, 1));
+        assert!(remove(&mut queue, 3) && remove(&mut queue, 5));
         assert_eq!(std::iter::from_fn(|| queue.pop()).collect::<Vec<_>>(), [0, 4]);
         assert!(queue.is_empty());
     }
 
     #[test]
-    fn what_is_put_back_goes_first() {
+    fn a_requeued_task_is_first() {
         let mut queue = WeightedFairQueue::default();
         queue.push(TaskClass::Product, account(1), 2);
         queue.push_front(TaskClass::Product, account(1), 1);

@@ -10,7 +10,7 @@
 //!
 //! Fresh mail is sent from memory. The store is read for retries, after a restart, and for tasks that found no memory.
 //! Memory is bounded by the number of tasks ([`crate::in_flight`]), by bytes of messages ([`crate::body_budget`]) and by
-//! connections. The steps are in reservation.rs, dispatch.rs and refill.rs.
+//! connections. The steps are in task_reservation.rs, dispatch.rs and queue_loader.rs.
 
 use std::collections::{HashMap, HashSet};
 use std::panic::AssertUnwindSafe;
@@ -367,7 +367,7 @@ impl Worker {
         self.store.queue_counts().track(&self.leases.held());
         // A read error is retried at the next poll, because no other node loads these queues.
         for partition in self.leases.unloaded() {
-            self.store.queue_counts().doubt(partition);
+            self.store.queue_counts().invalidate(partition);
             self.load_due_index(partition).await?;
             self.load_endpoint_queues(partition).await?;
             self.dsn_reporter.scan_partition(partition);
@@ -434,8 +434,8 @@ impl Worker {
     }
 
     /// Replaces the policy; attempts in progress finish under the old one.
-    pub fn reload_policy(&self, manners: DeliveryPolicy) {
-        self.delivery_policy.send_replace(Arc::new(manners));
+    pub fn reload_policy(&self, policy: DeliveryPolicy) {
+        self.delivery_policy.send_replace(Arc::new(policy));
     }
 
     /// Subscribes to changes of the policy.
@@ -507,8 +507,8 @@ impl Worker {
         // Boxed once, because every wrapper would copy the future's kilobytes.
         let work = Box::pin(work);
         self.tasks.spawn(async move {
-            let ended = AssertUnwindSafe(end.run_until_cancelled(work)).catch_unwind().await;
-            if ended.is_err() {
+            let result = AssertUnwindSafe(end.run_until_cancelled(work)).catch_unwind().await;
+            if result.is_err() {
                 tracing::error!("a queue task panicked: delivery stopped; restart the server");
                 worker.panicked.store(true, Ordering::Release);
                 worker.stop.cancel();

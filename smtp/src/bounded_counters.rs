@@ -24,44 +24,44 @@ impl<K: Hash + Eq, T: Copy + Ord> BoundedCounters<K, T> {
         Self { entries: HashMap::new(), entries_max }
     }
 
-    /// Returns the counter of a key, unless it is expired. `is_over` decides that from the entry's time.
-    pub(crate) fn get(&self, key: &K, is_over: impl Fn(T) -> bool) -> Option<CounterEntry<T>> {
-        self.entries.get(key).copied().filter(|entry| !is_over(entry.at))
+    /// Returns the counter of a key, unless it is expired. `is_expired` decides that from the entry's time.
+    pub(crate) fn get(&self, key: &K, is_expired: impl Fn(T) -> bool) -> Option<CounterEntry<T>> {
+        self.entries.get(key).copied().filter(|entry| !is_expired(entry.at))
     }
 
     /// Returns the counter of a key for an update. A new or expired counter starts at 0.
-    pub(crate) fn entry(&mut self, key: K, now: T, is_over: impl Fn(T) -> bool) -> &mut CounterEntry<T> {
+    pub(crate) fn entry(&mut self, key: K, now: T, is_expired: impl Fn(T) -> bool) -> &mut CounterEntry<T> {
         if self.entries.len() >= self.entries_max && !self.entries.contains_key(&key) {
-            self.entries.retain(|_, entry| !is_over(entry.at));
+            self.entries.retain(|_, entry| !is_expired(entry.at));
             self.evict_oldest_among(self.entries_max, |_| true);
         }
         let entry = self.entries.entry(key).or_insert(CounterEntry { count: 0, at: now });
-        if is_over(entry.at) {
+        if is_expired(entry.at) {
             *entry = CounterEntry { count: 0, at: now };
         }
         entry
     }
 
-    /// Evicts the oldest entries for which `is_meant` is true, so that one more fits among at most `entries_max` of
+    /// Evicts the oldest entries for which `is_candidate` is true, so that one more fits among at most `entries_max` of
     /// them. Scans all entries.
-    pub(crate) fn evict_oldest_among(&mut self, entries_max: usize, is_meant: impl Fn(T) -> bool) {
-        let moments = || self.entries.values().map(|entry| entry.at).filter(|at| is_meant(*at));
-        let count = moments().count();
+    pub(crate) fn evict_oldest_among(&mut self, entries_max: usize, is_candidate: impl Fn(T) -> bool) {
+        let times = || self.entries.values().map(|entry| entry.at).filter(|at| is_candidate(*at));
+        let count = times().count();
         if count < entries_max {
             return;
         }
         let too_many = (count + entries_max.div_ceil(8)).saturating_sub(entries_max);
         let Some(last) = too_many.checked_sub(1) else { return };
-        let mut moments: Vec<T> = moments().collect();
-        if last < moments.len() {
-            let (_, oldest, _) = moments.select_nth_unstable(last);
+        let mut times: Vec<T> = times().collect();
+        if last < times.len() {
+            let (_, oldest, _) = times.select_nth_unstable(last);
             let oldest = *oldest;
             // Several entries can have the same time, so the number of evictions is limited too.
             let mut left = too_many;
             self.entries.retain(|_, entry| {
-                let goes = left > 0 && entry.at <= oldest && is_meant(entry.at);
-                left -= usize::from(goes);
-                !goes
+                let is_evicted = left > 0 && entry.at <= oldest && is_candidate(entry.at);
+                left -= usize::from(is_evicted);
+                !is_evicted
             });
         }
     }
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_table_gives_up_what_is_over_and_then_the_oldest() {
+    fn a_full_table_evicts_expired_and_then_the_oldest_entries() {
         let mut counts = BoundedCounters::new(16);
         for n in 0..1_000_u32 {
             counts.entry(n, n, |_| false).count += 1;
@@ -95,14 +95,14 @@ mod tests {
     }
 
     #[test]
-    fn room_is_made_among_those_that_are_meant() {
+    fn only_candidates_are_evicted() {
         let mut counts = BoundedCounters::new(100);
         for n in 0..40_u32 {
-            counts.evict_oldest_among(8, |(_, is_odd)| is_odd);
+            counts.evict_oldest_among(8, |(_, is_candidate)| is_candidate);
             counts.entry(n, (n, n % 2 == 1), |_| false);
         }
-        let is_there = |n: u32| counts.get(&n, |_| false).is_some();
-        assert!((0..40).step_by(2).all(is_there) && is_there(39) && !is_there(1));
-        assert_eq!((1..40).step_by(2).filter(|n| is_there(*n)).count(), 8);
+        let is_counted = |n: u32| counts.get(&n, |_| false).is_some();
+        assert!((0..40).step_by(2).all(is_counted) && is_counted(39) && !is_counted(1));
+        assert_eq!((1..40).step_by(2).filter(|n| is_counted(*n)).count(), 8);
     }
 }

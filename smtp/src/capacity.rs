@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_there_is_goes_to_the_listeners_that_are_open() {
+    fn capacity_is_divided_among_the_open_listeners() {
         let sizes =
             CapacityLimits { sessions_max: 1_000, bytes_max: 1_000, message_bytes_max: 10, mx_message_bytes_max: 20 };
         let capacity = Capacity::new(sizes, 1);

@@ -92,10 +92,11 @@ impl ConnectionLimiter {
             }
             ListenerRole::Relay => self.relay.set_bounds(QuotaBounds::shared(sessions)),
             ListenerRole::Submission => {
-                let (strangers, known) = (sessions.div_ceil(UNAUTHENTICATED_DIVISOR), sessions / RECENT_LOGIN_DIVISOR);
-                self.unauthenticated.set_bounds(QuotaBounds::shared(strangers));
-                self.recent_login.set_bounds(QuotaBounds::shared(known));
-                self.authenticated.set_bounds(QuotaBounds::shared((sessions - strangers - known).max(1)));
+                let (unauthenticated, recent_login) =
+                    (sessions.div_ceil(UNAUTHENTICATED_DIVISOR), sessions / RECENT_LOGIN_DIVISOR);
+                self.unauthenticated.set_bounds(QuotaBounds::shared(unauthenticated));
+                self.recent_login.set_bounds(QuotaBounds::shared(recent_login));
+                self.authenticated.set_bounds(QuotaBounds::shared((sessions - unauthenticated - recent_login).max(1)));
             }
         }
     }
@@ -153,9 +154,9 @@ impl ConnectionLimiter {
         if per_minute_max == u32::MAX || address.to_canonical().is_loopback() {
             return true;
         }
-        let mut lately = self.connection_rates.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rates = self.connection_rates.lock().unwrap_or_else(PoisonError::into_inner);
         // The entry's time is the start of the minute.
-        let minute = lately.entry(client_prefix(address), now, |began| now.duration_since(began) > RATE_WINDOW);
+        let minute = rates.entry(client_prefix(address), now, |began| now.duration_since(began) > RATE_WINDOW);
         minute.count = minute.count.saturating_add(1);
         minute.count <= per_minute_max
     }
@@ -266,61 +267,61 @@ mod tests {
     }
 
     #[test]
-    fn places_are_given_back() {
+    fn permits_are_released() {
         let peers = ConnectionLimiter::new(64, 1);
-        let one = admit(&peers, ListenerRole::Mx, "192.0.2.1", 1).unwrap();
+        let permit = admit(&peers, ListenerRole::Mx, "192.0.2.1", 1).unwrap();
         assert!(admit(&peers, ListenerRole::Mx, "::ffff:192.0.2.1", 1).is_none(), "the address has its share");
         let _two = admit(&peers, ListenerRole::Mx, "2001:db8::1", 2).unwrap();
         let _three = admit(&peers, ListenerRole::Mx, "2001:db8::2", 2).unwrap();
         assert!(admit(&peers, ListenerRole::Mx, "2001:db8::3", 2).is_none(), "the /64 has its share");
         assert_eq!(peers.sessions(), 3);
-        drop(one);
+        drop(permit);
         assert!(admit(&peers, ListenerRole::Mx, "192.0.2.1", 1).is_some());
         assert_eq!((peers.sessions_for(ListenerRole::Mx), peers.mx.holders_known()), (2, 3));
     }
 
     #[test]
-    fn all_places_of_a_kind_are_all() {
+    fn the_sessions_of_a_role_are_limited() {
         let peers = ConnectionLimiter::new(2, 1);
         let enter = |role| peers.acquire_slot(role, None, Instant::now());
-        let held = [enter(ListenerRole::Mx).unwrap(), enter(ListenerRole::Mx).unwrap()];
+        let permits = [enter(ListenerRole::Mx).unwrap(), enter(ListenerRole::Mx).unwrap()];
         assert!(
             enter(ListenerRole::Mx).is_none()
                 && enter(ListenerRole::Submission).is_some()
                 && enter(ListenerRole::Relay).is_some()
         );
-        drop(held);
+        drop(permits);
         assert!(enter(ListenerRole::Mx).is_some() && peers.sessions() == 0);
     }
 
     #[test]
-    fn a_site_has_a_sixteenth_of_the_places_at_mx() {
+    fn a_site_has_a_sixteenth_of_the_sessions_at_mx() {
         let peers = ConnectionLimiter::new(160, 1);
         let at = |n: u16| admit(&peers, ListenerRole::Mx, &format!("2001:db8:0:{n:x}::1"), 50);
-        let held: Vec<_> = (0..=0xff).filter_map(at).collect();
-        assert_eq!(held.len(), 10);
-        let more: Vec<_> = (1..=0xff).filter_map(|n| at(n << 8)).collect();
-        assert_eq!(more.len(), 10, "an eighth for a /48");
-        let elsewhere = admit(&peers, ListenerRole::Mx, "2001:db8:1::1", 50);
-        assert!(elsewhere.is_some());
-        let here: Vec<_> = (0..20).filter_map(|_| admit(&peers, ListenerRole::Mx, "127.0.0.1", 50)).collect();
-        assert_eq!(here.len(), 20, "loopback is not limited");
+        let permits: Vec<_> = (0..=0xff).filter_map(at).collect();
+        assert_eq!(permits.len(), 10);
+        let same_site: Vec<_> = (1..=0xff).filter_map(|n| at(n << 8)).collect();
+        assert_eq!(same_site.len(), 10, "an eighth for a /48");
+        let other_site = admit(&peers, ListenerRole::Mx, "2001:db8:1::1", 50);
+        assert!(other_site.is_some());
+        let loopback: Vec<_> = (0..20).filter_map(|_| admit(&peers, ListenerRole::Mx, "127.0.0.1", 50)).collect();
+        assert_eq!(loopback.len(), 20, "loopback is not limited");
     }
 
     #[test]
-    fn a_login_gets_another_place_and_an_account_no_more_than_it_leaves() {
+    fn a_login_moves_the_session_to_the_bounded_quota_of_the_account() {
         let peers = ConnectionLimiter::new(48, 1);
         let account = |n: u8| Some(AccountId::from_bytes([n; 16]));
         // Twelve slots for unauthenticated sessions. An address gets half of its limit and must leave as many free.
         let at = |n: usize| admit(&peers, ListenerRole::Submission, &format!("192.0.2.{n}"), 8);
-        let mut one: Vec<_> = (0..9).map_while(|_| at(1)).collect();
-        assert_eq!(one.len(), 4);
-        assert!(one.iter_mut().all(|permit| permit.authenticate(account(1))));
+        let mut same_address: Vec<_> = (0..9).map_while(|_| at(1)).collect();
+        assert_eq!(same_address.len(), 4);
+        assert!(same_address.iter_mut().all(|permit| permit.authenticate(account(1))));
         assert_eq!((peers.unauthenticated.used(), peers.authenticated.used(), peers.sessions()), (0, 4, 4));
         // Thirty slots for authenticated sessions. An account gets half of them while no other account is connected.
-        let mut more = Vec::new();
+        let mut later = Vec::new();
         loop {
-            let mut permit = at(100 + more.len()).unwrap();
+            let mut permit = at(100 + later.len()).unwrap();
             if !permit.authenticate(account(1)) {
                 assert_eq!(
                     (peers.unauthenticated.used(), peers.authenticated.used()),
@@ -329,12 +330,12 @@ mod tests {
                 );
                 break;
             }
-            more.push(permit);
+            later.push(permit);
         }
-        assert_eq!(one.len() + more.len(), 15);
+        assert_eq!(same_address.len() + later.len(), 15);
         let mut other = at(200).unwrap();
         assert!(other.authenticate(account(2)), "another account gets a slot");
-        drop((one, more, other));
+        drop((same_address, later, other));
         assert_eq!(
             (peers.sessions(), peers.authenticated.holders_known(), peers.unauthenticated.holders_known()),
             (0, 0, 0)
@@ -346,11 +347,11 @@ mod tests {
     }
 
     #[test]
-    fn strangers_at_submission_keep_out_nobody_who_was_here() {
+    fn unknown_clients_at_submission_do_not_exclude_recent_logins() {
         let peers = ConnectionLimiter::new(40, 1);
         let now = Instant::now();
-        let held: Vec<_> = (0..250).filter_map(|n| submission(&peers, &format!("192.0.2.{n}"))).collect();
-        assert_eq!(held.len(), 9, "one slot is left");
+        let permits: Vec<_> = (0..250).filter_map(|n| submission(&peers, &format!("192.0.2.{n}"))).collect();
+        assert_eq!(permits.len(), 9, "one slot is left");
         // A connection from a proxy, before its client is known.
         let enter = || peers.acquire_slot(ListenerRole::Submission, None, now);
         let silent = enter().unwrap();
@@ -362,13 +363,13 @@ mod tests {
         assert_eq!((peers.recent_login.used(), peers.authenticated.used()), (1, 0));
         assert!(known.authenticate(None));
         assert_eq!((peers.recent_login.used(), peers.authenticated.used()), (0, 1));
-        drop((held, silent));
+        drop((permits, silent));
     }
 
     /// Regression: a session from a known address took a slot of authenticated sessions and was counted for no account,
     /// so that one tenant with twenty addresses locked out all others.
     #[test]
-    fn a_tenant_at_many_known_addresses_leaves_places_to_the_others() {
+    fn a_tenant_at_many_known_addresses_leaves_sessions_to_the_others() {
         let peers = ConnectionLimiter::new(160, 1);
         let now = Instant::now();
         let account = |n: u8| Some(AccountId::from_bytes([n; 16]));
@@ -387,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_are_counted_by_the_minute() {
+    fn connections_per_minute_are_limited() {
         let (peers, now, from) = (ConnectionLimiter::new(1, 1), Instant::now(), address("192.0.2.1"));
         assert!(peers.allow_connection(from, 2, now) && peers.allow_connection(from, 2, now));
         assert!(!peers.allow_connection(from, 2, now));

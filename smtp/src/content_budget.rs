@@ -126,9 +126,9 @@ impl ContentBudget {
         self.reservations.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Aborts slow messages, the slowest first, until the quota would not be short after `wanted` more bytes.
-    fn abort_slow_messages(&self, now: u64, wanted: usize) {
-        if !self.quota.is_near_capacity(wanted) {
+    /// Aborts slow messages, the slowest first, until the quota would not be short after `needed` more bytes.
+    fn abort_slow_messages(&self, now: u64, needed: usize) {
+        if !self.quota.is_near_capacity(needed) {
             return;
         }
         let late =
@@ -140,7 +140,7 @@ impl ContentBudget {
         let mut slow: Vec<_> = all.iter().filter(|reservation| reservation.is_overdue(now)).collect();
         slow.sort_unstable_by_key(|reservation| reservation.overdue_at.load(Ordering::Relaxed));
         for reservation in slow {
-            if !self.quota.is_near_capacity(wanted) {
+            if !self.quota.is_near_capacity(needed) {
                 break;
             }
             reservation.abort();
@@ -148,20 +148,20 @@ impl ContentBudget {
     }
 
     /// Aborts long-running messages of senders that hold more than `newcomer` would, the slowest first, until the quota
-    /// would grant it `wanted` bytes.
-    fn abort_larger_senders(&self, newcomer: &MemoryReservation, now: u64, wanted: usize) {
-        if !newcomer.share.could_acquire(wanted) {
+    /// would grant it `needed` bytes.
+    fn abort_larger_senders(&self, newcomer: &MemoryReservation, now: u64, needed: usize) {
+        if !newcomer.share.could_acquire(needed) {
             return;
         }
-        let would_have = newcomer.share.own_units().saturating_add(wanted);
+        let units_after = newcomer.share.own_units().saturating_add(needed);
         let all = self.reservations();
-        let mut lasting: Vec<_> = all.iter().filter(|reservation| reservation.is_long_running(now)).collect();
-        lasting.sort_by_cached_key(|reservation| reservation.bytes_per_s(now));
-        for reservation in lasting {
-            if newcomer.share.can_acquire(wanted) {
+        let mut long_running: Vec<_> = all.iter().filter(|reservation| reservation.is_long_running(now)).collect();
+        long_running.sort_by_cached_key(|reservation| reservation.bytes_per_s(now));
+        for reservation in long_running {
+            if newcomer.share.can_acquire(needed) {
                 break;
             }
-            if reservation.share.own_units() > would_have {
+            if reservation.share.own_units() > units_after {
                 reservation.abort();
             }
         }
@@ -281,8 +281,8 @@ impl MemoryReservation {
     }
 
     fn abort(&self) {
-        let held = |bytes: usize| (!matches!(bytes, 0 | ABORTED)).then_some(ABORTED);
-        let Ok(bytes) = self.bytes.fetch_update(Ordering::AcqRel, Ordering::Acquire, held) else { return };
+        let to_aborted = |bytes: usize| (!matches!(bytes, 0 | ABORTED)).then_some(ABORTED);
+        let Ok(bytes) = self.bytes.fetch_update(Ordering::AcqRel, Ordering::Acquire, to_aborted) else { return };
         self.share.release(bytes);
         self.count_refused("slow");
         if let Some(waker) = self.waker.lock().unwrap_or_else(PoisonError::into_inner).take() {
@@ -295,15 +295,15 @@ impl MemoryReservation {
         metrics::counter!("postrider_smtp_refused_total", "listener" => listener, "reason" => reason).increment(1);
     }
 
-    fn grow(&self, needed: usize, wished: usize) -> Option<usize> {
+    fn grow(&self, needed: usize, preferred: usize) -> Option<usize> {
         let now = self.now.load(Ordering::Relaxed);
         let take = |bytes: usize| self.share.try_acquire(bytes).then_some(bytes);
-        let took = if let Some(took) = take(wished) {
+        let took = if let Some(took) = take(preferred) {
             self.budget.abort_slow_messages(now, 0);
             Some(took)
         } else {
-            self.budget.abort_slow_messages(now, wished);
-            take(wished).or_else(|| take(needed)).or_else(|| {
+            self.budget.abort_slow_messages(now, preferred);
+            take(preferred).or_else(|| take(needed)).or_else(|| {
                 self.budget.abort_larger_senders(self, now, needed);
                 take(needed)
             })
@@ -312,18 +312,18 @@ impl MemoryReservation {
             self.count_refused("memory");
             return None;
         };
-        let more = |held: usize| (held != ABORTED).then(|| held + bytes);
-        let kept = self.bytes.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).is_ok();
-        if !kept {
+        let add = |bytes_held: usize| (bytes_held != ABORTED).then(|| bytes_held + bytes);
+        let is_added = self.bytes.fetch_update(Ordering::AcqRel, Ordering::Acquire, add).is_ok();
+        if !is_added {
             self.share.release(bytes);
         }
-        kept.then_some(bytes)
+        is_added.then_some(bytes)
     }
 
     /// Returns the bytes of the current message and ends it; `None` if it was aborted.
     fn take_bytes(&self) -> Option<usize> {
-        let none = |held: usize| (held != ABORTED).then_some(0);
-        self.bytes.fetch_update(Ordering::AcqRel, Ordering::Acquire, none).ok()
+        let to_zero = |bytes_held: usize| (bytes_held != ABORTED).then_some(0);
+        self.bytes.fetch_update(Ordering::AcqRel, Ordering::Acquire, to_zero).ok()
     }
 }
 
@@ -354,11 +354,11 @@ impl MessageMemory {
         self.grow_between(bytes, bytes).is_some()
     }
 
-    /// Acquires `wished` bytes, or else `needed`, and returns how many. Returns `None`, and acquires nothing, if even
+    /// Acquires `preferred` bytes, or else `needed`, and returns how many. Returns `None`, and acquires nothing, if even
     /// `needed` bytes are not available.
     #[must_use]
-    pub fn grow_between(&mut self, needed: usize, wished: usize) -> Option<usize> {
-        self.reservation.grow(needed, wished)
+    pub fn grow_between(&mut self, needed: usize, preferred: usize) -> Option<usize> {
+        self.reservation.grow(needed, preferred)
     }
 
     /// Marks the message as completely received. Returns false if it was aborted before.
@@ -394,18 +394,18 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_is_given_back() {
+    fn memory_is_released() {
         let budget = ContentBudget::new(10);
         let reservation = budget.reserve(site(1), budget.epoch);
-        let mut held = MessageMemory::new(&reservation);
-        assert!(held.grow(6) && !held.grow(5) && held.grow(4));
+        let mut memory = MessageMemory::new(&reservation);
+        assert!(memory.grow(6) && !memory.grow(5) && memory.grow(4));
         assert!(!reservation.has_available(1, Duration::ZERO));
         budget.set_bounds(QuotaBounds { sole_holder: 5, ..QuotaBounds::shared(5) });
-        assert!(!held.grow(1) && budget.free_bytes() == 0);
-        assert!(held.complete());
+        assert!(!memory.grow(1) && budget.free_bytes() == 0);
+        assert!(memory.complete());
         // The next message of the session begins while the previous one is still being written to disk.
         assert!(!MessageMemory::new(&reservation).grow(1));
-        drop(held);
+        drop(memory);
         assert_eq!(budget.free_bytes(), 5);
         drop(reservation);
         assert!(budget.reservation_table().by_number.is_empty() && budget.quota.holders_known() == 0);
@@ -419,9 +419,9 @@ mod tests {
         reservation.begin_message(at(0));
         assert!(MessageMemory::new(&reservation).grow(1), "released at once");
         let _held = {
-            let mut held = MessageMemory::new(&reservation);
-            assert!(held.grow(1));
-            held
+            let mut memory = MessageMemory::new(&reservation);
+            assert!(memory.grow(1));
+            memory
         };
         let overdue = |now: u64| reservation.is_overdue(as_nanos(at(now)));
         assert!(!overdue(60) && overdue(61));

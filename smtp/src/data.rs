@@ -146,9 +146,9 @@ impl ContentBuffer {
         let expected = if size as u64 <= self.expected { self.expected } else { self.bytes_max };
         let left = usize::try_from(expected).unwrap_or(usize::MAX).saturating_sub(capacity);
         let step = |bytes: usize| bytes.min(capacity).min(left).max(size - capacity);
-        let (needed, wished) = (step(GROW_BYTES), step(GROW_BYTES.max(capacity / 4)));
-        let Some(more) = self.memory.grow_between(needed, wished) else { return false };
-        self.bytes.reserve_exact(capacity + more - self.bytes.len());
+        let (needed, preferred) = (step(GROW_BYTES), step(GROW_BYTES.max(capacity / 4)));
+        let Some(added) = self.memory.grow_between(needed, preferred) else { return false };
+        self.bytes.reserve_exact(capacity + added - self.bytes.len());
         true
     }
 
@@ -357,12 +357,12 @@ mod tests {
         with_start.extend_from_slice(bytes);
         let end = with_start.windows(5).position(|w| w == b"\r\n.\r\n")?;
         let (content, used) = (&bytes[..end], end + 3);
-        let mut kept = Vec::new();
+        let mut unstuffed = Vec::new();
         let mut rest = content;
         while !rest.is_empty() {
             let line_end = rest.windows(2).position(|w| w == b"\r\n").map_or(rest.len(), |n| n + 2);
             let (line, after) = rest.split_at(line_end);
-            kept.extend_from_slice(line.strip_prefix(b".").unwrap_or(line));
+            unstuffed.extend_from_slice(line.strip_prefix(b".").unwrap_or(line));
             rest = after;
         }
         let bare = content.iter().enumerate().any(|(n, b)| match b {
@@ -370,7 +370,7 @@ mod tests {
             b'\n' => n == 0 || content[n - 1] != b'\r',
             _ => false,
         });
-        let too_large = kept.len() as u64 > bytes_max;
+        let too_large = unstuffed.len() as u64 > bytes_max;
         Some((
             if bare {
                 Err(ContentError::BareLineEnd)
@@ -379,14 +379,14 @@ mod tests {
             } else if too_large {
                 Err(ContentError::TooLarge)
             } else {
-                Ok(kept)
+                Ok(unstuffed)
             },
             used,
         ))
     }
 
     #[test]
-    fn ends_and_dots() {
+    fn the_end_is_found_and_dots_are_unstuffed() {
         for (wire, content) in [
             (&b".\r\n"[..], &b""[..]),
             (b"a\r\n.\r\n", b"a\r\n"),
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn no_other_end_ends_it() {
+    fn bare_line_ends_do_not_end_the_content() {
         for end in [
             "\n.\n",
             "\n.\r\n",
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn the_budget_bounds_all() {
+    fn the_budget_bounds_all_messages() {
         let budget = ContentBudget::new(100);
         let mut content = ContentBuffer::new(1_000, Some(1), MessageMemory::new(&reserve(&budget)));
         assert_eq!(DotReceiver::default().push(&[b'a'; 200], &mut content), None);
@@ -436,7 +436,7 @@ mod tests {
 
     /// Regression: the buffer of a message of 24 MiB was doubled although only a quarter more was held for it.
     #[test]
-    fn no_message_takes_more_memory_than_it_holds() {
+    fn no_message_uses_more_memory_than_it_acquired() {
         for (declared, size) in [(None, 24 << 20), (Some(24 << 20), 24 << 20), (Some(1), 10 << 10)] {
             let budget = ContentBudget::new(64 << 20);
             let mut content = ContentBuffer::new(36 << 20, declared, MessageMemory::new(&reserve(&budget)));
@@ -445,9 +445,9 @@ mod tests {
                 assert!(budget.used_bytes() >= content.bytes.capacity(), "{declared:?} {}", content.bytes.len());
             }
             assert!(budget.used_bytes() <= (size + size / 4).max(32 << 10), "{declared:?} {}", budget.used_bytes());
-            let (bytes, held) = content.finish().unwrap();
+            let (bytes, memory) = content.finish().unwrap();
             assert!(budget.used_bytes() >= bytes.len());
-            drop(held);
+            drop(memory);
         }
     }
 
@@ -490,7 +490,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(2_000))]
 
         #[test]
-        fn any_split_reads_the_same(bytes in hostile(), cuts in proptest::collection::vec(0usize..64, 0..6), max in 0u64..40) {
+        fn any_chunks_give_the_same_content(bytes in hostile(), cuts in proptest::collection::vec(0usize..64, 0..6), max in 0u64..40) {
             let mut cuts: Vec<usize> = cuts.into_iter().map(|n| n.min(bytes.len())).collect();
             cuts.extend([0, bytes.len()]);
             cuts.sort_unstable();

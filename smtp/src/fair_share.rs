@@ -137,29 +137,29 @@ impl FairShareQuota {
         self.total().saturating_sub(self.used())
     }
 
-    /// Returns whether few units would be free after `wanted` more were acquired.
+    /// Returns whether few units would be free after `needed` more were acquired.
     #[must_use]
-    pub fn is_near_capacity(&self, wanted: usize) -> bool {
-        self.free().saturating_sub(wanted) < self.total() / NEAR_CAPACITY_DIVISOR
+    pub fn is_near_capacity(&self, needed: usize) -> bool {
+        self.free().saturating_sub(needed) < self.total() / NEAR_CAPACITY_DIVISOR
     }
 
     /// Creates a share that counts for each of `holders`.
     #[must_use]
     pub fn share_for(self: &Arc<Self>, holders: impl IntoIterator<Item = QuotaHolder>) -> QuotaShare {
         let mut table = self.holders();
-        let mut held = |holder| {
-            let (places, count) = table.entry(holder).or_default();
-            *places += 1;
+        let mut register = |holder| {
+            let (shares, count) = table.entry(holder).or_default();
+            *shares += 1;
             (holder, Arc::clone(count))
         };
-        QuotaShare { quota: Arc::clone(self), holders: holders.into_iter().map(&mut held).collect() }
+        QuotaShare { quota: Arc::clone(self), holders: holders.into_iter().map(&mut register).collect() }
     }
 
     /// Acquires a unit before its holder is known; false if none is free.
     pub(crate) fn acquire_unit(&self) -> bool {
         let all = self.total();
-        let room = |used: usize| (used < all).then_some(used + 1);
-        self.used.fetch_update(Ordering::AcqRel, Ordering::Acquire, room).is_ok()
+        let increment = |used: usize| (used < all).then_some(used + 1);
+        self.used.fetch_update(Ordering::AcqRel, Ordering::Acquire, increment).is_ok()
     }
 
     /// Releases a unit of [`Self::acquire_unit`].
@@ -233,12 +233,12 @@ impl QuotaShare {
             return false;
         }
         self.add_units(units);
-        let room = |used: usize| used.checked_add(units).filter(|used| self.is_allowed(*used));
-        let taken = self.quota.used.fetch_update(Ordering::AcqRel, Ordering::Acquire, room).is_ok();
-        if !taken {
+        let increment = |used: usize| used.checked_add(units).filter(|used| self.is_allowed(*used));
+        let is_acquired = self.quota.used.fetch_update(Ordering::AcqRel, Ordering::Acquire, increment).is_ok();
+        if !is_acquired {
             self.subtract_units(units);
         }
-        taken
+        is_acquired
     }
 
     pub fn release(&self, units: usize) {
@@ -279,9 +279,9 @@ impl Drop for QuotaShare {
     fn drop(&mut self) {
         let mut table = self.quota.holders();
         for (holder, _) in &self.holders {
-            if let Some((places, _)) = table.get_mut(holder) {
-                *places -= 1;
-                if *places == 0 {
+            if let Some((shares, _)) = table.get_mut(holder) {
+                *shares -= 1;
+                if *shares == 0 {
                     table.remove(holder);
                 }
             }
@@ -309,42 +309,42 @@ mod tests {
     }
 
     #[test]
-    fn a_holder_leaves_as_much_free_as_it_has() {
+    fn a_holder_leaves_as_many_units_free_as_it_has() {
         let quota = FairShareQuota::new(QuotaBounds::shared(100));
-        let one = share(&quota, "192.0.2.1");
-        assert!(one.try_acquire(50) && !one.try_acquire(1));
-        let two = share(&quota, "192.0.2.2");
-        assert!(two.can_acquire(25) && !two.can_acquire(26) && two.try_acquire(25));
+        let holder = share(&quota, "192.0.2.1");
+        assert!(holder.try_acquire(50) && !holder.try_acquire(1));
+        let other = share(&quota, "192.0.2.2");
+        assert!(other.can_acquire(25) && !other.can_acquire(26) && other.try_acquire(25));
         // However many holders there are, the next one gets some units.
-        let three = share(&quota, "192.0.2.3");
-        assert!(three.try_acquire(12) && quota.free() == 13);
-        one.release(50);
-        assert!(two.try_acquire(12));
-        two.release(37);
-        three.release(12);
+        let third = share(&quota, "192.0.2.3");
+        assert!(third.try_acquire(12) && quota.free() == 13);
+        holder.release(50);
+        assert!(other.try_acquire(12));
+        other.release(37);
+        third.release(12);
         assert_eq!((quota.used(), quota.free()), (0, 100));
-        drop((one, two, three));
+        drop((holder, other, third));
         assert_eq!(quota.holders_known(), 0);
     }
 
     #[test]
-    fn who_is_alone_may_have_its_largest_message_and_a_stranger_no_more_than_a_bound() {
+    fn a_sole_holder_has_a_larger_limit() {
         let quota = FairShareQuota::new(QuotaBounds { total: 100, per_holder: 20, sole_holder: 80 });
-        let one = share(&quota, "192.0.2.1");
-        assert!(one.try_acquire(80) && !one.try_acquire(1));
-        one.release(80);
+        let client = share(&quota, "192.0.2.1");
+        assert!(client.try_acquire(80) && !client.try_acquire(1));
+        client.release(80);
         let two = share(&quota, "192.0.2.2");
         assert!(two.try_acquire(1));
-        assert!(one.try_acquire(20) && !one.try_acquire(1), "no longer alone");
-        let here = share(&quota, "127.0.0.1");
-        assert!(here.try_acquire(39) && !here.try_acquire(1), "loopback has no fixed limit");
+        assert!(client.try_acquire(20) && !client.try_acquire(1), "no longer alone");
+        let loopback = share(&quota, "127.0.0.1");
+        assert!(loopback.try_acquire(39) && !loopback.try_acquire(1), "loopback has no fixed limit");
     }
 
     #[test]
     fn a_site_of_ipv6_is_one_holder() {
         let quota = FairShareQuota::new(QuotaBounds { total: 100, per_holder: 10, sole_holder: 10 });
-        let (one, two) = (share(&quota, "2001:db8:0:1::1"), share(&quota, "2001:db8:0:ff::1"));
-        assert!(one.try_acquire(10) && !two.try_acquire(1));
+        let (holder, other) = (share(&quota, "2001:db8:0:1::1"), share(&quota, "2001:db8:0:ff::1"));
+        assert!(holder.try_acquire(10) && !other.try_acquire(1));
         assert!(share(&quota, "2001:db8:0:100::1").try_acquire(1));
         let (first, second) = (
             QuotaHolder::for_address("2001:db8:0:1::1".parse().unwrap()),
@@ -354,35 +354,35 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_counts_for_its_network_too() {
+    fn an_untrusted_client_counts_for_its_network_too() {
         let quota = FairShareQuota::new(QuotaBounds { total: 160, per_holder: 10, sole_holder: 10 });
-        let stranger = |address: &str| quota.share_for(QuotaHolder::untrusted_client(address.parse().unwrap()));
-        let taken = |addresses: Vec<String>| {
-            let shares: Vec<_> = addresses.iter().map(|address| stranger(address)).collect();
+        let untrusted_client = |address: &str| quota.share_for(QuotaHolder::untrusted_client(address.parse().unwrap()));
+        let acquired = |addresses: Vec<String>| {
+            let shares: Vec<_> = addresses.iter().map(|address| untrusted_client(address)).collect();
             shares.iter().map(|share| (0..20).filter(|_| share.try_acquire(1)).count()).sum::<usize>()
         };
         // A sixteenth for a /56, an eighth for a /48; a sixteenth for an IPv4 address, a quarter for a /24.
         let sites = (0..256_u32).map(|n| format!("2001:db8:0:{:x}::1", n << 8)).collect();
-        assert_eq!(taken(sites), 20);
-        assert!(stranger("2001:db8:1::1").try_acquire(1));
+        assert_eq!(acquired(sites), 20);
+        assert!(untrusted_client("2001:db8:1::1").try_acquire(1));
         let addresses = (0..256).map(|n| format!("192.0.2.{n}")).collect();
-        assert_eq!(taken(addresses), 40);
-        assert!(stranger("192.0.3.1").try_acquire(1));
-        let (here, here_too) = (stranger("127.0.0.1"), stranger("::1"));
-        assert_eq!((0..200).filter(|_| here.try_acquire(1)).count(), 49, "loopback has no fixed limit");
-        here.release(30);
-        assert_eq!((0..200).filter(|_| here_too.try_acquire(1)).count(), 39);
+        assert_eq!(acquired(addresses), 40);
+        assert!(untrusted_client("192.0.3.1").try_acquire(1));
+        let (loopback_v4, loopback_v6) = (untrusted_client("127.0.0.1"), untrusted_client("::1"));
+        assert_eq!((0..200).filter(|_| loopback_v4.try_acquire(1)).count(), 49, "loopback has no fixed limit");
+        loopback_v4.release(30);
+        assert_eq!((0..200).filter(|_| loopback_v6.try_acquire(1)).count(), 39);
     }
 
     #[test]
-    fn fewer_units_than_are_taken() {
+    fn the_total_can_fall_below_the_used_units() {
         let quota = FairShareQuota::new(QuotaBounds::shared(100));
-        let one = share(&quota, "192.0.2.1");
-        assert!(one.try_acquire(40));
+        let client = share(&quota, "192.0.2.1");
+        assert!(client.try_acquire(40));
         quota.set_bounds(QuotaBounds::shared(10));
-        assert!(!one.can_acquire(1) && !one.try_acquire(1) && !quota.acquire_unit() && quota.free() == 0);
-        assert!(!one.can_acquire(usize::MAX) && !one.try_acquire(usize::MAX));
-        one.release(40);
-        assert!(one.try_acquire(5));
+        assert!(!client.can_acquire(1) && !client.try_acquire(1) && !quota.acquire_unit() && quota.free() == 0);
+        assert!(!client.can_acquire(usize::MAX) && !client.try_acquire(usize::MAX));
+        client.release(40);
+        assert!(client.try_acquire(5));
     }
 }

@@ -150,16 +150,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_log_shows_no_user_name_that_may_be_a_password() {
-        let shown = |username: &str, is_known| {
+    fn user_names_that_may_be_passwords_are_not_logged() {
+        let logged = |username: &str, is_known| {
             let credentials = SaslCredentials { username: username.to_owned(), password: String::new() };
             credentials.user_to_log(is_known).to_owned()
         };
-        assert_eq!(shown("postrider", true), "postrider");
-        assert_eq!(shown("bob@example.net", false), "bob@example.net");
+        assert_eq!(logged("postrider", true), "postrider");
+        assert_eq!(logged("bob@example.net", false), "bob@example.net");
         for secret in ["hunter2", "p@ssword", "correct horse@battery.staple", ""] {
-            assert_eq!(shown(secret, false), "unknown");
+            assert_eq!(logged(secret, false), "unknown");
         }
-        assert_eq!(shown(&format!("{SMTP_PASSWORD_PREFIX}x@example.net"), false), "unknown");
+        assert_eq!(logged(&format!("{SMTP_PASSWORD_PREFIX}x@example.net"), false), "unknown");
     }
 }

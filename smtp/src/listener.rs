@@ -237,9 +237,9 @@ impl<A: SessionHandler> ListenerContext<A> {
     /// Admits a client, or sends it the reason for the refusal.
     fn admit(&self, stream: &TcpStream, peer: SocketAddr, slot: ConnectionSlot) -> Option<ConnectionPermit> {
         let settings = self.config.settings();
-        let outsider = settings.role() == ListenerRole::Relay
+        let is_outsider = settings.role() == ListenerRole::Relay
             && !self.config.networks.borrow().iter().any(|network| network.contains(peer.ip()));
-        if outsider {
+        if is_outsider {
             self.reject_connection(stream, peer, (replies::RELAY_NOT_ALLOWED, "network"));
             return None;
         }
@@ -283,9 +283,9 @@ impl<A: SessionHandler> ListenerContext<A> {
         // Replies are small and the client waits for them: none may wait for the ACK of another (Nagle).
         let _ = stream.set_nodelay(true);
         let mut replies = ReplyBuffer::default();
-        let who = (self.connections.next_session_id(), peer.ip().to_canonical());
+        let client = (self.connections.next_session_id(), peer.ip().to_canonical());
         let settings = self.config.settings();
-        let session = SmtpSession::new(settings, who, self.config.implicit_tls, &mut replies);
+        let session = SmtpSession::new(settings, client, self.config.implicit_tls, &mut replies);
         let mut connection = ServerConnection {
             listener: self,
             transport: ServerStream::Plain(stream),

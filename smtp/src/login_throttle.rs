@@ -104,20 +104,21 @@ impl LoginThrottle {
 
     /// Records a successful login. `account` is `None` if the server has no accounts.
     pub fn record_success(&self, address: IpAddr, account: Option<AccountId>, now: Instant) {
-        let (address, is_over) = (client_prefix(address), |(at, _): LastLogin| now.duration_since(at) > LAST_LOGIN_TTL);
-        let mut known = lock(&self.last_logins);
-        let is_new = known.get(&address, is_over).is_none_or(|entry| entry.at.1 != account);
+        let (address, is_expired) =
+            (client_prefix(address), |(at, _): LastLogin| now.duration_since(at) > LAST_LOGIN_TTL);
+        let mut logins = lock(&self.last_logins);
+        let is_new = logins.get(&address, is_expired).is_none_or(|entry| entry.at.1 != account);
         if is_new && account.is_some() {
-            known.evict_oldest_among(ADDRESSES_PER_ACCOUNT_MAX, |(_, whose)| whose == account);
+            logins.evict_oldest_among(ADDRESSES_PER_ACCOUNT_MAX, |(_, owner)| owner == account);
         }
-        known.entry(address, (now, account), is_over).at = (now, account);
+        logins.entry(address, (now, account), is_expired).at = (now, account);
     }
 
     /// The quota holder of a connection from this address, if there was a recent login from it.
     #[must_use]
     pub fn known_holder(&self, address: IpAddr, now: Instant) -> Option<QuotaHolder> {
-        let is_over = |(at, _): LastLogin| now.duration_since(at) > LAST_LOGIN_TTL;
-        let (_, account) = lock(&self.last_logins).get(&client_prefix(address), is_over)?.at;
+        let is_expired = |(at, _): LastLogin| now.duration_since(at) > LAST_LOGIN_TTL;
+        let (_, account) = lock(&self.last_logins).get(&client_prefix(address), is_expired)?.at;
         Some(account.map_or_else(|| QuotaHolder::for_site(address), QuotaHolder::Account))
     }
 
@@ -126,11 +127,11 @@ impl LoginThrottle {
     pub fn acquire_tarpit(self: &Arc<Self>, address: IpAddr) -> Option<TarpitPermit> {
         let address = client_prefix(address);
         let mut waiting = lock(&self.tarpit);
-        let held = waiting.by_address.get(&address).copied().unwrap_or(0);
-        if held >= TARPIT_PER_ADDRESS_MAX || waiting.all >= TARPIT_MAX {
+        let permits = waiting.by_address.get(&address).copied().unwrap_or(0);
+        if permits >= TARPIT_PER_ADDRESS_MAX || waiting.all >= TARPIT_MAX {
             return None;
         }
-        waiting.by_address.insert(address, held + 1);
+        waiting.by_address.insert(address, permits + 1);
         waiting.all += 1;
         Some(TarpitPermit { logins: Arc::clone(self), address })
     }
@@ -164,9 +165,9 @@ impl Drop for TarpitPermit {
     fn drop(&mut self) {
         let mut waiting = lock(&self.logins.tarpit);
         waiting.all -= 1;
-        if let Some(held) = waiting.by_address.get_mut(&self.address) {
-            *held -= 1;
-            if *held == 0 {
+        if let Some(permits) = waiting.by_address.get_mut(&self.address) {
+            *permits -= 1;
+            if *permits == 0 {
                 waiting.by_address.remove(&self.address);
             }
         }
@@ -182,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_slow_down_and_are_forgotten() {
+    fn failed_logins_are_delayed_and_expire() {
         let (logins, now, from) = (LoginThrottle::default(), Instant::now(), address("192.0.2.1"));
         assert_eq!(logins.record_failure(from, 1, now), DELAY_FIRST);
         assert_eq!(logins.record_failure(from, 2, now), DELAY_FIRST * 2);
@@ -206,45 +207,45 @@ mod tests {
     }
 
     #[test]
-    fn an_account_that_comes_from_everywhere_leaves_the_addresses_of_others_known() {
+    fn an_account_with_many_addresses_does_not_evict_those_of_others() {
         let (logins, now, from) = (LoginThrottle::default(), Instant::now(), address("192.0.2.1"));
         let account = |n: u8| Some(AccountId::from_bytes([n; 16]));
         logins.record_success(from, account(1), now);
         for n in 0..(2 * TRACKED_MAX as u32) {
-            let moment = now + Duration::from_millis(n.into());
-            logins.record_success(IpAddr::V4((0x0A00_0000 + n).into()), account(2), moment);
+            let login_at = now + Duration::from_millis(n.into());
+            logins.record_success(IpAddr::V4((0x0A00_0000 + n).into()), account(2), login_at);
         }
         assert_eq!(logins.known_holder(from, now), account(1).map(QuotaHolder::Account));
         assert!(lock(&logins.last_logins).len() <= 1 + ADDRESSES_PER_ACCOUNT_MAX);
     }
 
     #[test]
-    fn refusals_that_wait_have_a_number() {
+    fn delayed_refusals_are_limited() {
         let logins = Arc::new(LoginThrottle::default());
         let wait = |from: &str| logins.acquire_tarpit(address(from));
-        let one: Vec<_> = std::iter::from_fn(|| wait("192.0.2.1")).collect();
-        assert_eq!(one.len(), TARPIT_PER_ADDRESS_MAX);
+        let same_address: Vec<_> = std::iter::from_fn(|| wait("192.0.2.1")).collect();
+        assert_eq!(same_address.len(), TARPIT_PER_ADDRESS_MAX);
         let others: Vec<_> =
             (0..2_000).map_while(|n: u32| logins.acquire_tarpit(IpAddr::V4((0x0A00_0000 + n).into()))).collect();
         assert_eq!(others.len(), TARPIT_MAX - TARPIT_PER_ADDRESS_MAX);
         assert!(wait("192.0.2.2").is_none());
-        drop((one, others));
+        drop((same_address, others));
         assert!(wait("192.0.2.2").is_some() && lock(&logins.tarpit).by_address.is_empty());
     }
 
     #[test]
-    fn an_attack_from_everywhere_neither_fills_memory_nor_empties_it() {
+    fn a_distributed_attack_neither_fills_nor_clears_the_tables() {
         let (logins, now) = (LoginThrottle::default(), Instant::now());
-        let moment = |n: u32| now + Duration::from_millis(n.into());
-        let guesser = address("192.0.2.1");
+        let time_of = |n: u32| now + Duration::from_millis(n.into());
+        let attacker = address("192.0.2.1");
         for n in 0..(2 * TRACKED_MAX as u32) {
-            let _ = logins.record_failure(IpAddr::V4(n.into()), u64::from(n), moment(n));
+            let _ = logins.record_failure(IpAddr::V4(n.into()), u64::from(n), time_of(n));
             // The guesser continues: its counter is not evicted by the others.
             if n % 1_000 == 0 {
-                let _ = logins.record_failure(guesser, u64::MAX, moment(n));
+                let _ = logins.record_failure(attacker, u64::MAX, time_of(n));
             }
         }
         assert!(lock(&logins.failures).by_address.len() <= TRACKED_MAX);
-        assert_eq!(logins.record_failure(guesser, 0, moment(2 * TRACKED_MAX as u32)), DELAY_MAX);
+        assert_eq!(logins.record_failure(attacker, 0, time_of(2 * TRACKED_MAX as u32)), DELAY_MAX);
     }
 }

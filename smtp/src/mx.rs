@@ -195,7 +195,7 @@ impl SessionHandler for MxHandler {
     type SessionContext = Option<Box<MxSession>>;
 
     async fn handle(&self, context: &mut Option<Box<MxSession>>, hook: Hook) -> HookVerdict {
-        let answered = match (hook, &mut *context) {
+        let verdict = match (hook, &mut *context) {
             (Hook::MailFrom { reverse_path, peer, .. }, _) => {
                 self.handle_mail_from(context, reverse_path, peer).await.map(|()| HookVerdict::Accept)
             }
@@ -209,7 +209,7 @@ impl SessionHandler for MxHandler {
             (Hook::Authenticate(..), _) => Err(reply(502, (5, 5, 1), "AUTH is not offered here")),
             (_, None) => Err(reply(503, (5, 5, 1), "Send MAIL first")),
         };
-        answered.unwrap_or_else(HookVerdict::Reply)
+        verdict.unwrap_or_else(HookVerdict::Reply)
     }
 }
 
@@ -222,8 +222,8 @@ fn is_same_mailbox(one: &Address, other: &Address) -> bool {
 /// forwarded in a commit of its own. If the other commit failed, the client would retry and the mail would be forwarded
 /// twice.
 fn needs_own_transaction(route: &RecipientRoute, others: &[(Address, RecipientRoute)]) -> bool {
-    let is_ours = |route: &RecipientRoute| matches!(route, RecipientRoute::Postmaster);
-    !others.is_empty() && (is_ours(route) || others.iter().any(|(_, route)| is_ours(route)))
+    let is_postmaster = |route: &RecipientRoute| matches!(route, RecipientRoute::Postmaster);
+    !others.is_empty() && (is_postmaster(route) || others.iter().any(|(_, route)| is_postmaster(route)))
 }
 
 /// Returns whether the peer's address belongs to this host. A customer that sends from here to many unknown recipients
@@ -263,7 +263,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_held_back_longer_and_longer() {
+    fn replies_to_unknown_recipients_are_delayed_increasingly() {
         let delays: Vec<u64> = (0..9).map(|unknown| unknown_recipient_delay(unknown).as_secs()).collect();
         assert_eq!(delays, [0, 0, 0, 1, 2, 4, 8, 16, 16]);
         assert_eq!(unknown_recipient_delay(u32::MAX), DELAY_MAX);

@@ -150,11 +150,11 @@ pub fn parse_mail_parameters(tail: &[u8], role: ListenerRole) -> Result<MailPara
         return Ok(MailParameters::default());
     }
     let words = parse_words(tail, &MAIL, role)?;
-    let mut asked = MailParameters::default();
+    let mut parameters = MailParameters::default();
     let (mut envelope_id, mut sized) = (None, false);
     let mut others = String::new();
     for (name, value) in &words {
-        match read_timing(name, value, &mut asked) {
+        match read_timing(name, value, &mut parameters) {
             Some(true) => continue,
             Some(false) => return Err(ParameterError::Invalid(name)),
             None => {}
@@ -195,28 +195,28 @@ pub fn parse_mail_parameters(tail: &[u8], role: ListenerRole) -> Result<MailPara
         return_full: parsed.flags & MAIL_RET_FULL != 0,
         require_tls: parsed.flags & MAIL_REQUIRETLS != 0,
         envelope_id,
-        ..asked
+        ..parameters
     })
 }
 
-/// Parses a timing or priority parameter into `asked`. Returns `None` for any other parameter and false for an invalid
+/// Parses a timing or priority parameter into `parameters`. Returns `None` for any other parameter and false for an invalid
 /// value. HOLDFOR and HOLDUNTIL exclude each other (RFC 4865 4).
-fn read_timing(name: &str, value: &str, asked: &mut MailParameters) -> Option<bool> {
-    let is_free = asked.release.is_none();
+fn read_timing(name: &str, value: &str, parameters: &mut MailParameters) -> Option<bool> {
+    let is_free = parameters.release.is_none();
     match name {
-        "HOLDFOR" => asked.release = timing::parse_hold_for(value).filter(|_| is_free),
-        "HOLDUNTIL" => asked.release = timing::parse_hold_until(value).filter(|_| is_free),
+        "HOLDFOR" => parameters.release = timing::parse_hold_for(value).filter(|_| is_free),
+        "HOLDUNTIL" => parameters.release = timing::parse_hold_until(value).filter(|_| is_free),
         "BY" => {
-            asked.deliver_by = timing::parse_deliver_by(value);
-            return Some(asked.deliver_by.is_some());
+            parameters.deliver_by = timing::parse_deliver_by(value);
+            return Some(parameters.deliver_by.is_some());
         }
         "MT-PRIORITY" => {
-            asked.priority = timing::parse_mt_priority(value);
-            return Some(asked.priority.is_some());
+            parameters.priority = timing::parse_mt_priority(value);
+            return Some(parameters.priority.is_some());
         }
         _ => return None,
     }
-    Some(asked.release.is_some())
+    Some(parameters.release.is_some())
 }
 
 /// Returns whether `tail` contains SMTPUTF8, which decides whether the path before it may be UTF-8.
@@ -311,9 +311,9 @@ fn decode_xtext(text: &str) -> Option<String> {
 fn decode_unitext(text: &str) -> Option<String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some((before, behind)) = rest.split_once("\\x{") {
+    while let Some((before, tail)) = rest.split_once("\\x{") {
         out.push_str(before);
-        let (hex, after) = behind.split_once('}')?;
+        let (hex, after) = tail.split_once('}')?;
         out.push((2..=6).contains(&hex.len()).then(|| u32::from_str_radix(hex, 16).ok().and_then(char::from_u32))??);
         rest = after;
     }
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_are_told_what_is_not_offered() {
+    fn parameters_of_submission_are_unknown_at_mx() {
         assert!(super::parse_mail_parameters(b" SIZE=1000 BODY=8BITMIME SMTPUTF8\r\n", ListenerRole::Mx).is_ok());
         for tail in [" RET=FULL\r\n", " ENVID=a\r\n", " AUTH=<>\r\n", " HOLDFOR=1\r\n", " BY=1;R\r\n"] {
             let refused = super::parse_mail_parameters(tail.as_bytes(), ListenerRole::Mx);
@@ -425,8 +425,8 @@ mod tests {
         assert_eq!(notify.original_recipient.as_deref(), Some("rfc822;a@b"));
         assert!(rcpt(b" NOTIFY=FAILURE\r\n", false).unwrap().wants_failure());
         assert!(rcpt(" ORCPT=utf-8;j\u{f6}@x.example\r\n".as_bytes(), true).is_ok());
-        let given = rcpt(b" ORCPT=utf-8;j\\x{F6}@x.example\r\n", false).unwrap().original_recipient;
-        assert_eq!(given.as_deref(), Some("utf-8;j\u{f6}@x.example"));
+        let parsed = rcpt(b" ORCPT=utf-8;j\\x{F6}@x.example\r\n", false).unwrap().original_recipient;
+        assert_eq!(parsed.as_deref(), Some("utf-8;j\u{f6}@x.example"));
     }
 
     #[test]

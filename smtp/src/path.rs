@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn good_paths() {
+    fn valid_paths_are_parsed() {
         for (line, address) in [
             ("TO:<a@b.example>", "a@b.example"),
             ("to: <a@b.example> NOTIFY=NEVER", "a@b.example"),
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_paths() {
+    fn invalid_paths_are_refused() {
         for line in [
             "TO",
             "TO:",

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn the_field_says_how_it_came() {
+    fn the_field_describes_the_session() {
         assert_eq!(
             received_field(&trace(), false, Timestamp::UNIX_EPOCH),
             "Received: from client.example ([192.0.2.1])\r\n\tby mx.example with ESMTPSA id sab\r\n\t\
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_cannot_write_into_the_header() {
+    fn client_data_cannot_inject_header_fields() {
         let odd = SessionTrace { helo: "x;(y)".into(), peer: "2001:db8::1".parse().unwrap(), ..trace() };
         let text = received_field(&odd, false, Timestamp::UNIX_EPOCH);
         assert!(text.starts_with("Received: from unknown ([IPv6:2001:db8::1])\r\n"), "{text}");

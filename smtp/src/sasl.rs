@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plain_in_one_line() {
+    fn plain_is_parsed() {
         // NUL postrider NUL secret
         let SaslProgress::Complete(read) = start_exchange(b"plain AHBvc3RyaWRlcgBzZWNyZXQ=") else {
             panic!("not complete")
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn login_in_two_lines() {
+    fn login_is_parsed() {
         let SaslProgress::Challenge(_, exchange) = start_exchange(b"LOGIN cG9zdHJpZGVy") else {
             panic!("no challenge")
         };
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_login_fails() {
+    fn invalid_credentials_data_is_refused() {
         for line in ["", "CRAM-MD5", "PLAIN *", "PLAIN !!!", "PLAIN =", "PLAIN AAAAAA==", "PLAIN a b", "PLAIN eA=="] {
             assert!(matches!(start_exchange(line.as_bytes()), SaslProgress::Failed(_)), "{line}");
         }

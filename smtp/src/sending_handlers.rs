@@ -32,7 +32,7 @@ const CLIENT_RETRY_WINDOW: SignedDuration = SignedDuration::from_hours(24);
 
 /// Session handler of submission: a client authenticates with an SMTP credential and sends for its account.
 pub struct SubmissionHandler {
-    hall: Intake,
+    intake: Intake,
     username: String,
 }
 
@@ -49,8 +49,8 @@ pub struct SubmissionSession {
 impl SubmissionHandler {
     /// `username` is the login name for all accounts; the password identifies the credential.
     #[must_use]
-    pub fn new(hall: Intake, username: String) -> Self {
-        Self { hall, username }
+    pub fn new(intake: Intake, username: String) -> Self {
+        Self { intake, username }
     }
 
     async fn authenticate(&self, credentials: &SaslCredentials, from: IpAddr) -> Result<SubmissionSession, SmtpReply> {
@@ -62,11 +62,11 @@ impl SubmissionHandler {
     }
 
     async fn verify_password(&self, password: SecretHash, from: IpAddr) -> Result<SubmissionSession, SmtpReply> {
-        match self.hall.authenticate_smtp_password(&password, Some(from)).await {
+        match self.intake.authenticate_smtp_password(&password, Some(from)).await {
             Ok(tenant) => {
-                let now = self.hall.clock().now();
+                let now = self.intake.clock().now();
                 let holds_until = now.checked_add(LOGIN_CACHE_TTL).unwrap_or(now);
-                let revision = self.hall.access_revision(tenant.account().id);
+                let revision = self.intake.access_revision(tenant.account().id);
                 Ok(SubmissionSession { tenant, password, client_address: from, valid_until: holds_until, revision })
             }
             Err(AccessError::Denied(_)) => Err(invalid_credentials_reply()),
@@ -85,14 +85,14 @@ impl SubmissionHandler {
 
     /// Revalidates a login that is older than a second, or older than the last change of its account's access.
     async fn revalidate(&self, login: &mut SubmissionSession) -> Result<(), SmtpReply> {
-        let revision = self.hall.access_revision(login.tenant.account().id);
-        if self.hall.clock().now() < login.valid_until && revision == login.revision {
+        let revision = self.intake.access_revision(login.tenant.account().id);
+        if self.intake.clock().now() < login.valid_until && revision == login.revision {
             return Ok(());
         }
         match self.verify_password(login.password, login.client_address).await {
             // The revision was read before the credential: a change in between causes another check at the next
             // command.
-            Ok(again) => *login = SubmissionSession { revision, ..again },
+            Ok(renewed) => *login = SubmissionSession { revision, ..renewed },
             // Not 535, because the client sent no AUTH (RFC 4954 6).
             Err(refused) if refused.severity() == Severity::Permanent => {
                 return Err(reply(530, (5, 7, 0), "Authentication required: the credential is no longer valid"));
@@ -131,26 +131,26 @@ impl SessionHandler for SubmissionHandler {
         }
         // Each recipient counts as one request against the account's API rate limit (completions-email.md 2.2).
         if matches!(hook, Hook::RcptTo(_))
-            && let Err(standing) = self.hall.check_rate_limit(login.tenant.account())
+            && let Err(status) = self.intake.check_rate_limit(login.tenant.account())
         {
-            return HookVerdict::Reply(rate_limited_reply(standing));
+            return HookVerdict::Reply(rate_limited_reply(status));
         }
-        handle_sending_hook(&self.hall, &login.tenant, hook, Ingress::Submission).await
+        handle_sending_hook(&self.intake, &login.tenant, hook, Ingress::Submission).await
     }
 }
 
 /// Session handler of relay: every client in the listener's networks sends for one account. These are the operator's
 /// own hosts, so there is no rate limit.
 pub struct RelayHandler {
-    hall: Intake,
+    intake: Intake,
     account: watch::Receiver<String>,
 }
 
 impl RelayHandler {
     /// `account` is an account id or its owner's address. New sessions use the current value.
     #[must_use]
-    pub fn new(hall: Intake, account: watch::Receiver<String>) -> Self {
-        Self { hall, account }
+    pub fn new(intake: Intake, account: watch::Receiver<String>) -> Self {
+        Self { intake, account }
     }
 }
 
@@ -161,7 +161,7 @@ impl SessionHandler for RelayHandler {
         // Looked up once per session: a long session keeps its account.
         if context.is_none() {
             let account = self.account.borrow().clone();
-            match access::operator_tenant(self.hall.store(), &account).await {
+            match access::operator_tenant(self.intake.store(), &account).await {
                 Ok(tenant) => *context = Some(tenant),
                 Err(error) => {
                     tracing::error!(account, %error, "cannot look up the relay account");
@@ -174,7 +174,7 @@ impl SessionHandler for RelayHandler {
             }
         }
         match context {
-            Some(tenant) => handle_sending_hook(&self.hall, tenant, hook, Ingress::Relay).await,
+            Some(tenant) => handle_sending_hook(&self.intake, tenant, hook, Ingress::Relay).await,
             None => HookVerdict::Reply(reply(451, (4, 3, 0), "Try again later")),
         }
     }
@@ -187,7 +187,7 @@ async fn handle_sending_hook(intake: &Intake, tenant: &Tenant, hook: Hook, ingre
     {
         return HookVerdict::Reply(reply(501, (5, 5, 4), format!("HOLDUNTIL {why}")));
     }
-    let judged = match hook {
+    let verdict = match hook {
         Hook::MailFrom { reverse_path, .. } => match (intake.check_ready(), reverse_path) {
             (Ok(()), Some(address)) => intake.authorize_sender(tenant, &address).await.map(|()| HookVerdict::Accept),
             // A null reverse path belongs to no account; the author in the header is decisive.
@@ -198,11 +198,11 @@ async fn handle_sending_hook(intake: &Intake, tenant: &Tenant, hook: Hook, ingre
         Hook::RcptTo(address) => intake.check_recipient(tenant, &address).await.map(|()| HookVerdict::Accept),
         Hook::Authenticate(..) => return HookVerdict::Reply(invalid_credentials_reply()),
     };
-    judged.unwrap_or_else(|refusal| HookVerdict::Reply(refusal_reply(&refusal, intake.clock().now())))
+    verdict.unwrap_or_else(|refusal| HookVerdict::Reply(refusal_reply(&refusal, intake.clock().now())))
 }
 
-fn rate_limited_reply(standing: RateLimitStatus) -> SmtpReply {
-    let RateLimitStatus { limit, reset_s, .. } = standing;
+fn rate_limited_reply(status: RateLimitStatus) -> SmtpReply {
+    let RateLimitStatus { limit, reset_s, .. } = status;
     let text = format!("rate_limit_exceeded: more than {limit} requests a second; try again in {reset_s} s");
     reply(451, (4, 7, 0), text)
 }
@@ -251,7 +251,7 @@ fn refusal_reply(refusal: &SubmitError, now: Timestamp) -> SmtpReply {
 
 /// Text with the error name and reason of the first blocked recipient, such as `suppressed: hard_bounce`.
 fn suppression_text(blocked: &[BlockedRecipient]) -> String {
-    match blocked.first().map(|one| one.reason) {
+    match blocked.first().map(|recipient| recipient.reason) {
         Some(BlockReason::Suppressed { reason, .. }) => format!("suppressed: {}", reason.word()),
         Some(BlockReason::OptedOut { category, .. }) => {
             format!("category_unsubscribed: {}", format!("{category:?}").to_lowercase())
@@ -290,7 +290,7 @@ mod tests {
         }
     }
     #[test]
-    fn who_has_used_up_the_plan_tries_again_within_a_day_or_not_at_all() {
+    fn exceeded_quotas_defer_up_to_a_day_or_refuse() {
         for (period, now, start) in [
             (UsagePeriod::day as fn(Timestamp) -> UsagePeriod, "2026-01-10T00:00:01Z", "452 4.5.3 plan_limit: "),
             (UsagePeriod::month, "2026-01-10T00:00:01Z", "550 5.7.1 plan_limit: "),
@@ -298,8 +298,8 @@ mod tests {
         ] {
             let now: Timestamp = now.parse().unwrap();
             let refusal = SubmitError::PlanLimit(ExceededCap { period: period(now), used: 100, cap: 100 });
-            let said = refusal_reply(&refusal, now).to_string();
-            assert!(said.starts_with(start), "{said}");
+            let reply_text = refusal_reply(&refusal, now).to_string();
+            assert!(reply_text.starts_with(start), "{reply_text}");
         }
     }
 }

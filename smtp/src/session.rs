@@ -267,9 +267,9 @@ impl SmtpSession {
 
     /// The time at which the current content is too slow, also between its BDAT chunks. `None` without content.
     fn too_slow_at(&self) -> Option<Duration> {
-        let (limits, (began, seen)) = (self.limits(), self.content_progress()?);
-        let earned = seen / limits.content_bytes_per_s_min.max(1);
-        Some(began + limits.content_timeout + Duration::from_secs(earned))
+        let (limits, (began, received)) = (self.limits(), self.content_progress()?);
+        let earned_s = received / limits.content_bytes_per_s_min.max(1);
+        Some(began + limits.content_timeout + Duration::from_secs(earned_s))
     }
 
     /// Returns whether this is a submission session without a login.
@@ -285,8 +285,8 @@ impl SmtpSession {
     }
 
     /// Sets whether session slots are short. Call it before [`Input::Now`] and before [`Self::deadline`].
-    pub fn set_overloaded(&mut self, is_short: bool) {
-        self.overloaded = is_short && self.is_untrusted();
+    pub fn set_overloaded(&mut self, is_overloaded: bool) {
+        self.overloaded = is_overloaded && self.is_untrusted();
     }
 
     fn limits(&self) -> &SessionLimits {
@@ -508,9 +508,9 @@ impl SmtpSession {
         }))
     }
 
-    fn call_hook(&mut self, asked: PendingHook, question: Hook) -> SessionAction {
-        self.mode = InputMode::AwaitingHook(asked);
-        SessionAction::CallHook(question)
+    fn call_hook(&mut self, pending: PendingHook, hook: Hook) -> SessionAction {
+        self.mode = InputMode::AwaitingHook(pending);
+        SessionAction::CallHook(hook)
     }
 
     /// Appends the last reply and closes the session.

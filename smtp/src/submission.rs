@@ -33,8 +33,8 @@ pub(crate) async fn submit_message(
     if message.binary && !is_text(&message.content) {
         return Ok(HookVerdict::Reply(reply(554, (5, 6, 1), "Binary content cannot be relayed; encode it in base64")));
     }
-    let asked = match service_headers::parse(&message.content) {
-        Ok(asked) => asked,
+    let options = match service_headers::parse(&message.content) {
+        Ok(options) => options,
         Err(ServiceHeaderError::Message(error)) => return Err(error.into()),
         Err(ServiceHeaderError::Fields(wrong)) => {
             // One line per error, none longer than a reply line may be (RFC 5321 4.5.3.1.5).
@@ -74,9 +74,9 @@ pub(crate) async fn submit_message(
     {
         return Ok(refused);
     }
-    match asked {
+    match options {
         None => intake.submit(tenant, draft).await.map(|accepted| queued_reply(&accepted.id.to_string())),
-        Some(asked) => Box::pin(submit_with_options(intake, tenant, draft, asked)).await,
+        Some(options) => Box::pin(submit_with_options(intake, tenant, draft, options)).await,
     }
 }
 
@@ -84,26 +84,26 @@ async fn submit_with_options(
     intake: &Intake,
     tenant: &Tenant,
     draft: Draft,
-    mut asked: ServiceOptions,
+    mut options: ServiceOptions,
 ) -> Result<HookVerdict, SubmitError> {
-    let guard = match asked.idempotency_key.take() {
+    let guard = match options.idempotency_key.take() {
         None => None,
         Some(key) => match check_idempotency(intake, tenant, key, &draft).await? {
             Ok(guard) => Some(guard),
             Err(answer) => return Ok(answer),
         },
     };
-    let draft = match apply_service_fields(intake, tenant, draft, asked).await? {
+    let draft = match apply_service_fields(intake, tenant, draft, options).await? {
         Ok(draft) => draft,
         Err(answer) => return Ok(answer),
     };
     let now = intake.clock().now();
-    let also = |accepted: &SubmitReceipt, batch: &mut Batch| {
+    let record_outcome = |accepted: &SubmitReceipt, batch: &mut Batch| {
         if let Some(guard) = &guard {
             guard.record_outcome(batch, IdempotentResult::Done(accepted.id.to_string()), now);
         }
     };
-    match (intake.submit_with(tenant, draft, &also).await, &guard) {
+    match (intake.submit_with(tenant, draft, &record_outcome).await, &guard) {
         (Ok(accepted), _) => Ok(queued_reply(&accepted.id.to_string())),
         // Another node completed the request with this key first: its result is the answer.
         (Err(SubmitError::DoneConcurrently), Some(guard)) => match guard.concurrent_result(intake.store()).await? {
@@ -154,18 +154,18 @@ async fn apply_service_fields(
     intake: &Intake,
     tenant: &Tenant,
     mut draft: Draft,
-    asked: ServiceOptions,
+    options: ServiceOptions,
 ) -> Result<Result<Draft, HookVerdict>, SubmitError> {
-    draft.tags = asked.tags;
+    draft.tags = options.tags;
     draft.options = SendOptions {
         // The header field takes precedence over the envelope's parameter.
-        scheduled_at: asked.scheduled_at.or(draft.options.scheduled_at),
-        unsubscribe: asked.unsubscribe,
+        scheduled_at: options.scheduled_at.or(draft.options.scheduled_at),
+        unsubscribe: options.unsubscribe,
         ..draft.options
     };
-    let mut category = asked.category;
-    if let (DraftContent::Raw { message, .. }, Some(wanted)) = (&mut draft.content, asked.template) {
-        match render_template(intake, tenant, message.clone(), wanted).await? {
+    let mut category = options.category;
+    if let (DraftContent::Raw { message, .. }, Some(template)) = (&mut draft.content, options.template) {
+        match render_template(intake, tenant, message.clone(), template).await? {
             Ok((new, compiled)) => {
                 compiled.apply_defaults(&mut category, &mut draft.options);
                 *message = new;
@@ -173,7 +173,7 @@ async fn apply_service_fields(
             Err(answer) => return Ok(Err(answer)),
         }
     }
-    if asked.scheduled_at.is_some()
+    if options.scheduled_at.is_some()
         && let Some(refused) = reject_scheduled_attachments(&draft, "Service-Scheduled-At").await?
     {
         return Ok(Err(refused));
@@ -198,10 +198,10 @@ async fn render_template(
     intake: &Intake,
     tenant: &Tenant,
     message: Bytes,
-    wanted: TemplateUse,
+    template: TemplateUse,
 ) -> Result<Result<RenderedMessage, HookVerdict>, SubmitError> {
     let own_subject = rewrite::has_subject(&message);
-    let (compiled, rendered) = match intake.render_template(tenant, wanted, own_subject).await {
+    let (compiled, rendered) = match intake.render_template(tenant, template, own_subject).await {
         Ok(filled) => filled,
         Err(RenderTemplateError::NotFound) => {
             return Ok(Err(rejected_reply("not_found: Service-Template: no such template")));
@@ -262,7 +262,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn binary_that_is_text_may_pass() {
+    fn binary_content_that_is_text_is_accepted() {
         for (content, text) in
             [(&b"a\r\nb"[..], true), (b"", true), (b"a\nb", false), (b"a\rb", false), (b"a\r", false), (b"\0", false)]
         {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use loopback::{Server, hear, say};
+use loopback::{Server, read_replies, send_text};
 use mail::account::{Account, Plan};
 use mail::address::DomainName;
 use mail::classify::ReplyRules;
@@ -48,19 +48,19 @@ fn webhooks(settings: &dns::resolver::ResolverSettings) -> WebhooksParts {
 }
 
 /// An intake whose worker is paused, so that accepted email stays queued.
-async fn hall() -> Intake {
+async fn intake() -> Intake {
     let hostname: DomainName = "mx.example.test".parse().unwrap();
-    let nobody =
+    let no_servers =
         dns::resolver::ResolverSettings { servers: vec!["127.0.0.1:9".parse().unwrap()], ..Default::default() };
     let plan = RouterSettings { port: 25, smarthosts: Smarthosts::default(), own_names: Vec::new() };
     let parts = WorkerParts {
         store: Store::memory(),
         clock: Clock::default(),
         entropy: Entropy::default(),
-        router: MxRouter::new(dns::resolver::Resolver::new(&nobody).unwrap(), plan),
+        router: MxRouter::new(dns::resolver::Resolver::new(&no_servers).unwrap(), plan),
         dialer: SmtpDialer::new(hostname.clone()).unwrap(),
         verp: VerpKey::new([1; 32]),
-        webhooks: webhooks(&nobody),
+        webhooks: webhooks(&no_servers),
         node: "test".to_owned(),
         predecessor_node: None,
     };
@@ -99,7 +99,7 @@ async fn hall() -> Intake {
                 ..Default::default()
             })
             .unwrap(),
-            publisher: provider::Publisher::new(dns::resolver::Resolver::new(&nobody).unwrap(), true),
+            publisher: provider::Publisher::new(dns::resolver::Resolver::new(&no_servers).unwrap(), true),
             facts: ServiceHosts {
                 return_path_host: "rp.example.net".parse().unwrap(),
                 spf_include_host: "spf.example.net".parse().unwrap(),
@@ -115,15 +115,15 @@ async fn hall() -> Intake {
 
 /// An account with a domain and a credential, and a submission listener.
 struct World {
-    hall: Intake,
+    intake: Intake,
     password: String,
     server: Server<SubmissionHandler>,
 }
 
 impl World {
     async fn start() -> Self {
-        let hall = hall().await;
-        let now = hall.clock().now();
+        let intake = intake().await;
+        let now = intake.clock().now();
         let id = AccountId::new(now, 1);
         let email = "owner@example.com".parse().unwrap();
         let account = Account {
@@ -172,19 +172,19 @@ impl World {
         };
         let mut batch = Batch::progress();
         store::account::create(&mut batch, &account);
-        let count = store::domain::count(hall.store(), id).await.unwrap();
+        let count = store::domain::count(intake.store(), id).await.unwrap();
         store::domain::create(&mut batch, &domain, &count);
         let hash = SecretHash::from_smtp_password(secret.expose()).unwrap();
         store::credential::create_smtp(&mut batch, &credential, &hash);
-        hall.store().commit(batch).await.unwrap();
-        let door = SubmissionHandler::new(hall.clone(), "postrider".to_owned());
-        let server = Server::start(ListenerRole::Submission, SessionLimits::default(), true, door);
-        Self { hall, password: secret.expose().to_owned(), server }
+        intake.store().commit(batch).await.unwrap();
+        let handler = SubmissionHandler::new(intake.clone(), "postrider".to_owned());
+        let server = Server::start(ListenerRole::Submission, SessionLimits::default(), true, handler);
+        Self { intake, password: secret.expose().to_owned(), server }
     }
 
     async fn found(&self) -> SmtpCredential {
         let hash = SecretHash::from_smtp_password(&self.password).unwrap();
-        store::credential::find_by_hash(self.hall.store(), &hash).await.unwrap().unwrap()
+        store::credential::find_by_hash(self.intake.store(), &hash).await.unwrap().unwrap()
     }
 
     async fn change(&self, change: impl FnOnce(&mut SmtpCredential)) {
@@ -193,34 +193,34 @@ impl World {
         change(&mut after);
         let mut batch = Batch::progress();
         store::credential::update(&mut batch, &before, &after);
-        self.hall.store().commit(batch).await.unwrap();
+        self.intake.store().commit(batch).await.unwrap();
     }
 
     /// Opens a new session and returns the reply to its login.
     async fn log_in(&self) -> (TlsStream<TcpStream>, String) {
         let mut stream = self.server.secure(self.server.connect().await).await;
-        hear(&mut stream, 1).await;
+        read_replies(&mut stream, 1).await;
         let initial = STANDARD.encode(format!("\0postrider\0{}", self.password));
-        say(&mut stream, &format!("EHLO x\r\nAUTH PLAIN {initial}\r\n")).await;
-        let heard = hear(&mut stream, 2).await;
-        let answer = heard.lines().last().unwrap().to_owned();
+        send_text(&mut stream, &format!("EHLO x\r\nAUTH PLAIN {initial}\r\n")).await;
+        let replies = read_replies(&mut stream, 2).await;
+        let answer = replies.lines().last().unwrap().to_owned();
         (stream, answer)
     }
 }
 
 async fn mail(stream: &mut TlsStream<TcpStream>) -> String {
-    say(stream, "MAIL FROM:<a@example.com>\r\nRSET\r\n").await;
-    let heard = hear(stream, 2).await;
-    heard.lines().next().unwrap().to_owned()
+    send_text(stream, "MAIL FROM:<a@example.com>\r\nRSET\r\n").await;
+    let replies = read_replies(stream, 2).await;
+    replies.lines().next().unwrap().to_owned()
 }
 
 #[tokio::test]
-async fn a_credential_lets_in_on_its_terms() {
+async fn credentials_authorize_within_their_terms() {
     let world = World::start().await;
     let (_, answer) = world.log_in().await;
     assert!(answer.starts_with("235 "), "{answer}");
     let own = world.found().await;
-    let used = world.hall.last_used(own.account, &[own.id.to_bytes()]).await.unwrap();
+    let used = world.intake.last_used(own.account, &[own.id.to_bytes()]).await.unwrap();
     assert_eq!(used[0].unwrap().from, Some("127.0.0.1".parse().unwrap()));
 
     world.change(|credential| credential.terms.allowed = vec!["192.0.2.0/24".parse().unwrap()]).await;
@@ -233,22 +233,22 @@ async fn a_credential_lets_in_on_its_terms() {
     assert!(world.log_in().await.1.starts_with("535 5.7.8 "));
     world.change(|credential| credential.enabled = true).await;
 
-    let end = world.hall.clock().now() + Duration::from_secs(60);
+    let end = world.intake.clock().now() + Duration::from_secs(60);
     world.change(|credential| credential.terms.expires_at = Some(end)).await;
     assert!(world.log_in().await.1.starts_with("235 "));
-    world.hall.clock().advance(Duration::from_secs(60));
+    world.intake.clock().advance(Duration::from_secs(60));
     assert!(world.log_in().await.1.starts_with("535 5.7.8 "));
 }
 
 #[tokio::test]
-async fn who_is_shut_out_does_not_go_on_in_an_open_session() {
+async fn a_disabled_credential_is_refused_in_an_open_session() {
     let world = World::start().await;
     let (mut stream, _) = world.log_in().await;
     assert!(mail(&mut stream).await.starts_with("250 "));
     world.change(|credential| credential.enabled = false).await;
     // A busy session revalidates its login once a second, not at every message.
     assert!(mail(&mut stream).await.starts_with("250 "));
-    world.hall.clock().advance(Duration::from_secs(1));
+    world.intake.clock().advance(Duration::from_secs(1));
     let answer = mail(&mut stream).await;
     assert!(answer.starts_with("530 5.7.0 "), "{answer}");
     world.change(|credential| credential.enabled = true).await;

@@ -125,9 +125,9 @@ fn open(dialog: &Dialog<'_>) -> Conversation {
 struct Run<'a> {
     conversation: Conversation,
     bytewise: bool,
-    heard: Vec<String>,
+    replies: Vec<String>,
     taken: usize,
-    place: &'a str,
+    location: &'a str,
 }
 
 impl Run<'_> {
@@ -139,13 +139,13 @@ impl Run<'_> {
     }
 
     fn listen(&mut self) {
-        let wire = String::from_utf8(self.conversation.heard()).unwrap();
-        assert!(wire.is_empty() || wire.ends_with("\r\n"), "{}: a reply without CRLF", self.place);
-        self.heard.extend(wire.split_terminator("\r\n").map(str::to_owned));
+        let wire = String::from_utf8(self.conversation.take_replies()).unwrap();
+        assert!(wire.is_empty() || wire.ends_with("\r\n"), "{}: a reply without CRLF", self.location);
+        self.replies.extend(wire.split_terminator("\r\n").map(str::to_owned));
     }
 
     fn line(&mut self, line: &Line<'_>) {
-        let place = format!("{}, line {}", self.place, line.number);
+        let location = format!("{}, line {}", self.location, line.number);
         match line.key {
             "role" | "tls" | "limit" | "whole" => {}
             "C" => {
@@ -155,18 +155,18 @@ impl Run<'_> {
             }
             "C!" => self.send(&unescape(line.value)),
             "S" => {
-                let got = self.next(&place);
-                assert!(matches(line.value, &got), "{place}: expected `{}`, received `{got}`", line.value);
+                let got = self.next(&location);
+                assert!(matches(line.value, &got), "{location}: expected `{}`, received `{got}`", line.value);
             }
             "S+" => loop {
-                let got = self.next(&place);
-                assert!(got.starts_with(line.value), "{place}: expected `{}…`, received `{got}`", line.value);
+                let got = self.next(&location);
+                assert!(got.starts_with(line.value), "{location}: expected `{}…`, received `{got}`", line.value);
                 if got.as_bytes().get(3) == Some(&b' ') {
                     break;
                 }
             },
-            "silence" => assert_eq!(self.heard, Vec::<String>::new(), "{place}"),
-            "hall" => {
+            "silence" => assert_eq!(self.replies, Vec::<String>::new(), "{location}"),
+            "handler" => {
                 let (kind, reply) = line.value.split_once(' ').unwrap();
                 self.conversation.scripted.push_back((kind.to_owned(), reply_of(reply)));
             }
@@ -180,34 +180,34 @@ impl Run<'_> {
                 self.listen();
             }
             "closed" => {
-                assert!(self.conversation.closed, "{place}: the session is still open");
+                assert!(self.conversation.closed, "{location}: the session is still open");
             }
-            "open" => assert!(!self.conversation.closed, "{place}: the session is closed"),
-            key if key.starts_with("taken") => self.taken(key, line.value, &place),
-            key if key.starts_with("mail ") || key.starts_with("rcpt ") => self.envelope(key, line.value, &place),
-            other => panic!("{place}: unknown `{other}`"),
+            "open" => assert!(!self.conversation.closed, "{location}: the session is closed"),
+            key if key.starts_with("taken") => self.taken(key, line.value, &location),
+            key if key.starts_with("mail ") || key.starts_with("rcpt ") => self.envelope(key, line.value, &location),
+            other => panic!("{location}: unknown `{other}`"),
         }
     }
 
-    fn next(&mut self, place: &str) -> String {
-        assert!(!self.heard.is_empty(), "{place}: no reply");
-        self.heard.remove(0)
+    fn next(&mut self, location: &str) -> String {
+        assert!(!self.replies.is_empty(), "{location}: no reply");
+        self.replies.remove(0)
     }
 
-    fn taken(&mut self, key: &str, value: &str, place: &str) {
+    fn taken(&mut self, key: &str, value: &str, location: &str) {
         if key == "taken" {
             self.taken += 1;
         }
         let message = self.conversation.taken.get(self.taken - 1);
-        let message = message.unwrap_or_else(|| panic!("{place}: no message was accepted"));
+        let message = message.unwrap_or_else(|| panic!("{location}: no message was accepted"));
         let path = |a: &Option<mail::address::Address>| a.as_ref().map_or(String::new(), ToString::to_string);
-        let shown = match key {
+        let actual = match key {
             "taken" => {
                 let to: Vec<String> = message.recipients.iter().map(|r| r.address.to_string()).collect();
                 format!("<{}> {}", path(&message.envelope.reverse_path), to.join(" "))
             }
             "taken content" => {
-                assert_eq!(message.content, unescape(value), "{place}");
+                assert_eq!(message.content, unescape(value), "{location}");
                 return;
             }
             "taken trace" => {
@@ -218,15 +218,15 @@ impl Run<'_> {
                 );
                 field.replace("\r\n\t", " ").trim_end().to_owned()
             }
-            other => panic!("{place}: unknown `{other}`"),
+            other => panic!("{location}: unknown `{other}`"),
         };
-        assert!(matches(value, &shown), "{place}: expected `{value}`, got `{shown}`");
+        assert!(matches(value, &actual), "{location}: expected `{value}`, got `{actual}`");
     }
 
-    fn envelope(&mut self, key: &str, value: &str, place: &str) {
-        let message = self.conversation.taken.get(self.taken.wrapping_sub(1)).unwrap_or_else(|| panic!("{place}"));
+    fn envelope(&mut self, key: &str, value: &str, location: &str) {
+        let message = self.conversation.taken.get(self.taken.wrapping_sub(1)).unwrap_or_else(|| panic!("{location}"));
         let (envelope, notify) = (&message.envelope, message.recipients.first().map(|r| &r.notify).unwrap());
-        let shown = match key {
+        let actual = match key {
             "mail envid" => envelope.envelope_id.clone().unwrap_or_default(),
             "mail ret" => if envelope.return_full { "FULL" } else { "HDRS" }.to_owned(),
             "mail requiretls" => envelope.require_tls.to_string(),
@@ -243,25 +243,25 @@ impl Run<'_> {
             .filter_map(|(on, name)| on.then_some(*name))
             .collect::<Vec<_>>()
             .join(","),
-            other => panic!("{place}: unknown `{other}`"),
+            other => panic!("{location}: unknown `{other}`"),
         };
-        assert_eq!(shown, value, "{place}");
+        assert_eq!(actual, value, "{location}");
     }
 }
 
 fn run(file: &str, dialog: &Dialog<'_>, bytewise: bool) {
-    let place = format!("{file}: {}{}", dialog.title, if bytewise { " (byte by byte)" } else { "" });
-    let mut run = Run { conversation: open(dialog), bytewise, heard: Vec::new(), taken: 0, place: &place };
+    let location = format!("{file}: {}{}", dialog.title, if bytewise { " (byte by byte)" } else { "" });
+    let mut run = Run { conversation: open(dialog), bytewise, replies: Vec::new(), taken: 0, location: &location };
     run.listen();
     for line in &dialog.lines {
         run.line(line);
     }
-    assert_eq!(run.heard, Vec::<String>::new(), "{place}: unexpected replies");
-    assert_eq!(run.conversation.taken.len(), run.taken, "{place}: accepted messages");
+    assert_eq!(run.replies, Vec::<String>::new(), "{location}: unexpected replies");
+    assert_eq!(run.conversation.taken.len(), run.taken, "{location}: accepted messages");
     // Every dialog releases its memory.
     let Conversation { session, taken, budget, .. } = run.conversation;
     drop((session, taken));
-    assert_eq!(budget.free_bytes(), BUDGET_BYTES, "{place}: the budget is released");
+    assert_eq!(budget.free_bytes(), BUDGET_BYTES, "{location}: the budget is released");
 }
 
 #[test]

@@ -245,9 +245,9 @@ fn agree<T: PartialEq>(one: &(String, Vec<T>), other: &(String, Vec<T>)) -> bool
     };
     let ((one_end, one_ended), (other_end, other_ended)) = (until(one), until(other));
     let (first, second) = (&one.0[..one_end], &other.0[..other_end]);
-    let said = (one_ended && second.starts_with(first)) || (other_ended && first.starts_with(second));
-    let taken = one.1.iter().zip(&other.1).all(|(one, other)| one == other);
-    if one_ended || other_ended { said && taken } else { one == other }
+    let has_same_replies = (one_ended && second.starts_with(first)) || (other_ended && first.starts_with(second));
+    let has_same_messages = one.1.iter().zip(&other.1).all(|(one, other)| one == other);
+    if one_ended || other_ended { has_same_replies && has_same_messages } else { one == other }
 }
 
 proptest! {
@@ -261,7 +261,7 @@ proptest! {
     ) {
         let role = if submission { ListenerRole::Submission } else { ListenerRole::Relay };
         let mut talk = Conversation::new(role, limits(), true, false);
-        prop_assert_eq!(codes(&talk.heard()), vec![220]);
+        prop_assert_eq!(codes(&talk.take_replies()), vec![220]);
         let mut model = Model {
             submission, greeted: Greeted::No, secured: false, authenticated: false, failures: 0,
             transaction: None, taken: 0, refused_data: false, closed: false,
@@ -274,7 +274,7 @@ proptest! {
             // STARTTLS ends a group. So does DATA: the session enforces this if DATA is refused (RFC 2920 3.1).
             if !grouped || model.closed || model.refused_data || command == Command::StartTls {
                 talk.send(&std::mem::take(&mut group));
-                prop_assert_eq!(codes(&talk.heard()), std::mem::take(&mut expected), "{:?}", command);
+                prop_assert_eq!(codes(&talk.take_replies()), std::mem::take(&mut expected), "{:?}", command);
             }
             prop_assert_eq!(talk.closed, model.closed);
             if model.closed {
@@ -282,13 +282,13 @@ proptest! {
             }
         }
         talk.send(&group);
-        prop_assert_eq!(codes(&talk.heard()), expected);
+        prop_assert_eq!(codes(&talk.take_replies()), expected);
         prop_assert_eq!(talk.taken.len(), model.taken);
         prop_assert!(talk.taken.iter().all(|m| !m.recipients.is_empty()));
     }
 
     #[test]
-    fn any_bytes_are_answered_alike_however_they_are_cut(
+    fn any_bytes_get_the_same_replies_in_any_chunks(
         bytes in hostile(),
         cuts in proptest::collection::vec(0usize..4_000, 0..5),
     ) {
@@ -297,11 +297,11 @@ proptest! {
             let mut talk = Conversation::new(ListenerRole::Relay, limits(), false, false);
             chunks.for_each(|chunk| talk.send(chunk));
             let taken: Vec<_> = talk.taken.iter().map(|m| (m.recipients.len(), m.content.clone())).collect();
-            let heard = talk.heard();
+            let replies = talk.take_replies();
             let budget = std::sync::Arc::clone(&talk.budget);
             drop(talk);
             assert_eq!(budget.free_bytes(), BUDGET_BYTES);
-            (String::from_utf8(heard).unwrap(), taken)
+            (String::from_utf8(replies).unwrap(), taken)
         };
         let whole = run(&mut std::iter::once(bytes.as_slice()));
         let _ = codes(whole.0.as_bytes());

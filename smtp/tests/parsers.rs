@@ -52,7 +52,7 @@ fn near_parameter() -> impl Strategy<Value = String> {
 }
 
 fn with_parameters(all: &[String]) -> Vec<u8> {
-    let all: String = all.iter().map(|one| format!(" {one}")).collect();
+    let all: String = all.iter().map(|parameter| format!(" {parameter}")).collect();
     format!("{all}\r\n").into_bytes()
 }
 
@@ -60,7 +60,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn a_path_is_read_as_it_was_written(address in near_address(), tail in "( [ -~]{0,10})?") {
+    fn paths_round_trip(address in near_address(), tail in "( [ -~]{0,10})?") {
         let line = format!("TO:<{address}>{tail}\r\n");
         let hostname: DomainName = "mx.example".parse().unwrap();
         if let Ok(cut) = path::split_path(line.as_bytes(), "TO") {
@@ -69,15 +69,15 @@ proptest! {
                 prop_assert_eq!(read.to_string().parse::<Address>(), Ok(read));
             }
             if let Ok(ReversePath::Address(read)) = path::parse_reverse_path(cut.text, true) {
-                let shown = read.to_string();
-                prop_assert!(!shown.chars().any(|c| c.is_control() || c == '\r' || c == '\n'));
-                prop_assert_eq!(Address::parse_lenient(&shown), Ok(read));
+                let written = read.to_string();
+                prop_assert!(!written.chars().any(|c| c.is_control() || c == '\r' || c == '\n'));
+                prop_assert_eq!(Address::parse_lenient(&written), Ok(read));
             }
         }
     }
 
     #[test]
-    fn any_bytes_behind_a_keyword_are_a_path_or_none(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+    fn any_bytes_are_parsed_as_a_path_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
         let line = [b"FROM:", &bytes[..]].concat();
         if let Ok(cut) = path::split_path(&line, "FROM") {
             let _ = path::parse_reverse_path(cut.text, true);
@@ -86,7 +86,7 @@ proptest! {
     }
 
     #[test]
-    fn parameters_are_read_or_refused(all in prop::collection::vec(near_parameter(), 0..5)) {
+    fn parameters_are_parsed_or_refused(all in prop::collection::vec(near_parameter(), 0..5)) {
         let tail = with_parameters(&all);
         for role in [ListenerRole::Submission, ListenerRole::Relay, ListenerRole::Mx] {
             if let Err(refusal) = parameter::parse_mail_parameters(&tail, role) {

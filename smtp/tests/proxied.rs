@@ -5,7 +5,7 @@
 
 mod loopback;
 
-use loopback::{Remember, Server, hear, is_closed, say};
+use loopback::{Remember, Server, is_closed, read_replies, send_text};
 use smtp::limits::SessionLimits;
 use smtp::settings::ListenerRole;
 use tokio::io::AsyncWriteExt;
@@ -38,47 +38,47 @@ fn v2(command: u8) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn the_client_is_who_the_header_names() {
+async fn the_client_address_is_that_of_the_header() {
     let server = server(ListenerRole::Submission, SessionLimits::default(), true);
     let mut clear = server.connect().await;
-    say(&mut clear, "PROXY TCP6 2001:db8::9 2001:db8::1 56324 465\r\n").await;
+    send_text(&mut clear, "PROXY TCP6 2001:db8::9 2001:db8::1 56324 465\r\n").await;
     let mut stream = server.secure(clear).await;
-    hear(&mut stream, 1).await;
-    say(&mut stream, "EHLO x\r\nAUTH PLAIN AHBvc3RyaWRlcgBzZWNyZXQ=\r\n").await;
-    hear(&mut stream, 2).await;
-    say(&mut stream, DIALOG).await;
-    hear(&mut stream, 4).await;
-    say(&mut stream, MESSAGE).await;
-    assert!(hear(&mut stream, 2).await.starts_with("250 "));
+    read_replies(&mut stream, 1).await;
+    send_text(&mut stream, "EHLO x\r\nAUTH PLAIN AHBvc3RyaWRlcgBzZWNyZXQ=\r\n").await;
+    read_replies(&mut stream, 2).await;
+    send_text(&mut stream, DIALOG).await;
+    read_replies(&mut stream, 4).await;
+    send_text(&mut stream, MESSAGE).await;
+    assert!(read_replies(&mut stream, 2).await.starts_with("250 "));
     let trace = &server.taken()[0].trace;
     assert_eq!(trace.peer, "2001:db8::9".parse::<std::net::IpAddr>().unwrap());
     assert!(trace.tls.is_some());
 }
 
 #[tokio::test]
-async fn header_and_dialog_in_one_packet_and_byte_by_byte() {
+async fn header_and_dialog_may_arrive_in_any_chunks() {
     let server = server(ListenerRole::Relay, SessionLimits::for_relay(), false);
     for header in [INSIDER.as_bytes().to_vec(), v2(0x21), v2(0x20), b"PROXY UNKNOWN\r\n".to_vec()] {
-        let said = [&header, DIALOG.as_bytes(), MESSAGE.as_bytes()].concat();
-        for piece in [said.len(), 1] {
+        let input = [&header, DIALOG.as_bytes(), MESSAGE.as_bytes()].concat();
+        for piece in [input.len(), 1] {
             let mut stream = server.connect().await;
             stream.set_nodelay(true).unwrap();
-            for bytes in said.chunks(piece) {
+            for bytes in input.chunks(piece) {
                 stream.write_all(bytes).await.unwrap();
             }
-            let heard = hear(&mut stream, 7).await;
-            assert!(heard.ends_with("250 2.0.0 OK msg_1\r\n221 2.0.0 Bye\r\n"), "{heard}");
+            let replies = read_replies(&mut stream, 7).await;
+            assert!(replies.ends_with("250 2.0.0 OK msg_1\r\n221 2.0.0 Bye\r\n"), "{replies}");
         }
     }
     assert_eq!(server.taken().len(), 8);
 }
 
 #[tokio::test]
-async fn relay_networks_are_asked_about_the_client() {
+async fn relay_networks_are_matched_with_the_client_address() {
     let server = server(ListenerRole::Relay, SessionLimits::for_relay(), false);
     let mut stream = server.connect().await;
-    say(&mut stream, OUTSIDER).await;
-    assert!(hear(&mut stream, 1).await.starts_with("554 5.7.1 "));
+    send_text(&mut stream, OUTSIDER).await;
+    assert!(read_replies(&mut stream, 1).await.starts_with("554 5.7.1 "));
     assert!(is_closed(&mut stream).await);
 }
 
@@ -88,45 +88,45 @@ async fn sessions_are_counted_for_the_client() {
     let server = server(ListenerRole::Submission, limits, false);
     let arrive = async |header: &str| {
         let mut stream = server.connect().await;
-        say(&mut stream, header).await;
-        let heard = hear(&mut stream, 1).await;
-        (stream, heard)
+        send_text(&mut stream, header).await;
+        let replies = read_replies(&mut stream, 1).await;
+        (stream, replies)
     };
-    let (_one, heard) = arrive(INSIDER).await;
-    assert!(heard.starts_with("220 "));
-    let (_two, heard) = arrive(OUTSIDER).await;
-    assert!(heard.starts_with("220 "));
-    let (_three, heard) = arrive(OUTSIDER).await;
-    assert!(heard.starts_with("421 4.7.0 "));
+    let (_first, replies) = arrive(INSIDER).await;
+    assert!(replies.starts_with("220 "));
+    let (_second, replies) = arrive(OUTSIDER).await;
+    assert!(replies.starts_with("220 "));
+    let (_third, replies) = arrive(OUTSIDER).await;
+    assert!(replies.starts_with("421 4.7.0 "));
 }
 
 #[tokio::test]
-async fn without_a_header_not_a_word_is_said() {
+async fn without_a_header_no_reply_is_sent() {
     let server = server(ListenerRole::Relay, SessionLimits::for_relay(), false);
     let long = format!("PROXY UNKNOWN {}\r\n", "x".repeat(200));
     for bytes in ["EHLO x\r\nQUIT\r\n", "PROXY TCP4 127.0.0.1\r\nQUIT\r\n", long.as_str()] {
         let mut stream = server.connect().await;
         // The connection can be reset while the bytes are still being sent.
         let _ = stream.write_all(bytes.as_bytes()).await;
-        assert_eq!(hear(&mut stream, 1).await, "", "{bytes}");
+        assert_eq!(read_replies(&mut stream, 1).await, "", "{bytes}");
     }
     let mut stream = server.connect().await;
-    say(&mut stream, "PROXY TCP4 127.0.0.1").await;
+    send_text(&mut stream, "PROXY TCP4 127.0.0.1").await;
     stream.shutdown().await.unwrap();
-    assert_eq!(hear(&mut stream, 1).await, "");
+    assert_eq!(read_replies(&mut stream, 1).await, "");
 }
 
 #[tokio::test]
-async fn a_header_from_elsewhere_is_no_command() {
+async fn a_header_of_an_untrusted_client_is_refused() {
     let server = server(ListenerRole::Submission, SessionLimits::default(), false);
     let mut stream = connect_from(&server, "127.0.0.2").await;
-    assert!(hear(&mut stream, 1).await.starts_with("220 "));
-    say(&mut stream, INSIDER).await;
-    assert!(hear(&mut stream, 1).await.starts_with("500 5.5.2 "));
+    assert!(read_replies(&mut stream, 1).await.starts_with("220 "));
+    send_text(&mut stream, INSIDER).await;
+    assert!(read_replies(&mut stream, 1).await.starts_with("500 5.5.2 "));
 }
 
 #[tokio::test]
-async fn who_is_silent_has_a_place_among_all_and_no_longer_than_the_server() {
+async fn a_silent_proxy_connection_is_counted_and_times_out() {
     let server = server(ListenerRole::Relay, SessionLimits::for_relay(), false);
     server.peers.set_sessions_max(ListenerRole::Relay, 4);
     // Connections whose header is awaited occupy all slots.
@@ -135,7 +135,7 @@ async fn who_is_silent_has_a_place_among_all_and_no_longer_than_the_server() {
         silent.push(server.connect().await);
     }
     let mut one_more = connect_from(&server, "127.0.0.2").await;
-    assert!(hear(&mut one_more, 1).await.starts_with("421 4.3.2 "));
+    assert!(read_replies(&mut one_more, 1).await.starts_with("421 4.3.2 "));
     assert_eq!(server.peers.sessions(), 4);
     server.shutdown.cancel();
     for stream in &mut silent {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use conversation::Conversation;
-use loopback::{Remember, Server, hear, say};
+use loopback::{Remember, Server, read_replies, send_text};
 use mail::id::AccountId;
 use smtp::capacity::{Capacity, CapacityLimits};
 use smtp::connection_limiter::ConnectionPermit;
@@ -57,11 +57,11 @@ impl World {
     }
 
     /// An MX session of an untrusted client, with a message in progress.
-    fn stranger(&self, address: &str) -> Conversation {
-        let mut stranger = Conversation::with(Arc::clone(&self.mx), address, false);
-        stranger.send(format!("EHLO x\r\n{ENVELOPE}").as_bytes());
-        assert!(heard(&mut stranger).ends_with("\r\n354 End data with <CR><LF>.<CR><LF>\r\n"));
-        stranger
+    fn untrusted_session(&self, address: &str) -> Conversation {
+        let mut client = Conversation::with(Arc::clone(&self.mx), address, false);
+        client.send(format!("EHLO x\r\n{ENVELOPE}").as_bytes());
+        assert!(take_replies(&mut client).ends_with("\r\n354 End data with <CR><LF>.<CR><LF>\r\n"));
+        client
     }
 
     /// A submission session that is authenticated for an account.
@@ -69,13 +69,13 @@ impl World {
         let mut customer = Conversation::with(Arc::clone(&self.submission), "198.51.100.1", true);
         customer.account = Some(AccountId::from_bytes([account; 16]));
         customer.send(b"EHLO x\r\nAUTH PLAIN AHBvc3RyaWRlcgBzZWNyZXQ=\r\n");
-        assert!(heard(&mut customer).contains("\r\n235 "));
+        assert!(take_replies(&mut customer).contains("\r\n235 "));
         customer
     }
 }
 
-fn heard(conversation: &mut Conversation) -> String {
-    String::from_utf8(conversation.heard()).unwrap()
+fn take_replies(conversation: &mut Conversation) -> String {
+    String::from_utf8(conversation.take_replies()).unwrap()
 }
 
 /// Content of this size without its end.
@@ -84,48 +84,48 @@ fn lines(bytes: usize) -> Vec<u8> {
 }
 
 /// Sends content in pieces, as they arrive from a socket.
-fn pour(conversation: &mut Conversation, bytes: usize) {
+fn send_content(conversation: &mut Conversation, bytes: usize) {
     lines(bytes).chunks(8 << 10).for_each(|piece| conversation.send(piece));
 }
 
 /// Sends a message of this size and returns the reply.
 fn mail(conversation: &mut Conversation, bytes: usize) -> String {
     conversation.send(ENVELOPE.as_bytes());
-    let begun = heard(conversation);
-    if !begun.contains("\r\n354 ") {
-        return begun.lines().last().unwrap().to_owned();
+    let replies = take_replies(conversation);
+    if !replies.contains("\r\n354 ") {
+        return replies.lines().last().unwrap().to_owned();
     }
-    pour(conversation, bytes);
+    send_content(conversation, bytes);
     conversation.send(b".\r\n");
-    heard(conversation)
+    take_replies(conversation)
 }
 
 /// Regression: sixteen unfinished messages took the whole memory, and submission replied 452.
 #[test]
-fn unfinished_messages_at_mx_leave_submission_its_memory() {
+fn unfinished_messages_at_mx_do_not_use_the_memory_of_submission() {
     let world = World::new();
-    let mut strangers: Vec<_> = (0..16).map(|n| world.stranger(&format!("192.0.2.{}", n % 4))).collect();
-    strangers.iter_mut().for_each(|stranger| pour(stranger, 3 * MIB / 2));
+    let mut clients: Vec<_> = (0..16).map(|n| world.untrusted_session(&format!("192.0.2.{}", n % 4))).collect();
+    clients.iter_mut().for_each(|client| send_content(client, 3 * MIB / 2));
     for n in 1..4 {
         assert!(mail(&mut world.customer(n), LARGEST).starts_with("250 2.0.0 "));
     }
     // No address has more memory than its largest message needs, so others can deliver.
     assert!(world.capacity.content_budget(ListenerRole::Mx).used_bytes() <= 4 * LARGEST_AT_MX);
-    let mut other = world.stranger("203.0.113.99");
-    pour(&mut other, MIB);
+    let mut other = world.untrusted_session("203.0.113.99");
+    send_content(&mut other, MIB);
     other.send(b".\r\n");
-    assert!(heard(&mut other).starts_with("250 2.0.0 "));
+    assert!(take_replies(&mut other).starts_with("250 2.0.0 "));
 }
 
 #[test]
 fn a_site_of_ipv6_has_one_share_of_the_memory() {
     let world = World::new();
-    let mut strangers: Vec<_> = (0..16).map(|n| world.stranger(&format!("2001:db8:0:{n:x}::1"))).collect();
-    strangers.iter_mut().for_each(|stranger| pour(stranger, MIB));
+    let mut clients: Vec<_> = (0..16).map(|n| world.untrusted_session(&format!("2001:db8:0:{n:x}::1"))).collect();
+    clients.iter_mut().for_each(|client| send_content(client, MIB));
     assert!(world.capacity.content_budget(ListenerRole::Mx).used_bytes() <= LARGEST_AT_MX);
-    assert_eq!(mail_end(&mut strangers[15]), "452 4.3.1 ");
-    let mut other = world.stranger("2001:db8:0:100::1");
-    pour(&mut other, MIB);
+    assert_eq!(mail_end(&mut clients[15]), "452 4.3.1 ");
+    let mut other = world.untrusted_session("2001:db8:0:100::1");
+    send_content(&mut other, MIB);
     assert_eq!(mail_end(&mut other), "250 2.0.0 ");
 }
 
@@ -135,11 +135,11 @@ fn a_network_has_a_share_of_the_memory_and_of_the_sessions_at_mx() {
     let world = World::new();
     let mx = world.capacity.content_budget(ListenerRole::Mx);
     let site = |n: usize| format!("2001:db8:0:{:x}::1", n << 8);
-    let mut strangers: Vec<_> = (0..16).map(|n| world.stranger(&site(n))).collect();
-    strangers.iter_mut().for_each(|stranger| pour(stranger, 2 * MIB));
+    let mut clients: Vec<_> = (0..16).map(|n| world.untrusted_session(&site(n))).collect();
+    clients.iter_mut().for_each(|client| send_content(client, 2 * MIB));
     assert!((3 * MIB..=2 * LARGEST_AT_MX).contains(&mx.used_bytes()), "{}", mx.used_bytes());
-    let mut other = world.stranger("2001:db8:1::1");
-    pour(&mut other, 2 * MIB);
+    let mut other = world.untrusted_session("2001:db8:1::1");
+    send_content(&mut other, 2 * MIB);
     assert_eq!(mail_end(&mut other), "250 2.0.0 ");
 
     let peers = world.capacity.connection_limiter();
@@ -157,7 +157,7 @@ fn a_network_has_a_share_of_the_memory_and_of_the_sessions_at_mx() {
 
 fn mail_end(conversation: &mut Conversation) -> String {
     conversation.send(b"\r\n.\r\n");
-    heard(conversation)[..10].to_owned()
+    take_replies(conversation)[..10].to_owned()
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn one_tenant_leaves_memory_to_the_others() {
     let mut busy: Vec<_> = (0..16).map(|_| world.customer(1)).collect();
     for session in &mut busy {
         session.send(ENVELOPE.as_bytes());
-        pour(session, 3 * MIB / 2);
+        send_content(session, 3 * MIB / 2);
     }
     // While no other account needs memory, one account gets half.
     let used = world.capacity.content_budget(ListenerRole::Submission).used_bytes();
@@ -181,33 +181,33 @@ fn one_tenant_leaves_memory_to_the_others() {
 /// Regression: six untrusted clients that sent just fast enough held the memory indefinitely, and no other large
 /// message was accepted.
 #[test]
-fn strangers_who_are_just_fast_enough_make_room_for_a_newcomer() {
+fn unauthenticated_messages_at_minimum_speed_are_aborted_for_a_newcomer() {
     let world = World::new();
-    let mut strangers: Vec<_> = (0..6).map(|n| world.stranger(&format!("192.0.{n}.1"))).collect();
-    strangers.iter_mut().for_each(|stranger| pour(stranger, 5 * MIB / 4));
+    let mut clients: Vec<_> = (0..6).map(|n| world.untrusted_session(&format!("192.0.{n}.1"))).collect();
+    clients.iter_mut().for_each(|client| send_content(client, 5 * MIB / 4));
     for second in 1..=61 {
-        for stranger in &mut strangers {
-            stranger.step(Input::Now(Duration::from_secs(second)));
-            pour(stranger, 16 << 10);
+        for client in &mut clients {
+            client.step(Input::Now(Duration::from_secs(second)));
+            send_content(client, 16 << 10);
         }
     }
-    assert!(strangers.iter_mut().all(|stranger| heard(stranger).is_empty()));
+    assert!(clients.iter_mut().all(|client| take_replies(client).is_empty()));
     let used = world.capacity.content_budget(ListenerRole::Mx).used_bytes();
     assert!(used > 13 * MIB, "{used}");
-    let mut newcomer = world.stranger("198.51.100.1");
+    let mut newcomer = world.untrusted_session("198.51.100.1");
     newcomer.step(Input::Now(Duration::from_secs(61)));
-    pour(&mut newcomer, 2 * MIB - 1_024);
+    send_content(&mut newcomer, 2 * MIB - 1_024);
     assert_eq!(mail_end(&mut newcomer), "250 2.0.0 ");
-    let cut = strangers.iter_mut().filter_map(|stranger| {
-        stranger.step(Input::Now(Duration::from_secs(61)));
-        heard(stranger).starts_with("421 4.3.1 Memory is short").then_some(())
+    let cut = clients.iter_mut().filter_map(|client| {
+        client.step(Input::Now(Duration::from_secs(61)));
+        take_replies(client).starts_with("421 4.3.1 Memory is short").then_some(())
     });
     assert_eq!(cut.count(), 1);
 }
 
 /// Regression: buffers were doubled, so one of two messages just below half of an address's share was refused.
 #[test]
-fn room_for_large_messages_grows_in_steps() {
+fn memory_of_large_messages_grows_in_steps() {
     let sizes = CapacityLimits {
         sessions_max: 100,
         bytes_max: 256 * MIB,
@@ -228,29 +228,29 @@ fn room_for_large_messages_grows_in_steps() {
     let begin = |mail: &str| {
         let mut session = Conversation::with(Arc::clone(&settings), "192.0.2.1", false);
         session.send(format!("EHLO x\r\n{mail}\r\nRCPT TO:<c@d.example>\r\nDATA\r\n").as_bytes());
-        heard(&mut session);
+        take_replies(&mut session);
         session
     };
     let declared = format!("MAIL FROM:<a@b.example> SIZE={}", 17 * MIB + 2);
     let mut both = [begin(&declared), begin("MAIL FROM:<a@b.example>")];
     for _ in 0..17 {
-        both.iter_mut().for_each(|session| pour(session, MIB));
+        both.iter_mut().for_each(|session| send_content(session, MIB));
     }
     assert_eq!(both.each_mut().map(mail_end), ["250 2.0.0 "; 2]);
 }
 
 /// A declared SIZE is compared with the free memory before the content is sent.
 #[test]
-fn an_announced_size_is_refused_before_it_comes() {
+fn a_declared_size_is_refused_before_the_content() {
     let world = World::new();
-    let mut first = world.stranger("192.0.2.1");
-    pour(&mut first, 2 * MIB);
+    let mut first = world.untrusted_session("192.0.2.1");
+    send_content(&mut first, 2 * MIB);
     let mut second = Conversation::with(Arc::clone(&world.mx), "192.0.2.1", false);
     second.send(b"EHLO x\r\nMAIL FROM:<a@b.example> SIZE=1048576\r\n");
-    assert!(heard(&mut second).contains("\r\n452 4.3.1 "));
+    assert!(take_replies(&mut second).contains("\r\n452 4.3.1 "));
     let mut other = Conversation::with(Arc::clone(&world.mx), "192.0.2.2", false);
     other.send(b"EHLO x\r\nMAIL FROM:<a@b.example> SIZE=1048576\r\n");
-    assert!(heard(&mut other).ends_with("\r\n250 2.1.0 Sender OK\r\n"));
+    assert!(take_replies(&mut other).ends_with("\r\n250 2.1.0 Sender OK\r\n"));
 }
 
 /// A listener with a budget of one mebibyte, of which each session holds a part.
@@ -265,8 +265,8 @@ impl Slow {
         let mut session = Conversation::with(Arc::clone(&self.settings), &address, false);
         session.step(Input::Now(Duration::from_secs(now)));
         session.send(format!("EHLO x\r\n{ENVELOPE}").as_bytes());
-        pour(&mut session, kib << 10);
-        heard(&mut session);
+        send_content(&mut session, kib << 10);
+        take_replies(&mut session);
         self.sessions.push(session);
         self.sessions.len() - 1
     }
@@ -281,7 +281,7 @@ impl Slow {
         let mut cut = Vec::new();
         for (n, session) in self.sessions.iter_mut().enumerate() {
             session.step(Input::Now(Duration::from_secs(now)));
-            if heard(session).starts_with("421 4.3.1 Memory is short") {
+            if take_replies(session).starts_with("421 4.3.1 Memory is short") {
                 assert!(session.closed);
                 cut.push(n);
             }
@@ -292,7 +292,7 @@ impl Slow {
 
 /// Regression: clients that sent 500 bytes a second held memory indefinitely.
 #[test]
-fn slow_messages_are_cut_off_when_memory_is_short_the_slowest_first() {
+fn the_slowest_messages_are_aborted_first_when_memory_is_short() {
     let budget = ContentBudget::new(MIB);
     let limits = SessionLimits::for_mx();
     let settings =
@@ -321,19 +321,19 @@ fn slow_messages_are_cut_off_when_memory_is_short_the_slowest_first() {
 #[test]
 fn a_slow_message_is_received_while_memory_is_not_short() {
     let world = World::new();
-    let mut slow = world.stranger("192.0.2.1");
+    let mut slow = world.untrusted_session("192.0.2.1");
     for second in 1..600 {
         slow.step(Input::Now(Duration::from_secs(second)));
         slow.send(&[b'x'; 500]);
-        assert_eq!(heard(&mut slow), "");
+        assert_eq!(take_replies(&mut slow), "");
     }
     slow.send(b"\r\n.\r\n");
-    assert!(heard(&mut slow).starts_with("250 2.0.0 "));
+    assert!(take_replies(&mut slow).starts_with("250 2.0.0 "));
 }
 
 /// A BDAT message holds memory while the next chunk is awaited.
 #[test]
-fn between_two_chunks_a_message_is_under_way_too() {
+fn a_message_between_two_chunks_counts_as_slow_too() {
     let budget = ContentBudget::new(MIB);
     let settings = SessionSettings::new(
         ListenerRole::Mx,
@@ -345,8 +345,8 @@ fn between_two_chunks_a_message_is_under_way_too() {
     let settings = Arc::new(settings);
     let mut idle = Conversation::with(Arc::clone(&settings), "192.0.2.1", false);
     idle.send(b"EHLO x\r\nMAIL FROM:<a@b.example>\r\nRCPT TO:<c@d.example>\r\nBDAT 512000\r\n");
-    pour(&mut idle, 512_000);
-    assert!(heard(&mut idle).ends_with("250 2.0.0 512000 bytes received\r\n"));
+    send_content(&mut idle, 512_000);
+    assert!(take_replies(&mut idle).ends_with("250 2.0.0 512000 bytes received\r\n"));
     let mut all = Slow { settings, sessions: vec![idle] };
     let newcomer = all.begin(61, 300);
     assert_eq!(all.cut(61), [0]);
@@ -355,15 +355,15 @@ fn between_two_chunks_a_message_is_under_way_too() {
 
 /// A session whose message is aborted waits for its client, so it must be woken.
 #[tokio::test]
-async fn a_message_that_is_cut_off_is_told_so_at_once() {
+async fn an_aborted_message_gets_a_reply_immediately() {
     let budget = ContentBudget::new(MIB);
     let parts = (smtp::connection_limiter::ConnectionLimiter::new(64, 1), Arc::clone(&budget));
     let server = Server::sharing(parts, &[], (ListenerRole::Mx, SessionLimits::for_mx(), false), Remember::default());
     let mut slow = server.connect().await;
-    hear(&mut slow, 1).await;
-    say(&mut slow, &format!("EHLO x\r\n{ENVELOPE}")).await;
-    hear(&mut slow, 4).await;
-    say(&mut slow, &String::from_utf8(lines(500 << 10)).unwrap()).await;
+    read_replies(&mut slow, 1).await;
+    send_text(&mut slow, &format!("EHLO x\r\n{ENVELOPE}")).await;
+    read_replies(&mut slow, 4).await;
+    send_text(&mut slow, &String::from_utf8(lines(500 << 10)).unwrap()).await;
     while budget.used_bytes() < 500 << 10 {
         tokio::task::yield_now().await;
     }
@@ -378,26 +378,26 @@ async fn a_message_that_is_cut_off_is_told_so_at_once() {
     let mut all = Slow { settings: Arc::new(settings), sessions: Vec::new() };
     let newcomer = all.begin(120, 300);
     assert_eq!(mail_end(&mut all.sessions[newcomer]), "250 2.0.0 ");
-    assert!(hear(&mut slow, 1).await.starts_with("421 4.3.1 Memory is short"));
+    assert!(read_replies(&mut slow, 1).await.starts_with("421 4.3.1 Memory is short"));
 }
 
 /// Regression: silent sessions from many addresses held all slots of MX for five minutes, and all of submission's for
 /// half a minute before the login.
 #[test]
-fn strangers_have_less_time_while_places_are_short() {
+fn unauthenticated_sessions_have_shorter_timeouts_while_sessions_are_short() {
     let world = World::new();
-    let at = |settings: &Arc<SessionSettings>, is_short: bool, said: &str, seconds: u64| {
+    let at = |settings: &Arc<SessionSettings>, is_short: bool, input: &str, seconds: u64| {
         let mut session = Conversation::with(Arc::clone(settings), "192.0.2.1", true);
-        session.send(said.as_bytes());
-        heard(&mut session);
+        session.send(input.as_bytes());
+        take_replies(&mut session);
         session.session.set_overloaded(is_short);
         session.step(Input::Now(Duration::from_secs(seconds)));
-        heard(&mut session)
+        take_replies(&mut session)
     };
     let (mx, submission) = (&world.mx, &world.submission);
     let log_in = "EHLO x\r\nAUTH PLAIN AHBvc3RyaWRlcgBzZWNyZXQ=\r\n";
     let content = format!("EHLO x\r\n{ENVELOPE}");
-    for (settings, is_short, said, patience) in [
+    for (settings, is_short, input, patience) in [
         (mx, false, "EHLO x\r\n", 300),
         (mx, true, "EHLO x\r\n", 30),
         (mx, false, &content, 600),
@@ -407,19 +407,19 @@ fn strangers_have_less_time_while_places_are_short() {
         (submission, false, log_in, 300),
         (submission, true, log_in, 300),
     ] {
-        assert_eq!(at(settings, is_short, said, patience - 1), "", "{said} {is_short}");
-        assert!(at(settings, is_short, said, patience).starts_with("421 4.4.2 "), "{said} {is_short}");
+        assert_eq!(at(settings, is_short, input, patience - 1), "", "{input} {is_short}");
+        assert!(at(settings, is_short, input, patience).starts_with("421 4.4.2 "), "{input} {is_short}");
     }
 }
 
 /// A session that sends NOOP from time to time, or 500 bytes a second, is not idle but holds a slot.
 #[test]
-fn while_places_are_short_a_session_at_mx_has_to_bring_something() {
+fn mx_sessions_without_mail_are_closed_while_sessions_are_short() {
     let world = World::new();
     let mut idler = Conversation::with(Arc::clone(&world.mx), "192.0.2.1", false);
-    let (mut sender, mut slow) = (world.stranger("192.0.2.2"), world.stranger("192.0.2.3"));
+    let (mut sender, mut slow) = (world.untrusted_session("192.0.2.2"), world.untrusted_session("192.0.2.3"));
     sender.send(b".\r\n");
-    heard(&mut sender);
+    take_replies(&mut sender);
     let mut ended = [None; 3];
     for second in (10..=300).step_by(10) {
         for (session, ended) in [&mut idler, &mut sender, &mut slow].into_iter().zip(&mut ended) {
@@ -434,13 +434,13 @@ fn while_places_are_short_a_session_at_mx_has_to_bring_something() {
         slow.send(&[b'x'; 5_000]);
     }
     assert_eq!(ended, [Some(120), None, Some(70)]);
-    assert!(heard(&mut idler).contains("421 4.4.2 Timeout: no message sent"));
-    assert!(heard(&mut slow).contains("421 4.4.2 Timeout: the message arrives too slowly"));
+    assert!(take_replies(&mut idler).contains("421 4.4.2 Timeout: no message sent"));
+    assert!(take_replies(&mut slow).contains("421 4.4.2 Timeout: the message arrives too slowly"));
 }
 
 /// Regression: a message of many small chunks was aborted between two of them, however fast it arrived.
 #[test]
-fn a_message_in_chunks_has_as_long_as_one_without_while_places_are_short() {
+fn bdat_messages_have_the_same_time_as_data_while_sessions_are_short() {
     let world = World::new();
     let begin = |address| {
         let mut session = Conversation::with(Arc::clone(&world.mx), address, false);
@@ -460,20 +460,20 @@ fn a_message_in_chunks_has_as_long_as_one_without_while_places_are_short() {
         }
         for (session, bytes) in [(&mut fast, 48 << 10), (&mut slow, 20 << 10)] {
             session.send(format!("BDAT {bytes}\r\n").as_bytes());
-            pour(session, bytes);
+            send_content(session, bytes);
         }
     }
     assert_eq!(ended, [None, Some(92), Some(32)]);
-    assert!(heard(&mut slow).contains("421 4.4.2 Timeout: the message arrives too slowly"));
-    assert!(heard(&mut silent).contains("421 4.4.2 Timeout: no complete input"));
+    assert!(take_replies(&mut slow).contains("421 4.4.2 Timeout: the message arrives too slowly"));
+    assert!(take_replies(&mut silent).contains("421 4.4.2 Timeout: no complete input"));
     fast.send(b"BDAT 0 LAST\r\n");
-    assert!(heard(&mut fast).ends_with("250 2.0.0 OK msg_1\r\n"));
+    assert!(take_replies(&mut fast).ends_with("250 2.0.0 OK msg_1\r\n"));
 }
 
 /// Sessions that began before an overload get the shorter timeouts too: while waiting for a command, and during a
 /// handshake.
 #[tokio::test(start_paused = true)]
-async fn sessions_that_wait_make_room_once_places_are_short() {
+async fn waiting_sessions_are_closed_once_sessions_are_short() {
     for (role, limits, implicit_tls, patience) in [
         (ListenerRole::Mx, SessionLimits::for_mx(), false, 30),
         (ListenerRole::Submission, SessionLimits::default(), false, 5),
@@ -485,14 +485,14 @@ async fn sessions_that_wait_make_room_once_places_are_short() {
         let began = Instant::now();
         let mut silent = server.connect().await;
         if !implicit_tls {
-            assert!(hear(&mut silent, 1).await.starts_with("220 "));
+            assert!(read_replies(&mut silent, 1).await.starts_with("220 "));
         }
         while peers.sessions() == 0 {
             tokio::task::yield_now().await;
         }
         let held: Vec<_> = std::iter::from_fn(|| peers.acquire_slot(role, None, Instant::now())).collect();
-        let heard = hear(&mut silent, 1).await;
-        assert!(heard.starts_with("421 4.4.2 ") || implicit_tls && heard.is_empty(), "{heard}");
+        let reply = read_replies(&mut silent, 1).await;
+        assert!(reply.starts_with("421 4.4.2 ") || implicit_tls && reply.is_empty(), "{reply}");
         let took = began.elapsed();
         assert!(took <= Duration::from_secs(patience + 5), "{took:?}");
         drop(held);
@@ -512,13 +512,13 @@ fn one_relay_host_leaves_sessions_and_memory_to_the_others() {
     let host = |address: &str| {
         let mut host = Conversation::with(Arc::clone(&settings), address, false);
         host.send(b"EHLO x\r\n");
-        heard(&mut host);
+        take_replies(&mut host);
         host
     };
     let mut busy: Vec<_> = (0..16).map(|_| host("198.51.100.1")).collect();
     for session in &mut busy {
         session.send(ENVELOPE.as_bytes());
-        pour(session, MIB);
+        send_content(session, MIB);
     }
     // The relay listener has a fifth of the memory, of which a single host can use half.
     assert!((BYTES / 15..=BYTES / 10).contains(&budget.used_bytes()), "{}", budget.used_bytes());
@@ -539,15 +539,15 @@ fn one_relay_host_leaves_sessions_and_memory_to_the_others() {
 
 /// Regression: they took the sessions of all listeners, and submission replied 421.
 #[tokio::test]
-async fn idle_sessions_at_mx_leave_submission_its_places() {
+async fn idle_sessions_at_mx_do_not_use_the_sessions_of_submission() {
     let world = World::new();
     let peers = world.capacity.connection_limiter();
-    let stranger = |address: IpAddr| -> Option<ConnectionPermit> {
+    let client = |address: IpAddr| -> Option<ConnectionPermit> {
         let now = Instant::now();
         peers.acquire_slot(ListenerRole::Mx, Some(address), now)?.admit(address, 50, now)
     };
     let addresses: Vec<IpAddr> = (0..210).map(|n| [192, 0, n, 1].into()).collect();
-    let idle: Vec<_> = addresses.iter().flat_map(|address| (0..50).filter_map(|_| stranger(*address))).collect();
+    let idle: Vec<_> = addresses.iter().flat_map(|address| (0..50).filter_map(|_| client(*address))).collect();
     assert_eq!(peers.sessions_for(ListenerRole::Mx), idle.len());
     assert!((4_000..=5_000).contains(&idle.len()), "{}", idle.len());
 
@@ -555,11 +555,11 @@ async fn idle_sessions_at_mx_leave_submission_its_places() {
     let server =
         Server::sharing(parts, &[], (ListenerRole::Submission, SessionLimits::default(), true), Remember::default());
     let mut stream = server.secure(server.connect().await).await;
-    assert!(hear(&mut stream, 1).await.starts_with("220 "));
-    say(&mut stream, "EHLO x\r\nAUTH PLAIN AHBvc3RyaWRlcgBzZWNyZXQ=\r\n").await;
-    hear(&mut stream, 2).await;
-    say(&mut stream, ENVELOPE).await;
-    hear(&mut stream, 3).await;
-    say(&mut stream, "From: a@b.example\r\n\r\nhi\r\n.\r\n").await;
-    assert_eq!(hear(&mut stream, 1).await, "250 2.0.0 OK msg_1\r\n");
+    assert!(read_replies(&mut stream, 1).await.starts_with("220 "));
+    send_text(&mut stream, "EHLO x\r\nAUTH PLAIN AHBvc3RyaWRlcgBzZWNyZXQ=\r\n").await;
+    read_replies(&mut stream, 2).await;
+    send_text(&mut stream, ENVELOPE).await;
+    read_replies(&mut stream, 3).await;
+    send_text(&mut stream, "From: a@b.example\r\n\r\nhi\r\n.\r\n").await;
+    assert_eq!(read_replies(&mut stream, 1).await, "250 2.0.0 OK msg_1\r\n");
 }

@@ -52,7 +52,7 @@ pub(super) struct CertificateStore {
 }
 
 impl CertificateStore {
-    pub(super) fn new(world: &crate::services::Services, directory: &str, names: &[String]) -> Self {
+    pub(super) fn new(services: &crate::services::Services, directory: &str, names: &[String]) -> Self {
         let mut names = names.to_vec();
         names.sort();
         // There may be many names, and a setting's key is short.
@@ -61,8 +61,8 @@ impl CertificateStore {
             let _ = write!(short, "{byte:02x}");
         }
         Self {
-            store: world.store.clone(),
-            vault: std::sync::Arc::clone(&world.vault),
+            store: services.store.clone(),
+            vault: std::sync::Arc::clone(&services.vault),
             account: format!("acme account {directory}"),
             certificate: format!("acme certificate {short}"),
             proofs: format!("acme proofs {directory}"),
@@ -129,14 +129,14 @@ impl CertificateStore {
 
     /// Acquires or extends the order lease for `node`. Returns false while another node holds it.
     pub(super) async fn acquire_lease(&self, node: &str, now: Timestamp, until: Timestamp) -> Result<bool, AcmeError> {
-        let before = setting::get(&self.store, &self.lease).await?;
-        let held = before.as_ref().and_then(|row| serde_json::from_slice::<OrderLease>(row).ok());
-        if held.is_some_and(|lease| lease.node != node && lease.until > now) {
+        let stored_row = setting::get(&self.store, &self.lease).await?;
+        let stored_lease = stored_row.as_ref().and_then(|row| serde_json::from_slice::<OrderLease>(row).ok());
+        if stored_lease.is_some_and(|lease| lease.node != node && lease.until > now) {
             return Ok(false);
         }
         let lease = OrderLease { node: node.to_owned(), until };
-        let after = serde_json::to_vec(&lease).map_err(AcmeError::from_store)?;
-        match setting::change(&self.store, &self.lease, before, Some(Value::from(after))).await {
+        let lease_row = serde_json::to_vec(&lease).map_err(AcmeError::from_store)?;
+        match setting::change(&self.store, &self.lease, stored_row, Some(Value::from(lease_row))).await {
             Ok(()) => Ok(true),
             Err(CommitError::Conflict { .. }) => Ok(false),
             Err(error) => Err(error.into()),
@@ -145,10 +145,10 @@ impl CertificateStore {
 
     /// Releases the order lease if `node` holds it.
     pub(super) async fn release_lease(&self, node: &str) -> Result<(), AcmeError> {
-        let before = setting::get(&self.store, &self.lease).await?;
-        let held = before.as_ref().and_then(|row| serde_json::from_slice::<OrderLease>(row).ok());
-        if held.is_some_and(|lease| lease.node == node) {
-            setting::change(&self.store, &self.lease, before, None).await?;
+        let stored_row = setting::get(&self.store, &self.lease).await?;
+        let stored_lease = stored_row.as_ref().and_then(|row| serde_json::from_slice::<OrderLease>(row).ok());
+        if stored_lease.is_some_and(|lease| lease.node == node) {
+            setting::change(&self.store, &self.lease, stored_row, None).await?;
         }
         Ok(())
     }

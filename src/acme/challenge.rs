@@ -66,26 +66,26 @@ type ActiveChallenge = (ChallengeResponse, Option<Arc<CertifiedKey>>);
 
 impl ActiveChallenges {
     /// Replaces the challenge responses. Unchanged ones keep their certificate.
-    pub(super) fn set_responses(&self, wanted: ChallengeResponses) {
-        let mut proofs = self.responses.write().unwrap_or_else(PoisonError::into_inner);
-        proofs.retain(|name, (known, _)| wanted.get(name) == Some(&*known));
-        for (name, proof) in wanted {
-            if proofs.contains_key(&name) {
+    pub(super) fn set_responses(&self, new_responses: ChallengeResponses) {
+        let mut responses = self.responses.write().unwrap_or_else(PoisonError::into_inner);
+        responses.retain(|name, (response, _)| new_responses.get(name) == Some(&*response));
+        for (name, response) in new_responses {
+            if responses.contains_key(&name) {
                 continue;
             }
-            let shown = challenge_certificate(&name, &proof);
-            if let Err(error) = &shown {
+            let certificate = challenge_certificate(&name, &response);
+            if let Err(error) = &certificate {
                 tracing::warn!(name, error, "cannot create the TLS-ALPN-01 certificate");
             }
-            proofs.insert(name, (proof, shown.ok()));
+            responses.insert(name, (response, certificate.ok()));
         }
     }
 
     /// Key authorization for an HTTP-01 request.
     pub(super) fn http_response(&self, name: &str, token: &str) -> Option<String> {
-        let proofs = self.responses.read().unwrap_or_else(PoisonError::into_inner);
-        let (proof, _) = proofs.get(name).filter(|(proof, _)| proof.token == token)?;
-        Some(proof.key_authorization.clone())
+        let responses = self.responses.read().unwrap_or_else(PoisonError::into_inner);
+        let (response, _) = responses.get(name).filter(|(response, _)| response.token == token)?;
+        Some(response.key_authorization.clone())
     }
 
     fn tls_alpn_certificate(&self, name: &str) -> Option<Arc<CertifiedKey>> {
@@ -94,17 +94,17 @@ impl ActiveChallenges {
 }
 
 /// Creates a TLS-ALPN-01 certificate: self-signed, with the name and the digest of the key authorization (RFC 8737 3).
-fn challenge_certificate(name: &str, proof: &ChallengeResponse) -> Result<Arc<CertifiedKey>, String> {
+fn challenge_certificate(name: &str, response: &ChallengeResponse) -> Result<Arc<CertifiedKey>, String> {
     let failed = |error: &dyn std::fmt::Display| error.to_string();
-    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, proof.key_authorization.as_bytes());
-    let mut asked = CertificateParams::new([name.to_owned()]).map_err(|error| failed(&error))?;
-    asked.custom_extensions = vec![CustomExtension::new_acme_identifier(digest.as_ref())];
+    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, response.key_authorization.as_bytes());
+    let mut params = CertificateParams::new([name.to_owned()]).map_err(|error| failed(&error))?;
+    params.custom_extensions = vec![CustomExtension::new_acme_identifier(digest.as_ref())];
     let key = KeyPair::generate().map_err(|error| failed(&error))?;
-    let made = asked.self_signed(&key).map_err(|error| failed(&error))?;
+    let certificate = params.self_signed(&key).map_err(|error| failed(&error))?;
     let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
     // Not validated further: rustls does not support its critical extension.
     let key = rustls::crypto::aws_lc_rs::sign::any_supported_type(&key).map_err(|error| failed(&error))?;
-    Ok(Arc::new(CertifiedKey::new(vec![made.der().clone()], key)))
+    Ok(Arc::new(CertifiedKey::new(vec![certificate.der().clone()], key)))
 }
 
 /// Selects the challenge certificate for TLS-ALPN-01 handshakes, and the default certificate for all others.

@@ -74,26 +74,26 @@ impl AcmeHttpClient {
             (_, Ok(name)) => self.resolver.addresses(&name).await.map_err(io::Error::other)?.data,
             (_, Err(error)) => return Err(io::Error::other(error)),
         };
-        let mut last = io::Error::other("the name has no address");
+        let mut last_error = io::Error::other("the name has no address");
         for address in addresses {
             match tokio::time::timeout(CONNECT_MAX, TcpStream::connect((address, port))).await {
                 Ok(Ok(stream)) => return Ok(stream),
-                Ok(Err(error)) => last = error,
-                Err(_) => last = io::ErrorKind::TimedOut.into(),
+                Ok(Err(error)) => last_error = error,
+                Err(_) => last_error = io::ErrorKind::TimedOut.into(),
             }
         }
-        Err(last)
+        Err(last_error)
     }
 
     async fn send(self, request: Request<BodyWrapper<Bytes>>) -> Result<BytesResponse, Error> {
         let uri = request.uri().clone();
-        let bad = || Error::Other(Box::new(AcmeClientError::Address(uri.clone())));
-        let host = uri.host().ok_or_else(bad)?.trim_matches(['[', ']']).to_owned();
+        let address_error = || Error::Other(Box::new(AcmeClientError::Address(uri.clone())));
+        let host = uri.host().ok_or_else(address_error)?.trim_matches(['[', ']']).to_owned();
         let local = host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
         let secure = match uri.scheme_str() {
             Some("https") => true,
             Some("http") if local => false,
-            _ => return Err(bad()),
+            _ => return Err(address_error()),
         };
         let port = uri.port_u16().unwrap_or(if secure { 443 } else { 80 });
         let failed = |error| Error::Other(Box::new(AcmeClientError::Connect { host: host.clone(), error }));
@@ -101,7 +101,7 @@ impl AcmeHttpClient {
         if !secure {
             return send_over(stream, request).await;
         }
-        let name = ServerName::try_from(host.clone()).map_err(|_| bad())?;
+        let name = ServerName::try_from(host.clone()).map_err(|_| address_error())?;
         send_over(self.tls.connect(name, stream).await.map_err(failed)?, request).await
     }
 }
@@ -111,8 +111,9 @@ async fn send_over<S>(stream: S, request: Request<BodyWrapper<Bytes>>) -> Result
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let other = |error: hyper::Error| Error::Other(Box::new(error));
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(other)?;
+    let to_error = |error: hyper::Error| Error::Other(Box::new(error));
+    let (mut sender, connection) =
+        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(to_error)?;
     // The task ends when `sender` is dropped.
     tokio::spawn(connection);
     let (mut parts, body) = request.into_parts();
@@ -122,8 +123,8 @@ where
     if let Some(path) = parts.uri.path_and_query() {
         parts.uri = Uri::from(path.clone());
     }
-    let answer = sender.send_request(Request::from_parts(parts, body)).await.map_err(other)?;
-    let (parts, body) = answer.into_parts();
+    let response = sender.send_request(Request::from_parts(parts, body)).await.map_err(to_error)?;
+    let (parts, body) = response.into_parts();
     let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await.map_err(Error::Other)?.to_bytes();
     Ok(BytesResponse::from(Response::from_parts(parts, Full::new(body))))
 }
@@ -133,10 +134,10 @@ impl HttpClient for AcmeHttpClient {
         &self,
         request: Request<BodyWrapper<Bytes>>,
     ) -> Pin<Box<dyn Future<Output = Result<BytesResponse, Error>> + Send>> {
-        let asking = self.clone().send(request);
+        let response_future = self.clone().send(request);
         Box::pin(async move {
-            let answered = tokio::time::timeout(REQUEST_MAX, asking).await;
-            answered.unwrap_or_else(|_| Err(Error::Other(Box::new(AcmeClientError::Timeout))))
+            let result = tokio::time::timeout(REQUEST_MAX, response_future).await;
+            result.unwrap_or_else(|_| Err(Error::Other(Box::new(AcmeClientError::Timeout))))
         })
     }
 }

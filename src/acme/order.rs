@@ -63,8 +63,8 @@ impl CertificateRenewer {
         if let Some(credentials) = self.store.read_account().await? {
             return Ok(builder().from_credentials(credentials).await?);
         }
-        let wanted = NewAccount { contact: &contact, terms_of_service_agreed: true, only_return_existing: false };
-        let (account, credentials) = builder().create(&wanted, self.settings.directory.clone(), None).await?;
+        let new_account = NewAccount { contact: &contact, terms_of_service_agreed: true, only_return_existing: false };
+        let (account, credentials) = builder().create(&new_account, self.settings.directory.clone(), None).await?;
         self.store.store_account(&credentials).await?;
         Ok(account)
     }
@@ -73,13 +73,13 @@ impl CertificateRenewer {
         // A reused order can be ready already.
         if order.state().status == OrderStatus::Pending {
             self.answer_challenges(order).await?;
-            let otherwise = match order.poll_ready(&self.settings.retry_policy).await {
+            let error = match order.poll_ready(&self.settings.retry_policy).await {
                 Ok(OrderStatus::Invalid) => Some(AcmeError::Invalid),
                 Err(Error::Api(problem)) => Some(AcmeError::Authority(Error::Api(problem))),
                 polled => polled.map(|_| None)?,
             };
-            if let Some(otherwise) = otherwise {
-                return Err(self.order_error(order).await?.unwrap_or(otherwise));
+            if let Some(error) = error {
+                return Err(self.order_error(order).await?.unwrap_or(error));
             }
         }
         let key = order.finalize().await?;
@@ -89,7 +89,7 @@ impl CertificateRenewer {
 
     /// Publishes the challenge responses, then tells the authority to validate them.
     async fn answer_challenges(&self, order: &mut Order) -> Result<(), AcmeError> {
-        let (mut proving, mut proofs) = (Vec::new(), ChallengeResponses::new());
+        let (mut pending, mut responses) = (Vec::new(), ChallengeResponses::new());
         let mut authorizations = order.authorizations();
         while let Some(authorization) = authorizations.next().await {
             let mut authorization = authorization?;
@@ -97,18 +97,19 @@ impl CertificateRenewer {
                 continue;
             }
             let name = authorization.identifier().to_string();
-            let offers =
-                |way: &&ChallengeMethod| authorization.challenges.iter().any(|one| one.r#type == way.challenge_type());
-            let way = self.settings.challenge_methods.iter().find(offers).copied();
-            let way = way.ok_or_else(|| AcmeError::NoChallengeMethod { name: name.clone() })?;
-            if let Some(challenge) = authorization.challenge(way.challenge_type()) {
+            let is_offered = |method: &&ChallengeMethod| {
+                authorization.challenges.iter().any(|challenge| challenge.r#type == method.challenge_type())
+            };
+            let method = self.settings.challenge_methods.iter().find(is_offered).copied();
+            let method = method.ok_or_else(|| AcmeError::NoChallengeMethod { name: name.clone() })?;
+            if let Some(challenge) = authorization.challenge(method.challenge_type()) {
                 let key_authorization = challenge.key_authorization().as_str().to_owned();
-                proofs.insert(name.clone(), ChallengeResponse { token: challenge.token.clone(), key_authorization });
-                proving.push((name, way));
+                responses.insert(name.clone(), ChallengeResponse { token: challenge.token.clone(), key_authorization });
+                pending.push((name, method));
             }
         }
-        self.publish_responses(proofs).await?;
-        if self.store.is_shared() && proving.iter().any(|(_, way)| *way == ChallengeMethod::TlsAlpn) {
+        self.publish_responses(responses).await?;
+        if self.store.is_shared() && pending.iter().any(|(_, method)| *method == ChallengeMethod::TlsAlpn) {
             // The authority may connect to any node: wait until each has polled twice. HTTP-01 reads the store on each
             // request.
             tokio::time::sleep(self.settings.poll_interval * 2 + self.settings.poll_interval / 5).await;
@@ -117,11 +118,11 @@ impl CertificateRenewer {
         while let Some(authorization) = authorizations.next().await {
             let mut authorization = authorization?;
             let name = authorization.identifier().to_string();
-            let Some((_, way)) = proving.iter().find(|(proved, _)| *proved == name) else { continue };
-            if let Some(mut challenge) = authorization.challenge(way.challenge_type()) {
+            let Some((_, method)) = pending.iter().find(|(pending_name, _)| *pending_name == name) else { continue };
+            if let Some(mut challenge) = authorization.challenge(method.challenge_type()) {
                 challenge.set_ready().await.map_err(|error| match error {
                     Error::Api(problem) if is_challenge_failure(&problem) => {
-                        AcmeError::Refused { name, way: *way, why: problem_text(&problem) }
+                        AcmeError::Refused { name, method: *method, reason: problem_text(&problem) }
                     }
                     error => error.into(),
                 })?;
@@ -138,9 +139,10 @@ impl CertificateRenewer {
             authorization.refresh().await?;
             let name = authorization.identifier().to_string();
             for challenge in &authorization.challenges {
-                let way = self.settings.challenge_methods.iter().find(|way| way.challenge_type() == challenge.r#type);
-                if let (Some(way), Some(problem)) = (way, &challenge.error) {
-                    return Ok(Some(AcmeError::Refused { name, way: *way, why: problem_text(problem) }));
+                let method =
+                    self.settings.challenge_methods.iter().find(|method| method.challenge_type() == challenge.r#type);
+                if let (Some(method), Some(problem)) = (method, &challenge.error) {
+                    return Ok(Some(AcmeError::Refused { name, method: *method, reason: problem_text(problem) }));
                 }
             }
         }

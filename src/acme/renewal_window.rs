@@ -30,17 +30,17 @@ const CERTIFICATE_AGE_MIN: Duration = Duration::from_secs(24 * 3600);
 impl CertificateRenewer {
     /// Fetches the renewal information of the installed certificate and updates the status.
     pub(super) async fn refresh_renewal_info(&self) {
-        let advised = self.fetch_renewal_window().await;
-        let again = |wait: Duration| self.clock.now().checked_add(wait).unwrap_or(Timestamp::MAX);
-        self.status.send_modify(|status| match advised {
+        let window = self.fetch_renewal_window().await;
+        let time_after = |wait: Duration| self.clock.now().checked_add(wait).unwrap_or(Timestamp::MAX);
+        self.status.send_modify(|status| match window {
             Ok(Some((renews_at, wait))) => {
                 status.renews_at = Some(renews_at);
-                status.asks_again_at = Some(again(wait.clamp(RECHECK_BOUNDS.0, RECHECK_BOUNDS.1)));
+                status.asks_again_at = Some(time_after(wait.clamp(RECHECK_BOUNDS.0, RECHECK_BOUNDS.1)));
             }
             Ok(None) => status.asks_again_at = None,
             Err(error) => {
                 tracing::debug!(%error, "cannot fetch the authority's renewal information");
-                status.asks_again_at = Some(again(RECHECK_AFTER_FAILURE));
+                status.asks_again_at = Some(time_after(RECHECK_AFTER_FAILURE));
             }
         });
     }
@@ -52,17 +52,17 @@ impl CertificateRenewer {
         let Some(credentials) = self.store.read_account().await? else { return Ok(None) };
         let account = Account::builder_with_http(Box::new(self.client.clone()));
         match account.from_credentials(credentials).await?.renewal_info(&identifier).await {
-            Ok((advice, wait)) => Ok(Some((self.renewal_time(&advice, validity)?, wait))),
+            Ok((info, wait)) => Ok(Some((self.renewal_time(&info, validity)?, wait))),
             Err(Error::Unsupported(_)) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
 
-    fn renewal_time(&self, advice: &RenewalInfo, validity: Validity) -> Result<Timestamp, AcmeError> {
-        let wrong = |error: jiff::Error| AcmeError::Certificate(error.to_string());
-        let [start, end] = [advice.suggested_window.start, advice.suggested_window.end]
-            .map(|time| Timestamp::from_second(time.unix_timestamp()).map_err(wrong));
-        if let Some(page) = &advice.explanation_url {
+    fn renewal_time(&self, info: &RenewalInfo, validity: Validity) -> Result<Timestamp, AcmeError> {
+        let to_error = |error: jiff::Error| AcmeError::Certificate(error.to_string());
+        let [start, end] = [info.suggested_window.start, info.suggested_window.end]
+            .map(|time| Timestamp::from_second(time.unix_timestamp()).map_err(to_error));
+        if let Some(page) = &info.explanation_url {
             tracing::info!(page, "the certificate authority explains its renewal window");
         }
         Ok(renewal_time_in_window((start?, end?), validity, self.window_share))
@@ -77,11 +77,11 @@ impl CertificateRenewer {
 /// Selects a time in the window by this process's random share, bounded by the minimum age and the expiry.
 fn renewal_time_in_window((start, end): (Timestamp, Timestamp), validity: Validity, share: u32) -> Timestamp {
     let length = Duration::try_from(end.duration_since(start)).unwrap_or_default();
-    let into = (u128::from(length.as_secs()) * u128::from(share)) >> 32;
-    let into = Duration::from_secs(u64::try_from(into).unwrap_or(u64::MAX));
-    let chosen = start.checked_add(into).unwrap_or(end);
+    let offset = (u128::from(length.as_secs()) * u128::from(share)) >> 32;
+    let offset = Duration::from_secs(u64::try_from(offset).unwrap_or(u64::MAX));
+    let time = start.checked_add(offset).unwrap_or(end);
     let earliest = validity.not_before.checked_add(CERTIFICATE_AGE_MIN).unwrap_or(validity.not_after);
-    chosen.max(earliest).min(validity.not_after)
+    time.max(earliest).min(validity.not_after)
 }
 
 /// Builds the identifier from authority key identifier and serial number (RFC 9773 4.1).
@@ -91,7 +91,7 @@ fn parse_certificate_id(chain: &[u8]) -> Option<CertificateIdentifier<'static>> 
     let leaf = CertificateDer::pem_slice_iter(chain).next()?.ok()?;
     let leaf = x509_cert::Certificate::from_der(&leaf).ok()?.tbs_certificate;
     let mut extensions = leaf.extensions.iter().flatten();
-    let authority = extensions.find(|one| one.extn_id == AuthorityKeyIdentifier::OID)?;
+    let authority = extensions.find(|extension| extension.extn_id == AuthorityKeyIdentifier::OID)?;
     let authority = AuthorityKeyIdentifier::from_der(authority.extn_value.as_bytes()).ok()?;
     let serial = leaf.serial_number.to_der().ok()?;
     let identifier = CertificateIdentifier::new(
@@ -114,8 +114,8 @@ mod tests {
     #[test]
     fn the_renewal_time_is_within_the_window_and_sensible_bounds() {
         let validity = Validity { not_before: at(0), not_after: at(90) };
-        let within = renewal_time_in_window((at(50), at(60)), validity, u32::MAX / 2);
-        assert!(at(54) < within && within < at(56), "{within}");
+        let time = renewal_time_in_window((at(50), at(60)), validity, u32::MAX / 2);
+        assert!(at(54) < time && time < at(56), "{time}");
         assert_eq!(renewal_time_in_window((at(50), at(60)), validity, 0), at(50));
         assert_eq!(
             renewal_time_in_window((at(-5), at(-3)), validity, 7),
@@ -138,16 +138,16 @@ mod tests {
         let mut authority = CertificateParams::new(Vec::new()).unwrap();
         authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         authority.key_identifier_method = KeyIdMethod::PreSpecified((0..20).map(bytes).collect());
-        let mut asked = CertificateParams::new(["example.com".to_owned()]).unwrap();
-        asked.serial_number = Some(SerialNumber::from_slice(&[0x87, 0x65, 0x43, 0x21]));
-        asked.use_authority_key_identifier_extension = true;
+        let mut params = CertificateParams::new(["example.com".to_owned()]).unwrap();
+        params.serial_number = Some(SerialNumber::from_slice(&[0x87, 0x65, 0x43, 0x21]));
+        params.use_authority_key_identifier_extension = true;
         let issuer = Issuer::new(authority, KeyPair::generate().unwrap());
-        let made = asked.signed_by(&KeyPair::generate().unwrap(), &issuer).unwrap();
+        let certificate = params.signed_by(&KeyPair::generate().unwrap(), &issuer).unwrap();
         assert_eq!(
-            parse_certificate_id(made.pem().as_bytes()).unwrap().to_string(),
+            parse_certificate_id(certificate.pem().as_bytes()).unwrap().to_string(),
             "aYhba4dGQEHhs3uEe6CuLN4ByNQ.AIdlQyE"
         );
-        let own = crate::certificate::Certificate::self_signed(&["localhost"]).unwrap();
-        assert!(parse_certificate_id(&own.chain).is_none());
+        let self_signed = crate::certificate::Certificate::self_signed(&["localhost"]).unwrap();
+        assert!(parse_certificate_id(&self_signed.chain).is_none());
     }
 }

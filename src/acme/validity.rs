@@ -58,17 +58,17 @@ mod tests {
         let validity = Validity { not_before: at(0), not_after: at(90 * 86_400) };
         assert_eq!(validity.renew_at(), at(60 * 86_400));
         // The validity that rcgen writes: 1975 to 4096.
-        let made = Certificate::self_signed(&["localhost"]).unwrap();
-        let validity = Validity::from_chain(&made.chain).unwrap();
+        let certificate = Certificate::self_signed(&["localhost"]).unwrap();
+        let validity = Validity::from_chain(&certificate.chain).unwrap();
         assert_eq!(validity.not_before.to_string(), "1975-01-01T00:00:00Z");
         assert_eq!(validity.not_after.to_string(), "4096-01-01T00:00:00Z");
-        assert!(Validity::from_chain(b"").is_err() && Validity::from_chain(&made.key).is_err());
+        assert!(Validity::from_chain(b"").is_err() && Validity::from_chain(&certificate.key).is_err());
     }
 
     #[test]
     fn retries_have_growing_delays() {
         let now = Timestamp::UNIX_EPOCH;
-        let waits = [1, 2, 3, 4, 5, u32::MAX].map(|failures| retry_at(failures, now).as_second());
-        assert_eq!(waits, [60, 900, 3_600, 21_600, 21_600, 21_600]);
+        let retry_times = [1, 2, 3, 4, 5, u32::MAX].map(|failures| retry_at(failures, now).as_second());
+        assert_eq!(retry_times, [60, 900, 3_600, 21_600, 21_600, 21_600]);
     }
 }

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use super::AdminError;
 
 /// Interval of progress lines.
-const TOLD_EVERY: Duration = Duration::from_secs(1);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Formats the progress of a check.
 #[must_use]
@@ -27,7 +27,7 @@ pub fn progress(done: BackupProgress) -> String {
 
 /// JSON of a check's report. `faults` contains the parts of the sentences in `problems`.
 #[must_use]
-pub fn shown(report: &Report) -> Value {
+pub fn report_view(report: &Report) -> Value {
     json!({
         "sound": report.is_sound(),
         "rows": report.rows,
@@ -41,26 +41,26 @@ pub fn shown(report: &Report) -> Value {
 /// Reads everything in the store. Returns `busy` while another check runs. Dropping the future stops the check.
 pub(super) async fn check(
     store: &Store,
-    checking: &Arc<Semaphore>,
+    check_permit: &Arc<Semaphore>,
     steps: mpsc::Sender<String>,
 ) -> Result<Value, AdminError> {
-    let Ok(only) = Arc::clone(checking).try_acquire_owned() else {
+    let Ok(permit) = Arc::clone(check_permit).try_acquire_owned() else {
         return Err(AdminError::with_code("busy", "another check of the store is running: retry when it is done"));
     };
     let (sender, receiver) = watch::channel(BackupProgress::default());
-    let watched = move |done| {
+    let on_progress = move |done| {
         // The permit is released when this check's thread ends, not when its client disconnects.
-        let _held = &only;
+        let _held = &permit;
         match sender.send(done) {
             Ok(()) => ControlFlow::Continue(()),
             Err(_) => ControlFlow::Break(()),
         }
     };
-    let mut checked = std::pin::pin!(store.verify_watched(watched));
-    let mut tick = tokio::time::interval_at(Instant::now() + TOLD_EVERY, TOLD_EVERY);
+    let mut check = std::pin::pin!(store.verify_watched(on_progress));
+    let mut tick = tokio::time::interval_at(Instant::now() + PROGRESS_INTERVAL, PROGRESS_INTERVAL);
     let report = loop {
         tokio::select! {
-            report = &mut checked => break report.map_err(|error| error.to_string())?,
+            report = &mut check => break report.map_err(|error| error.to_string())?,
             _ = tick.tick() => {
                 // A client that reads slowly misses progress lines.
                 let _ = steps.try_send(progress(*receiver.borrow()));
@@ -68,7 +68,7 @@ pub(super) async fn check(
         }
     };
     tracing::info!(rows = report.rows, bodies = report.bodies, problems = report.problems.len(), "store checked");
-    Ok(shown(&report))
+    Ok(report_view(&report))
 }
 
 #[cfg(test)]
@@ -86,18 +86,18 @@ mod tests {
             batch.put(vec![1, n].into(), vec![n]).put_body(vec![1, n].into(), vec![n; 2_000]);
             store.commit(batch).await.unwrap();
         }
-        let checking = Arc::new(Semaphore::new(1));
+        let check_permit = Arc::new(Semaphore::new(1));
         let steps = || mpsc::channel(16).0;
-        let held = checking.acquire().await.unwrap();
-        let refused = check(&store, &checking, steps()).await.unwrap_err();
-        assert_eq!(refused.code, "busy");
-        drop(held);
-        let begun = tokio::time::timeout(Duration::ZERO, check(&store, &checking, steps())).await;
-        drop(begun);
+        let permit = check_permit.acquire().await.unwrap();
+        let error = check(&store, &check_permit, steps()).await.unwrap_err();
+        assert_eq!(error.code, "busy");
+        drop(permit);
+        let timed_out = tokio::time::timeout(Duration::ZERO, check(&store, &check_permit, steps())).await;
+        drop(timed_out);
         // The dropped check ends by itself and releases the permit.
-        drop(checking.acquire().await.unwrap());
-        let shown = check(&store, &checking, steps()).await.unwrap();
-        assert_eq!((&shown["sound"], &shown["rows"], &shown["bodies"]), (&json!(true), &json!(20), &json!(20)));
+        drop(check_permit.acquire().await.unwrap());
+        let view = check(&store, &check_permit, steps()).await.unwrap();
+        assert_eq!((&view["sound"], &view["rows"], &view["bodies"]), (&json!(true), &json!(20), &json!(20)));
         store.close().await;
     }
 }

@@ -23,41 +23,41 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 const COUNTED_MAX: usize = 100_000;
 
 /// JSON of the clock's time and its offset from the machine's clock.
-pub(super) fn clock_view(world: &Services) -> Value {
-    json!({"now": world.clock.now(), "offset_s": world.clock.offset().as_secs()})
+pub(super) fn clock_view(services: &Services) -> Value {
+    json!({"now": services.clock.now(), "offset_s": services.clock.offset().as_secs()})
 }
 
 /// Advances the clock. Responds when all tasks that are due by then were tried once, or after 30 seconds. Tasks of
 /// destinations that are deferred as a whole are not waited for.
 pub(super) async fn advance_clock(
-    world: &Services,
+    services: &Services,
     permissions: &Permissions,
     seconds: u64,
 ) -> Result<Value, AdminError> {
     if !permissions.may_advance_clock {
-        let why = "the clock can be advanced only if `clock_offset` is set in [testing]";
-        return Err(AdminError::with_code("forbidden", why));
+        let message = "the clock can be advanced only if `clock_offset` is set in [testing]";
+        return Err(AdminError::with_code("forbidden", message));
     }
     if seconds > ADVANCE_SECONDS_MAX {
         return Err(format!("at most {ADVANCE_SECONDS_MAX} seconds (ten years) per call").into());
     }
-    let by = Duration::from_secs(seconds);
-    let then = world.clock.now().checked_add(by).map_err(|error| error.to_string())?;
-    let is_put_off = |queue: &QueueName| world.worker.is_deferred(queue);
-    let due = async || store::backlog::count_due(&world.store, then, COUNTED_MAX, &is_put_off).await;
-    let due_before = due().await.map_err(|error| error.to_string())?;
-    let shift = clock_shift::read(&permissions.data_dir).map_err(|error| error.to_string())?.saturating_add(by);
+    let duration = Duration::from_secs(seconds);
+    let new_time = services.clock.now().checked_add(duration).map_err(|error| error.to_string())?;
+    let is_deferred = |queue: &QueueName| services.worker.is_deferred(queue);
+    let count_due = async || store::backlog::count_due(&services.store, new_time, COUNTED_MAX, &is_deferred).await;
+    let count_before = count_due().await.map_err(|error| error.to_string())?;
+    let shift = clock_shift::read(&permissions.data_dir).map_err(|error| error.to_string())?.saturating_add(duration);
     clock_shift::write(&permissions.data_dir, shift).map_err(|error| error.to_string())?;
-    world.clock.advance(by);
-    let until = tokio::time::Instant::now() + DUE_WAIT_MAX;
+    services.clock.advance(duration);
+    let deadline = tokio::time::Instant::now() + DUE_WAIT_MAX;
     let left = loop {
-        let left = due().await.map_err(|error| error.to_string())?;
-        if (left == 0 && world.worker.active_tasks() == 0) || tokio::time::Instant::now() >= until {
+        let left = count_due().await.map_err(|error| error.to_string())?;
+        if (left == 0 && services.worker.active_tasks() == 0) || tokio::time::Instant::now() >= deadline {
             break left;
         }
         tokio::time::sleep(POLL_INTERVAL).await;
     };
-    let mut view = clock_view(world);
-    view["tasks_run"] = json!(due_before.saturating_sub(left));
+    let mut view = clock_view(services);
+    view["tasks_run"] = json!(count_before.saturating_sub(left));
     Ok(view)
 }

@@ -12,8 +12,8 @@ use crate::services::Services;
 /// Maximum number of providers listed whose warm-up limit is used up.
 const SHOWN_MAX: usize = 100;
 
-fn warm_up_view(standing: &WarmUpStatus) -> Value {
-    let WarmUpStatus { since, day, days, per_day, used_up } = standing;
+fn warm_up_view(status: &WarmUpStatus) -> Value {
+    let WarmUpStatus { since, day, days, per_day, used_up } = status;
     let used_up: Vec<Value> =
         used_up.iter().take(SHOWN_MAX).map(|(provider, until)| json!({"provider": provider, "until": until})).collect();
     json!({"since": since, "day": day, "days": days, "messages_per_day": per_day, "used_up": used_up})
@@ -34,33 +34,33 @@ fn pool_view(pool: &PoolStatus, accounts: &[AccountId]) -> Value {
 }
 
 /// Lists all configured pools, and overrides of pools that are no longer configured.
-pub(super) fn list_pools(world: &Services) -> Value {
-    let mut accounts = world.worker.accounts_by_pool();
-    let of = |pool: &PoolStatus| pool_view(pool, &accounts.remove(&pool.source.pool).unwrap_or_default());
-    let pools: Vec<Value> = world.worker.pool_statuses().iter().map(of).collect();
+pub(super) fn list_pools(services: &Services) -> Value {
+    let mut accounts = services.worker.accounts_by_pool();
+    let to_view = |pool: &PoolStatus| pool_view(pool, &accounts.remove(&pool.source.pool).unwrap_or_default());
+    let pools: Vec<Value> = services.worker.pool_statuses().iter().map(to_view).collect();
     // Accounts assigned to a pool that is no longer configured send from the pool of their plan.
-    let warm_ups = world.worker.orphaned_warm_ups();
+    let warm_ups = services.worker.orphaned_warm_ups();
     json!({"pools": pools, "not_configured": {"accounts": accounts, "warm_up_ordered": warm_ups}})
 }
 
-fn pool_by_name(world: &Services, name: &PoolName) -> Value {
-    let accounts = world.worker.accounts_by_pool().remove(name).unwrap_or_default();
-    let found = world.worker.pool_statuses().into_iter().find(|pool| pool.source.pool == *name);
+fn pool_by_name(services: &Services, name: &PoolName) -> Value {
+    let accounts = services.worker.accounts_by_pool().remove(name).unwrap_or_default();
+    let found = services.worker.pool_statuses().into_iter().find(|pool| pool.source.pool == *name);
     json!({"pool": found.map(|pool| pool_view(&pool, &accounts))})
 }
 
 /// Assigns an account to a pool, or back to that of its plan.
-pub(super) async fn assign_pool(world: &Services, account: &str, pool: Option<PoolName>) -> AdminResult {
-    let found = store::account::find(&world.store, account).await.map_err(error_text)?;
+pub(super) async fn assign_pool(services: &Services, account: &str, pool: Option<PoolName>) -> AdminResult {
+    let found = store::account::find(&services.store, account).await.map_err(error_text)?;
     let id = found.ok_or_else(|| format!("account {account} does not exist"))?.id;
     tracing::info!(account.id = %id, pool = pool.as_ref().map(PoolName::as_str), "operator: assign pool");
-    world.worker.assign_pool(id, pool.clone()).await.map_err(error_text)?;
+    services.worker.assign_pool(id, pool.clone()).await.map_err(error_text)?;
     Ok(json!({"account": id, "pool": pool}))
 }
 
 /// Sets or removes the operator's start day of a pool's warm-up.
-pub(super) async fn set_warm_up(world: &Services, pool: PoolName, warm_up: Option<WarmUpOverride>) -> AdminResult {
+pub(super) async fn set_warm_up(services: &Services, pool: PoolName, warm_up: Option<WarmUpOverride>) -> AdminResult {
     tracing::info!(%pool, ?warm_up, "operator: change warm-up");
-    world.worker.warm_up_pool(pool.clone(), warm_up).await.map_err(error_text)?;
-    Ok(pool_by_name(world, &pool))
+    services.worker.warm_up_pool(pool.clone(), warm_up).await.map_err(error_text)?;
+    Ok(pool_by_name(services, &pool))
 }

@@ -33,9 +33,9 @@ const READ_MAX: usize = 100_000;
 /// Number of emails per read of the store.
 const READ_AT_ONCE: usize = 500;
 /// Maximum number of index pages that ended early because they reached their own cost limit.
-const COSTLY_MAX: usize = 100;
+const COSTLY_PAGES_MAX: usize = 100;
 /// Maximum wait until the latest changes are indexed.
-const TOLD_WITHIN: Duration = Duration::from_millis(200);
+const INDEX_WAIT_MAX: Duration = Duration::from_millis(200);
 
 /// Filter of emails; omitted fields match everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,8 +69,8 @@ pub struct QueueSearch {
 
 impl QueueSearch {
     /// Returns whether a task matches as far as its own row shows.
-    pub(super) fn may_be(&self, task: &Task) -> bool {
-        self.recipient.as_ref().is_none_or(|recipient| is_same(recipient, &task.address))
+    pub(super) fn may_match(&self, task: &Task) -> bool {
+        self.recipient.as_ref().is_none_or(|recipient| is_equal_ignoring_case(recipient, &task.address))
     }
 
     /// Returns whether matching requires the email's row.
@@ -79,23 +79,23 @@ impl QueueSearch {
     }
 
     /// Returns whether an email matches.
-    pub(super) fn is_meant(&self, email: &Email) -> bool {
+    pub(super) fn matches_email(&self, email: &Email) -> bool {
         let is_sender = |sender: &Address| {
-            is_same(sender, &email.from.address)
-                || email.reverse_path.as_ref().is_some_and(|path| is_same(sender, path))
+            is_equal_ignoring_case(sender, &email.from.address)
+                || email.reverse_path.as_ref().is_some_and(|path| is_equal_ignoring_case(sender, path))
         };
         self.sender.as_ref().is_none_or(is_sender)
-            && self.message_id.as_deref().is_none_or(|id| bare(id) == email.facts.message_id)
+            && self.message_id.as_deref().is_none_or(|id| strip_angle_brackets(id) == email.facts.message_id)
     }
 }
 
 /// Compares addresses, ignoring case in the local part too.
-fn is_same(one: &Address, other: &Address) -> bool {
-    one.to_string().to_lowercase() == other.to_string().to_lowercase()
+fn is_equal_ignoring_case(left: &Address, right: &Address) -> bool {
+    left.to_string().to_lowercase() == right.to_string().to_lowercase()
 }
 
 /// Removes the angle brackets of a Message-ID.
-fn bare(message_id: &str) -> &str {
+fn strip_angle_brackets(message_id: &str) -> &str {
     message_id.trim().trim_matches(['<', '>'])
 }
 
@@ -107,13 +107,13 @@ struct Cursor {
 
 impl Cursor {
     fn read(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is not a valid cursor: use `next_cursor` of the previous page");
+        let error = || format!("`{text}` is not a valid cursor: use `next_cursor` of the previous page");
         let (account, before) = match text.split_once('/') {
             Some((account, before)) => (account, Some(before)),
             None => (text, None),
         };
-        let before = before.map(|id| id.parse().map_err(|_| wrong())).transpose()?;
-        Ok(Self { account: account.parse().map_err(|_| wrong())?, before })
+        let before = before.map(|id| id.parse().map_err(|_| error())).transpose()?;
+        Ok(Self { account: account.parse().map_err(|_| error())?, before })
     }
 
     fn text(&self) -> String {
@@ -125,13 +125,13 @@ impl Cursor {
 }
 
 /// Lists accounts, oldest first.
-pub(super) async fn accounts(world: &Services, PageQuery { limit, cursor }: PageQuery) -> AdminResult {
+pub(super) async fn accounts(services: &Services, PageQuery { limit, cursor }: PageQuery) -> AdminResult {
     let after = cursor.map(|id| id.parse::<AccountId>().map_err(error_text)).transpose()?;
     let limit = limit.clamp(1, LISTED_MAX);
-    let mut found = store::account::list(&world.store, after, limit + 1).await.map_err(error_text)?;
+    let mut found = store::account::list(&services.store, after, limit + 1).await.map_err(error_text)?;
     let has_more = found.len() > limit;
     found.truncate(limit);
-    let next = found.last().filter(|_| has_more).map(|last| last.id);
+    let next = found.last().filter(|_| has_more).map(|account| account.id);
     Ok(json!({
         "accounts": found.iter().map(views::account_view).collect::<Vec<_>>(),
         "has_more": has_more,
@@ -141,12 +141,12 @@ pub(super) async fn accounts(world: &Services, PageQuery { limit, cursor }: Page
 
 /// Lists sending domains of one or all accounts by name.
 pub(super) async fn domains(
-    world: &Services,
+    services: &Services,
     account: Option<String>,
     PageQuery { limit, cursor }: PageQuery,
 ) -> AdminResult {
     let account = match account {
-        Some(account) => Some(account_of(world, &account).await?),
+        Some(account) => Some(resolve_account(services, &account).await?),
         None => None,
     };
     let after = cursor.map(|name| name.parse::<DomainName>().map_err(|_| format!("`{name}` is not a domain name")));
@@ -154,7 +154,7 @@ pub(super) async fn domains(
     let limit = limit.clamp(1, LISTED_MAX);
     let (mut found, mut read) = (Vec::new(), 0);
     let has_more = loop {
-        let page = store::domain::by_names(&world.store, after.as_ref(), READ_AT_ONCE).await.map_err(error_text)?;
+        let page = store::domain::by_names(&services.store, after.as_ref(), READ_AT_ONCE).await.map_err(error_text)?;
         let is_last = page.len() < READ_AT_ONCE;
         read += page.len();
         for domain in page {
@@ -181,15 +181,19 @@ pub(super) async fn domains(
     }))
 }
 
-pub(super) async fn account_of(world: &Services, named: &str) -> Result<AccountId, AdminError> {
-    let found = store::account::find(&world.store, named).await.map_err(error_text)?;
-    Ok(found.ok_or_else(|| AdminError::with_code("not_found", format!("account {named} does not exist")))?.id)
+pub(super) async fn resolve_account(services: &Services, name: &str) -> Result<AccountId, AdminError> {
+    let found = store::account::find(&services.store, name).await.map_err(error_text)?;
+    Ok(found.ok_or_else(|| AdminError::with_code("not_found", format!("account {name} does not exist")))?.id)
 }
 
 /// Lists the emails that match, newest first within each account.
-pub(super) async fn emails(world: &Services, query: EmailQuery, PageQuery { limit, cursor }: PageQuery) -> AdminResult {
-    let as_of = world.intake.dispatch_outbox_within(TOLD_WITHIN).await;
-    let mut search = Search::new(world, query, limit.clamp(1, LISTED_MAX)).await?;
+pub(super) async fn emails(
+    services: &Services,
+    query: EmailQuery,
+    PageQuery { limit, cursor }: PageQuery,
+) -> AdminResult {
+    let indexed_until = services.intake.dispatch_outbox_within(INDEX_WAIT_MAX).await;
+    let mut search = Search::new(services, query, limit.clamp(1, LISTED_MAX)).await?;
     let next = search.run(cursor.as_deref().map(Cursor::read).transpose()?).await?;
     Ok(json!({
         "emails": search.found.iter().map(email_in_list).collect::<Vec<_>>(),
@@ -198,12 +202,12 @@ pub(super) async fn emails(world: &Services, query: EmailQuery, PageQuery { limi
         "accounts_searched": search.accounts,
         "emails_read": search.read,
         "searched_back_to": search.back_to,
-        "as_of": as_of,
+        "as_of": indexed_until,
     }))
 }
 
 struct Search<'a> {
-    world: &'a Services,
+    services: &'a Services,
     account: Option<AccountId>,
     filter: EmailFilter,
     /// Needed because the filter's statuses do not distinguish queued from deferred emails.
@@ -213,16 +217,16 @@ struct Search<'a> {
     found: Vec<EmailWithRecipients>,
     accounts: usize,
     read: usize,
-    costly: usize,
+    costly_pages: usize,
     /// Acceptance time of the oldest email that was read.
     back_to: Option<Timestamp>,
 }
 
 impl<'a> Search<'a> {
-    async fn new(world: &'a Services, query: EmailQuery, limit: usize) -> Result<Self, AdminError> {
+    async fn new(services: &'a Services, query: EmailQuery, limit: usize) -> Result<Self, AdminError> {
         let EmailQuery { account, status, recipient, sender, message_id, since } = query;
         let account = match account {
-            Some(account) => Some(account_of(world, &account).await?),
+            Some(account) => Some(resolve_account(services, &account).await?),
             None => None,
         };
         let filter = EmailFilter {
@@ -232,9 +236,9 @@ impl<'a> Search<'a> {
             after: since,
             ..EmailFilter::default()
         };
-        let message_id = message_id.map(|id| bare(&id).to_owned());
+        let message_id = message_id.map(|id| strip_angle_brackets(&id).to_owned());
         Ok(Self {
-            world,
+            services,
             account,
             filter,
             state: status,
@@ -243,21 +247,22 @@ impl<'a> Search<'a> {
             found: Vec::new(),
             accounts: 0,
             read: 0,
-            costly: 0,
+            costly_pages: 0,
             back_to: None,
         })
     }
 
     /// Runs the search. Returns the position to continue at, if there may be more.
     async fn run(&mut self, cursor: Option<Cursor>) -> Result<Option<Cursor>, AdminError> {
-        if let Some(id) = self.message_id.as_deref().and_then(our_own)
-            && let Some(email) = store::email::find_in_any_account(&self.world.store, id).await.map_err(error_text)?
-            && self.is_meant(&email)
+        if let Some(id) = self.message_id.as_deref().and_then(parse_own_message_id)
+            && let Some(email) =
+                store::email::find_in_any_account(&self.services.store, id).await.map_err(error_text)?
+            && self.matches_email(&email)
         {
             self.found.push(email);
             return Ok(None);
         }
-        let mut at = match (cursor, self.account) {
+        let mut position = match (cursor, self.account) {
             (Some(cursor), Some(account)) if cursor.account != account => {
                 return Err("the cursor belongs to another account".into());
             }
@@ -265,17 +270,17 @@ impl<'a> Search<'a> {
             (None, Some(account)) => Some(Cursor { account, before: None }),
             (None, None) => self.next_account(None).await?,
         };
-        while let Some(cursor) = at {
+        while let Some(cursor) = position {
             let Cursor { account, before } = cursor;
-            if self.is_enough() {
+            if self.has_reached_limit() {
                 return Ok(Some(cursor));
             }
-            at = match self.step(account, before).await? {
+            position = match self.step(account, before).await? {
                 Some(before) => Some(Cursor { account, before: Some(before) }),
                 None if self.account.is_some() => None,
                 None => self.next_account(Some(account)).await?,
             };
-            if at.as_ref().is_none_or(|at| at.account != account) {
+            if position.as_ref().is_none_or(|position| position.account != account) {
                 self.accounts += 1;
             }
             tokio::task::yield_now().await;
@@ -283,15 +288,15 @@ impl<'a> Search<'a> {
         Ok(None)
     }
 
-    fn is_enough(&self) -> bool {
+    fn has_reached_limit(&self) -> bool {
         self.found.len() >= self.limit
             || self.accounts >= ACCOUNTS_MAX
             || self.read >= READ_MAX
-            || self.costly >= COSTLY_MAX
+            || self.costly_pages >= COSTLY_PAGES_MAX
     }
 
     async fn next_account(&self, after: Option<AccountId>) -> Result<Option<Cursor>, AdminError> {
-        let next = store::account::list_ids(&self.world.store, after, 1).await.map_err(error_text)?;
+        let next = store::account::list_ids(&self.services.store, after, 1).await.map_err(error_text)?;
         Ok(next.first().map(|account| Cursor { account: *account, before: None }))
     }
 
@@ -299,17 +304,17 @@ impl<'a> Search<'a> {
     async fn step(&mut self, account: AccountId, before: Option<EmailId>) -> Result<Option<EmailId>, AdminError> {
         // Uses larger pages if emails have to be read to be matched.
         let missing = self.limit.saturating_sub(self.found.len());
-        let is_read =
+        let reads_emails =
             self.message_id.is_some() || self.state.is_some_and(|state| state.statuses().contains(&EmailStatus::Sent));
-        let at_once = if is_read { READ_AT_ONCE } else { missing.min(READ_AT_ONCE) };
-        let page = store::email_index::search::search(&self.world.store, account, &self.filter, before, at_once);
+        let page_size = if reads_emails { READ_AT_ONCE } else { missing.min(READ_AT_ONCE) };
+        let page = store::email_index::search::search(&self.services.store, account, &self.filter, before, page_size);
         let page = page.await.map_err(error_text)?;
         self.read += page.emails.len();
-        self.costly += usize::from(page.next.is_some() && page.emails.len() < at_once);
+        self.costly_pages += usize::from(page.next.is_some() && page.emails.len() < page_size);
         self.back_to = page.emails.last().map(|email| email.email.created_at).or(self.back_to);
         for email in page.emails {
             let id = email.email.id;
-            if self.is_meant(&email) {
+            if self.matches_email(&email) {
                 self.found.push(email);
                 if self.found.len() == self.limit {
                     return Ok(Some(id));
@@ -319,7 +324,7 @@ impl<'a> Search<'a> {
         Ok(page.next)
     }
 
-    fn is_meant(&self, found: &EmailWithRecipients) -> bool {
+    fn matches_email(&self, found: &EmailWithRecipients) -> bool {
         let EmailWithRecipients { email, recipients, .. } = found;
         self.account.is_none_or(|account| account == email.account)
             && self.message_id.as_ref().is_none_or(|id| *id == email.facts.message_id)
@@ -330,7 +335,7 @@ impl<'a> Search<'a> {
 }
 
 /// Parses the email id from a Message-ID that this service generated ([`mail::message::generate_message_id`]).
-fn our_own(message_id: &str) -> Option<EmailId> {
+fn parse_own_message_id(message_id: &str) -> Option<EmailId> {
     let (local, _) = message_id.split_once('@')?;
     format!("{}{}", EmailId::PREFIX, local.to_ascii_uppercase()).parse().ok()
 }
@@ -359,9 +364,9 @@ mod tests {
     fn generated_message_ids_contain_the_email_id() {
         let id = EmailId::new(Timestamp::from_second(1_767_261_601).unwrap(), 7);
         let author = "ada@example.com".parse().unwrap();
-        assert_eq!(our_own(&mail::message::generate_message_id(id, &author)), Some(id));
-        assert_eq!(our_own("CAB+xyz@mail.example.com"), None);
-        assert_eq!(our_own(""), None);
+        assert_eq!(parse_own_message_id(&mail::message::generate_message_id(id, &author)), Some(id));
+        assert_eq!(parse_own_message_id("CAB+xyz@mail.example.com"), None);
+        assert_eq!(parse_own_message_id(""), None);
     }
 
     #[test]
@@ -371,8 +376,8 @@ mod tests {
         for text in [account.to_string(), format!("{account}/{before}")] {
             assert_eq!(Cursor::read(&text).unwrap().text(), text);
         }
-        for wrong in ["", "x", "acct_/msg_", &format!("{account}/")] {
-            assert!(Cursor::read(wrong).is_err(), "{wrong}");
+        for invalid in ["", "x", "acct_/msg_", &format!("{account}/")] {
+            assert!(Cursor::read(invalid).is_err(), "{invalid}");
         }
     }
 }

@@ -5,7 +5,7 @@
 //!     ─► problems, one sentence each
 //! ```
 //!
-//! Limits: at most [`QUEUE_READ_MAX`] tasks are read; network checks time out after [`ASKED_WITHIN`].
+//! Limits: at most [`QUEUE_READ_MAX`] tasks are read; network checks time out after [`PROBE_TIMEOUT`].
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -30,11 +30,11 @@ const QUEUE_READ_MAX: usize = 100_000;
 /// Number of tasks per read of the store.
 const READ_AT_ONCE: usize = 1_000;
 /// Timeout of connecting to a listener, and of the DNS query.
-const ASKED_WITHIN: Duration = Duration::from_secs(5);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 /// A recipient that is due for longer than this without an attempt is reported: delivery does not keep up.
 const OVERDUE: Duration = Duration::from_secs(15 * 60);
 /// Free space required beyond the reserve; with less, the server soon refuses mail.
-const ROOM_NEEDED: u64 = 256 << 20;
+const FREE_BYTES_MIN: u64 = 256 << 20;
 /// Remaining validity below which a certificate is reported. Renewal should have happened earlier.
 const CERTIFICATE_LEFT: SignedDuration = SignedDuration::from_hours(7 * 24);
 
@@ -53,16 +53,16 @@ impl StatusFacts {
     /// Reads the settings from the configuration.
     #[must_use]
     pub fn of(config: &Config) -> Self {
-        let named =
+        let with_section =
             |name: &'static str, listen: &[SocketAddr]| -> Vec<_> { listen.iter().map(|at| (name, *at)).collect() };
         let relays: Vec<SocketAddr> = config.relay.iter().flat_map(|relay| relay.listen.clone()).collect();
         let listeners = [
-            named("submission", &config.submission.listen),
-            named("submission (TLS)", &config.submission.implicit_tls),
-            named("relay", &relays),
-            named("mx", &config.mx.listen),
-            named("api", &config.api.listen),
-            named("ops", &config.ops.listen),
+            with_section("submission", &config.submission.listen),
+            with_section("submission (TLS)", &config.submission.implicit_tls),
+            with_section("relay", &relays),
+            with_section("mx", &config.mx.listen),
+            with_section("api", &config.api.listen),
+            with_section("ops", &config.ops.listen),
         ];
         Self {
             hostname: config.hostname.clone(),
@@ -77,35 +77,36 @@ impl StatusFacts {
 type Problems = Vec<String>;
 
 /// Runs all checks and returns their results.
-pub(super) async fn status(world: &Services, permissions: &Permissions) -> AdminResult {
+pub(super) async fn status(services: &Services, permissions: &Permissions) -> AdminResult {
     let (facts, mut problems) = (&permissions.status, Problems::new());
-    if let Err(why) = api::health::unhealthy_reason(&world.store.health()) {
-        problems.push(format!("the store is {why}"));
+    if let Err(reason) = api::health::unhealthy_reason(&services.store.health()) {
+        problems.push(format!("the store is {reason}"));
     }
-    let (open, answer, waiting) = tokio::join!(listeners(facts), dns(world, facts), waiting(world));
-    let queue = match waiting {
-        Ok(waiting) => waiting.shown(world, &mut problems).await?,
+    let (listener_results, dns_result, queue_count) =
+        tokio::join!(listeners(facts), dns(services, facts), count_queue(services));
+    let queue = match queue_count {
+        Ok(queue_count) => queue_count.view(services, &mut problems).await?,
         Err(error) => {
             problems.push(format!("the queue cannot be read: {error}"));
             Value::Null
         }
     };
-    let listeners = listeners_shown(open, &mut problems);
-    let dns = dns_shown(answer, &mut problems);
+    let listeners = listeners_view(listener_results, &mut problems);
+    let dns = dns_view(dns_result, &mut problems);
     let disk = disk(permissions, &mut problems);
-    let certificate = certificate(permissions, world.clock.machine_now(), &mut problems);
+    let certificate = certificate(permissions, services.clock.machine_now(), &mut problems);
     Ok(json!({
         "ok": problems.is_empty(),
         "problems": problems,
         "hostname": facts.hostname,
         "version": env!("CARGO_PKG_VERSION"),
-        "nodes": world.worker.leases().nodes(),
+        "nodes": services.worker.leases().nodes(),
         "listeners": listeners,
         "queue": queue,
         "dns": dns,
         "disk": disk,
         "certificate": certificate,
-        "last_hour": world.worker.last_hour(),
+        "last_hour": services.worker.last_hour(),
     }))
 }
 
@@ -118,60 +119,61 @@ fn reachable(listen: SocketAddr) -> SocketAddr {
     }
 }
 
-type Open = (&'static str, SocketAddr, Result<(), String>);
+type ListenerResult = (&'static str, SocketAddr, Result<(), String>);
 
 /// Connects to all listeners concurrently.
-async fn listeners(facts: &StatusFacts) -> Vec<Open> {
+async fn listeners(facts: &StatusFacts) -> Vec<ListenerResult> {
     // The port that the system chose for port 0 is not known here.
-    let named = facts.listeners.iter().copied().filter(|(_, at)| at.port() != 0);
-    let asked: Vec<_> = named.map(|(name, at)| (name, at, tokio::spawn(connect(at)))).collect();
-    let mut open = Vec::with_capacity(asked.len());
-    for (name, at, connected) in asked {
-        open.push((name, at, connected.await.unwrap_or_else(|error| Err(error.to_string()))));
+    let known = facts.listeners.iter().copied().filter(|(_, at)| at.port() != 0);
+    let probes: Vec<_> = known.map(|(name, at)| (name, at, tokio::spawn(connect(at)))).collect();
+    let mut results = Vec::with_capacity(probes.len());
+    for (name, at, probe) in probes {
+        results.push((name, at, probe.await.unwrap_or_else(|error| Err(error.to_string()))));
     }
-    open
+    results
 }
 
 async fn connect(at: SocketAddr) -> Result<(), String> {
-    match timeout(ASKED_WITHIN, TcpStream::connect(reachable(at))).await {
+    match timeout(PROBE_TIMEOUT, TcpStream::connect(reachable(at))).await {
         Ok(Ok(_)) => Ok(()),
         Ok(Err(error)) => Err(error.to_string()),
-        Err(_) => Err(format!("no response within {} seconds", ASKED_WITHIN.as_secs())),
+        Err(_) => Err(format!("no response within {} seconds", PROBE_TIMEOUT.as_secs())),
     }
 }
 
-fn listeners_shown(open: Vec<Open>, problems: &mut Problems) -> Vec<Value> {
-    open.into_iter()
-        .map(|(name, at, open)| {
-            if let Err(why) = &open {
-                problems.push(format!("cannot connect to the listener {name} {at}: {why}"));
+fn listeners_view(results: Vec<ListenerResult>, problems: &mut Problems) -> Vec<Value> {
+    results
+        .into_iter()
+        .map(|(name, at, result)| {
+            if let Err(reason) = &result {
+                problems.push(format!("cannot connect to the listener {name} {at}: {reason}"));
             }
-            json!({"name": name, "address": at, "open": open.is_ok()})
+            json!({"name": name, "address": at, "open": result.is_ok()})
         })
         .collect()
 }
 
 /// Queries a random name, which no cache can answer. Every response is a success, NXDOMAIN too.
-async fn dns(world: &Services, facts: &StatusFacts) -> (Duration, Result<(), String>) {
-    let began = Instant::now();
-    let name = format!("{:016x}.{}", world.entropy.u64(), facts.hostname).parse::<DomainName>();
-    let answer = match name {
+async fn dns(services: &Services, facts: &StatusFacts) -> (Duration, Result<(), String>) {
+    let started_at = Instant::now();
+    let name = format!("{:016x}.{}", services.entropy.u64(), facts.hostname).parse::<DomainName>();
+    let result = match name {
         Err(_) => Err("the hostname is too long for the test query".to_owned()),
-        Ok(name) => match timeout(ASKED_WITHIN, world.inbound.resolver().txt(&name)).await {
+        Ok(name) => match timeout(PROBE_TIMEOUT, services.inbound.resolver().txt(&name)).await {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(error)) => Err(error.to_string()),
-            Err(_) => Err(format!("no response within {} seconds", ASKED_WITHIN.as_secs())),
+            Err(_) => Err(format!("no response within {} seconds", PROBE_TIMEOUT.as_secs())),
         },
     };
-    (began.elapsed(), answer)
+    (started_at.elapsed(), result)
 }
 
-fn dns_shown((took, answer): (Duration, Result<(), String>), problems: &mut Problems) -> Value {
-    if let Err(why) = &answer {
-        problems.push(format!("DNS is not responding: {why}"));
+fn dns_view((duration, result): (Duration, Result<(), String>), problems: &mut Problems) -> Value {
+    if let Err(reason) = &result {
+        problems.push(format!("DNS is not responding: {reason}"));
     }
-    let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-    json!({"answers": answer.is_ok(), "took_ms": took_ms, "error": answer.err()})
+    let took_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    json!({"answers": result.is_ok(), "took_ms": took_ms, "error": result.err()})
 }
 
 /// Counts of the queue, up to [`QUEUE_READ_MAX`] tasks.
@@ -185,25 +187,25 @@ struct QueueCount {
     has_more: bool,
 }
 
-async fn waiting(world: &Services) -> Result<QueueCount, String> {
-    let now = world.clock.now();
-    let overdue = now.checked_sub(OVERDUE).unwrap_or(Timestamp::MIN);
-    let (mut count, mut from) = (QueueCount::default(), None);
+async fn count_queue(services: &Services) -> Result<QueueCount, String> {
+    let now = services.clock.now();
+    let overdue_since = now.checked_sub(OVERDUE).unwrap_or(Timestamp::MIN);
+    let (mut count, mut next) = (QueueCount::default(), None);
     loop {
-        let slice = store::task::list_all(&world.store, from, READ_AT_ONCE).await.map_err(error_text)?;
-        for (task, _) in &slice.tasks {
+        let page = store::task::list_all(&services.store, next, READ_AT_ONCE).await.map_err(error_text)?;
+        for (task, _) in &page.tasks {
             count.recipients += 1;
             count.oldest = Some(count.oldest.map_or(task.accepted_at, |oldest| oldest.min(task.accepted_at)));
-            if task.held || world.worker.is_account_held(task.account) {
+            if task.held || services.worker.is_account_held(task.account) {
                 count.held += 1;
-            } else if task.due <= now && !world.worker.is_deferred(&task.queue_name()) {
+            } else if task.due <= now && !services.worker.is_deferred(&task.queue_name()) {
                 count.due += 1;
-                count.overdue += usize::from(task.due < overdue);
+                count.overdue += usize::from(task.due < overdue_since);
             }
         }
-        from = slice.next;
-        count.has_more = from.is_some();
-        if from.is_none() || count.recipients >= QUEUE_READ_MAX {
+        next = page.next;
+        count.has_more = next.is_some();
+        if next.is_none() || count.recipients >= QUEUE_READ_MAX {
             return Ok(count);
         }
         tokio::task::yield_now().await;
@@ -211,9 +213,9 @@ async fn waiting(world: &Services) -> Result<QueueCount, String> {
 }
 
 impl QueueCount {
-    async fn shown(self, world: &Services, problems: &mut Problems) -> Result<Value, String> {
-        let hold = queue::hold_view(world).await?;
-        let paused = world.worker.delivery_policy().paused;
+    async fn view(self, services: &Services, problems: &mut Problems) -> Result<Value, String> {
+        let hold = queue::hold_view(services).await?;
+        let paused = services.worker.delivery_policy().paused;
         if hold.is_object() {
             problems.push("the queue is held after a restore: `queue release --all` resumes it".to_owned());
         } else if paused {
@@ -231,7 +233,7 @@ impl QueueCount {
             "held": self.held,
             "due": self.due,
             "oldest": self.oldest,
-            "oldest_age": self.oldest.map(|oldest| views::age_text(oldest, world.clock.now())),
+            "oldest_age": self.oldest.map(|oldest| views::age_text(oldest, services.clock.now())),
             "hold": hold,
             "paused": paused,
         }))
@@ -243,7 +245,7 @@ fn disk(permissions: &Permissions, problems: &mut Problems) -> Value {
     match rustix::fs::statvfs(&permissions.data_dir) {
         Ok(space) => {
             let free = space.f_bavail.saturating_mul(space.f_frsize);
-            if free < reserve.saturating_add(ROOM_NEEDED) {
+            if free < reserve.saturating_add(FREE_BYTES_MIN) {
                 problems.push(format!("the disk is almost full: {} MiB are free", free >> 20));
             }
             json!({"free_bytes": free, "bytes": space.f_blocks.saturating_mul(space.f_frsize)})
@@ -267,16 +269,16 @@ fn certificate(permissions: &Permissions, now: Timestamp, problems: &mut Problem
         }
         (None, Some(file)) => match expires(file) {
             Ok(expires_at) => ("file", Some(expires_at)),
-            Err(why) => {
-                problems.push(format!("{}: {why}", file.display()));
+            Err(reason) => {
+                problems.push(format!("{}: {reason}", file.display()));
                 ("file", None)
             }
         },
         (None, None) => return Value::Null,
     };
     match expires_at.map(|at| (at, at.duration_since(now))) {
-        Some((at, left)) if left.is_negative() => problems.push(format!("the certificate expired at {at}")),
-        Some((at, left)) if left < CERTIFICATE_LEFT => {
+        Some((at, remaining)) if remaining.is_negative() => problems.push(format!("the certificate expired at {at}")),
+        Some((at, remaining)) if remaining < CERTIFICATE_LEFT => {
             problems.push(format!("the certificate expires at {at}"));
         }
         Some(_) => {}
@@ -292,5 +294,7 @@ fn expires(file: &Path) -> Result<Timestamp, String> {
     let pem = std::fs::read(file).map_err(error_text)?;
     let leaf = CertificateDer::pem_slice_iter(&pem).next().ok_or("contains no certificate")?;
     let leaf = leaf.map_err(error_text)?;
-    x509::parse_certificate(&leaf).map(|facts| facts.not_after).ok_or_else(|| "cannot parse the certificate".to_owned())
+    x509::parse_certificate(&leaf)
+        .map(|fields| fields.not_after)
+        .ok_or_else(|| "cannot parse the certificate".to_owned())
 }

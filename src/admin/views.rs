@@ -40,8 +40,8 @@ pub(super) fn provisioned_account_view(provisioned: &ProvisionedAccount, usernam
     })
 }
 
-pub(super) fn domain_view(known: &DomainWithSetup, facts: &ServiceHosts) -> Value {
-    let (domain, setup) = (&known.domain, &known.setup);
+pub(super) fn domain_view(domain: &DomainWithSetup, facts: &ServiceHosts) -> Value {
+    let (domain, setup) = (&domain.domain, &domain.setup);
     let records = facts.required_records(domain).into_iter().map(|record| {
         let mut view = json!(record);
         let finding = setup.finding(&record);
@@ -135,24 +135,24 @@ pub(super) fn ready_queue_view(site: &SiteStanding) -> Value {
     })
 }
 
-fn backoff_view(resting: &BackoffState) -> Value {
-    let action = match resting.kind {
+fn backoff_view(backoff: &BackoffState) -> Value {
+    let action = match backoff.kind {
         Backoff::Exponential => "back-off",
         Backoff::Fixed(_) => "pause",
     };
-    json!({"action": action, "until": resting.until, "because": resting.reason})
+    json!({"action": action, "until": backoff.until, "because": backoff.reason})
 }
 
-fn route_text(way: &RouteOverride) -> String {
-    match way {
+fn route_text(route: &RouteOverride) -> String {
+    match route {
         RouteOverride::MailHosts => "mx".to_owned(),
         RouteOverride::Smarthost(name) => format!("smarthost {name}"),
     }
 }
 
 /// Formats an age in its two largest units.
-pub(super) fn age_text(then: Timestamp, now: Timestamp) -> String {
-    let seconds = now.duration_since(then).as_secs().max(0);
+pub(super) fn age_text(since: Timestamp, now: Timestamp) -> String {
+    let seconds = now.duration_since(since).as_secs().max(0);
     let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
     match (days, hours, minutes) {
         (0, 0, 0) => format!("{seconds}s"),
@@ -230,9 +230,9 @@ pub(super) fn tls_day_view(found: &store::tls_daily_stats::StoredTlsStats) -> Va
     json!({
         "day": found.day.to_string(),
         "domain": found.domain,
-        "policies": found.stands.counts.policies,
-        "dropped": found.stands.counts.dropped,
-        "report": found.stands.book,
+        "policies": found.stats.counts.policies,
+        "dropped": found.stats.counts.dropped,
+        "report": found.stats.book,
     })
 }
 
@@ -251,18 +251,18 @@ fn event(event: &Event) -> Value {
 pub(super) fn trace_view(trace: &EmailTrace) -> Value {
     let email = &trace.email.email;
     let events: Vec<Value> = trace.events.iter().map(event).collect();
-    let waiting: Vec<Value> = trace
+    let waits: Vec<Value> = trace
         .waits
         .iter()
-        .map(|waiting| {
+        .map(|wait| {
             json!({
-                "recipient": waiting.recipient,
-                "for": waiting.cause.to_string(),
-                "cause": waiting.cause.word(),
-                "destination": waiting.destination,
-                "place": waiting.position,
-                "until": waiting.until,
-                "destination_error": waiting.destination_error,
+                "recipient": wait.recipient,
+                "for": wait.cause.to_string(),
+                "cause": wait.cause.word(),
+                "destination": wait.destination,
+                "place": wait.position,
+                "until": wait.until,
+                "destination_error": wait.destination_error,
             })
         })
         .collect();
@@ -278,7 +278,7 @@ pub(super) fn trace_view(trace: &EmailTrace) -> Value {
         "recipients": trace.email.recipients.iter().map(recipient_view).collect::<Vec<_>>(),
         "events": events,
         "attempts": trace.attempts.iter().map(attempt_view).collect::<Vec<_>>(),
-        "waiting": waiting,
+        "waiting": waits,
     })
 }
 

@@ -288,17 +288,17 @@ pub enum ClockCommand {
 #[must_use]
 pub fn run(arguments: &AdminArguments) -> ExitCode {
     super::run::set_private_umask();
-    if let AdminCommand::Affiliate(asked) = &arguments.command {
-        let ask = |question: &AdminRequest| send_request(&data_directory(arguments)?, question);
-        return affiliate::run(asked, arguments.json, &ask);
+    if let AdminCommand::Affiliate(affiliate_arguments) = &arguments.command {
+        let send = |request: &AdminRequest| send_request(&data_directory(arguments)?, request);
+        return affiliate::run(affiliate_arguments, arguments.json, &send);
     }
     if matches!(arguments.command, AdminCommand::Store(StoreCommand::Check)) {
         return check_store(arguments);
     }
     if matches!(arguments.command, AdminCommand::Status) {
-        return super::status::run(arguments.json, &|question| send_request(&data_directory(arguments)?, question));
+        return super::status::run(arguments.json, &|request| send_request(&data_directory(arguments)?, request));
     }
-    let done = match &arguments.command {
+    let command_result = match &arguments.command {
         AdminCommand::Store(StoreCommand::Copy { from, to, cluster }) => {
             super::copy::run_copy(from, to, cluster.as_deref(), &|| load_configuration(arguments))
                 .map_err(AdminError::from)
@@ -308,9 +308,9 @@ pub fn run(arguments: &AdminArguments) -> ExitCode {
         }
     };
     let mut out = std::io::stdout().lock();
-    let (result, code) = match done {
+    let (result, code) = match command_result {
         Ok(value) => (value, ExitCode::SUCCESS),
-        Err(refused) if arguments.json => (json!({"error": refused}), ExitCode::FAILURE),
+        Err(error) if arguments.json => (json!({"error": error}), ExitCode::FAILURE),
         Err(error) => {
             eprintln!("postrider: {error}");
             return ExitCode::FAILURE;
@@ -344,7 +344,7 @@ fn data_directory(arguments: &AdminArguments) -> Result<PathBuf, String> {
     }
     if arguments.config.is_none()
         && !Path::new(CONFIGURATION).exists()
-        && let Some(directory) = Directory::of_running_server()
+        && let Some(directory) = Directory::find_running_server()
     {
         return Ok(directory);
     }
@@ -374,7 +374,7 @@ fn check_store(arguments: &AdminArguments) -> ExitCode {
     };
     let options = store_options(&directory);
     let target = store_check::Target { directory: &directory, database: configured_database(arguments), options };
-    store_check::run(target, arguments.json, &|question| send_request(&directory, question))
+    store_check::run(target, arguments.json, &|request| send_request(&directory, request))
 }
 
 fn run_command(arguments: &AdminArguments, directory: &Path) -> Result<Value, AdminError> {
@@ -384,8 +384,8 @@ fn run_command(arguments: &AdminArguments, directory: &Path) -> Result<Value, Ad
             Err("restore writes into a data directory: restore there, then run `store copy` into the database".into())
         }
         AdminCommand::Restore { file, send } => {
-            let done = restore(file, &options(), *send).map_err(|error| error.to_string())?;
-            Ok(json!({"rows": done.rows, "bodies": done.bodies, "bytes": done.bytes, "queue_held": !send}))
+            let restored = restore(file, &options(), *send).map_err(|error| error.to_string())?;
+            Ok(json!({"rows": restored.rows, "bodies": restored.bodies, "bytes": restored.bytes, "queue_held": !send}))
         }
         AdminCommand::Store(StoreCommand::Hold) => {
             hold_queue(configured_database(arguments), &options())?;
@@ -393,24 +393,26 @@ fn run_command(arguments: &AdminArguments, directory: &Path) -> Result<Value, Ad
         }
         AdminCommand::Queue(command) => {
             let result = match command.confirmation() {
-                Some(confirmation) => confirmation.ask(|question| send_request(directory, question))?,
+                Some(confirmation) => confirmation.confirm(|request| send_request(directory, request))?,
                 None => None,
             };
             result.map_or_else(|| send_request(directory, &queue::build_request(command)), Ok)
         }
-        AdminCommand::Key(command) => as_owner(directory, &secrets::question(Kind::ApiKey, command)?),
-        AdminCommand::Credential(command) => as_owner(directory, &secrets::question(Kind::SmtpCredential, command)?),
+        AdminCommand::Key(command) => as_owner(directory, &secrets::build_request(Kind::ApiKey, command)?),
+        AdminCommand::Credential(command) => {
+            as_owner(directory, &secrets::build_request(Kind::SmtpCredential, command)?)
+        }
         AdminCommand::Trace { email: None, filter } => trace(directory, filter),
-        AdminCommand::Trace { email: Some(named), .. } => match EmailFilter::parse_reference(named)? {
+        AdminCommand::Trace { email: Some(reference), .. } => match EmailFilter::parse_reference(reference)? {
             Some(filter) => trace(directory, &filter),
-            None => send_request(directory, &AdminRequest::Trace { email: named.clone() }),
+            None => send_request(directory, &AdminRequest::Trace { email: reference.clone() }),
         },
         command => send_request(directory, &build_request(command)?),
     }
 }
 
-fn as_owner(directory: &Path, question: &AdminRequest) -> Result<Value, AdminError> {
-    secrets::answer(&send_request(directory, question)?)
+fn as_owner(directory: &Path, request: &AdminRequest) -> Result<Value, AdminError> {
+    secrets::parse_response(&send_request(directory, request)?)
 }
 
 /// Maximum number of emails listed if several match.
@@ -419,10 +421,10 @@ const TRACED_MAX: usize = 20;
 /// Traces the email that matches; lists them if several match.
 fn trace(directory: &Path, filter: &EmailFilter) -> Result<Value, AdminError> {
     let page = PageQuery { limit: TRACED_MAX, cursor: None };
-    let found = send_request(directory, &AdminRequest::EmailList { filter: filter.to_query(None), page })?;
-    match (table::list(&found, "emails"), found["has_more"] == true) {
-        ([only], false) => {
-            let email = only["id"].as_str().unwrap_or_default().to_owned();
+    let page = send_request(directory, &AdminRequest::EmailList { filter: filter.to_query(None), page })?;
+    match (table::list(&page, "emails"), page["has_more"] == true) {
+        ([email], false) => {
+            let email = email["id"].as_str().unwrap_or_default().to_owned();
             send_request(directory, &AdminRequest::Trace { email })
         }
         ([], is_unfinished) => {
@@ -430,7 +432,7 @@ fn trace(directory: &Path, filter: &EmailFilter) -> Result<Value, AdminError> {
                 if is_unfinished { " in the part that was searched: narrow it with --account or --since" } else { "" };
             Err(AdminError::with_code("not_found", format!("no matching email{searched}")))
         }
-        _ => Ok(found),
+        _ => Ok(page),
     }
 }
 
@@ -441,7 +443,7 @@ fn trace(directory: &Path, filter: &EmailFilter) -> Result<Value, AdminError> {
 pub fn restore(file: &Path, options: &RedbOptions, send: bool) -> Result<BackupProgress, BackupError> {
     let hold = queue_hold::restore_batch(Clock::default().now(), !send);
     let mut line = ProgressLine::default();
-    Store::restore_with(file, options, hold, move |done| line.tell(&progress(done)))
+    Store::restore_with(file, options, hold, move |copied| line.print(&progress(copied)))
 }
 
 /// Holds the queue of a store that no server has open.
@@ -457,9 +459,9 @@ fn hold_queue(database: Option<PostgresOptions>, options: &RedbOptions) -> Resul
             None => Store::open(options),
         };
         let store = opened.map_err(|error| error.to_string())?;
-        let held = store.commit(queue_hold::restore_batch(Clock::default().now(), true)).await;
+        let committed = store.commit(queue_hold::restore_batch(Clock::default().now(), true)).await;
         store.close().await;
-        held.map_err(|error| error.to_string())
+        committed.map_err(|error| error.to_string())
     })
 }
 
@@ -487,8 +489,8 @@ fn build_request(command: &AdminCommand) -> Result<AdminRequest, String> {
             AdminRequest::SessionCreate { account: account.clone() }
         }
         AdminCommand::User(UserCommand::Reset { email }) => AdminRequest::UserReset { email: email.clone() },
-        AdminCommand::Domain(command) => domain_question(command),
-        AdminCommand::Email(command) => listing::question(command),
+        AdminCommand::Domain(command) => build_domain_request(command),
+        AdminCommand::Email(command) => listing::build_request(command),
         AdminCommand::Queue(command) => queue::build_request(command),
         AdminCommand::Destination(command) => destination::build_request(command)?,
         AdminCommand::Pool(command) => pool::build_request(command),
@@ -516,7 +518,7 @@ fn build_request(command: &AdminCommand) -> Result<AdminRequest, String> {
     })
 }
 
-fn domain_question(command: &DomainCommand) -> AdminRequest {
+fn build_domain_request(command: &DomainCommand) -> AdminRequest {
     match command {
         DomainCommand::List { account, page } => {
             AdminRequest::DomainList { account: account.clone(), page: page.to_query() }
@@ -538,18 +540,18 @@ fn domain_question(command: &DomainCommand) -> AdminRequest {
     }
 }
 
-fn send_request(directory: &Path, question: &AdminRequest) -> Result<Value, AdminError> {
+fn send_request(directory: &Path, request: &AdminRequest) -> Result<Value, AdminError> {
     let socket = directory.join(SOCKET);
     let mut stream = UnixStream::connect(&socket)
         .map_err(|error| format!("{}: {error}; is the server running with this data directory?", socket.display()))?;
-    let mut asked = serde_json::to_vec(question).map_err(|error| error.to_string())?;
-    asked.push(b'\n');
-    stream.write_all(&asked).map_err(|error| error.to_string())?;
+    let mut request_line = serde_json::to_vec(request).map_err(|error| error.to_string())?;
+    request_line.push(b'\n');
+    stream.write_all(&request_line).map_err(|error| error.to_string())?;
     let mut progress = ProgressLine::default();
     for line in BufReader::new(stream).lines() {
         let line = line.map_err(|error| error.to_string())?;
         match serde_json::from_str::<ResponseLine>(&line).map_err(|error| error.to_string())? {
-            ResponseLine::Progress(step) => progress.tell(&step),
+            ResponseLine::Progress(step) => progress.print(&step),
             ResponseLine::Ok(value) => return Ok(value),
             ResponseLine::Error(error) => return Err(error),
         }

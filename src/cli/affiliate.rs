@@ -267,8 +267,8 @@ pub(super) fn encode_path_segment(text: &str) -> String {
 
 /// Builds an object of the fields that are present.
 fn json_object<const N: usize>(fields: [(&str, Option<Value>); N]) -> Value {
-    let given = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
-    Value::Object(given.collect())
+    let present = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    Value::Object(present.collect())
 }
 
 impl AffiliateCommand {
@@ -317,19 +317,21 @@ impl AffiliateCommand {
 /// Path and query of a list.
 fn list_path(path: &str, status: Option<&str>, page: &PageArguments) -> String {
     let limit = page.limit.map(|limit| limit.to_string());
-    let given = [("status", status), ("limit", limit.as_deref()), ("cursor", page.cursor.as_deref())];
-    let query: Vec<String> =
-        given.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", encode_path_segment(value?)))).collect();
+    let parameters = [("status", status), ("limit", limit.as_deref()), ("cursor", page.cursor.as_deref())];
+    let query: Vec<String> = parameters
+        .into_iter()
+        .filter_map(|(name, value)| Some(format!("{name}={}", encode_path_segment(value?))))
+        .collect();
     format!("{PROGRAM}{path}?{}", query.join("&"))
 }
 
 impl ReviewCommand {
     fn to_request(&self) -> (&'static str, String, Value) {
-        let of = |id: &str, what: &str| format!("{PROGRAM}/reviews/{}/{what}", encode_path_segment(id));
+        let path = |id: &str, action: &str| format!("{PROGRAM}/reviews/{}/{action}", encode_path_segment(id));
         match self {
             Self::List { status, page } => ("GET", list_path("/reviews", status.as_deref(), page), json!({})),
-            Self::Allow { referral } => ("POST", of(referral, "allow"), json!({})),
-            Self::Reject { referral } => ("POST", of(referral, "reject"), json!({})),
+            Self::Allow { referral } => ("POST", path(referral, "allow"), json!({})),
+            Self::Reject { referral } => ("POST", path(referral, "reject"), json!({})),
         }
     }
 }
@@ -360,16 +362,16 @@ impl ProcessorCommand {
 
 impl PartnerCommand {
     fn to_request(&self) -> (&'static str, String, Value) {
-        let of = |id: &str| format!("{PROGRAM}/partners/{}", encode_path_segment(id));
+        let path = |id: &str| format!("{PROGRAM}/partners/{}", encode_path_segment(id));
         match self {
-            Self::Show { id } => ("GET", of(id), json!({})),
+            Self::Show { id } => ("GET", path(id), json!({})),
             Self::Postbacks { id, page } => {
                 ("GET", list_path(&format!("/partners/{}/postbacks", encode_path_segment(id)), None, page), json!({}))
             }
-            Self::Reactivate { id } => ("POST", format!("{}/reactivate", of(id)), json!({})),
+            Self::Reactivate { id } => ("POST", format!("{}/reactivate", path(id)), json!({})),
             Self::PayoutMethod { id, method, destination } => {
                 let body = json!({"method": method, "destination": destination});
-                ("PUT", format!("{}/payout-method", of(id)), body)
+                ("PUT", format!("{}/payout-method", path(id)), body)
             }
         }
     }
@@ -377,21 +379,21 @@ impl PartnerCommand {
 
 /// Polls a backfill until it ends. Progress is printed to standard error.
 #[expect(clippy::disallowed_methods, reason = "polls another process synchronously")]
-fn wait_for_backfill(begun: (Value, bool), ask: &dyn Fn(&str) -> (Value, bool)) -> (Value, bool) {
-    let (mut result, mut is_done) = begun;
-    let mut told = None;
+fn wait_for_backfill(started: (Value, bool), fetch: &dyn Fn(&str) -> (Value, bool)) -> (Value, bool) {
+    let (mut result, mut is_done) = started;
+    let mut last_printed = None;
     while is_done && result["backfill"]["status"] == "running" {
-        let seen = (result["backfill"]["invoices_seen"].clone(), result["backfill"]["lines_written"].clone());
-        if told.as_ref() != Some(&seen) {
-            eprintln!("{} invoices read, {} commissions written", seen.0, seen.1);
-            told = Some(seen);
+        let counts = (result["backfill"]["invoices_seen"].clone(), result["backfill"]["lines_written"].clone());
+        if last_printed.as_ref() != Some(&counts) {
+            eprintln!("{} invoices read, {} commissions written", counts.0, counts.1);
+            last_printed = Some(counts);
         }
         std::thread::sleep(POLL_INTERVAL);
         let id = result["backfill"]["id"].as_str().unwrap_or_default().to_owned();
-        (result, is_done) = ask(&id);
+        (result, is_done) = fetch(&id);
     }
-    let is_read = result["backfill"]["status"] == "done";
-    (result, is_done && is_read)
+    let has_finished = result["backfill"]["status"] == "done";
+    (result, is_done && has_finished)
 }
 
 /// Sends the request and prints the response.
@@ -399,18 +401,18 @@ fn wait_for_backfill(begun: (Value, bool), ask: &dyn Fn(&str) -> (Value, bool)) 
 pub fn run(
     arguments: &AffiliateArguments,
     as_json: bool,
-    ask: &dyn Fn(&AdminRequest) -> Result<Value, AdminError>,
+    send_request: &dyn Fn(&AdminRequest) -> Result<Value, AdminError>,
 ) -> ExitCode {
     let as_owner = |(method, target, body): (&str, String, Value)| {
         let account = arguments.account.clone();
-        match ask(&AdminRequest::Owner { account, method: method.to_owned(), target, body }) {
-            Ok(answer) => (answer["body"].clone(), answer["status"].as_u64().is_some_and(|status| status < 400)),
-            Err(refused) => (json!({"error": refused}), false),
+        match send_request(&AdminRequest::Owner { account, method: method.to_owned(), target, body }) {
+            Ok(response) => (response["body"].clone(), response["status"].as_u64().is_some_and(|status| status < 400)),
+            Err(error) => (json!({"error": error}), false),
         }
     };
     let (mut result, mut is_done) = match arguments.command.to_request() {
-        Ok(question) => as_owner(question),
-        Err(why) => (json!({"error": AdminError::from(why)}), false),
+        Ok(request) => as_owner(request),
+        Err(error) => (json!({"error": AdminError::from(error)}), false),
     };
     if matches!(arguments.command, AffiliateCommand::Backfill { .. }) {
         (result, is_done) = wait_for_backfill((result, is_done), &|id| {
@@ -452,8 +454,8 @@ mod tests {
         let file = PathBuf::from("/nowhere/partners.csv");
         let command = AffiliateCommand::Import { file, dry_run: true, send_invites: false };
         let arguments = AffiliateArguments { account: None, command };
-        let no_request = |_: &AdminRequest| -> Result<Value, AdminError> { panic!("no request expected") };
-        assert_eq!(run(&arguments, true, &no_request), ExitCode::FAILURE);
+        let refuse_request = |_: &AdminRequest| -> Result<Value, AdminError> { panic!("no request expected") };
+        assert_eq!(run(&arguments, true, &refuse_request), ExitCode::FAILURE);
         assert!(arguments.command.to_request().unwrap_err().starts_with("/nowhere/partners.csv: "));
     }
 

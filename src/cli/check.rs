@@ -32,35 +32,35 @@ struct CheckReport {
 /// Runs `postrider check`. The exit code is 0, or 1 after printing each problem with its line.
 #[must_use]
 pub fn check(arguments: &ConfigArguments) -> ExitCode {
-    let (config, findings) = match load_config(arguments) {
+    let (config, report) = match load_config(arguments) {
         Ok(config) => {
-            let findings = look(&config, &arguments.config);
-            (Some(config), findings)
+            let report = check_config(&config, &arguments.config);
+            (Some(config), report)
         }
         Err(problems) => (None, CheckReport { problems, notes: Vec::new() }),
     };
-    tell(arguments, &findings);
-    if !findings.problems.is_empty() {
+    print_report(arguments, &report);
+    if !report.problems.is_empty() {
         return ExitCode::FAILURE;
     }
     if let Some(config) = config.filter(|_| !arguments.json) {
-        tell_requests(&config);
+        print_remaining_setup(&config);
     }
     ExitCode::SUCCESS
 }
 
 /// Prints the problems of a configuration that `postrider serve` refuses.
 pub(super) fn refuse(arguments: &ConfigArguments, problems: Vec<ConfigProblem>) -> ExitCode {
-    tell(arguments, &CheckReport { problems, notes: Vec::new() });
+    print_report(arguments, &CheckReport { problems, notes: Vec::new() });
     ExitCode::FAILURE
 }
 
-fn tell(arguments: &ConfigArguments, CheckReport { problems, notes }: &CheckReport) {
+fn print_report(arguments: &ConfigArguments, CheckReport { problems, notes }: &CheckReport) {
     let mut out = std::io::stdout();
     // Stdout may be closed (`… | head`).
     if arguments.json {
-        let shown: Vec<_> = problems.iter().map(|p| json!({"line": p.line, "problem": p.text})).collect();
-        let _ = writeln!(out, "{}", json!({"ok": problems.is_empty(), "problems": shown, "notes": notes}));
+        let problem_values: Vec<_> = problems.iter().map(|p| json!({"line": p.line, "problem": p.text})).collect();
+        let _ = writeln!(out, "{}", json!({"ok": problems.is_empty(), "problems": problem_values, "notes": notes}));
         return;
     }
     let file = arguments.config.display();
@@ -74,10 +74,10 @@ fn tell(arguments: &ConfigArguments, CheckReport { problems, notes }: &CheckRepo
 }
 
 /// Prints what the operator still has to do outside of the file.
-fn tell_requests(config: &Config) {
+fn print_remaining_setup(config: &Config) {
     let mut out = std::io::stdout();
-    if let Some(wish) = AcmeSettings::from_config(config) {
-        let _ = writeln!(out, "{wish}");
+    if let Some(acme) = AcmeSettings::from_config(config) {
+        let _ = writeln!(out, "{acme}");
     }
     let name = config.service.domain_connect_key_name.as_ref();
     if let (Some(name), Ok(Some(key))) = (name, config.domain_connect_key()) {
@@ -90,22 +90,22 @@ fn tell_requests(config: &Config) {
     }
 }
 
-fn look(config: &Config, file: &Path) -> CheckReport {
-    let mut findings = CheckReport { problems: Vec::new(), notes: lacking(config) };
+fn check_config(config: &Config, file: &Path) -> CheckReport {
+    let mut findings = CheckReport { problems: Vec::new(), notes: missing_listener_notes(config) };
     for address in config::missing_source_addresses(config) {
         findings.notes.push(format!("{address} is not an address of this machine: mail cannot be sent from it"));
     }
     if config.relay.is_empty() && config.service.sandbox_sender.is_none() {
         return findings;
     }
-    let asked = unreadable(config).map_or_else(|| ask_store(config), Err);
-    match asked {
+    let store_facts = store_unavailable_reason(config).map_or_else(|| query_store(config), Err);
+    match store_facts {
         Ok(StoreFacts { missing, sandbox_works }) => {
             let text = std::fs::read_to_string(file).unwrap_or_default();
             findings.problems.extend(missing.into_iter().map(|index| {
                 let account = config.relay.get(index).map_or("", |relay| relay.account.as_str());
                 ConfigProblem {
-                    line: config::line_in(&text, "relay", index, "account"),
+                    line: config::find_line(&text, "relay", index, "account"),
                     text: format!(
                         "[[relay]] the account {account} does not exist, so its mail is refused: create it \
                          (`postrider admin account create --email …`), or set another account"
@@ -116,15 +116,15 @@ fn look(config: &Config, file: &Path) -> CheckReport {
                 findings.notes.push(services::sandbox_not_set_up(sender.domain()));
             }
         }
-        Err(why) => findings
+        Err(reason) => findings
             .notes
-            .push(format!("not checked: the accounts of [[relay]] and the domain of `sandbox_sender` ({why})")),
+            .push(format!("not checked: the accounts of [[relay]] and the domain of `sandbox_sender` ({reason})")),
     }
     findings
 }
 
 /// Notes about each kind of listener that is not configured.
-fn lacking(config: &Config) -> Vec<String> {
+fn missing_listener_notes(config: &Config) -> Vec<String> {
     let submission = config.submission.listen.is_empty() && config.submission.implicit_tls.is_empty();
     [
         (submission, "submission", "programs cannot submit mail by SMTP"),
@@ -134,7 +134,7 @@ fn lacking(config: &Config) -> Vec<String> {
     ]
     .into_iter()
     .filter(|(is_missing, ..)| *is_missing)
-    .map(|(_, section, without)| format!("no listener in [{section}]: {without}"))
+    .map(|(_, section, consequence)| format!("no listener in [{section}]: {consequence}"))
     .collect()
 }
 
@@ -147,7 +147,7 @@ struct StoreFacts {
 }
 
 /// Returns why this process must not open the store, if so.
-fn unreadable(config: &Config) -> Option<String> {
+fn store_unavailable_reason(config: &Config) -> Option<String> {
     if services::database(config).is_some() {
         return None;
     }
@@ -165,7 +165,7 @@ fn unreadable(config: &Config) -> Option<String> {
     }
 }
 
-fn ask_store(config: &Config) -> Result<StoreFacts, String> {
+fn query_store(config: &Config) -> Result<StoreFacts, String> {
     set_private_umask();
     let runtime = build_runtime().map_err(|error| error.to_string())?;
     runtime.block_on(async {
@@ -177,13 +177,13 @@ fn ask_store(config: &Config) -> Result<StoreFacts, String> {
             OpenError::InUse { .. } => "the server is running and holds the store".to_owned(),
             other => other.to_string(),
         })?;
-        let known = known(&store, config).await.map_err(|error| error.to_string());
+        let store_facts = read_store_facts(&store, config).await.map_err(|error| error.to_string());
         store.close().await;
-        known
+        store_facts
     })
 }
 
-async fn known(store: &Store, config: &Config) -> Result<StoreFacts, ReadError> {
+async fn read_store_facts(store: &Store, config: &Config) -> Result<StoreFacts, ReadError> {
     let mut missing = Vec::new();
     for (index, relay) in config.relay.iter().enumerate() {
         if store::account::find(store, &relay.account).await?.is_none() {
@@ -206,8 +206,8 @@ mod tests {
 
     const HEAD: &str = "hostname = \"mx.example.net\"\n";
 
-    fn config(data_dir: &Path, more: &str) -> (Config, std::path::PathBuf) {
-        let text = format!("{HEAD}data_dir = {data_dir:?}\n{more}");
+    fn config(data_dir: &Path, extra: &str) -> (Config, std::path::PathBuf) {
+        let text = format!("{HEAD}data_dir = {data_dir:?}\n{extra}");
         let file = data_dir.join("postrider.toml");
         std::fs::write(&file, &text).unwrap();
         (config::from_text(&text, []).unwrap(), file)
@@ -219,18 +219,18 @@ mod tests {
         let relay = "[[relay]]\nlisten = \"127.0.0.1:1\"\nnetworks = \"127.0.0.0/8\"\naccount = \"owner@example.net\"\n\
                      [service]\nsandbox_sender = \"sandbox@example.net\"\n";
         let (config, file) = config(directory.path(), relay);
-        let found = look(&config, &file);
+        let found = check_config(&config, &file);
         assert!(found.problems.is_empty() && found.notes.iter().any(|note| note.contains("no store yet")));
 
-        let other = build_runtime().unwrap();
-        let store = other.block_on(async { Store::open(&services::store_options(&config)).unwrap() });
-        let found = look(&config, &file);
+        let runtime = build_runtime().unwrap();
+        let store = runtime.block_on(async { Store::open(&services::store_options(&config)).unwrap() });
+        let found = check_config(&config, &file);
         assert!(found.problems.is_empty(), "{found:?}");
         assert!(found.notes.iter().any(|note| note.contains("not checked") && note.contains("the server is running")));
-        other.block_on(store.close());
+        runtime.block_on(store.close());
         drop(store);
 
-        let found = look(&config, &file);
+        let found = check_config(&config, &file);
         assert_eq!(found.problems.len(), 1, "{found:?}");
         assert_eq!(found.problems[0].line, Some(6));
         assert!(found.problems[0].text.contains("the account owner@example.net does not exist"));
@@ -241,8 +241,12 @@ mod tests {
     fn kinds_of_listeners_that_are_missing_are_named() {
         let directory = tempfile::tempdir().unwrap();
         let (config, file) = config(directory.path(), "[api]\nlisten = \"127.0.0.1:1\"\n");
-        let found = look(&config, &file);
-        let named: Vec<_> = found.notes.iter().filter_map(|note| note.split([':']).next()).collect();
-        assert_eq!(named, ["no listener in [submission]", "no listener in [mx]", "no listener in [ops]"], "{found:?}");
+        let found = check_config(&config, &file);
+        let headings: Vec<_> = found.notes.iter().filter_map(|note| note.split([':']).next()).collect();
+        assert_eq!(
+            headings,
+            ["no listener in [submission]", "no listener in [mx]", "no listener in [ops]"],
+            "{found:?}"
+        );
     }
 }

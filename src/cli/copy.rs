@@ -24,37 +24,42 @@ pub(super) fn run_copy(
     cluster: Option<&str>,
     config: &dyn Fn() -> Result<Config, String>,
 ) -> Result<Value, String> {
-    let place = |written: &str| parse_location(written, cluster, config);
-    let (from, to) = (place(from)?, place(to)?);
+    let parse = |location: &str| parse_location(location, cluster, config);
+    let (from, to) = (parse(from)?, parse(to)?);
     let runtime = super::run::build_runtime().map_err(|error| error.to_string())?;
     let mut line = ProgressLine::default();
     let copied = runtime.block_on(copy(&from, &to, move |step| print_progress(&mut line, step)));
-    let (done, sum) = copied.map_err(|error| error.to_string())?;
-    Ok(json!({"rows": done.rows, "bodies": done.bodies, "bytes": done.bytes, "sha256": sum}))
+    let (progress, checksum) = copied.map_err(|error| error.to_string())?;
+    Ok(json!({"rows": progress.rows, "bodies": progress.bodies, "bytes": progress.bytes, "sha256": checksum}))
 }
 
 fn parse_location(
-    written: &str,
+    location: &str,
     cluster: Option<&str>,
     config: &dyn Fn() -> Result<Config, String>,
 ) -> Result<StoreLocation, String> {
-    if written == "config" {
+    if location == "config" {
         let config = config()?;
         return Ok(match database(&config) {
             Some(database) => StoreLocation::Database(database),
             None => StoreLocation::Directory(store_options(&config)),
         });
     }
-    if written.starts_with("postgres://") || written.starts_with("postgresql://") {
-        return Ok(StoreLocation::Database(PostgresOptions::new(written, cluster.unwrap_or("postrider"))));
+    if location.starts_with("postgres://") || location.starts_with("postgresql://") {
+        return Ok(StoreLocation::Database(PostgresOptions::new(location, cluster.unwrap_or("postrider"))));
     }
-    Ok(StoreLocation::Directory(RedbOptions::new(Path::new(written).join(STORE_DIRECTORY))))
+    Ok(StoreLocation::Directory(RedbOptions::new(Path::new(location).join(STORE_DIRECTORY))))
 }
 
 fn print_progress(line: &mut ProgressLine, step: CopyProgress) {
-    let (what, done) = match step {
-        CopyProgress::Copied(done) => ("copied", done),
-        CopyProgress::Compared(done) => ("compared", done),
+    let (action, progress) = match step {
+        CopyProgress::Copied(progress) => ("copied", progress),
+        CopyProgress::Compared(progress) => ("compared", progress),
     };
-    line.tell(&format!("{what}: {} rows, {} messages, {} MiB", done.rows, done.bodies, done.bytes >> 20));
+    line.print(&format!(
+        "{action}: {} rows, {} messages, {} MiB",
+        progress.rows,
+        progress.bodies,
+        progress.bytes >> 20
+    ));
 }

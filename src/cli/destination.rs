@@ -18,7 +18,7 @@ pub enum DestinationCommand {
     /// Pause delivery to a destination: its mail is accepted and stays queued
     Suspend {
         #[command(flatten)]
-        named: DestinationArguments,
+        target: DestinationArguments,
         /// Duration (`90m`, `2h`, `3d`) [default: until resumed]
         #[arg(long = "for", value_parser = read_duration)]
         duration: Option<Duration>,
@@ -46,7 +46,7 @@ pub enum DestinationCommand {
         #[arg(long, value_name = "DOMAIN")]
         to: DomainName,
         #[command(flatten)]
-        way: RouteArguments,
+        route: RouteArguments,
     },
 }
 
@@ -81,17 +81,17 @@ fn rate(text: &str) -> Result<f64, String> {
 pub fn build_request(command: &DestinationCommand) -> Result<AdminRequest, String> {
     let (destination, order) = match command {
         DestinationCommand::List => return Ok(AdminRequest::DestinationList),
-        DestinationCommand::Suspend { named, duration, because } => {
+        DestinationCommand::Suspend { target, duration, because } => {
             let seconds = duration.map(|duration| duration.as_secs());
-            (named.destination()?, DestinationAction::Suspend { seconds, because: because.clone() })
+            (target.destination()?, DestinationAction::Suspend { seconds, because: because.clone() })
         }
-        DestinationCommand::Resume(named) => (named.destination()?, DestinationAction::Resume),
+        DestinationCommand::Resume(target) => (target.destination()?, DestinationAction::Resume),
         DestinationCommand::Pace { mail_host, connections, per_second } => {
             let pace = PaceOverride { connections_max: *connections, messages_per_second: *per_second };
             (Destination::MailHost(mail_host.clone()), DestinationAction::Pace(pace))
         }
-        DestinationCommand::Route { to, way } => {
-            (Destination::Domain(to.clone()), DestinationAction::Route(way.route()))
+        DestinationCommand::Route { to, route } => {
+            (Destination::Domain(to.clone()), DestinationAction::Route(route.route()))
         }
     };
     let (to, mail_host) = match destination {

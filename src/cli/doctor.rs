@@ -54,15 +54,15 @@ pub fn run(arguments: &DoctorArguments) -> ExitCode {
             return ExitCode::from(EXIT_NOT_RUN);
         }
     };
-    let done = runtime.block_on(run_checks(arguments, &mut printer));
+    let result = runtime.block_on(run_checks(arguments, &mut printer));
     // Does not wait for blocking calls: a hanging disk would delay the exit.
     runtime.shutdown_background();
     printer.finish();
-    match done {
+    match result {
         Err(()) => ExitCode::from(EXIT_NOT_RUN),
         Ok(()) => {
-            let wrong = if arguments.strict { CheckStatus::Warning } else { CheckStatus::Failed };
-            ExitCode::from(u8::from(printer.findings.iter().any(|found| found.status >= wrong)))
+            let failing_status = if arguments.strict { CheckStatus::Warning } else { CheckStatus::Failed };
+            ExitCode::from(u8::from(printer.findings.iter().any(|found| found.status >= failing_status)))
         }
     }
 }
@@ -79,7 +79,7 @@ async fn run_checks(arguments: &DoctorArguments, printer: &mut FindingPrinter) -
     let options =
         DoctorOptions { out: arguments.out.clone(), ntp: arguments.ntp.clone(), addresses: arguments.address.clone() };
     printer.print_progress(&["the addresses of this machine"]);
-    let context = CheckContext::gather(config, options, Clock::default()).await.map_err(|error| {
+    let context = CheckContext::build(config, options, Clock::default()).await.map_err(|error| {
         let fix = "Configure one: servers = [\"127.0.0.1:53\"] in [dns], or nameserver lines in /etc/resolv.conf.";
         printer.print(DoctorFinding::failed("dns", error.to_string(), fix.to_owned()));
     })?;
@@ -87,7 +87,7 @@ async fn run_checks(arguments: &DoctorArguments, printer: &mut FindingPrinter) -
     loop {
         printer.print_progress(&runner.running());
         match runner.next_finding().await {
-            Some(found) => printer.print(found),
+            Some(finding) => printer.print(finding),
             None => return Ok(()),
         }
     }
@@ -106,12 +106,12 @@ impl FindingPrinter {
     fn new(json: bool) -> Self {
         let terminal = std::io::stdout().is_terminal();
         let colours = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        let marks = match (terminal, colours) {
+        let style = match (terminal, colours) {
             (true, true) => OutputStyle::Coloured,
             (true, false) => OutputStyle::Plain,
             (false, _) => OutputStyle::Words,
         };
-        Self { findings: Vec::new(), style: (!json).then_some(marks), live: terminal && !json }
+        Self { findings: Vec::new(), style: (!json).then_some(style), live: terminal && !json }
     }
 
     /// Prints a line that the next finding overwrites.
@@ -123,13 +123,13 @@ impl FindingPrinter {
         }
     }
 
-    fn print(&mut self, found: DoctorFinding) {
-        if let Some(marks) = self.style {
+    fn print(&mut self, finding: DoctorFinding) {
+        if let Some(style) = self.style {
             let clear = if self.live { "\r\x1b[K" } else { "" };
             // Stdout may be closed (`… | head`).
-            let _ = write!(std::io::stdout(), "{clear}{}", render::render_finding(&found, marks));
+            let _ = write!(std::io::stdout(), "{clear}{}", render::render_finding(&finding, style));
         }
-        self.findings.push(found);
+        self.findings.push(finding);
     }
 
     fn finish(&self) {

@@ -20,7 +20,7 @@ pub enum EmailCommand {
         #[command(flatten)]
         filter: EmailFilter,
         /// Only this status: scheduled, queued, deferred, delivered, bounced, failed or cancelled
-        #[arg(long, value_parser = status)]
+        #[arg(long, value_parser = parse_status)]
         status: Option<EmailState>,
         #[command(flatten)]
         page: ListPageArguments,
@@ -61,7 +61,7 @@ pub struct EmailFilter {
     #[arg(long, value_name = "ID")]
     message_id: Option<String>,
     /// Only emails accepted since (`90m`, `2h`, `3d` ago, or 2026-01-31T12:00:00Z)
-    #[arg(long, value_parser = since)]
+    #[arg(long, value_parser = parse_since)]
     since: Option<Timestamp>,
 }
 
@@ -101,13 +101,13 @@ impl EmailFilter {
     }
 }
 
-fn status(word: &str) -> Result<EmailState, String> {
+fn parse_status(word: &str) -> Result<EmailState, String> {
     serde_json::from_value(Value::from(word)).map_err(|_| {
         "use `scheduled`, `queued`, `deferred`, `delivered`, `bounced`, `failed` or `cancelled`".to_owned()
     })
 }
 
-fn since(text: &str) -> Result<Timestamp, String> {
+fn parse_since(text: &str) -> Result<Timestamp, String> {
     if let Ok(at) = text.parse::<Timestamp>() {
         return Ok(at);
     }
@@ -116,7 +116,7 @@ fn since(text: &str) -> Result<Timestamp, String> {
 }
 
 /// Builds the admin request of an email command.
-pub fn question(command: &EmailCommand) -> AdminRequest {
+pub fn build_request(command: &EmailCommand) -> AdminRequest {
     let EmailCommand::List { filter, status, page } = command;
     AdminRequest::EmailList { filter: filter.to_query(*status), page: page.to_query() }
 }
@@ -221,21 +221,22 @@ mod tests {
 
     #[test]
     fn a_text_names_a_recipient_or_a_message_id() {
-        let of = |text: &str| EmailFilter::parse_reference(text).map(|found| found.map(|filter| filter.to_query(None)));
-        let recipient = of("grey@grey.test").unwrap().unwrap();
+        let parse =
+            |text: &str| EmailFilter::parse_reference(text).map(|found| found.map(|filter| filter.to_query(None)));
+        let recipient = parse("grey@grey.test").unwrap().unwrap();
         assert_eq!(recipient.recipient, "grey@grey.test".parse().ok());
-        let message = of("<1@example.com>").unwrap().unwrap();
+        let message = parse("<1@example.com>").unwrap().unwrap();
         assert_eq!((message.message_id.as_deref(), message.recipient), (Some("<1@example.com>"), None));
-        assert_eq!(of("msg_1"), Ok(None));
-        assert!(of("a@@").is_err());
+        assert_eq!(parse("msg_1"), Ok(None));
+        assert!(parse("a@@").is_err());
     }
 
     #[test]
     fn times_are_absolute_or_relative() {
-        assert_eq!(since("2026-01-31T12:00:00Z").unwrap(), "2026-01-31T12:00:00Z".parse().unwrap());
-        assert!(since("2h").unwrap() < Clock::default().now());
-        assert!(since("yesterday").is_err() && since("99999999d").is_err());
-        assert_eq!(status("bounced"), Ok(EmailState::Bounced));
-        assert!(status("lost").is_err() && status("sent").is_err());
+        assert_eq!(parse_since("2026-01-31T12:00:00Z").unwrap(), "2026-01-31T12:00:00Z".parse().unwrap());
+        assert!(parse_since("2h").unwrap() < Clock::default().now());
+        assert!(parse_since("yesterday").is_err() && parse_since("99999999d").is_err());
+        assert_eq!(parse_status("bounced"), Ok(EmailState::Bounced));
+        assert!(parse_status("lost").is_err() && parse_status("sent").is_err());
     }
 }

@@ -31,7 +31,7 @@ pub enum PoolCommand {
         /// Pool name
         pool: PoolName,
         #[command(flatten)]
-        when: WarmUpArguments,
+        start: WarmUpArguments,
     },
 }
 
@@ -59,9 +59,9 @@ pub fn build_request(command: &PoolCommand) -> AdminRequest {
             AdminRequest::PoolAssign { account: account.clone(), pool: Some(pool.clone()) }
         }
         PoolCommand::Unassign { account } => AdminRequest::PoolAssign { account: account.clone(), pool: None },
-        PoolCommand::WarmUp { pool, when } => {
-            let over = when.over.then_some(WarmUpOverride::Over);
-            let warm_up = when.since.map(WarmUpOverride::Since).or(over);
+        PoolCommand::WarmUp { pool, start } => {
+            let end = start.over.then_some(WarmUpOverride::Over);
+            let warm_up = start.since.map(WarmUpOverride::Since).or(end);
             AdminRequest::PoolWarmUp { pool: pool.clone(), warm_up }
         }
     }

@@ -62,23 +62,23 @@ pub enum QueueSubcommand {
     /// Send by another route
     Reroute {
         #[command(flatten)]
-        way: RouteArguments,
+        route: RouteArguments,
         #[command(flatten)]
-        which: QueueSelection,
+        selection: QueueSelection,
     },
 }
 
 /// Selects one email by id, or all that match a filter.
 #[derive(Debug, Args)]
-#[command(group(ArgGroup::new("which").required(true).multiple(true)))]
+#[command(group(ArgGroup::new("selection").required(true).multiple(true)))]
 pub struct QueueSelection {
     /// Email id
-    #[arg(group = "which", conflicts_with_all = ["to", "account", "from", "class", "older", "attempts", "held", "all"])]
+    #[arg(group = "selection", conflicts_with_all = ["to", "account", "from", "class", "older", "attempts", "held", "all"])]
     email: Option<String>,
     #[command(flatten)]
     filter: FilterArguments,
     /// Everything in the queue
-    #[arg(long, group = "which")]
+    #[arg(long, group = "selection")]
     all: bool,
     /// Do not ask for confirmation
     #[arg(long)]
@@ -101,23 +101,23 @@ impl Confirmation<'_> {
     ///
     /// # Errors
     /// The operator declined, `--yes` is missing without a terminal, or counting failed.
-    pub fn ask(
+    pub fn confirm(
         &self,
         count: impl FnOnce(&AdminRequest) -> Result<Value, AdminError>,
     ) -> Result<Option<Value>, AdminError> {
-        let Self { word, selection: which } = self;
-        if which.yes {
+        let Self { word, selection } = self;
+        if selection.yes {
             return Ok(None);
         }
         let is_terminal = std::io::stdin().is_terminal();
-        if which.all && !is_terminal && !which.dry_run {
+        if selection.all && !is_terminal && !selection.dry_run {
             return Err(format!("`queue {word} --all` without a terminal needs `--yes`; `--dry-run` counts").into());
         }
-        let counted = count(&AdminRequest::QueueCount { filter: which.filter.to_filter() })?;
-        if which.dry_run {
-            return Ok(Some(counted));
+        let count_result = count(&AdminRequest::QueueCount { filter: selection.filter.to_filter() })?;
+        if selection.dry_run {
+            return Ok(Some(count_result));
         }
-        let recipients = counted["recipients"].as_u64().unwrap_or(0);
+        let recipients = count_result["recipients"].as_u64().unwrap_or(0);
         if recipients <= 1 || !is_terminal {
             return Ok(None);
         }
@@ -134,15 +134,15 @@ impl Confirmation<'_> {
 impl QueueSubcommand {
     /// Returns the confirmation that the command needs; none for one email, and for `release`.
     pub fn confirmation(&self) -> Option<Confirmation<'_>> {
-        let (word, which) = match self {
-            Self::Retry(which) => ("retry", which),
-            Self::Hold(which) => ("hold", which),
-            Self::Drop(which) => ("drop", which),
-            Self::Reroute { which, .. } => ("reroute", which),
-            Self::Release(which) if which.dry_run => ("release", which),
+        let (word, selection) = match self {
+            Self::Retry(selection) => ("retry", selection),
+            Self::Hold(selection) => ("hold", selection),
+            Self::Drop(selection) => ("drop", selection),
+            Self::Reroute { selection, .. } => ("reroute", selection),
+            Self::Release(selection) if selection.dry_run => ("release", selection),
             Self::Release(_) | Self::List { .. } | Self::Top { .. } | Self::Show { .. } => return None,
         };
-        which.email.is_none().then_some(Confirmation { word, selection: which })
+        selection.email.is_none().then_some(Confirmation { word, selection })
     }
 }
 
@@ -150,25 +150,25 @@ impl QueueSubcommand {
 #[derive(Debug, Args)]
 pub struct FilterArguments {
     /// Only mail to this recipient domain
-    #[arg(long, group = "which", value_name = "DOMAIN")]
+    #[arg(long, group = "selection", value_name = "DOMAIN")]
     to: Option<DomainName>,
     /// Only this account (id or owner's address)
-    #[arg(long, group = "which")]
+    #[arg(long, group = "selection")]
     account: Option<String>,
     /// Only this sending domain
-    #[arg(long, group = "which", value_name = "DOMAIN")]
+    #[arg(long, group = "selection", value_name = "DOMAIN")]
     from: Option<DomainName>,
     /// Only this class: expiring, transactional, product or newsletter
-    #[arg(long, group = "which", value_parser = class)]
+    #[arg(long, group = "selection", value_parser = class)]
     class: Option<TaskClass>,
     /// Only mail accepted longer ago than this (`90m`, `2h`, `3d`)
-    #[arg(long, group = "which", value_parser = read_duration)]
+    #[arg(long, group = "selection", value_parser = read_duration)]
     older: Option<Duration>,
     /// Only mail with at least this many attempts
-    #[arg(long, group = "which")]
+    #[arg(long, group = "selection")]
     attempts: Option<u32>,
     /// Only held mail
-    #[arg(long, group = "which")]
+    #[arg(long, group = "selection")]
     held: bool,
 }
 
@@ -234,11 +234,11 @@ pub fn build_request(command: &QueueSubcommand) -> AdminRequest {
         }
         QueueSubcommand::Top { limit } => AdminRequest::QueueTop { limit: *limit },
         QueueSubcommand::Show { email } => AdminRequest::Trace { email: email.clone() },
-        QueueSubcommand::Retry(which) => which.to_request(&QueueCommand::Retry),
-        QueueSubcommand::Hold(which) => which.to_request(&QueueCommand::Hold),
-        QueueSubcommand::Release(which) => which.to_request(&QueueCommand::Release),
-        QueueSubcommand::Drop(which) => which.to_request(&QueueCommand::Drop),
-        QueueSubcommand::Reroute { way, which } => which.to_request(&QueueCommand::Reroute(way.route())),
+        QueueSubcommand::Retry(selection) => selection.to_request(&QueueCommand::Retry),
+        QueueSubcommand::Hold(selection) => selection.to_request(&QueueCommand::Hold),
+        QueueSubcommand::Release(selection) => selection.to_request(&QueueCommand::Release),
+        QueueSubcommand::Drop(selection) => selection.to_request(&QueueCommand::Drop),
+        QueueSubcommand::Reroute { route, selection } => selection.to_request(&QueueCommand::Reroute(route.route())),
     }
 }
 
@@ -255,25 +255,26 @@ const TOP: [Column; 7] = [
 /// Formats the result of `queue top`.
 pub fn top(result: &Value) -> String {
     let destinations = list(result, "destinations");
-    let mut out = hold(result);
+    let mut out = hold_line(result);
     out.push_str(&table(&TOP, destinations));
     for destination in destinations {
-        if let (Some(name), Some(slowed)) = (destination["name"].as_str(), destination["slowed"].as_str()) {
-            let line = format!("{name}: {slowed}");
+        if let (Some(name), Some(reason)) = (destination["name"].as_str(), destination["slowed"].as_str()) {
+            let line = format!("{name}: {reason}");
             // Writing to a String does not fail.
             let _ = writeln!(out, "{}", mail::log_text::cleaned(&line, false));
         }
     }
-    let (waiting, count) = (counted(&result["tasks"], "recipient"), counted(&result["count"], "destination"));
-    let hidden = result["count"].as_u64().unwrap_or(0) > destinations.len() as u64;
-    let more = if hidden { format!("; {} of these are shown", destinations.len()) } else { String::new() };
+    let (waiting, count) =
+        (count_with_noun(&result["tasks"], "recipient"), count_with_noun(&result["count"], "destination"));
+    let is_truncated = result["count"].as_u64().unwrap_or(0) > destinations.len() as u64;
+    let suffix = if is_truncated { format!("; {} of these are shown", destinations.len()) } else { String::new() };
     // Writing to a String does not fail.
-    let _ = writeln!(out, "{waiting} waiting for {count}{more}");
+    let _ = writeln!(out, "{waiting} waiting for {count}{suffix}");
     out
 }
 
 /// A number with its noun in the singular or plural.
-fn counted(number: &Value, noun: &str) -> String {
+fn count_with_noun(number: &Value, noun: &str) -> String {
     let plural = if number.as_u64() == Some(1) { "" } else { "s" };
     format!("{number} {noun}{plural}")
 }
@@ -298,7 +299,7 @@ const SITES: [Column; 5] = [
 
 /// Formats the result of `queue list`: queued tasks, and the destinations with ready tasks.
 pub fn tasks(result: &Value) -> String {
-    let mut out = hold(result);
+    let mut out = hold_line(result);
     out.push_str(&table(&TASKS, list(result, "tasks")));
     let sites = list(result, "sites");
     if !sites.is_empty() {
@@ -313,7 +314,7 @@ pub fn tasks(result: &Value) -> String {
 }
 
 /// Line about the hold of the whole queue, if it is held.
-fn hold(result: &Value) -> String {
+fn hold_line(result: &Value) -> String {
     let Some(hold) = result["hold"].as_object() else { return String::new() };
     let text = |field: &str| hold.get(field).and_then(Value::as_str).unwrap_or("-");
     format!("The queue has been held since {}: {}\n", text("since"), text("because"))
@@ -352,15 +353,15 @@ mod tests {
     /// Tests run without a terminal on stdin.
     #[test]
     fn all_without_a_terminal_requires_yes() {
-        let no_count = |_: &AdminRequest| -> Result<Value, AdminError> { panic!("no count expected") };
-        let refused = command("drop --all").confirmation().unwrap().ask(no_count).unwrap_err();
-        assert!(refused.to_string().contains("--yes"), "{refused}");
-        assert!(command("drop --all --yes").confirmation().unwrap().ask(no_count).unwrap().is_none());
+        let refuse_count = |_: &AdminRequest| -> Result<Value, AdminError> { panic!("no count expected") };
+        let error = command("drop --all").confirmation().unwrap().confirm(refuse_count).unwrap_err();
+        assert!(error.to_string().contains("--yes"), "{error}");
+        assert!(command("drop --all --yes").confirmation().unwrap().confirm(refuse_count).unwrap().is_none());
         assert!(command("release --all").confirmation().is_none(), "release needs no confirmation");
         assert!(command("drop msg_1").confirmation().is_none());
-        let counted = |_: &AdminRequest| Ok(json!({"recipients": 277}));
+        let fixed_count = |_: &AdminRequest| Ok(json!({"recipients": 277}));
         for line in ["retry --to a.example --dry-run", "hold --all --dry-run", "release --all --dry-run"] {
-            let result = command(line).confirmation().unwrap().ask(counted).unwrap();
+            let result = command(line).confirmation().unwrap().confirm(fixed_count).unwrap();
             assert_eq!(result, Some(json!({"recipients": 277})), "{line}");
         }
     }

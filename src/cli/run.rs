@@ -70,8 +70,8 @@ pub fn dev(arguments: &DevArguments) -> ExitCode {
     )
 }
 
-fn exit_code(done: Result<(), String>) -> ExitCode {
-    match done {
+fn exit_code(result: Result<(), String>) -> ExitCode {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("postrider: {error}");
@@ -120,8 +120,8 @@ fn write_readable(out: &mut String, value: &Value, depth: usize) {
             for item in items {
                 let mut inner = String::new();
                 write_readable(&mut inner, item, depth + 1);
-                let mark = format!("{pad}- ");
-                out.push_str(&inner.replacen(&"  ".repeat(depth + 1), &mark, 1));
+                let bullet = format!("{pad}- ");
+                out.push_str(&inner.replacen(&"  ".repeat(depth + 1), &bullet, 1));
             }
         }
         plain => {
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn json_is_rendered_as_text() {
         let value = json!({"a": 1, "b": null, "list": [{"x": "y", "z": 2}, {"x": "w"}], "text": "one\ntwo"});
-        let shown = render_readable(&value);
-        assert_eq!(shown, "a: 1\nlist:\n  - x: y\n    z: 2\n  - x: w\ntext:\n  | one\n  | two\n");
+        let text = render_readable(&value);
+        assert_eq!(text, "a: 1\nlist:\n  - x: y\n    z: 2\n  - x: w\ntext:\n  | one\n  | two\n");
     }
 }

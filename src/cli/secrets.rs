@@ -79,7 +79,7 @@ impl Kind {
         }
     }
 
-    fn many(self) -> &'static str {
+    fn list_field(self) -> &'static str {
         match self {
             Self::ApiKey => "api_keys",
             Self::SmtpCredential => "smtp_credentials",
@@ -100,7 +100,7 @@ const COLUMNS: [Column; 6] = [
 ///
 /// # Errors
 /// The arguments do not apply to this kind.
-pub(super) fn question(kind: Kind, command: &SecretCommand) -> Result<AdminRequest, String> {
+pub(super) fn build_request(kind: Kind, command: &SecretCommand) -> Result<AdminRequest, String> {
     let path = kind.path();
     let (owner, method, target, body) = match command {
         SecretCommand::List { owner, limit, cursor } => {
@@ -138,9 +138,9 @@ pub(super) fn question(kind: Kind, command: &SecretCommand) -> Result<AdminReque
 ///
 /// # Errors
 /// Returns the API's error when it refused the request.
-pub(super) fn answer(answer: &Value) -> Result<Value, AdminError> {
-    let body = &answer["body"];
-    if answer["status"].as_u64().is_some_and(|status| status < 400) {
+pub(super) fn parse_response(response: &Value) -> Result<Value, AdminError> {
+    let body = &response["body"];
+    if response["status"].as_u64().is_some_and(|status| status < 400) {
         return Ok(body.clone());
     }
     let error = &body["error"];
@@ -152,7 +152,7 @@ pub(super) fn answer(answer: &Value) -> Result<Value, AdminError> {
 
 /// Formats a list.
 pub(super) fn secrets(kind: Kind, result: &Value) -> String {
-    table(&COLUMNS, list(result, kind.many())) + &next(result)
+    table(&COLUMNS, list(result, kind.list_field())) + &next(result)
 }
 
 #[cfg(test)]
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn an_api_error_becomes_an_admin_error() {
         let refused = json!({"status": 409, "body": {"error": {"message": "Too many", "code": "conflict"}}});
-        assert_eq!(answer(&refused), Err(AdminError { message: "Too many".into(), code: "conflict".into() }));
-        assert_eq!(answer(&json!({"status": 200, "body": {"a": 1}})), Ok(json!({"a": 1})));
+        assert_eq!(parse_response(&refused), Err(AdminError { message: "Too many".into(), code: "conflict".into() }));
+        assert_eq!(parse_response(&json!({"status": 200, "body": {"a": 1}})), Ok(json!({"a": 1})));
     }
 }

@@ -10,25 +10,25 @@ use super::table::list;
 use crate::admin::{AdminError, AdminRequest};
 
 /// Requests the status and prints it.
-pub(super) fn run(as_json: bool, ask: &dyn Fn(&AdminRequest) -> Result<Value, AdminError>) -> ExitCode {
-    let (text, is_well) = match ask(&AdminRequest::Status) {
+pub(super) fn run(as_json: bool, send_request: &dyn Fn(&AdminRequest) -> Result<Value, AdminError>) -> ExitCode {
+    let (text, is_ok) = match send_request(&AdminRequest::Status) {
         Ok(result) => {
-            let text = if as_json { format!("{result}\n") } else { screen(&result) };
+            let text = if as_json { format!("{result}\n") } else { format_status(&result) };
             (text, result["ok"] == true)
         }
-        Err(refused) if as_json => (format!("{}\n", json!({"error": refused})), false),
-        Err(refused) => {
-            eprintln!("postrider: {refused}");
+        Err(error) if as_json => (format!("{}\n", json!({"error": error})), false),
+        Err(error) => {
+            eprintln!("postrider: {error}");
             return ExitCode::FAILURE;
         }
     };
     // Stdout may be closed (`… | head`).
     let _ = std::io::stdout().write_all(text.as_bytes());
-    if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if is_ok { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Formats the status. Removes control characters of the server's texts.
-fn screen(result: &Value) -> String {
+fn format_status(result: &Value) -> String {
     let text = |value: &Value| match value {
         Value::String(text) => text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect(),
         Value::Null => "-".to_owned(),
@@ -36,9 +36,9 @@ fn screen(result: &Value) -> String {
     };
     let gib = |value: &Value| format!("{:.1} GiB", value.as_f64().unwrap_or(0.0) / f64::from(1 << 30));
     let mut out = String::new();
-    let mut line = |name: &str, what: &str| {
+    let mut line = |name: &str, text: &str| {
         // Writing to a String does not fail.
-        let _ = writeln!(out, "{name:<12} {what}");
+        let _ = writeln!(out, "{name:<12} {text}");
     };
     let problems = list(result, "problems");
     let state = match problems.len() {
@@ -54,11 +54,11 @@ fn screen(result: &Value) -> String {
     }
     let queue = &result["queue"];
     if queue.is_object() {
-        let more = if queue["has_more"] == true { "more than " } else { "" };
+        let prefix = if queue["has_more"] == true { "more than " } else { "" };
         line(
             "queue",
             &format!(
-                "{more}{} recipients, {} due, {} held, oldest {}",
+                "{prefix}{} recipients, {} due, {} held, oldest {}",
                 text(&queue["recipients"]),
                 text(&queue["due"]),
                 text(&queue["held"]),
@@ -101,7 +101,7 @@ mod tests {
             "last_hour": {"accepted": 7, "delivered": 6, "deferred": 5, "bounced": 4, "failed": 3, "received": 2},
         });
         assert_eq!(
-            screen(&result),
+            format_status(&result),
             "status       1 problem (mx1.example.net, postrider 0.1.0)\n\
              problem      DNS is not responding: timeout\n\
              listener     mx [::]:25 open\n\

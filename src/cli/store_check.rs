@@ -11,7 +11,7 @@ use store::engine::{OpenError, PROBLEMS_MAX, PostgresOptions, RedbOptions, Repor
 
 use super::progress::ProgressLine;
 use super::table::{Column, list, table};
-use crate::admin::check::{progress, shown};
+use crate::admin::check::{progress, report_view};
 use crate::admin::{AdminError, AdminRequest, SOCKET};
 
 const COLUMNS: [Column; 3] =
@@ -31,12 +31,12 @@ pub(super) struct Target<'a> {
 pub(super) fn run(
     target: Target<'_>,
     as_json: bool,
-    ask: &dyn Fn(&AdminRequest) -> Result<Value, AdminError>,
+    send_request: &dyn Fn(&AdminRequest) -> Result<Value, AdminError>,
 ) -> ExitCode {
-    let checked = check(target, ask);
+    let result = check(target, send_request);
     let mut out = std::io::stdout().lock();
     // Stdout may be closed (`… | head`).
-    let (_, code) = match checked {
+    let (_, code) = match result {
         Ok(result) if result["sound"] == true => {
             let text = if as_json { format!("{result}\n") } else { super::run::render_readable(&result) };
             (out.write_all(text.as_bytes()), ExitCode::SUCCESS)
@@ -44,49 +44,52 @@ pub(super) fn run(
         // The same report as of a sound store: `sound` and the exit status show the damage.
         Ok(result) if as_json => (writeln!(out, "{result}"), ExitCode::FAILURE),
         Ok(result) => {
-            let told = out.write_all(damage(&result).as_bytes());
+            let written = out.write_all(format_damage(&result).as_bytes());
             eprintln!(
                 "postrider: the store is damaged: do not change it; restore a backup into an empty data directory"
             );
-            (told, ExitCode::FAILURE)
+            (written, ExitCode::FAILURE)
         }
-        Err(refused) if as_json => (writeln!(out, "{}", json!({"error": refused})), ExitCode::FAILURE),
-        Err(refused) => {
-            eprintln!("postrider: {refused}");
+        Err(error) if as_json => (writeln!(out, "{}", json!({"error": error})), ExitCode::FAILURE),
+        Err(error) => {
+            eprintln!("postrider: {error}");
             (Ok(()), ExitCode::FAILURE)
         }
     };
     code
 }
 
-fn check(target: Target<'_>, ask: &dyn Fn(&AdminRequest) -> Result<Value, AdminError>) -> Result<Value, AdminError> {
+fn check(
+    target: Target<'_>,
+    send_request: &dyn Fn(&AdminRequest) -> Result<Value, AdminError>,
+) -> Result<Value, AdminError> {
     if UnixStream::connect(target.directory.join(SOCKET)).is_ok() {
-        return ask(&AdminRequest::StoreCheck);
+        return send_request(&AdminRequest::StoreCheck);
     }
     let mut line = ProgressLine::default();
     let report = match target.database {
-        None => match Store::check_watched(&target.options, |done| line.tell(&progress(done))) {
+        None => match Store::check_watched(&target.options, |step| line.print(&progress(step))) {
             // A file too damaged to open is reported like other damage.
-            Err(OpenError::Corrupt { file, what }) => Report::of_damaged_file(&file, &what),
-            checked => checked.map_err(|error| error.to_string())?,
+            Err(OpenError::Corrupt { file, reason: detail }) => Report::of_damaged_file(&file, &detail),
+            report => report.map_err(|error| error.to_string())?,
         },
         Some(database) => {
             let runtime = super::run::build_runtime().map_err(|error| error.to_string())?;
             runtime.block_on(async {
                 let store = Store::connect(&database).await.map_err(|error| error.to_string())?;
-                let watched = move |done| {
-                    line.tell(&progress(done));
+                let on_progress = move |step| {
+                    line.print(&progress(step));
                     std::ops::ControlFlow::Continue(())
                 };
-                store.verify_watched(watched).await.map_err(|error| error.to_string())
+                store.verify_watched(on_progress).await.map_err(|error| error.to_string())
             })?
         }
     };
-    Ok(shown(&report))
+    Ok(report_view(&report))
 }
 
 /// Formats the damage as a table.
-fn damage(result: &Value) -> String {
+fn format_damage(result: &Value) -> String {
     let faults = list(result, "faults");
     let at_least = if faults.len() < PROBLEMS_MAX { "" } else { "at least " };
     let noun = if faults.len() == 1 { "fault" } else { "faults" };
@@ -110,7 +113,7 @@ mod tests {
             {"object": "index", "id": "index.redb", "fault": "it is damaged"},
         ]});
         assert_eq!(
-            damage(&result),
+            format_damage(&result),
             "object  id          fault\n\
              email   msg_1       the body fails its checksum\n\
              index   index.redb  it is damaged\n\

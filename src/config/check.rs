@@ -40,38 +40,38 @@ pub(super) fn check_values(config: &Config) -> Vec<ConfigFault> {
     check_combinations(config, &mut faults);
     check_bounds(config, &mut faults);
     for (index, relay) in config.relay.iter().enumerate() {
-        let missing = [
+        let required = [
             ("listen", relay.listen.is_empty(), "the addresses to listen on"),
             ("networks", relay.networks.is_empty(), "at least one network of permitted clients"),
             ("account", relay.account.is_empty(), "the account of the mail, by its id or its owner's address"),
         ];
-        for (key, _, what) in missing.into_iter().filter(|(_, missing, _)| *missing) {
+        for (key, _, detail) in required.into_iter().filter(|(_, is_missing, _)| *is_missing) {
             faults.push(ConfigFault {
                 section: "relay",
                 index,
                 key,
-                text: format!("[[relay]] requires `{key}`: {what}"),
+                text: format!("[[relay]] requires `{key}`: {detail}"),
             });
         }
     }
     for (index, pace) in config.delivery.pace.iter().enumerate() {
-        let wrong = |(key, text): (&'static str, &str)| ConfigFault {
+        let to_fault = |(key, text): (&'static str, &str)| ConfigFault {
             section: "delivery.pace",
             index,
             key,
             text: text.to_owned(),
         };
-        faults.extend(pace_faults(pace).into_iter().map(wrong));
-        let before = config.delivery.pace.iter().take(index);
-        if before.into_iter().any(|other| other.mail_host == pace.mail_host) {
-            let whose = pace.mail_host.as_ref().map_or("all other hosts".to_owned(), |name| format!("`{name}`"));
-            let text = format!("duplicate [[delivery.pace]] for {whose}");
+        faults.extend(pace_faults(pace).into_iter().map(to_fault));
+        let previous_sections = config.delivery.pace.iter().take(index);
+        if previous_sections.into_iter().any(|previous| previous.mail_host == pace.mail_host) {
+            let hosts = pace.mail_host.as_ref().map_or("all other hosts".to_owned(), |name| format!("`{name}`"));
+            let text = format!("duplicate [[delivery.pace]] for {hosts}");
             faults.push(ConfigFault { section: "delivery.pace", index, key: "mail_host", text });
         }
     }
     for (index, section) in config.delivery.replies.iter().enumerate() {
-        let wrong = |(key, text)| ConfigFault { section: "delivery.replies", index, key, text };
-        faults.extend(reply_fault(section).map(wrong));
+        let to_fault = |(key, text)| ConfigFault { section: "delivery.replies", index, key, text };
+        faults.extend(reply_fault(section).map(to_fault));
     }
     for (index, key, text) in config.delivery.smarthost_faults() {
         faults.push(ConfigFault { section: "delivery.smarthosts", index, key, text });
@@ -91,8 +91,8 @@ pub(super) fn check_values(config: &Config) -> Vec<ConfigFault> {
             faults.push(config_fault(section, "requests_per_second", text));
         }
     }
-    if let Err(what) = super::log::filter(&config.log.level) {
-        faults.push(config_fault("log", "level", what));
+    if let Err(detail) = super::log::filter(&config.log.level) {
+        faults.push(config_fault("log", "level", detail));
     }
     check_listeners(config, &mut faults);
     faults
@@ -166,8 +166,10 @@ fn check_acme(config: &Config, faults: &mut Vec<ConfigFault>) {
         let text = "[tls] has a certificate file and [tls.acme]: remove one of them";
         faults.push(config_fault("tls", "certificate", text));
     }
-    let local = ["http://127.0.0.1", "http://[::1]"];
-    if !acme.directory.starts_with("https://") && !local.iter().any(|one| acme.directory.starts_with(one)) {
+    let local_prefixes = ["http://127.0.0.1", "http://[::1]"];
+    if !acme.directory.starts_with("https://")
+        && !local_prefixes.iter().any(|prefix| acme.directory.starts_with(prefix))
+    {
         let text = "`directory` must be an https URL (http is permitted on this machine only)";
         faults.push(config_fault("tls.acme", "directory", text));
     }
@@ -186,7 +188,7 @@ fn check_acme(config: &Config, faults: &mut Vec<ConfigFault>) {
 /// Checks ranges of values.
 fn check_bounds(config: &Config, faults: &mut Vec<ConfigFault>) {
     let (submission, delivery) = (&config.submission, &config.delivery);
-    let at_least_one = [
+    let minimum_one = [
         ("submission", "message_bytes_max", submission.message_bytes_max == 0),
         ("submission", "sessions_max", submission.sessions_max == 0),
         ("submission", "sessions_per_address_max", submission.sessions_per_address_max == 0),
@@ -199,7 +201,7 @@ fn check_bounds(config: &Config, faults: &mut Vec<ConfigFault>) {
         ("delivery", "tasks_in_memory_max", delivery.tasks_in_memory_max == 0),
         ("delivery", "body_bytes_in_memory_max", delivery.body_bytes_in_memory_max == 0),
     ];
-    for (section, key, _) in at_least_one.into_iter().filter(|(_, _, wrong)| *wrong) {
+    for (section, key, _) in minimum_one.into_iter().filter(|(_, _, is_zero)| *is_zero) {
         faults.push(config_fault(section, key, format!("`{key}` must be at least 1")));
     }
     if !(1..=store::email::RECIPIENTS_MAX).contains(&submission.recipients_max) {
@@ -222,17 +224,17 @@ fn check_bounds(config: &Config, faults: &mut Vec<ConfigFault>) {
         faults.push(config_fault("delivery", "give_up_after", "`give_up_after` must be at least 1s"));
     }
     let service = &config.service;
-    for (key, label, given) in
+    for (key, label, configured_host) in
         [("return_path_host", "rp", &service.return_path_host), ("spf_include_host", "spf", &service.spf_include_host)]
     {
-        if given.is_none() && config.hostname.child(label).is_err() {
+        if configured_host.is_none() && config.hostname.child(label).is_err() {
             let text = format!("`hostname` is too long to prefix it with `{label}.`: set `{key}` in [service]");
             faults.push(config_fault("service", key, text));
         }
     }
     let is_label = |text: &String| {
-        let letters = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
-        (1..=63).contains(&text.len()) && letters
+        let is_valid = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
+        (1..=63).contains(&text.len()) && is_valid
     };
     if !is_label(&service.ownership_label) {
         let text = "`ownership_label` must be one DNS label, like \"_service\"";
@@ -280,7 +282,7 @@ fn reply_fault(section: &ReplySection) -> Option<(&'static str, String)> {
     let class = section.code.and_then(CodePattern::class);
     let words = section.text.as_deref().map(str::trim);
     match section.to_rule().map(|rule| rule.action) {
-        Err(wrong) => Some((if section.action.is_empty() { "" } else { "action" }, wrong)),
+        Err(error) => Some((if section.action.is_empty() { "" } else { "action" }, error)),
         Ok(_) if section.code.is_none() && words.is_none() => {
             Some(("", "[[delivery.replies]] requires `code` or `text`, to select replies".to_owned()))
         }
@@ -293,8 +295,10 @@ fn reply_fault(section: &ReplySection) -> Option<(&'static str, String)> {
         Ok(ReplyAction::Permanent) if class == Some(5) => {
             Some(("action", "5yz replies are permanent already".to_owned()))
         }
-        Ok(ReplyAction::Pause(lasts)) if lasts.as_secs() == 0 => Some(("for", "`for` must be at least 1s".to_owned())),
-        Ok(ReplyAction::Pause(lasts)) if lasts > SUSPENSION_MAX => {
+        Ok(ReplyAction::Pause(duration)) if duration.as_secs() == 0 => {
+            Some(("for", "`for` must be at least 1s".to_owned()))
+        }
+        Ok(ReplyAction::Pause(duration)) if duration > SUSPENSION_MAX => {
             Some(("for", "`for` must be at most 1 day; to stop delivery, set `paused` in [delivery]".to_owned()))
         }
         Ok(_) => None,
@@ -303,7 +307,7 @@ fn reply_fault(section: &ReplySection) -> Option<(&'static str, String)> {
 
 fn pace_faults(pace: &PaceSection) -> Vec<(&'static str, &'static str)> {
     let rate = pace.messages_per_second;
-    let wrong = [
+    let rules = [
         ("connections_max", pace.connections_max == 0, "`connections_max` must be at least 1"),
         ("messages_per_connection", pace.messages_per_connection == 0, "`messages_per_connection` must be at least 1"),
         (
@@ -312,12 +316,12 @@ fn pace_faults(pace: &PaceSection) -> Vec<(&'static str, &'static str)> {
             "`messages_per_second` must be more than 0; to stop delivery, set `paused`",
         ),
     ];
-    wrong.into_iter().filter(|(_, wrong, _)| *wrong).map(|(key, _, text)| (key, text)).collect()
+    rules.into_iter().filter(|(_, is_broken, _)| *is_broken).map(|(key, _, text)| (key, text)).collect()
 }
 
 /// Lists all listen addresses with their keys.
 fn listen_addresses(config: &Config) -> Vec<(SocketAddr, ConfigFault)> {
-    let own = [
+    let sections = [
         ("submission", "listen", &config.submission.listen),
         ("submission", "implicit_tls", &config.submission.implicit_tls),
         ("mx", "listen", &config.mx.listen),
@@ -325,49 +329,50 @@ fn listen_addresses(config: &Config) -> Vec<(SocketAddr, ConfigFault)> {
         ("ops", "listen", &config.ops.listen),
     ];
     let acme = config.tls.acme.iter().map(|acme| ("tls.acme", "http_listen", &acme.http_listen));
-    let own = own.into_iter().chain(acme).map(|(section, key, listen)| (section, key, 0, listen));
+    let sections = sections.into_iter().chain(acme).map(|(section, key, listen)| (section, key, 0, listen));
     let relays = config.relay.iter().enumerate();
-    own.chain(relays.map(|(index, relay)| ("relay", "listen", index, &relay.listen)))
+    sections
+        .chain(relays.map(|(index, relay)| ("relay", "listen", index, &relay.listen)))
         .flat_map(|(section, key, index, listen)| {
-            listen.iter().map(move |one| (*one, ConfigFault { section, index, key, text: String::new() }))
+            listen.iter().map(move |address| (*address, ConfigFault { section, index, key, text: String::new() }))
         })
         .collect()
 }
 
 fn check_listeners(config: &Config, faults: &mut Vec<ConfigFault>) {
-    let listened = listen_addresses(config);
-    if listened.is_empty() {
+    let listeners = listen_addresses(config);
+    if listeners.is_empty() {
         let text = "no listener configured: set `listen` in [submission], [[relay]], [mx] or [api]";
         faults.push(config_fault("", "hostname", text));
     }
     if config.testing.clock_offset.is_some()
-        && let Some((public, _)) = listened.iter().find(|(address, _)| !address.ip().is_loopback())
+        && let Some((public, _)) = listeners.iter().find(|(address, _)| !address.ip().is_loopback())
     {
         let text = format!("`clock_offset` requires all listeners on loopback, and {public} is not");
         faults.push(config_fault("testing", "clock_offset", text));
     }
-    let mut before: Vec<SocketAddr> = Vec::new();
-    for (address, place) in listened {
-        if let Some(other) = before.iter().find(|other| addresses_overlap(**other, address)) {
-            let text = if *other == address {
+    let mut checked: Vec<SocketAddr> = Vec::new();
+    for (address, location) in listeners {
+        if let Some(previous) = checked.iter().find(|previous| addresses_overlap(**previous, address)) {
+            let text = if *previous == address {
                 format!("{address} is configured twice")
             } else {
-                format!("{address} overlaps with {other}")
+                format!("{address} overlaps with {previous}")
             };
-            faults.push(ConfigFault { text, ..place });
+            faults.push(ConfigFault { text, ..location });
         }
-        before.push(address);
+        checked.push(address);
     }
 }
 
 /// Checks the Domain Connect keys, which require each other and a template.
 fn check_domain_connect(config: &Config, faults: &mut Vec<ConfigFault>) {
-    let own = &config.service;
-    if own.domain_connect_key.is_some() != own.domain_connect_key_name.is_some() {
+    let service = &config.service;
+    if service.domain_connect_key.is_some() != service.domain_connect_key_name.is_some() {
         let text = "`domain_connect_key` requires `domain_connect_key_name`, and vice versa";
         faults.push(config_fault("service", "domain_connect_key", text));
     }
-    if own.domain_connect_key.is_some() && own.domain_connect_template.is_none() {
+    if service.domain_connect_key.is_some() && service.domain_connect_template.is_none() {
         let text = "`domain_connect_key` signs requests for a template: set `domain_connect_template`";
         faults.push(config_fault("service", "domain_connect_key", text));
     }
@@ -375,10 +380,10 @@ fn check_domain_connect(config: &Config, faults: &mut Vec<ConfigFault>) {
 
 /// Returns true if both addresses cannot be bound together. An unspecified IPv6 address may include IPv4, by a system
 /// setting; that conflict shows when the listeners open.
-fn addresses_overlap(one: SocketAddr, other: SocketAddr) -> bool {
-    let any = one.ip().is_unspecified() || other.ip().is_unspecified();
-    let same_family = one.is_ipv4() == other.is_ipv4();
-    one.port() != 0 && one.port() == other.port() && (one.ip() == other.ip() || any && same_family)
+fn addresses_overlap(left: SocketAddr, right: SocketAddr) -> bool {
+    let is_unspecified = left.ip().is_unspecified() || right.ip().is_unspecified();
+    let same_family = left.is_ipv4() == right.is_ipv4();
+    left.port() != 0 && left.port() == right.port() && (left.ip() == right.ip() || is_unspecified && same_family)
 }
 
 /// Checks files, keys and directories on this machine.
@@ -386,12 +391,12 @@ pub(super) fn check_machine(config: &Config) -> Vec<ConfigFault> {
     let mut faults = Vec::new();
     let tls = &config.tls;
     if let (Some(certificate), Some(private_key)) = (&tls.certificate, &tls.private_key) {
-        let unread = [("certificate", certificate), ("private_key", private_key)]
+        let read_faults = [("certificate", certificate), ("private_key", private_key)]
             .map(|(key, file)| read_error(file).map(|error| config_fault("tls", key, file_error_text(file, error))));
-        faults.extend(unread.into_iter().flatten());
+        faults.extend(read_faults.into_iter().flatten());
         if faults.is_empty()
             && let Err(error) =
-                Certificate::from_pem_files(certificate, private_key).and_then(|read| read.server_config(Vec::new()))
+                Certificate::from_pem_files(certificate, private_key).and_then(|pair| pair.server_config(Vec::new()))
         {
             faults.push(config_fault("tls", "certificate", error.to_string()));
         }
@@ -413,12 +418,12 @@ pub(super) fn check_machine(config: &Config) -> Vec<ConfigFault> {
 /// Returns the source addresses that this machine does not have (yet). These are notes: mail can still be accepted.
 #[must_use]
 pub fn missing_source_addresses(config: &Config) -> Vec<IpAddr> {
-    let all = config.delivery.all_source_addresses().into_iter().map(|(address, _)| address);
-    let is_foreign = |address: &IpAddr| {
-        let bound = UdpSocket::bind((*address, 0));
-        bound.is_err_and(|error| error.kind() == ErrorKind::AddrNotAvailable)
+    let addresses = config.delivery.all_source_addresses().into_iter().map(|(address, _)| address);
+    let is_missing = |address: &IpAddr| {
+        let socket = UdpSocket::bind((*address, 0));
+        socket.is_err_and(|error| error.kind() == ErrorKind::AddrNotAvailable)
     };
-    all.filter(is_foreign).collect()
+    addresses.filter(is_missing).collect()
 }
 
 fn file_error_text(file: &Path, error: impl Display) -> String {
@@ -431,31 +436,31 @@ fn read_error(file: &Path) -> Option<std::io::Error> {
 
 /// Returns why a directory, or the nearest existing parent of a missing one, is not writable.
 fn write_error(directory: &Path) -> Option<(PathBuf, String)> {
-    let nearest = directory.ancestors().find(|one| one.symlink_metadata().is_ok())?;
-    let why = match std::fs::metadata(nearest) {
+    let nearest = directory.ancestors().find(|ancestor| ancestor.symlink_metadata().is_ok())?;
+    let reason = match std::fs::metadata(nearest) {
         Err(error) => Some(error.to_string()),
-        Ok(found) if !found.is_dir() => Some("is not a directory".to_owned()),
+        Ok(metadata) if !metadata.is_dir() => Some("is not a directory".to_owned()),
         Ok(_) => {
             let access = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
             rustix::fs::access(nearest, access).err().map(|error| error.to_string())
         }
     };
-    let missing = if nearest == directory { "" } else { ": `data_dir` cannot be created in it" };
-    why.map(|why| (nearest.to_owned(), format!("{why}{missing}")))
+    let suffix = if nearest == directory { "" } else { ": `data_dir` cannot be created in it" };
+    reason.map(|reason| (nearest.to_owned(), format!("{reason}{suffix}")))
 }
 
 #[cfg(test)]
 mod tests {
     use crate::config::{from_file, from_text};
 
-    fn problems(more: &str) -> Vec<String> {
-        let text = format!("hostname = \"mx.example.net\"\n[api]\nlisten = \"127.0.0.1:1\"\n{more}");
+    fn problems(extra: &str) -> Vec<String> {
+        let text = format!("hostname = \"mx.example.net\"\n[api]\nlisten = \"127.0.0.1:1\"\n{extra}");
         from_text(&text, []).err().unwrap_or_default().iter().map(ToString::to_string).collect()
     }
 
     #[test]
     fn impossible_values_are_reported_with_their_line() {
-        for (more, said) in [
+        for (extra, expected) in [
             ("[submission]\nsessions_max = 0\n", "line 5: `sessions_max` must be at least 1"),
             (
                 "[delivery]\n[[delivery.pace]]\n[[delivery.pace]]\nmail_host = \"b\"\nconnections_max = 0\n",
@@ -492,20 +497,20 @@ mod tests {
             ("[ops]\nlisten = [\"127.0.0.1:9\", \"127.0.0.1:9\"]\n", "line 5: 127.0.0.1:9 is configured twice"),
             ("[ops]\nlisten = [\"0.0.0.0:1\"]\n", "line 5: 0.0.0.0:1 overlaps with 127.0.0.1:1"),
         ] {
-            let found = problems(more);
-            assert!(found.len() == 1 && found[0].starts_with(said), "{more}{found:#?}");
+            let found = problems(extra);
+            assert!(found.len() == 1 && found[0].starts_with(expected), "{extra}{found:#?}");
         }
         assert!(problems("[ops]\nlisten = [\"127.0.0.1:0\", \"127.0.0.1:0\", \"[::]:1\"]\n").is_empty());
     }
 
     #[test]
     fn unused_smarthosts_are_reported() {
-        let block = |name: &str, more: &str| {
-            format!("[[delivery.smarthosts]]\nname = \"{name}\"\nhosts = \"relay.example.net:587\"\n{more}")
+        let block = |name: &str, extra: &str| {
+            format!("[[delivery.smarthosts]]\nname = \"{name}\"\nhosts = \"relay.example.net:587\"\n{extra}")
         };
         let all = "[delivery]\nsmarthost = \"relay.example.net:25\"\n";
-        let (late, com) = ("when = \"fail-over\"\n", "domains = [\"example.com\"]\n");
-        for (more, said) in [
+        let (fail_over, com) = ("when = \"fail-over\"\n", "domains = [\"example.com\"]\n");
+        for (extra, expected) in [
             (
                 "[delivery]\nsmarthost = \"relay.example.net:0\"\n".to_owned(),
                 "line 5: `smarthost` in [delivery]: port 0 is invalid",
@@ -519,18 +524,18 @@ mod tests {
                 all.to_owned() + &block("a", "domains = \"*\"\n"),
                 "line 9: `smarthost` in [delivery] takes the mail of `*`",
             ),
-            (block("a", late), "line 7: `when = \"fail-over\"` requires `domains`"),
+            (block("a", fail_over), "line 7: `when = \"fail-over\"` requires `domains`"),
             (
-                block("a", com) + &block("b", &(com.to_owned() + late)),
+                block("a", com) + &block("b", &(com.to_owned() + fail_over)),
                 "line 11: `a` takes the mail of `example.com` always",
             ),
             (
                 block("a", "domains = \"*.example.com\"\n")
-                    + &block("b", &format!("domains = \"*.x.example.com\"\n{late}")),
+                    + &block("b", &format!("domains = \"*.x.example.com\"\n{fail_over}")),
                 "line 11: `a` takes the mail of `*.x.example.com` always",
             ),
             (
-                all.to_owned() + &block("a", &(com.to_owned() + late)),
+                all.to_owned() + &block("a", &(com.to_owned() + fail_over)),
                 "line 9: `smarthost` in [delivery] takes all mail",
             ),
             (all.to_owned() + &block("smarthost", com), "line 7: `smarthost` is the name of the one in [delivery]"),
@@ -544,35 +549,36 @@ mod tests {
                 "line 5: `smarthost_username` requires `smarthost`",
             ),
         ] {
-            let found = problems(&more);
-            assert!(found.len() == 1 && found[0].starts_with(said), "{more}{found:#?}");
+            let found = problems(&extra);
+            assert!(found.len() == 1 && found[0].starts_with(expected), "{extra}{found:#?}");
         }
-        let below = "domains = \"*.example.com\"\n";
-        for good in [
+        let subdomains = "domains = \"*.example.com\"\n";
+        for valid in [
             block("smarthost", com),
-            block("a", com) + &block("b", &(below.to_owned() + late)),
+            block("a", com) + &block("b", &(subdomains.to_owned() + fail_over)),
             all.to_owned() + &block("a", com) + &block("b", ""),
         ] {
-            assert_eq!(problems(&good), Vec::<String>::new(), "{good}");
+            assert_eq!(problems(&valid), Vec::<String>::new(), "{valid}");
         }
     }
 
     #[test]
     fn service_hosts_default_to_names_below_the_host_name() {
-        let with = |hostname: &str, more: &str| {
-            from_text(&format!("hostname = \"{hostname}\"\n[api]\nlisten = \"127.0.0.1:1\"\n{more}"), [])
+        let parse = |hostname: &str, extra: &str| {
+            from_text(&format!("hostname = \"{hostname}\"\n[api]\nlisten = \"127.0.0.1:1\"\n{extra}"), [])
         };
-        let own = with("mx1.example.net", "").unwrap();
-        assert_eq!(own.return_path_host().as_str(), "rp.mx1.example.net");
-        assert_eq!(own.spf_include_host().as_str(), "spf.mx1.example.net");
-        let both = "[service]\nreturn_path_host = \"Bounces.example.net.\"\nspf_include_host = \"_spf.example.net\"\n";
-        let named = with("mx1.example.net", both).unwrap();
+        let defaults = parse("mx1.example.net", "").unwrap();
+        assert_eq!(defaults.return_path_host().as_str(), "rp.mx1.example.net");
+        assert_eq!(defaults.spf_include_host().as_str(), "spf.mx1.example.net");
+        let service_section =
+            "[service]\nreturn_path_host = \"Bounces.example.net.\"\nspf_include_host = \"_spf.example.net\"\n";
+        let named = parse("mx1.example.net", service_section).unwrap();
         assert_eq!(named.return_path_host().as_str(), "bounces.example.net");
         assert_eq!(named.spf_include_host().as_str(), "_spf.example.net");
         let long = [["a"; 125].join("."), "ab".to_owned()].join(".");
-        let found = with(&long, "").unwrap_err();
+        let found = parse(&long, "").unwrap_err();
         assert!(found.len() == 2 && found[0].text.contains("`return_path_host`"), "{found:?}");
-        assert!(with(&long, both).is_ok());
+        assert!(parse(&long, service_section).is_ok());
         assert!(problems("[service]\nreturn_path_host = \"x y\"\n")[0].starts_with("line 5: "));
     }
 
@@ -580,12 +586,12 @@ mod tests {
     fn missing_files_are_reported() {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
-        let made = |name: &str| rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
-        let (one, other) = (made("a.example"), made("b.example"));
-        std::fs::write(at("one.pem"), one.cert.pem()).unwrap();
-        std::fs::write(at("one.key"), one.signing_key.serialize_pem()).unwrap();
+        let generate = |name: &str| rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
+        let (certificate, other) = (generate("a.example"), generate("b.example"));
+        std::fs::write(at("one.pem"), certificate.cert.pem()).unwrap();
+        std::fs::write(at("one.key"), certificate.signing_key.serialize_pem()).unwrap();
         std::fs::write(at("other.key"), other.signing_key.serialize_pem()).unwrap();
-        let found = |certificate: &str, key: &str, data_dir: &str| {
+        let find_problems = |certificate: &str, key: &str, data_dir: &str| {
             let text = format!(
                 "hostname = \"mx.example.net\"\ndata_dir = {:?}\n[api]\nlisten = \"127.0.0.1:1\"\n\
                  [tls]\ncertificate = {:?}\nprivate_key = {:?}\n",
@@ -594,16 +600,27 @@ mod tests {
                 at(key)
             );
             std::fs::write(at("postrider.toml"), text).unwrap();
-            let found = from_file(&at("postrider.toml")).err().unwrap_or_default();
-            found.iter().map(ToString::to_string).collect::<Vec<_>>()
+            let problems = from_file(&at("postrider.toml")).err().unwrap_or_default();
+            problems.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
-        assert_eq!(found("one.pem", "one.key", "new/data"), Vec::<String>::new());
-        let none = found("none.pem", "one.key", "data");
-        assert!(none.len() == 1 && none[0].starts_with("line 6: ") && none[0].contains("none.pem"), "{none:?}");
-        let mixed = found("one.pem", "other.key", "data");
-        assert!(mixed.len() == 1 && mixed[0].starts_with("line 6: certificate and private key"), "{mixed:?}");
-        assert_eq!(found("one.key", "one.key", "data").len(), 1);
-        let file = found("one.pem", "one.key", "one.pem/data");
-        assert!(file.len() == 1 && file[0].starts_with("line 2: ") && file[0].contains("not a directory"), "{file:?}");
+        assert_eq!(find_problems("one.pem", "one.key", "new/data"), Vec::<String>::new());
+        let missing = find_problems("none.pem", "one.key", "data");
+        assert!(
+            missing.len() == 1 && missing[0].starts_with("line 6: ") && missing[0].contains("none.pem"),
+            "{missing:?}"
+        );
+        let mismatched = find_problems("one.pem", "other.key", "data");
+        assert!(
+            mismatched.len() == 1 && mismatched[0].starts_with("line 6: certificate and private key"),
+            "{mismatched:?}"
+        );
+        assert_eq!(find_problems("one.key", "one.key", "data").len(), 1);
+        let not_directory = find_problems("one.pem", "one.key", "one.pem/data");
+        assert!(
+            not_directory.len() == 1
+                && not_directory[0].starts_with("line 2: ")
+                && not_directory[0].contains("not a directory"),
+            "{not_directory:?}"
+        );
     }
 }

@@ -22,7 +22,7 @@ impl Key {
         }
     }
 
-    fn shown(&self) -> String {
+    fn text(&self) -> String {
         match (self.section.is_empty(), self.name.is_empty()) {
             (true, true) => "this".to_owned(),
             (true, false) => format!("`{}`", self.name),
@@ -45,27 +45,32 @@ pub(super) fn is_unknown_key(error: &str) -> bool {
 pub(super) fn explain(error: &str, key: &Key) -> String {
     let error = error.trim().replace('\n', " ");
     for kind in ["invalid type: ", "invalid value: ", "invalid length "] {
-        if let Some((found, accepted)) = error.strip_prefix(kind).and_then(|rest| rest.split_once(", expected ")) {
-            return format!("{} is {}, but must be {}", key.shown(), found_as(found, key), accepted_as(accepted));
+        if let Some((found, accepted)) = error.strip_prefix(kind).and_then(|parts| parts.split_once(", expected ")) {
+            return format!(
+                "{} is {}, but must be {}",
+                key.text(),
+                describe_value(found, key),
+                describe_type(accepted)
+            );
         }
     }
-    if let Some((name, known)) = error.strip_prefix("unknown field ").and_then(|rest| rest.split_once(", ")) {
+    if let Some((name, known)) = error.strip_prefix("unknown field ").and_then(|parts| parts.split_once(", ")) {
         return format!("{name} is not a key of {}; its keys are {}", key.section(), words(known));
     }
-    if let Some((word, known)) = error.strip_prefix("unknown variant ").and_then(|rest| rest.split_once(", ")) {
-        return format!("{} is {}, but must be {}", key.shown(), word.replace('`', "\""), words(known));
+    if let Some((word, known)) = error.strip_prefix("unknown variant ").and_then(|parts| parts.split_once(", ")) {
+        return format!("{} is {}, but must be {}", key.text(), word.replace('`', "\""), words(known));
     }
     if let Some(name) = error.strip_prefix("missing field ") {
         return format!("{name} is missing in {}", key.section());
     }
     if error.contains("wanted string or table") {
-        return format!("{} must be a string in quotation marks", key.shown());
+        return format!("{} must be a string in quotation marks", key.text());
     }
     let plain = error.replace(
         "invalid socket address syntax",
         "not an address with a port (examples: \"127.0.0.1:8025\", \"[::]:25\")",
     );
-    format!("{}: {plain}", key.shown())
+    format!("{}: {plain}", key.text())
 }
 
 /// Extracts the accepted values from "expected one of `on`, `off`" and its variants.
@@ -75,7 +80,7 @@ fn words(known: &str) -> String {
 }
 
 /// Describes the value found, from serde's `Unexpected`.
-fn found_as(found: &str, key: &Key) -> String {
+fn describe_value(found: &str, key: &Key) -> String {
     let (kind, value) = found.split_once(' ').unwrap_or((found, ""));
     let (kind, value) = match (kind, value.strip_prefix("point ")) {
         ("floating", Some(value)) => ("float", value),
@@ -95,7 +100,7 @@ fn found_as(found: &str, key: &Key) -> String {
 }
 
 /// Describes the accepted type, from serde's `Expected`.
-fn accepted_as(accepted: &str) -> String {
+fn describe_type(accepted: &str) -> String {
     let bits = |text: &str| text.strip_prefix('u').and_then(|bits| bits.parse::<u32>().ok());
     match accepted {
         "a string" | "string" | "path string" => "a string in quotation marks".to_owned(),
@@ -117,7 +122,7 @@ fn accepted_as(accepted: &str) -> String {
 mod tests {
     use super::*;
 
-    fn told(error: &str, section: &str, name: &str) -> String {
+    fn explain_error(error: &str, section: &str, name: &str) -> String {
         explain(error, &Key { section: section.to_owned(), name: name.to_owned() })
     }
 
@@ -174,7 +179,7 @@ mod tests {
             ),
             ("`x y` is not a host name", "", "hostname", "`hostname`: `x y` is not a host name"),
         ] {
-            assert_eq!(told(error, section, name), text);
+            assert_eq!(explain_error(error, section, name), text);
         }
     }
 }

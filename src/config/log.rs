@@ -40,8 +40,8 @@ pub fn filter(level: &str) -> Result<EnvFilter, String> {
     // EnvFilter accepts an unknown level as a target, and would then log all lines of that target.
     let is_level = |word: &str| LEVELS.iter().any(|level| level.eq_ignore_ascii_case(word));
     let level: String = level.chars().filter(|character| !character.is_whitespace()).collect();
-    if let Some(wrong) = level.split(',').find(|part| !part.contains('=') && !is_level(part)) {
-        return Err(format!("`{wrong}` is not a log level: use {}, or target=level", LEVELS.join(", ")));
+    if let Some(invalid) = level.split(',').find(|part| !part.contains('=') && !is_level(part)) {
+        return Err(format!("`{invalid}` is not a log level: use {}, or target=level", LEVELS.join(", ")));
     }
     // The resolver logs every broken signature at length, by which remote senders could fill the log.
     EnvFilter::try_new(format!("hickory_net=error,{level}")).map_err(|error| error.to_string())

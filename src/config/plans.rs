@@ -112,8 +112,8 @@ mod tests {
 
     const START: &str = "hostname = \"mx.example.net\"\n[api]\nlisten = \"127.0.0.1:1\"\n";
 
-    fn read(more: &str) -> Result<Config, Vec<ConfigProblem>> {
-        from_text(&format!("{START}{more}"), [])
+    fn read(extra: &str) -> Result<Config, Vec<ConfigProblem>> {
+        from_text(&format!("{START}{extra}"), [])
     }
 
     #[test]
@@ -121,17 +121,17 @@ mod tests {
         let plans =
             read("[plans.free]\nemails_per_day = \"unlimited\"\ndomains = 3\n[plans.dedicated]\noverage = false\n");
         let default = Plans::default();
-        let wanted = Plans {
+        let expected = Plans {
             free: PlanLimits { emails_per_day: None, domains: Some(3), ..default.free },
             dedicated: PlanLimits { overage: false, ..default.dedicated },
             ..default
         };
-        assert_eq!(plans.unwrap().plans, wanted);
+        assert_eq!(plans.unwrap().plans, expected);
     }
 
     #[test]
     fn invalid_limits_are_reported_with_their_line() {
-        for (more, said) in [
+        for (extra, expected) in [
             ("[plans.free]\nemails_per_day = -1\n", "line 5: "),
             ("[plans.free]\nemails_per_day = \"many\"\n", "line 5: "),
             ("[plans.pro]\nrequests_per_second = 0\n", "line 5: `requests_per_second` must be at least 1"),
@@ -140,19 +140,19 @@ mod tests {
             ("[plans.pro.storage]\ncolours = 1\n", "line 5: "),
             ("[plans.gold]\ndomains = 1\n", "line 4: "),
         ] {
-            let found = read(more).err().unwrap_or_default();
+            let found = read(extra).err().unwrap_or_default();
             let found: Vec<_> = found.iter().map(ToString::to_string).collect();
-            assert!(found.len() == 1 && found[0].starts_with(said), "{more}{found:#?}");
+            assert!(found.len() == 1 && found[0].starts_with(expected), "{extra}{found:#?}");
         }
     }
 
     #[test]
     fn one_storage_quota_is_changed_alone() {
         let plans = read("[plans.free.storage]\ntemplates = 3\nsuppressions = \"unlimited\"\n").unwrap().plans;
-        let mut wanted = Plans::default();
-        wanted.free.storage.set(Noun::Templates, Some(3));
-        wanted.free.storage.set(Noun::Suppressions, None);
-        assert_eq!(plans, wanted);
+        let mut expected = Plans::default();
+        expected.free.storage.set(Noun::Templates, Some(3));
+        expected.free.storage.set(Noun::Suppressions, None);
+        assert_eq!(plans, expected);
     }
 
     #[test]

@@ -91,12 +91,12 @@ pub fn environment() -> Vec<(String, String)> {
 fn read_config(
     text: &str,
     environment: impl IntoIterator<Item = (String, String)>,
-    look: impl FnOnce(&Config) -> Vec<check::ConfigFault>,
+    check_more: impl FnOnce(&Config) -> Vec<check::ConfigFault>,
 ) -> Result<Config, Vec<ConfigProblem>> {
-    let (document, broken) = DeTable::parse_recoverable(text);
-    if !broken.is_empty() {
+    let (document, syntax_errors) = DeTable::parse_recoverable(text);
+    if !syntax_errors.is_empty() {
         let to_problem = |error: &toml::de::Error| problem_from_error(text, error);
-        return Err(sort_by_line(broken.iter().take(PROBLEMS_MAX).map(to_problem).collect()));
+        return Err(sort_by_line(syntax_errors.iter().take(PROBLEMS_MAX).map(to_problem).collect()));
     }
     let (mut table, mut problems) = strip_invalid_keys(text, document.clone());
     let (mut variables, mut ignored) = (Vec::new(), Vec::new());
@@ -136,15 +136,16 @@ fn read_config(
         return Err(sort_by_line(problems));
     }
     let mut faults = check::check_values(&config);
-    faults.extend(look(&config));
-    let place = |fault: check::ConfigFault| {
-        let named = variables.iter().find(|(section, key, _)| (*section, key.as_str()) == (fault.section, fault.key));
-        match named {
+    faults.extend(check_more(&config));
+    let to_problem = |fault: check::ConfigFault| {
+        let variable =
+            variables.iter().find(|(section, key, _)| (*section, key.as_str()) == (fault.section, fault.key));
+        match variable {
             Some((_, _, variable)) => ConfigProblem { line: None, text: format!("{variable}: {}", fault.text) },
             None => ConfigProblem { line: fault_line(text, document.get_ref(), &fault), text: fault.text },
         }
     };
-    let problems: Vec<_> = faults.into_iter().map(place).collect();
+    let problems: Vec<_> = faults.into_iter().map(to_problem).collect();
     if problems.is_empty() { Ok(config) } else { Err(sort_by_line(problems)) }
 }
 
@@ -158,12 +159,12 @@ fn one_line(text: &str) -> String {
     text.trim().replace('\n', " ")
 }
 
-fn line_at(text: &str, byte: usize) -> usize {
+fn line_of_byte(text: &str, byte: usize) -> usize {
     text.bytes().take(byte).filter(|byte| *byte == b'\n').count() + 1
 }
 
 fn problem_from_error(text: &str, error: &toml::de::Error) -> ConfigProblem {
-    let line = error.span().map(|span| line_at(text, span.start));
+    let line = error.span().map(|span| line_of_byte(text, span.start));
     ConfigProblem { line, text: one_line(error.message()) }
 }
 
@@ -176,29 +177,30 @@ fn strip_invalid_keys(text: &str, document: Spanned<DeTable<'_>>) -> (toml::Tabl
             let value = DeValue::String(Cow::Borrowed(PLACEHOLDER_HOSTNAME));
             table.insert(Spanned::new(0..0, Cow::Borrowed("hostname")), Spanned::new(0..0, value));
         }
-        let read = || toml::de::Deserializer::from(Spanned::new(span.clone(), table.clone()));
+        let deserializer = || toml::de::Deserializer::from(Spanned::new(span.clone(), table.clone()));
         // The second step finds a value that a field accepts but TOML cannot store: an integer above 64 bits.
-        let found = Config::deserialize(read()).map(drop).and_then(|()| toml::Table::deserialize(read()));
-        let error = match found {
+        let result =
+            Config::deserialize(deserializer()).map(drop).and_then(|()| toml::Table::deserialize(deserializer()));
+        let error = match result {
             Ok(table) => return (table, problems),
             Err(error) => error,
         };
-        let key = error.span().and_then(|span| key_at(&table, span.start)).unwrap_or_default();
-        let line = error.span().map(|span| line_at(text, span.start));
+        let key = error.span().and_then(|span| find_key_at(&table, span.start)).unwrap_or_default();
+        let line = error.span().map(|span| line_of_byte(text, span.start));
         problems.push(ConfigProblem { line, text: explain(error.message(), &key) });
         if !error.span().is_some_and(|span| remove_key_at(&mut table, span.start)) {
             break;
         }
     }
     // A problem has been reported; the rest is used to find more.
-    let whole = toml::de::Deserializer::from(Spanned::new(span, table));
-    (toml::Table::deserialize(whole).unwrap_or_default(), problems)
+    let deserializer = toml::de::Deserializer::from(Spanned::new(span, table));
+    (toml::Table::deserialize(deserializer).unwrap_or_default(), problems)
 }
 
 /// Removes the innermost key at this byte of the text, by its own span or that of its value.
 fn remove_key_at(table: &mut DeTable<'_>, byte: usize) -> bool {
     for (_, value) in table.iter_mut() {
-        let inside = match value.get_mut() {
+        let was_removed = match value.get_mut() {
             DeValue::Table(inner) => remove_key_at(inner, byte),
             DeValue::Array(items) => items.iter_mut().any(|item| match item.get_mut() {
                 DeValue::Table(inner) => remove_key_at(inner, byte),
@@ -206,23 +208,23 @@ fn remove_key_at(table: &mut DeTable<'_>, byte: usize) -> bool {
             }),
             _ => false,
         };
-        if inside {
+        if was_removed {
             return true;
         }
     }
-    let here = table.iter().find(|(key, value)| key.span().contains(&byte) || value.span().contains(&byte));
-    let Some(key) = here.map(|(key, _)| key.clone()) else { return false };
+    let entry = table.iter().find(|(key, value)| key.span().contains(&byte) || value.span().contains(&byte));
+    let Some(key) = entry.map(|(key, _)| key.clone()) else { return false };
     table.remove(&key).is_some()
 }
 
 /// Finds the innermost key at this byte of the text, by its own span or that of its value.
-fn key_at(table: &DeTable<'_>, byte: usize) -> Option<Key> {
+fn find_key_at(table: &DeTable<'_>, byte: usize) -> Option<Key> {
     // A section's span covers only its header, so the section's contents are searched first.
-    let inside = table.iter().find_map(|(name, value)| {
+    let nested_key = table.iter().find_map(|(name, value)| {
         let inner = match value.get_ref() {
-            DeValue::Table(inner) => key_at(inner, byte),
+            DeValue::Table(inner) => find_key_at(inner, byte),
             DeValue::Array(items) => items.iter().find_map(|item| match item.get_ref() {
-                DeValue::Table(inner) => key_at(inner, byte),
+                DeValue::Table(inner) => find_key_at(inner, byte),
                 _ => None,
             }),
             _ => None,
@@ -233,9 +235,9 @@ fn key_at(table: &DeTable<'_>, byte: usize) -> Option<Key> {
         };
         Some(Key { section, name: inner.name })
     });
-    inside.or_else(|| {
-        let is_here = |place: std::ops::Range<usize>| place.contains(&byte);
-        let (key, _) = table.iter().find(|(key, value)| is_here(key.span()) || is_here(value.span()))?;
+    nested_key.or_else(|| {
+        let contains_byte = |span: std::ops::Range<usize>| span.contains(&byte);
+        let (key, _) = table.iter().find(|(key, value)| contains_byte(key.span()) || contains_byte(value.span()))?;
         Some(Key { section: String::new(), name: key.get_ref().to_string() })
     })
 }
@@ -243,25 +245,25 @@ fn key_at(table: &DeTable<'_>, byte: usize) -> Option<Key> {
 /// Line of a key in the text of a configuration, in the `index`-th section of that name. Returns the section's line if
 /// the key is missing, and none if the section is missing.
 #[must_use]
-pub fn line_in(text: &str, section: &'static str, index: usize, key: &'static str) -> Option<usize> {
+pub fn find_line(text: &str, section: &'static str, index: usize, key: &'static str) -> Option<usize> {
     let (document, _) = DeTable::parse_recoverable(text);
     fault_line(text, document.get_ref(), &check::ConfigFault { section, index, key, text: String::new() })
 }
 
 /// Line of a fault: of its key, or of its section.
 fn fault_line(text: &str, table: &DeTable<'_>, fault: &check::ConfigFault) -> Option<usize> {
-    let at = |span: std::ops::Range<usize>| Some(line_at(text, span.start));
-    let own = |table: &DeTable<'_>| table.get_key_value(fault.key).map(|(key, _)| key.span());
+    let line_of_span = |span: std::ops::Range<usize>| Some(line_of_byte(text, span.start));
+    let key_span = |table: &DeTable<'_>| table.get_key_value(fault.key).map(|(key, _)| key.span());
     let mut line = None;
     let mut inner = table;
     for part in fault.section.split('.').filter(|part| !part.is_empty()) {
         let Some((name, value)) = inner.get_key_value(part) else { return line };
-        line = at(name.span());
+        line = line_of_span(name.span());
         inner = match value.get_ref() {
             DeValue::Table(section) => section,
             DeValue::Array(items) => match items.get(fault.index) {
                 Some(item) => {
-                    line = at(item.span());
+                    line = line_of_span(item.span());
                     let DeValue::Table(section) = item.get_ref() else { return line };
                     section
                 }
@@ -270,7 +272,7 @@ fn fault_line(text: &str, table: &DeTable<'_>, fault: &check::ConfigFault) -> Op
             _ => return line,
         };
     }
-    own(inner).map_or(line, at)
+    key_span(inner).map_or(line, line_of_span)
 }
 
 /// Splits a variable's name into section and key. A key at the top level has an empty section.
@@ -313,23 +315,24 @@ fn split_variable_name(path: &str) -> (&'static str, String) {
 /// Returns the table with a variable's value set. The text is used as a string if the key accepts one (a password may
 /// look like a number), otherwise parsed as TOML; lists are tried first.
 fn apply_variable(table: &toml::Table, (section, key): (&str, &str), text: &str) -> Result<toml::Table, String> {
-    let updated = |value: toml::Value| {
-        let mut updated = table.clone();
-        let mut inner = &mut updated;
+    let with_value = |value: toml::Value| {
+        let mut changed = table.clone();
+        let mut inner = &mut changed;
         for part in section.split('.').filter(|part| !part.is_empty()) {
             let entry = inner.entry(part).or_insert_with(|| toml::Value::Table(toml::Table::new()));
             inner = entry.as_table_mut().ok_or_else(|| format!("`{section}` is not a section"))?;
         }
         inner.insert(key.to_owned(), value);
-        updated.clone().try_into::<Config>().map_err(|error| one_line(error.message()))?;
-        Ok(updated)
+        changed.clone().try_into::<Config>().map_err(|error| one_line(error.message()))?;
+        Ok(changed)
     };
     if let Some(list) = parse_toml_value(text).filter(toml::Value::is_array)
-        && let Ok(updated) = updated(list)
+        && let Ok(with_value) = with_value(list)
     {
-        return Ok(updated);
+        return Ok(with_value);
     }
-    updated(toml::Value::String(text.to_owned())).or_else(|what| parse_toml_value(text).map_or(Err(what), updated))
+    with_value(toml::Value::String(text.to_owned()))
+        .or_else(|error| parse_toml_value(text).map_or(Err(error), with_value))
 }
 
 /// Parses a text as a TOML value (`true`, `25`, `["a", "b"]`).
@@ -462,7 +465,7 @@ mod tests {
     #[test]
     fn a_wrong_variable_is_named() {
         let text = "hostname = \"mx.example.net\"\n[api]\nlisten = \"127.0.0.1:1\"\n";
-        let of = |name: &str, value: &str| {
+        let problems_with = |name: &str, value: &str| {
             let found = from_text(text, [(name.to_owned(), value.to_owned())]).err().unwrap_or_default();
             found.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
@@ -472,7 +475,7 @@ mod tests {
             ("POSTRIDER_SUBMISSION_SESSIONS_MAX", "0"),
             ("POSTRIDER_HOSTNAME", "x y"),
         ] {
-            let found = of(name, value);
+            let found = problems_with(name, value);
             assert!(found.len() == 1 && found[0].starts_with(&format!("{name}: ")), "{found:?}");
         }
         let named = [("POSTRIDER_HOSTNAME".to_owned(), "mx.example.net".to_owned())];

@@ -51,7 +51,7 @@ impl FromStr for DomainPattern {
             |name: &str| name.parse().map_err(|_| "not `example.com`, `*.example.com` or `*` (all domains)".to_owned());
         Ok(Self(match text.strip_prefix("*.") {
             _ if text == "*" => DomainScope::All,
-            Some(above) => DomainScope::Below(name(above)?),
+            Some(parent) => DomainScope::Below(name(parent)?),
             None => DomainScope::Domain(name(text)?),
         }))
     }
@@ -93,7 +93,7 @@ impl SmarthostSection {
         Some((smarthost, self.when.into(), self.domains.iter().map(|domains| domains.0.clone()).collect()))
     }
 
-    fn find_faults(&self, usual: TlsChoice) -> Vec<(&'static str, String)> {
+    fn find_faults(&self, default: TlsChoice) -> Vec<(&'static str, String)> {
         let mut faults = Vec::new();
         if let Err(error) = self.name.parse::<SmarthostName>() {
             faults.push(("name", format!("[[delivery.smarthosts]] requires a `name`, which {error}")));
@@ -102,7 +102,7 @@ impl SmarthostSection {
             let text = "[[delivery.smarthosts]] requires `hosts`, for example \"relay.example.net:587\"";
             faults.push(("hosts", text.to_owned()));
         }
-        let tls = self.tls.unwrap_or(usual);
+        let tls = self.tls.unwrap_or(default);
         let unverifiable = self.hosts.iter().find_map(|host| host.unverifiable_reason(tls));
         faults.extend(unverifiable.map(|text| ("hosts", text)));
         if self.username.is_some() != self.password.is_some() {
@@ -118,15 +118,15 @@ impl SmarthostSection {
 }
 
 /// Returns whether the first pattern matches every domain that the second matches.
-fn pattern_covers(one: &DomainScope, other: &DomainScope) -> bool {
-    let is_below = |name: &DomainName, above: &DomainName| {
-        std::iter::successors(name.parent(), DomainName::parent).any(|parent| parent == *above)
+fn pattern_covers(pattern: &DomainScope, covered: &DomainScope) -> bool {
+    let is_below = |name: &DomainName, ancestor: &DomainName| {
+        std::iter::successors(name.parent(), DomainName::parent).any(|parent| parent == *ancestor)
     };
-    match (one, other) {
+    match (pattern, covered) {
         (DomainScope::All, _) => true,
-        (DomainScope::Below(above), DomainScope::Domain(name)) => is_below(name, above),
-        (DomainScope::Below(above), DomainScope::Below(name)) => above == name || is_below(name, above),
-        (one, other) => one == other,
+        (DomainScope::Below(ancestor), DomainScope::Domain(name)) => is_below(name, ancestor),
+        (DomainScope::Below(ancestor), DomainScope::Below(name)) => ancestor == name || is_below(name, ancestor),
+        (pattern, covered) => pattern == covered,
     }
 }
 
@@ -150,10 +150,10 @@ impl DeliverySection {
     /// The smarthost for all remaining mail, if there is one.
     #[must_use]
     pub fn default_smarthost(&self) -> Option<Smarthost> {
-        let takes_all = |(_, when, whose): &(_, SmarthostUse, Vec<DomainScope>)| {
-            *when == SmarthostUse::Always && whose.contains(&DomainScope::All)
+        let is_default = |(_, condition, domains): &(_, SmarthostUse, Vec<DomainScope>)| {
+            *condition == SmarthostUse::Always && domains.contains(&DomainScope::All)
         };
-        self.all_smarthosts().into_iter().find(takes_all).map(|(smarthost, ..)| smarthost)
+        self.all_smarthosts().into_iter().find(is_default).map(|(smarthost, ..)| smarthost)
     }
 
     /// Finds problems of `[[delivery.smarthosts]]`: index of the section, key, and text.
@@ -168,34 +168,34 @@ impl DeliverySection {
             } else if !names.insert(&section.name) && !section.name.is_empty() {
                 faults.push((index, "name", format!("duplicate smarthost `{}`", section.name)));
             }
-            let taken = section.domains.iter().filter_map(|domains| self.shadowed_by(index, &domains.0));
-            faults.extend(taken.map(|text| (index, "domains", text)));
+            let shadowed = section.domains.iter().filter_map(|domains| self.shadowing_reason(index, &domains.0));
+            faults.extend(shadowed.map(|text| (index, "domains", text)));
         }
         faults
     }
 
     /// Returns why a section would never be used for these domains, if another smarthost takes their mail.
-    fn shadowed_by(&self, index: usize, whose: &DomainScope) -> Option<String> {
-        let when = self.smarthosts.get(index)?.when;
-        let others = self.smarthosts.iter().enumerate().filter(|(other, _)| *other != index);
-        for (other, section) in others {
-            let is_same = |theirs: &DomainPattern| theirs.0 == *whose;
-            if other < index && section.when == when && section.domains.iter().any(is_same) {
-                return Some(format!("`{}` takes the mail of `{whose}` already", section.name));
+    fn shadowing_reason(&self, index: usize, scope: &DomainScope) -> Option<String> {
+        let condition = self.smarthosts.get(index)?.when;
+        let other_sections = self.smarthosts.iter().enumerate().filter(|(other_index, _)| *other_index != index);
+        for (other_index, section) in other_sections {
+            let is_same = |pattern: &DomainPattern| pattern.0 == *scope;
+            if other_index < index && section.when == condition && section.domains.iter().any(is_same) {
+                return Some(format!("`{}` takes the mail of `{scope}` already", section.name));
             }
-            let is_covered = |theirs: &DomainPattern| pattern_covers(&theirs.0, whose);
-            if (section.when, when) == (SmarthostCondition::Always, SmarthostCondition::FailOver)
+            let is_covered = |pattern: &DomainPattern| pattern_covers(&pattern.0, scope);
+            if (section.when, condition) == (SmarthostCondition::Always, SmarthostCondition::FailOver)
                 && section.domains.iter().any(is_covered)
             {
                 return Some(format!(
-                    "`{}` takes the mail of `{whose}` always and has no fail-over smarthost: add `hosts` to it instead",
+                    "`{}` takes the mail of `{scope}` always and has no fail-over smarthost: add `hosts` to it instead",
                     section.name
                 ));
             }
         }
-        match (&self.smarthost, when) {
-            (Some(_), SmarthostCondition::Always) if *whose == DomainScope::All => {
-                Some(format!("`{DEFAULT_SMARTHOST_NAME}` in [delivery] takes the mail of `{whose}` already"))
+        match (&self.smarthost, condition) {
+            (Some(_), SmarthostCondition::Always) if *scope == DomainScope::All => {
+                Some(format!("`{DEFAULT_SMARTHOST_NAME}` in [delivery] takes the mail of `{scope}` already"))
             }
             (Some(_), SmarthostCondition::FailOver) => Some(format!(
                 "`{DEFAULT_SMARTHOST_NAME}` in [delivery] takes all mail always and has no fail-over smarthost"

@@ -90,16 +90,16 @@ impl FromStr for SmarthostAddress {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is not host:port (example: \"relay.example.net:587\")");
-        let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
-        let port = port.parse().map_err(|_| wrong())?;
+        let error = || format!("`{text}` is not host:port (example: \"relay.example.net:587\")");
+        let (host, port) = text.rsplit_once(':').ok_or_else(error)?;
+        let port = port.parse().map_err(|_| error())?;
         if port == 0 {
             return Err("port 0 is invalid (example: \"relay.example.net:587\")".to_owned());
         }
         if let Ok(address) = text.parse::<SocketAddr>() {
             return Ok(Self(SmarthostEndpoint::Address(address)));
         }
-        Ok(Self(SmarthostEndpoint::Host(host.parse::<DomainName>().map_err(|_| wrong())?, port)))
+        Ok(Self(SmarthostEndpoint::Host(host.parse::<DomainName>().map_err(|_| error())?, port)))
     }
 }
 
@@ -153,20 +153,20 @@ where
 }
 
 /// Parses every text of a list. The error names all invalid ones.
-fn parse_each<T, E: de::Error>(texts: &[String], read: impl Fn(&str) -> Result<T, String>) -> Result<Vec<T>, E> {
-    let (good, wrong): (Vec<_>, Vec<_>) = texts.iter().map(|text| read(text)).partition(Result::is_ok);
-    let wrong: Vec<_> = wrong.into_iter().filter_map(Result::err).collect();
-    if wrong.is_empty() { Ok(good.into_iter().flatten().collect()) } else { Err(E::custom(wrong.join("; "))) }
+fn parse_each<T, E: de::Error>(texts: &[String], parse: impl Fn(&str) -> Result<T, String>) -> Result<Vec<T>, E> {
+    let (parsed, errors): (Vec<_>, Vec<_>) = texts.iter().map(|text| parse(text)).partition(Result::is_ok);
+    let errors: Vec<_> = errors.into_iter().filter_map(Result::err).collect();
+    if errors.is_empty() { Ok(parsed.into_iter().flatten().collect()) } else { Err(E::custom(errors.join("; "))) }
 }
 
 pub(crate) fn read_duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("`{text}` is not a duration (examples: \"30s\", \"5m\", \"4h\", \"30d\")");
+    let error = || format!("`{text}` is not a duration (examples: \"30s\", \"5m\", \"4h\", \"30d\")");
     // jiff does not parse days without a calendar; here a day is 24 hours.
     if let Some(days) = text.strip_suffix('d').and_then(|days| days.parse::<u32>().ok()) {
         return Ok(Duration::from_secs(u64::from(days) * 24 * 3600));
     }
-    let signed: SignedDuration = text.parse().map_err(|_| wrong())?;
-    Duration::try_from(signed).map_err(|_| wrong())
+    let signed: SignedDuration = text.parse().map_err(|_| error())?;
+    Duration::try_from(signed).map_err(|_| error())
 }
 
 /// Deserializes a duration such as `"5m"`.
@@ -232,8 +232,8 @@ pub(super) mod parsed {
 
     pub(in crate::config) fn servers<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<SocketAddr>, D::Error> {
         super::parse_each(&super::one_or_many::<D, String>(input)?, |text| {
-            let wrong = || format!("`{text}` is not an address (example: \"127.0.0.1:53\")");
-            dns::resolver::parse_server(text).ok_or_else(wrong)
+            let error = || format!("`{text}` is not an address (example: \"127.0.0.1:53\")");
+            dns::resolver::parse_server(text).ok_or_else(error)
         })
     }
 }

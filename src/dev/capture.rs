@@ -36,20 +36,20 @@ pub struct InboxWriter {
 
 impl InboxWriter {
     /// Stores a message. Returns 250, or 451 if its files cannot be written.
-    pub async fn write(&self, caught: NewMessage) -> SmtpReply {
+    pub async fn write(&self, message: NewMessage) -> SmtpReply {
         let inbox = Arc::clone(&self.inbox);
-        match tokio::task::spawn_blocking(move || inbox.add(caught)).await {
+        match tokio::task::spawn_blocking(move || inbox.add(message)).await {
             Ok(Ok(entry)) => {
-                self.terminal.caught(&entry);
+                self.terminal.print_captured(&entry);
                 SmtpReply::new(250, Enhanced::new(2, 0, 0), format!("captured as message {}", entry.id))
             }
-            Ok(Err(error)) => unwritten(&error),
-            Err(error) => unwritten(&error),
+            Ok(Err(error)) => write_failure_reply(&error),
+            Err(error) => write_failure_reply(&error),
         }
     }
 }
 
-fn unwritten(error: &dyn std::fmt::Display) -> SmtpReply {
+fn write_failure_reply(error: &dyn std::fmt::Display) -> SmtpReply {
     tracing::error!(%error, "cannot store a message in the inbox");
     SmtpReply::new(451, Enhanced::new(4, 3, 0), "Cannot write to the inbox; see the log")
 }
@@ -69,12 +69,12 @@ pub struct CaptureHandler {
 impl SessionHandler for CaptureHandler {
     type SessionContext = ();
 
-    async fn handle(&self, (): &mut (), question: Hook) -> HookVerdict {
-        match question {
+    async fn handle(&self, (): &mut (), hook: Hook) -> HookVerdict {
+        match hook {
             Hook::MailFrom { .. } => HookVerdict::Accept,
             Hook::RcptTo(address) => match Behaviour::of(&address).and_then(Behaviour::refusal) {
                 Some(reply) => {
-                    self.writer.terminal.refused(&address, &reply);
+                    self.writer.terminal.print_refused(&address, &reply);
                     HookVerdict::Reply(reply)
                 }
                 None => HookVerdict::Accept,
@@ -116,7 +116,7 @@ impl CaptureHandler {
         if behaviours.contains(&Behaviour::Slow) {
             tokio::time::sleep(Behaviour::SLOW_FOR).await;
         }
-        let complaint = Complaint::about(message.envelope.reverse_path.as_ref(), &raw, &self.writer.clock);
+        let complaint = Complaint::for_message(message.envelope.reverse_path.as_ref(), &raw, &self.writer.clock);
         let reply = self
             .writer
             .write(NewMessage {
@@ -141,7 +141,7 @@ impl CaptureHandler {
             && let Some(complaint) = complaint
             && self.complaints.try_send(complaint).is_err()
         {
-            self.writer.terminal.complained("not sent: too many pending complaints");
+            self.writer.terminal.print_complaint("not sent: too many pending complaints");
         }
         HookVerdict::Reply(reply)
     }

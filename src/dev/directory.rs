@@ -37,18 +37,18 @@ impl Directory {
     ///
     /// # Errors
     /// No directory is given, and neither `XDG_DATA_HOME` nor `HOME` is set.
-    pub fn new(given: Option<&Path>) -> io::Result<Self> {
-        let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let home = || Some(absolute("HOME")?.join(".local/share"));
-        let users = || Some(absolute("XDG_DATA_HOME").or_else(home)?.join("postrider/dev"));
-        let path = given.map(Path::to_owned).or_else(users);
-        let missing = || io::Error::other("HOME is not set: set the data directory with --data-dir DIR");
-        path.map(Self).ok_or_else(missing)
+    pub fn new(configured: Option<&Path>) -> io::Result<Self> {
+        let absolute_path = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let home_default = || Some(absolute_path("HOME")?.join(".local/share"));
+        let user_default = || Some(absolute_path("XDG_DATA_HOME").or_else(home_default)?.join("postrider/dev"));
+        let path = configured.map(Path::to_owned).or_else(user_default);
+        let no_home_error = || io::Error::other("HOME is not set: set the data directory with --data-dir DIR");
+        path.map(Self).ok_or_else(no_home_error)
     }
 
     /// Returns the default directory, if a development server runs in it.
     #[must_use]
-    pub fn of_running_server() -> Option<PathBuf> {
+    pub fn find_running_server() -> Option<PathBuf> {
         let Self(path) = Self::new(None).ok()?;
         // The socket may exist without a server, if the server was killed.
         UnixStream::connect(path.join(admin::SOCKET)).is_ok().then_some(path)
@@ -116,11 +116,11 @@ impl Directory {
             io::ErrorKind::WouldBlock => io::Error::other("in use by another process"),
             _ => error,
         })?;
-        absent_is_fine(std::fs::remove_dir_all(self.0.join(services::STORE_DIRECTORY)))?;
-        absent_is_fine(inbox::remove_files(&self.inbox()))?;
+        ignore_not_found(std::fs::remove_dir_all(self.0.join(services::STORE_DIRECTORY)))?;
+        ignore_not_found(inbox::remove_files(&self.inbox()))?;
         // Removes the marker last: if this is interrupted, the directory can still be cleared.
         for file in [services::KEY_FILE, clock_shift::FILE, admin::SOCKET, SECRETS_NEW_FILE, SECRETS_FILE] {
-            absent_is_fine(std::fs::remove_file(self.0.join(file)))?;
+            ignore_not_found(std::fs::remove_file(self.0.join(file)))?;
         }
         Ok(())
     }
@@ -135,24 +135,24 @@ impl Directory {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn keep(&self, secrets: &Secrets) -> io::Result<()> {
+    pub fn store_secrets(&self, secrets: &Secrets) -> io::Result<()> {
         self.write_marker(&serde_json::to_vec(secrets)?)
     }
 
     fn write_marker(&self, content: &[u8]) -> io::Result<()> {
         use io::Write as _;
-        let fresh = self.0.join(SECRETS_NEW_FILE);
+        let new_file = self.0.join(SECRETS_NEW_FILE);
         // A killed process may have left it.
-        absent_is_fine(std::fs::remove_file(&fresh))?;
-        let mut file = private_files::create_file(&fresh)?;
+        ignore_not_found(std::fs::remove_file(&new_file))?;
+        let mut file = private_files::create_file(&new_file)?;
         file.write_all(content)?;
         file.sync_all()?;
-        std::fs::rename(fresh, self.0.join(SECRETS_FILE))
+        std::fs::rename(new_file, self.0.join(SECRETS_FILE))
     }
 }
 
-fn absent_is_fine(removed: io::Result<()>) -> io::Result<()> {
-    match removed {
+fn ignore_not_found(result: io::Result<()>) -> io::Result<()> {
+    match result {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
@@ -166,37 +166,37 @@ mod tests {
     fn only_a_directory_of_the_development_server_is_cleared() {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
-        let own = Directory::new(Some(directory.path())).unwrap();
-        own.clear().unwrap();
+        let dev_directory = Directory::new(Some(directory.path())).unwrap();
+        dev_directory.clear().unwrap();
         std::fs::create_dir(at("store")).unwrap();
         std::fs::write(at("thesis.txt"), "x").unwrap();
-        assert!(own.clear().unwrap_err().to_string().contains("not a directory of `postrider dev`"));
+        assert!(dev_directory.clear().unwrap_err().to_string().contains("not a directory of `postrider dev`"));
         assert!(at("store").exists());
         let secrets = Secrets { api_key: "rnl_x".to_owned(), smtp_password: "stxsmtp_x".to_owned() };
-        own.keep(&secrets).unwrap();
-        assert_eq!(own.secrets().unwrap().api_key, "rnl_x");
-        own.clear().unwrap();
-        assert!(!at("store").exists() && at("thesis.txt").exists() && own.secrets().is_none());
+        dev_directory.store_secrets(&secrets).unwrap();
+        assert_eq!(dev_directory.secrets().unwrap().api_key, "rnl_x");
+        dev_directory.clear().unwrap();
+        assert!(!at("store").exists() && at("thesis.txt").exists() && dev_directory.secrets().is_none());
     }
 
     #[test]
     fn only_an_empty_or_a_marked_directory_is_claimed() {
         let directory = tempfile::tempdir().unwrap();
-        let own = Directory::new(Some(&directory.path().join("dev"))).unwrap();
-        own.claim().unwrap();
-        assert!(own.path().join(SECRETS_FILE).exists() && own.secrets().is_none());
-        own.claim().unwrap();
+        let dev_directory = Directory::new(Some(&directory.path().join("dev"))).unwrap();
+        dev_directory.claim().unwrap();
+        assert!(dev_directory.path().join(SECRETS_FILE).exists() && dev_directory.secrets().is_none());
+        dev_directory.claim().unwrap();
         // As `--fresh` leaves it: `node` stays, because it is locked.
-        own.clear().unwrap();
-        assert!(own.path().join(NODE_FILE).exists() && !own.path().join(SECRETS_FILE).exists());
-        own.claim().unwrap();
+        dev_directory.clear().unwrap();
+        assert!(dev_directory.path().join(NODE_FILE).exists() && !dev_directory.path().join(SECRETS_FILE).exists());
+        dev_directory.claim().unwrap();
         // As a production server leaves it.
-        let others = Directory::new(Some(directory.path())).unwrap();
+        let other_directory = Directory::new(Some(directory.path())).unwrap();
         for name in [NODE_FILE, services::KEY_FILE] {
             std::fs::write(directory.path().join(name), "x").unwrap();
         }
-        for refused in [others.claim(), others.clear()] {
-            assert!(refused.unwrap_err().to_string().contains("not a directory of `postrider dev`"));
+        for result in [other_directory.claim(), other_directory.clear()] {
+            assert!(result.unwrap_err().to_string().contains("not a directory of `postrider dev`"));
         }
         assert!(!directory.path().join(SECRETS_FILE).exists());
     }

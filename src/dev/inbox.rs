@@ -102,7 +102,7 @@ pub struct Entry {
 
 impl Entry {
     fn new(id: u64, message: NewMessage, reading: &ParsedReceivedEmail) -> Self {
-        let text = text_of(reading);
+        let text = plain_text(reading);
         let heading = &reading.heading;
         let mut searched = format!("{}\n{}\n", heading.from, heading.subject);
         for address in message.recipients.iter().chain(&message.sender) {
@@ -129,13 +129,13 @@ impl Entry {
     }
 
     /// Returns whether addresses, subject or text contain all these lower-case words.
-    fn has(&self, words: &[String]) -> bool {
+    fn matches(&self, words: &[String]) -> bool {
         words.iter().all(|word| self.searched.contains(word.as_str()))
     }
 }
 
 /// Text of a message in one line, or of its HTML if it has no text.
-fn text_of(reading: &ParsedReceivedEmail) -> String {
+fn plain_text(reading: &ParsedReceivedEmail) -> String {
     let text = match (&reading.text, &reading.html) {
         (Some(text), _) => text.clone(),
         (None, Some(html)) => mail_parser::decoders::html::html_to_text(html),
@@ -162,7 +162,7 @@ struct Messages {
 #[derive(Debug)]
 pub struct DevInbox {
     directory: PathBuf,
-    kept: Mutex<Messages>,
+    messages: Mutex<Messages>,
     /// Changes with every change of the inbox; starts at the time of the start.
     version: std::sync::atomic::AtomicU64,
 }
@@ -174,31 +174,31 @@ impl DevInbox {
     /// The directory cannot be created or read.
     pub fn open(directory: PathBuf, now: Timestamp) -> io::Result<Self> {
         private_files::create_directory(&directory)?;
-        let (mut entries, mut orphans) = (Vec::new(), Vec::new());
+        let (mut entries, mut unreadable_files) = (Vec::new(), Vec::new());
         for file in std::fs::read_dir(&directory)? {
             let path = file?.path();
-            let Some(id) = id_in_name(&path) else { continue };
+            let Some(id) = parse_file_id(&path) else { continue };
             match path.extension().and_then(std::ffi::OsStr::to_str) {
                 Some("json") => match read_entry(&path).filter(|entry| entry.id == id) {
                     Some(entry) => entries.push(entry),
-                    None => orphans.push(path),
+                    None => unreadable_files.push(path),
                 },
                 Some("eml") if path.with_extension("json").exists() => {}
-                _ => orphans.push(path),
+                _ => unreadable_files.push(path),
             }
         }
-        for path in orphans {
+        for path in unreadable_files {
             tracing::warn!(path = %path.display(), "removing an unreadable file from the inbox");
             std::fs::remove_file(&path)?;
         }
         entries.sort_by_key(|entry| std::cmp::Reverse(entry.id));
-        let kept = Messages {
+        let messages = Messages {
             bytes: entries.iter().map(|entry| entry.size).sum(),
             last_id: entries.first().map_or(0, |entry| entry.id),
             entries: entries.into(),
         };
         let version = u64::try_from(now.as_millisecond()).unwrap_or(0).into();
-        Ok(Self { directory, kept: Mutex::new(kept), version })
+        Ok(Self { directory, messages: Mutex::new(messages), version })
     }
 
     /// Stores a message.
@@ -207,20 +207,20 @@ impl DevInbox {
     /// Its files cannot be written.
     pub fn add(&self, message: NewMessage) -> io::Result<Entry> {
         let (raw, reading) = (message.raw.clone(), read(&message.raw));
-        let mut kept = self.lock();
-        kept.last_id += 1;
-        let entry = Entry::new(kept.last_id, message, &reading);
-        let [message, described] = self.files(entry.id);
+        let mut messages = self.lock();
+        messages.last_id += 1;
+        let entry = Entry::new(messages.last_id, message, &reading);
+        let [message, entry_file] = self.files(entry.id);
         write(&message, &raw)?;
-        write(&described, &serde_json::to_vec(&entry)?)?;
-        kept.bytes += entry.size;
-        kept.entries.push_front(entry.clone());
-        while kept.entries.len() > MESSAGES_MAX || (kept.bytes > BYTES_MAX && kept.entries.len() > 1) {
-            let Some(oldest) = kept.entries.pop_back() else { break };
-            kept.bytes -= oldest.size;
+        write(&entry_file, &serde_json::to_vec(&entry)?)?;
+        messages.bytes += entry.size;
+        messages.entries.push_front(entry.clone());
+        while messages.entries.len() > MESSAGES_MAX || (messages.bytes > BYTES_MAX && messages.entries.len() > 1) {
+            let Some(oldest) = messages.entries.pop_back() else { break };
+            messages.bytes -= oldest.size;
             self.delete(oldest.id)?;
         }
-        self.changed();
+        self.bump_version();
         Ok(entry)
     }
 
@@ -228,7 +228,7 @@ impl DevInbox {
     #[must_use]
     pub fn list(&self, search: &str) -> Vec<Entry> {
         let words: Vec<String> = search.split_whitespace().map(str::to_lowercase).collect();
-        self.lock().entries.iter().filter(|entry| entry.has(&words)).cloned().collect()
+        self.lock().entries.iter().filter(|entry| entry.matches(&words)).cloned().collect()
     }
 
     /// Number of messages.
@@ -242,8 +242,8 @@ impl DevInbox {
     /// # Errors
     /// Its file cannot be read.
     pub fn get(&self, id: u64) -> io::Result<Option<(Entry, Bytes)>> {
-        let kept = self.lock();
-        let Some(entry) = kept.entries.iter().find(|entry| entry.id == id) else { return Ok(None) };
+        let messages = self.lock();
+        let Some(entry) = messages.entries.iter().find(|entry| entry.id == id) else { return Ok(None) };
         let [message, _] = self.files(id);
         Ok(Some((entry.clone(), std::fs::read(message)?.into())))
     }
@@ -253,13 +253,13 @@ impl DevInbox {
     /// # Errors
     /// Its files cannot be removed.
     pub fn remove(&self, id: u64) -> io::Result<bool> {
-        let mut kept = self.lock();
-        let Some(at) = kept.entries.iter().position(|entry| entry.id == id) else { return Ok(false) };
+        let mut messages = self.lock();
+        let Some(position) = messages.entries.iter().position(|entry| entry.id == id) else { return Ok(false) };
         self.delete(id)?;
-        if let Some(entry) = kept.entries.remove(at) {
-            kept.bytes -= entry.size;
+        if let Some(entry) = messages.entries.remove(position) {
+            messages.bytes -= entry.size;
         }
-        self.changed();
+        self.bump_version();
         Ok(true)
     }
 
@@ -268,13 +268,13 @@ impl DevInbox {
     /// # Errors
     /// A file cannot be removed.
     pub fn clear(&self) -> io::Result<()> {
-        let mut kept = self.lock();
-        while let Some(id) = kept.entries.back().map(|entry| entry.id) {
+        let mut messages = self.lock();
+        while let Some(id) = messages.entries.back().map(|entry| entry.id) {
             self.delete(id)?;
-            kept.entries.pop_back();
+            messages.entries.pop_back();
         }
-        kept.bytes = 0;
-        self.changed();
+        messages.bytes = 0;
+        self.bump_version();
         Ok(())
     }
 
@@ -284,12 +284,12 @@ impl DevInbox {
         self.version.load(std::sync::atomic::Ordering::Acquire)
     }
 
-    fn changed(&self) {
+    fn bump_version(&self) {
         self.version.fetch_add(1, std::sync::atomic::Ordering::AcqRel);
     }
 
     fn lock(&self) -> MutexGuard<'_, Messages> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.messages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Files of a message and of its entry.
@@ -309,7 +309,7 @@ impl DevInbox {
 }
 
 /// Parses the number from a file's name, if the inbox uses such a name.
-fn id_in_name(path: &Path) -> Option<u64> {
+fn parse_file_id(path: &Path) -> Option<u64> {
     let name = path.file_name()?.to_str()?;
     let id: u64 = name.split_once('.')?.0.parse().ok()?;
     EXTENSIONS.iter().any(|extension| name == file_name(id, extension)).then_some(id)
@@ -326,13 +326,13 @@ fn file_name(id: u64, extension: &str) -> String {
 pub(super) fn remove_files(directory: &Path) -> io::Result<()> {
     for file in std::fs::read_dir(directory)? {
         let path = file?.path();
-        if id_in_name(&path).is_some() {
+        if parse_file_id(&path).is_some() {
             std::fs::remove_file(path)?;
         }
     }
     match std::fs::remove_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
-        removed => removed,
+        result => result,
     }
 }
 
@@ -344,9 +344,9 @@ fn read_entry(path: &Path) -> Option<Entry> {
 /// Writes a file atomically: to a temporary name, then renamed.
 fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     use io::Write as _;
-    let fresh = path.with_extension(NEW_EXTENSION);
-    private_files::create_file(&fresh)?.write_all(content)?;
-    std::fs::rename(fresh, path)
+    let new_file = path.with_extension(NEW_EXTENSION);
+    private_files::create_file(&new_file)?.write_all(content)?;
+    std::fs::rename(new_file, path)
 }
 
 #[cfg(test)]
@@ -395,15 +395,15 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         open(directory.path()).add(message("one")).unwrap();
         let at = |name: &str| directory.path().join("inbox").join(name);
-        let others = ["notes.txt", "letter.eml", "data.json", "7.eml", "0000000007.txt", "0000000007"];
-        for name in others {
+        let other_files = ["notes.txt", "letter.eml", "data.json", "7.eml", "0000000007.txt", "0000000007"];
+        for name in other_files {
             std::fs::write(at(name), "x").unwrap();
         }
         std::fs::write(at("0000000008.new"), "x").unwrap();
         assert_eq!(open(directory.path()).count(), 1);
         assert!(!at("0000000008.new").exists());
         remove_files(&directory.path().join("inbox")).unwrap();
-        assert!(!at("0000000001.eml").exists() && others.iter().all(|name| at(name).exists()));
+        assert!(!at("0000000001.eml").exists() && other_files.iter().all(|name| at(name).exists()));
     }
 
     #[test]
@@ -412,11 +412,11 @@ mod tests {
         let inbox = open(directory.path());
         inbox.add(message("Invoice 42")).unwrap();
         inbox.add(message("Welcome")).unwrap();
-        let found = |search: &str| inbox.list(search).iter().map(|entry| entry.id).collect::<Vec<_>>();
-        assert_eq!(found(""), [2, 1]);
-        assert_eq!(found("invoice ADA@"), [1]);
-        assert_eq!(found("wörld welcome"), [2]);
-        assert_eq!(found("nobody"), Vec::<u64>::new());
+        let matching_ids = |search: &str| inbox.list(search).iter().map(|entry| entry.id).collect::<Vec<_>>();
+        assert_eq!(matching_ids(""), [2, 1]);
+        assert_eq!(matching_ids("invoice ADA@"), [1]);
+        assert_eq!(matching_ids("wörld welcome"), [2]);
+        assert_eq!(matching_ids("nobody"), Vec::<u64>::new());
     }
 
     #[test]

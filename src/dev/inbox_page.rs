@@ -50,30 +50,30 @@ pub struct InboxPages {
 impl Overlay for InboxPages {
     fn has(&self, uri: &Uri, headers: &HeaderMap) -> bool {
         let path = uri.path();
-        let below = path.strip_prefix(PATH).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-        (path == "/" || below) && is_local(headers)
+        let is_inbox_path = path.strip_prefix(PATH).is_some_and(|suffix| suffix.is_empty() || suffix.starts_with('/'));
+        (path == "/" || is_inbox_path) && is_local(headers)
     }
 
     fn page(&self, method: &Method, uri: &Uri) -> StaticPage {
         let parts: Vec<&str> = uri.path().split('/').filter(|part| !part.is_empty()).collect();
-        let made = match (method.as_str(), parts.as_slice()) {
+        let page = match (method.as_str(), parts.as_slice()) {
             ("GET", [] | ["inbox"]) => Ok(StaticPage::new(HTML, PAGE)),
             ("GET", ["inbox", "messages"]) => Ok(self.list(uri)),
-            ("DELETE", ["inbox", "messages"]) => self.inbox.clear().map(|()| done()),
+            ("DELETE", ["inbox", "messages"]) => self.inbox.clear().map(|()| success_page()),
             ("GET", ["inbox", "dkim-records"]) => Ok(self.dkim_records()),
-            ("GET" | "DELETE", ["inbox", "messages", id, rest @ ..]) => match id.parse() {
-                Ok(id) => self.message(method, id, (rest, uri)),
-                Err(_) => Ok(missing()),
+            ("GET" | "DELETE", ["inbox", "messages", id, subpath @ ..]) => match id.parse() {
+                Ok(id) => self.message(method, id, (subpath, uri)),
+                Err(_) => Ok(not_found_page()),
             },
-            _ => Ok(missing()),
+            _ => Ok(not_found_page()),
         };
-        made.unwrap_or_else(|error| {
+        page.unwrap_or_else(|error| {
             StaticPage::error(StatusCode::INTERNAL_SERVER_ERROR, format!("Cannot access the inbox's files: {error}\n"))
         })
     }
 
     fn answered(&self, answered: &AnsweredRequest) {
-        self.terminal.request(answered);
+        self.terminal.print_request(answered);
     }
 }
 
@@ -95,31 +95,31 @@ impl InboxPages {
         StaticPage::new(JSON, Value::Array(records.collect()).to_string())
     }
 
-    fn message(&self, method: &Method, id: u64, (rest, uri): (&[&str], &Uri)) -> std::io::Result<StaticPage> {
+    fn message(&self, method: &Method, id: u64, (subpath, uri): (&[&str], &Uri)) -> std::io::Result<StaticPage> {
         if *method == Method::DELETE {
-            let removed = rest.is_empty() && self.inbox.remove(id)?;
-            return Ok(if removed { done() } else { missing() });
+            let removed = subpath.is_empty() && self.inbox.remove(id)?;
+            return Ok(if removed { success_page() } else { not_found_page() });
         }
-        let Some((entry, raw)) = self.inbox.get(id)? else { return Ok(missing()) };
-        Ok(match rest {
+        let Some((entry, raw)) = self.inbox.get(id)? else { return Ok(not_found_page()) };
+        Ok(match subpath {
             [] => StaticPage::new(JSON, message_detail(&entry, &inbox::read(&raw)).to_string()),
             ["raw"] => StaticPage::untrusted("message/rfc822", raw),
             ["html"] => {
                 let remote = query(uri, "remote").is_some();
                 let policy = if remote { Policy::ForeignRemote } else { Policy::Foreign };
-                StaticPage { policy, ..StaticPage::untrusted(HTML, shown_html(inbox::read(&raw))) }
+                StaticPage { policy, ..StaticPage::untrusted(HTML, render_html(inbox::read(&raw))) }
             }
-            ["attachments", place] => attachment(&raw, place).unwrap_or_else(missing),
-            _ => missing(),
+            ["attachments", index] => attachment(&raw, index).unwrap_or_else(not_found_page),
+            _ => not_found_page(),
         })
     }
 }
 
 /// Returns whether `Host` names this machine.
 fn is_local(headers: &HeaderMap) -> bool {
-    let named = headers.get(HOST).and_then(|host| host.to_str().ok()?.parse::<Authority>().ok());
-    named.is_some_and(|named| {
-        let host = named.host().trim_start_matches('[').trim_end_matches(']');
+    let authority = headers.get(HOST).and_then(|host| host.to_str().ok()?.parse::<Authority>().ok());
+    authority.is_some_and(|authority| {
+        let host = authority.host().trim_start_matches('[').trim_end_matches(']');
         host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|host| host.is_loopback())
     })
 }
@@ -130,11 +130,11 @@ fn query(uri: &Uri, name: &str) -> Option<String> {
     pairs.into_iter().find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
 }
 
-fn done() -> StaticPage {
+fn success_page() -> StaticPage {
     StaticPage::new(JSON, json!({"ok": true}).to_string())
 }
 
-fn missing() -> StaticPage {
+fn not_found_page() -> StaticPage {
     StaticPage::error(StatusCode::NOT_FOUND, "No such page or message\n")
 }
 
@@ -165,22 +165,22 @@ fn message_detail(entry: &Entry, reading: &ParsedReceivedEmail) -> Value {
             "disposition": attachment.disposition,
         })
     });
-    let more = json!({
+    let detail_fields = json!({
         "headers": headers.collect::<Vec<_>>(),
         "text": reading.text,
         "html": reading.html,
         "has_html": reading.html.is_some(),
         "attachments": attachments.collect::<Vec<_>>(),
     });
-    let mut shown = message_summary(entry);
-    if let (Value::Object(shown), Value::Object(more)) = (&mut shown, more) {
-        shown.extend(more);
+    let mut view = message_summary(entry);
+    if let (Value::Object(view), Value::Object(detail_fields)) = (&mut view, detail_fields) {
+        view.extend(detail_fields);
     }
-    shown
+    view
 }
 
 /// Prepares HTML for display: replaces `cid:` URLs (RFC 2392) with inline images, opens links in a new window.
-fn shown_html(reading: ParsedReceivedEmail) -> String {
+fn render_html(reading: ParsedReceivedEmail) -> String {
     let mut html = reading.html.unwrap_or_default();
     for attachment in &reading.attachments {
         let Some(id) = attachment.content_id.as_deref().filter(|id| !id.is_empty()) else { continue };
@@ -190,25 +190,25 @@ fn shown_html(reading: ParsedReceivedEmail) -> String {
             html = html.replace(&name, &format!("data:{};base64,{data}", attachment.file.content_type));
         }
     }
-    html.insert_str(head_at(&html), "<base target=\"_blank\">");
+    html.insert_str(head_content_start(&html), "<base target=\"_blank\">");
     html
 }
 
 /// Position in an HTML document where `<base>` is inserted. Text before the document type would change the rendering.
-fn head_at(html: &str) -> usize {
+fn head_content_start(html: &str) -> usize {
     let lower = html.to_ascii_lowercase();
-    let behind = |tag: &str| {
+    let end_of_tag = |tag: &str| {
         let at = lower.find(tag)?;
-        let rest = lower.get(at + tag.len()..)?;
+        let remaining = lower.get(at + tag.len()..)?;
         // `<header>` is another tag.
-        rest.starts_with(|next: char| next == '>' || next.is_ascii_whitespace()).then_some(())?;
-        Some(at + tag.len() + rest.find('>')? + 1)
+        remaining.starts_with(|next: char| next == '>' || next.is_ascii_whitespace()).then_some(())?;
+        Some(at + tag.len() + remaining.find('>')? + 1)
     };
-    behind("<head").or_else(|| behind("<html")).or_else(|| behind("<!doctype")).unwrap_or(0)
+    end_of_tag("<head").or_else(|| end_of_tag("<html")).or_else(|| end_of_tag("<!doctype")).unwrap_or(0)
 }
 
-fn attachment(raw: &Bytes, place: &str) -> Option<StaticPage> {
-    let attachment = ParsedReceivedEmail::parse_attachment(raw, place.parse().ok()?)?;
+fn attachment(raw: &Bytes, index: &str) -> Option<StaticPage> {
+    let attachment = ParsedReceivedEmail::parse_attachment(raw, index.parse().ok()?)?;
     let page = StaticPage::untrusted(attachment.file.content_type, attachment.data);
     Some(StaticPage { file_name: Some(attachment.file.filename), ..page })
 }
@@ -236,7 +236,7 @@ mod tests {
             ("<!doctype html>\n<p>", 15),
             ("<p>x", 0),
         ] {
-            assert_eq!(head_at(html), at, "{html}");
+            assert_eq!(head_content_start(html), at, "{html}");
         }
     }
 }

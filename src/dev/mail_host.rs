@@ -29,7 +29,7 @@ pub struct MailHost {
 pub struct Session {
     mx: <MxHandler as SessionHandler>::SessionContext,
     /// Recipients of the transaction that have no local mailbox.
-    caught: Vec<Address>,
+    captured_recipients: Vec<Address>,
     /// True if a recipient of the transaction is at a receiving domain.
     is_received: bool,
 }
@@ -41,27 +41,28 @@ impl MailHost {
         Self { inbound, mx, writer }
     }
 
-    async fn recipient(&self, visit: &mut Session, address: Address) -> HookVerdict {
+    async fn handle_recipient(&self, session: &mut Session, address: Address) -> HookVerdict {
         if let Some(reply) = Behaviour::of(&address).and_then(Behaviour::refusal) {
-            self.writer.terminal.refused(&address, &reply);
+            self.writer.terminal.print_refused(&address, &reply);
             return HookVerdict::Reply(reply);
         }
-        let place = self.inbound.route_recipient(&address).await;
-        if matches!(place, Err(UnknownRecipient::NotLocal | UnknownRecipient::NoSuchMailbox)) {
-            visit.caught.push(address);
+        let route = self.inbound.route_recipient(&address).await;
+        if matches!(route, Err(UnknownRecipient::NotLocal | UnknownRecipient::NoSuchMailbox)) {
+            session.captured_recipients.push(address);
             return HookVerdict::Accept;
         }
-        visit.is_received |= matches!(place, Ok(RecipientRoute::Customer(_)));
-        self.mx.handle(&mut visit.mx, Hook::RcptTo(address)).await
+        session.is_received |= matches!(route, Ok(RecipientRoute::Customer(_)));
+        self.mx.handle(&mut session.mx, Hook::RcptTo(address)).await
     }
 
-    async fn take(&self, visit: &mut Session, mut message: SmtpMessage) -> HookVerdict {
-        let (caught, is_received) = (std::mem::take(&mut visit.caught), std::mem::take(&mut visit.is_received));
+    async fn submit_message(&self, session: &mut Session, mut message: SmtpMessage) -> HookVerdict {
+        let (captured_recipients, is_received) =
+            (std::mem::take(&mut session.captured_recipients), std::mem::take(&mut session.is_received));
         let is_slow = message.recipients.iter().any(|to| Behaviour::of(&to.address) == Some(Behaviour::Slow));
         if is_slow {
             tokio::time::sleep(Behaviour::SLOW_FOR).await;
         }
-        let shown = (!caught.is_empty() || is_received).then(|| NewMessage {
+        let inbox_message = (!captured_recipients.is_empty() || is_received).then(|| NewMessage {
             source: Source::HandedIn,
             sender: message.envelope.reverse_path.clone(),
             recipients: message.recipients.iter().map(|to| to.address.clone()).collect(),
@@ -70,18 +71,18 @@ impl MailHost {
             raw: message.content.clone(),
             dkim: Vec::new(),
         });
-        message.recipients.retain(|to| !caught.contains(&to.address));
-        let answer = match message.recipients.is_empty() {
+        message.recipients.retain(|to| !captured_recipients.contains(&to.address));
+        let verdict = match message.recipients.is_empty() {
             true => HookVerdict::Accept,
-            false => self.mx.handle(&mut visit.mx, Hook::Submit(Box::new(message))).await,
+            false => self.mx.handle(&mut session.mx, Hook::Submit(Box::new(message))).await,
         };
-        let is_refused = matches!(&answer, HookVerdict::Reply(reply) if reply.severity() != Severity::Completed);
-        match shown.filter(|_| !is_refused) {
-            None => answer,
-            Some(shown) => {
-                let reply = self.writer.write(shown).await;
+        let is_refused = matches!(&verdict, HookVerdict::Reply(reply) if reply.severity() != Severity::Completed);
+        match inbox_message.filter(|_| !is_refused) {
+            None => verdict,
+            Some(inbox_message) => {
+                let reply = self.writer.write(inbox_message).await;
                 // The reply for received mail has the email's id, which is more useful.
-                if matches!(answer, HookVerdict::Reply(_)) { answer } else { HookVerdict::Reply(reply) }
+                if matches!(verdict, HookVerdict::Reply(_)) { verdict } else { HookVerdict::Reply(reply) }
             }
         }
     }
@@ -90,15 +91,15 @@ impl MailHost {
 impl SessionHandler for MailHost {
     type SessionContext = Session;
 
-    async fn handle(&self, visit: &mut Session, question: Hook) -> HookVerdict {
-        match question {
-            Hook::RcptTo(address) => self.recipient(visit, address).await,
-            Hook::Submit(message) => self.take(visit, *message).await,
+    async fn handle(&self, session: &mut Session, hook: Hook) -> HookVerdict {
+        match hook {
+            Hook::RcptTo(address) => self.handle_recipient(session, address).await,
+            Hook::Submit(message) => self.submit_message(session, *message).await,
             Hook::MailFrom { .. } => {
-                (visit.caught, visit.is_received) = (Vec::new(), false);
-                self.mx.handle(&mut visit.mx, question).await
+                (session.captured_recipients, session.is_received) = (Vec::new(), false);
+                self.mx.handle(&mut session.mx, hook).await
             }
-            Hook::Authenticate(..) => self.mx.handle(&mut visit.mx, question).await,
+            Hook::Authenticate(..) => self.mx.handle(&mut session.mx, hook).await,
         }
     }
 }

@@ -99,7 +99,7 @@ pub struct Complaint {
 impl Complaint {
     /// Creates a complaint about a message; none if it has the null return path.
     #[must_use]
-    pub fn about(return_path: Option<&Address>, raw: &Bytes, clock: &Clock) -> Option<Self> {
+    pub fn for_message(return_path: Option<&Address>, raw: &Bytes, clock: &Clock) -> Option<Self> {
         let return_path = return_path?.clone();
         let (_, header_end) = message::parse_fields(raw);
         let header = raw.get(..header_end.min(ENCLOSED_BYTES_MAX)).unwrap_or_default();
@@ -122,23 +122,23 @@ impl Complaint {
 
     /// Submits the complaint to the mail host; retries after a temporary reply.
     async fn send(&self, mx: SocketAddr) -> Result<(), String> {
-        let mut last = String::new();
+        let mut last_error = String::new();
         for _ in 0..TRIES_MAX {
-            match timeout(CONVERSATION_MAX, self.hand_in(mx)).await {
+            match timeout(CONVERSATION_MAX, self.submit(mx)).await {
                 Ok(Ok(())) => return Ok(()),
-                Ok(Err(HandInError::Refused(reply))) if !reply.starts_with('4') => return Err(reply),
-                Ok(Err(error)) => last = error.to_string(),
-                Err(_) => "the local mail host is not responding".clone_into(&mut last),
+                Ok(Err(SubmitError::Refused(reply))) if !reply.starts_with('4') => return Err(reply),
+                Ok(Err(error)) => last_error = error.to_string(),
+                Err(_) => "the local mail host is not responding".clone_into(&mut last_error),
             }
             tokio::time::sleep(TRY_PAUSE).await;
         }
-        Err(last)
+        Err(last_error)
     }
 
-    async fn hand_in(&self, mx: SocketAddr) -> Result<(), HandInError> {
+    async fn submit(&self, mx: SocketAddr) -> Result<(), SubmitError> {
         let mut stream = BufReader::new(TcpStream::connect(mx).await?);
-        expect(&mut stream, '2').await?;
-        for (command, wanted) in [
+        expect_reply(&mut stream, '2').await?;
+        for (command, expected_digit) in [
             (format!("EHLO {DOMAIN}\r\n"), '2'),
             ("MAIL FROM:<>\r\n".to_owned(), '2'),
             (format!("RCPT TO:<{}>\r\n", self.return_path), '2'),
@@ -146,7 +146,7 @@ impl Complaint {
             (format!("{}.\r\n", self.message.replace("\r\n.", "\r\n..")), '2'),
         ] {
             stream.get_mut().write_all(command.as_bytes()).await?;
-            expect(&mut stream, wanted).await?;
+            expect_reply(&mut stream, expected_digit).await?;
         }
         stream.get_mut().write_all(b"QUIT\r\n").await?;
         Ok(())
@@ -155,7 +155,7 @@ impl Complaint {
 
 /// Errors of submitting a complaint.
 #[derive(Debug, thiserror::Error)]
-enum HandInError {
+enum SubmitError {
     #[error("{0}")]
     Refused(String),
     #[error(transparent)]
@@ -163,16 +163,16 @@ enum HandInError {
 }
 
 /// Reads a reply; an error if its code does not begin with this digit.
-async fn expect(stream: &mut BufReader<TcpStream>, wanted: char) -> Result<(), HandInError> {
+async fn expect_reply(stream: &mut BufReader<TcpStream>, expected_digit: char) -> Result<(), SubmitError> {
     loop {
         let mut line = String::new();
         (&mut *stream).take(REPLY_LINE_BYTES_MAX).read_line(&mut line).await?;
         if line.as_bytes().get(3) == Some(&b'-') {
             continue;
         }
-        return match line.starts_with(wanted) {
+        return match line.starts_with(expected_digit) {
             true => Ok(()),
-            false => Err(HandInError::Refused(line.trim_end().to_owned())),
+            false => Err(SubmitError::Refused(line.trim_end().to_owned())),
         };
     }
 }
@@ -195,8 +195,8 @@ pub async fn send_complaints(
             sent = complaint.send(mx) => sent,
         };
         match sent {
-            Ok(()) => terminal.complained(format_args!("to {}", complaint.return_path)),
-            Err(why) => terminal.complained(format_args!("failed: {why}")),
+            Ok(()) => terminal.print_complaint(format_args!("to {}", complaint.return_path)),
+            Err(error) => terminal.print_complaint(format_args!("failed: {error}")),
         }
     }
 }
@@ -209,13 +209,13 @@ mod tests {
 
     #[test]
     fn addresses_have_their_behaviour() {
-        let of = |address: &str| Behaviour::of(&address.parse().unwrap());
-        assert_eq!(of("bounced@simulator.postrider.test"), Some(Behaviour::Bounced));
-        assert_eq!(of("Deferred+order-42@Simulator.Postrider.test"), Some(Behaviour::Deferred));
-        assert_eq!(of("complained@simulator.postrider.test"), Some(Behaviour::Complained));
-        assert_eq!(of("slow+1@simulator.postrider.test"), Some(Behaviour::Slow));
-        assert_eq!(of("anybody@simulator.postrider.test"), Some(Behaviour::Delivered));
-        assert_eq!(of("bounced@example.com"), None);
+        let behaviour_of = |address: &str| Behaviour::of(&address.parse().unwrap());
+        assert_eq!(behaviour_of("bounced@simulator.postrider.test"), Some(Behaviour::Bounced));
+        assert_eq!(behaviour_of("Deferred+order-42@Simulator.Postrider.test"), Some(Behaviour::Deferred));
+        assert_eq!(behaviour_of("complained@simulator.postrider.test"), Some(Behaviour::Complained));
+        assert_eq!(behaviour_of("slow+1@simulator.postrider.test"), Some(Behaviour::Slow));
+        assert_eq!(behaviour_of("anybody@simulator.postrider.test"), Some(Behaviour::Delivered));
+        assert_eq!(behaviour_of("bounced@example.com"), None);
         let reply = |behaviour: Behaviour| behaviour.refusal().map(|reply| reply.to_string());
         assert!(reply(Behaviour::Bounced).unwrap().starts_with("550 5.1.1 "));
         assert!(reply(Behaviour::Deferred).unwrap().starts_with("451 4.2.1 "));
@@ -226,10 +226,10 @@ mod tests {
     fn a_simulated_complaint_parses_as_a_complaint() {
         let raw = Bytes::from_static(b"From: ada@example.com\r\nMessage-ID: <1@example.com>\r\n\r\n.x\r\n");
         let path: Address = "b-1@rp.example.com".parse().unwrap();
-        let complaint = Complaint::about(Some(&path), &raw, &Clock::default()).unwrap();
+        let complaint = Complaint::for_message(Some(&path), &raw, &Clock::default()).unwrap();
         assert!(complaint.message.contains("Message-ID: <1@example.com>") && !complaint.message.contains(".x"));
-        let said = bounce::parse(complaint.message.as_bytes(), None, None);
-        assert!(matches!(said, ParsedReport::Complaint(_)), "{said:?}");
-        assert!(Complaint::about(None, &raw, &Clock::default()).is_none());
+        let report = bounce::parse(complaint.message.as_bytes(), None, None);
+        assert!(matches!(report, ParsedReport::Complaint(_)), "{report:?}");
+        assert!(Complaint::for_message(None, &raw, &Clock::default()).is_none());
     }
 }

@@ -34,7 +34,7 @@ impl Terminal {
         Self { clock, zone: TimeZone::system(), json }
     }
 
-    fn line(&self, line: impl Display) {
+    fn print_line(&self, line: impl Display) {
         let now = self.clock.now().to_zoned(self.zone.clone()).strftime("%H:%M:%S").to_string();
         // The output may be closed.
         let _ = match self.json {
@@ -44,49 +44,49 @@ impl Terminal {
     }
 
     /// Prints a completed API request.
-    pub fn request(&self, answered: &AnsweredRequest) {
+    pub fn print_request(&self, answered: &AnsweredRequest) {
         let AnsweredRequest { method, uri, status, took } = answered;
-        let (path, status) = (without_tokens(uri.path()), status.as_u16());
-        self.line(format_args!("{method} {path}  {status}  {} ms", took.as_millis()));
+        let (path, status) = (truncate_tokens(uri.path()), status.as_u16());
+        self.print_line(format_args!("{method} {path}  {status}  {} ms", took.as_millis()));
     }
 
     /// Prints a message stored in the inbox.
-    pub fn caught(&self, entry: &Entry) {
-        let what = match entry.source {
+    pub fn print_captured(&self, entry: &Entry) {
+        let action = match entry.source {
             Source::Delivered => "delivered",
             Source::HandedIn => "submitted",
         };
-        let to = some_of(&entry.to);
+        let to = format_recipients(&entry.to);
         let subject = entry.subject.escape_debug();
-        self.line(format_args!("{what}  to {to}  \"{subject}\"  message {}", entry.id));
+        self.print_line(format_args!("{action}  to {to}  \"{subject}\"  message {}", entry.id));
     }
 
     /// Prints a refused recipient.
-    pub fn refused(&self, recipient: &Address, reply: &SmtpReply) {
-        self.line(format_args!("refused  {recipient}  {reply}"));
+    pub fn print_refused(&self, recipient: &Address, reply: &SmtpReply) {
+        self.print_line(format_args!("refused  {recipient}  {reply}"));
     }
 
     /// Prints that a complaint was sent, or why it was not.
-    pub fn complained(&self, outcome: impl Display) {
-        self.line(format_args!("complaint  {outcome}"));
+    pub fn print_complaint(&self, outcome: impl Display) {
+        self.print_line(format_args!("complaint  {outcome}"));
     }
 }
 
 /// The first recipients, and the number of the others.
-fn some_of(recipients: &[Address]) -> String {
-    let shown: Vec<String> = recipients.iter().take(RECIPIENTS_SHOWN_MAX).map(ToString::to_string).collect();
-    let more = recipients.len() - shown.len();
-    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-    shown.join(", ") + &more
+fn format_recipients(recipients: &[Address]) -> String {
+    let names: Vec<String> = recipients.iter().take(RECIPIENTS_SHOWN_MAX).map(ToString::to_string).collect();
+    let hidden = recipients.len() - names.len();
+    let hidden = if hidden == 0 { String::new() } else { format!(" and {hidden} more") };
+    names.join(", ") + &hidden
 }
 
 /// Truncates long segments of a path: the tokens of sign-in links are credentials.
-fn without_tokens(path: &str) -> String {
-    let cut = |part: &str| match part.char_indices().nth(PATH_PART_CHARS) {
+fn truncate_tokens(path: &str) -> String {
+    let truncate = |part: &str| match part.char_indices().nth(PATH_PART_CHARS) {
         Some(_) => format!("{}…", part.chars().take(8).collect::<String>()),
         None => part.to_owned(),
     };
-    path.split('/').map(cut).collect::<Vec<_>>().join("/")
+    path.split('/').map(truncate).collect::<Vec<_>>().join("/")
 }
 
 #[cfg(test)]
@@ -96,15 +96,15 @@ mod tests {
     #[test]
     fn a_line_names_few_recipients() {
         let address: Address = "a@b.example".parse().unwrap();
-        assert_eq!(some_of(&vec![address.clone(); 2]), "a@b.example, a@b.example");
-        assert!(some_of(&vec![address; 500]).ends_with("a@b.example and 497 more"));
+        assert_eq!(format_recipients(&vec![address.clone(); 2]), "a@b.example, a@b.example");
+        assert!(format_recipients(&vec![address; 500]).ends_with("a@b.example and 497 more"));
     }
 
     #[test]
     fn tokens_are_truncated_but_ids_are_not() {
         let id = "/emails/msg_01kax2vq9d8f7s6a5z4x3c2v1b";
-        assert_eq!(without_tokens(id), id);
+        assert_eq!(truncate_tokens(id), id);
         let token = format!("/portal/link/{}", "a1B2".repeat(12));
-        assert_eq!(without_tokens(&token), "/portal/link/a1B2a1B2…");
+        assert_eq!(truncate_tokens(&token), "/portal/link/a1B2a1B2…");
     }
 }

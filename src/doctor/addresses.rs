@@ -28,19 +28,20 @@ pub struct SendingAddress {
 pub struct SendingAddresses(pub Vec<SendingAddress>);
 
 impl SendingAddresses {
-    /// Combines local and public addresses. `given` are the public addresses of a NAT that the operator named;
-    /// otherwise `forward`, the addresses of the host name, are assumed.
+    /// Combines local and public addresses. `nat_addresses` are the public addresses of a NAT that the operator named;
+    /// otherwise `hostname_addresses`, the addresses of the host name, are assumed.
     #[must_use]
-    pub fn new(local: &[IpAddr], given: &[IpAddr], forward: &[IpAddr]) -> Self {
-        let of = |local: IpAddr| {
-            let translated = || {
-                let known = given.iter().chain(forward).copied();
-                let mut fits = known.filter(|one| one.is_ipv4() == local.is_ipv4() && !is_private(*one));
-                fits.next()
+    pub fn new(local: &[IpAddr], nat_addresses: &[IpAddr], hostname_addresses: &[IpAddr]) -> Self {
+        let to_sending_address = |local: IpAddr| {
+            let nat_address = || {
+                let candidates = nat_addresses.iter().chain(hostname_addresses).copied();
+                let mut matching =
+                    candidates.filter(|address| address.is_ipv4() == local.is_ipv4() && !is_private(*address));
+                matching.next()
             };
-            SendingAddress { local, public: if is_private(local) { translated() } else { Some(local) } }
+            SendingAddress { local, public: if is_private(local) { nat_address() } else { Some(local) } }
         };
-        let mut sources: Vec<_> = local.iter().copied().map(of).collect();
+        let mut sources: Vec<_> = local.iter().copied().map(to_sending_address).collect();
         // A private IPv6 address without a known public one is not routable; IPv4 is used instead.
         if sources.iter().any(|source| source.local.is_ipv4()) {
             sources.retain(|source| source.local.is_ipv4() || source.public.is_some());
@@ -64,12 +65,12 @@ impl SendingAddresses {
 /// Source addresses on this machine: those configured, or those chosen by the routes.
 #[must_use]
 pub(super) fn local_source_addresses(config: &Config) -> Vec<IpAddr> {
-    let mut chosen: Vec<IpAddr> = match config.delivery.source_addresses.is_empty() {
+    let mut addresses: Vec<IpAddr> = match config.delivery.source_addresses.is_empty() {
         true => ROUTE_PROBE_TARGETS.into_iter().filter_map(kernel_source_for).collect(),
         false => Vec::new(),
     };
-    chosen.extend(config.delivery.all_source_addresses().into_iter().map(|(address, _)| address));
-    chosen
+    addresses.extend(config.delivery.all_source_addresses().into_iter().map(|(address, _)| address));
+    addresses
 }
 
 /// Source address that the kernel would choose; sends nothing.
@@ -116,13 +117,13 @@ mod tests {
     #[test]
     fn a_nat_address_is_known_by_option_or_host_name() {
         let forward = ips(&["2001:db8::5", "203.0.113.5", "10.1.1.1"]);
-        let own = SendingAddresses::new(&ips(&["203.0.113.9", "2001:db8::9"]), &[], &forward);
-        assert_eq!((own.public(), own.behind_nat()), (ips(&["203.0.113.9", "2001:db8::9"]), false));
-        let hidden = SendingAddresses::new(&ips(&["10.0.0.2", "fd00::2"]), &[], &forward);
-        assert_eq!((hidden.public(), hidden.behind_nat()), (ips(&["203.0.113.5", "2001:db8::5"]), true));
-        let told = SendingAddresses::new(&ips(&["10.0.0.2", "fd00::2"]), &ips(&["203.0.113.7"]), &[]);
-        assert_eq!(told.public(), ips(&["203.0.113.7"]));
-        assert_eq!(told.0.len(), 1, "a private IPv6 address alone is not routable");
+        let direct = SendingAddresses::new(&ips(&["203.0.113.9", "2001:db8::9"]), &[], &forward);
+        assert_eq!((direct.public(), direct.behind_nat()), (ips(&["203.0.113.9", "2001:db8::9"]), false));
+        let behind_nat = SendingAddresses::new(&ips(&["10.0.0.2", "fd00::2"]), &[], &forward);
+        assert_eq!((behind_nat.public(), behind_nat.behind_nat()), (ips(&["203.0.113.5", "2001:db8::5"]), true));
+        let with_option = SendingAddresses::new(&ips(&["10.0.0.2", "fd00::2"]), &ips(&["203.0.113.7"]), &[]);
+        assert_eq!(with_option.public(), ips(&["203.0.113.7"]));
+        assert_eq!(with_option.0.len(), 1, "a private IPv6 address alone is not routable");
         let unknown = SendingAddresses::new(&ips(&["192.168.1.2"]), &[], &[]);
         assert_eq!((unknown.public(), unknown.0.len()), (Vec::new(), 1));
     }

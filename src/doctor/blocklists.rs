@@ -45,13 +45,13 @@ enum ListingResult {
 
 fn parse_answer(answer: Result<Vec<IpAddr>, String>) -> ListingResult {
     let codes: Vec<Ipv4Addr> = match answer {
-        Err(why) => return ListingResult::NoAnswer(why),
-        Ok(found) => {
-            found.into_iter().filter_map(|ip| if let IpAddr::V4(four) = ip { Some(four) } else { None }).collect()
+        Err(reason) => return ListingResult::NoAnswer(reason),
+        Ok(addresses) => {
+            addresses.into_iter().filter_map(|ip| if let IpAddr::V4(v4) = ip { Some(v4) } else { None }).collect()
         }
     };
     match codes.iter().find(|code| code.octets().starts_with(&[127, 255, 255])) {
-        Some(refused) => ListingResult::Refused(*refused),
+        Some(code) => ListingResult::Refused(*code),
         None if codes.is_empty() => ListingResult::NotListed,
         // RFC 5782 2.1: entries are in 127.0.0.0/8. Other addresses are forged by a resolver.
         None if codes.iter().any(|code| !code.is_loopback()) => {
@@ -61,58 +61,58 @@ fn parse_answer(answer: Result<Vec<IpAddr>, String>) -> ListingResult {
     }
 }
 
-async fn query_list(place: &CheckContext, list: &Blocklist, address: IpAddr) -> ListingResult {
+async fn query_list(context: &CheckContext, list: &Blocklist, address: IpAddr) -> ListingResult {
     let name = format!("{}.{}", reversed_address(address), list.zone);
     match name.parse::<DomainName>() {
         Err(_) => ListingResult::NoAnswer(format!("{name} is not a DNS name")),
         Ok(name) => parse_answer(
-            place.resolver.addresses(&name).await.map(|found| found.data).map_err(|error| error.to_string()),
+            context.resolver.addresses(&name).await.map(|found| found.data).map_err(|error| error.to_string()),
         ),
     }
 }
 
 /// Queries every list about every address.
-pub(super) async fn check_blocklists(place: &CheckContext) -> DoctorFinding {
-    if place.uses_smarthost() {
+pub(super) async fn check_blocklists(context: &CheckContext) -> DoctorFinding {
+    if context.uses_smarthost() {
         return DoctorFinding::skipped(NAME, "all mail is sent through the smarthost, so its address counts");
     }
-    let sources = place.sources.public();
+    let sources = context.sources.public();
     if sources.is_empty() {
         return unknown_address_finding(NAME);
     }
     let [zen, spamcop, barracuda] = &LISTS;
     let (zen, spamcop, barracuda) = tokio::join!(
-        query_addresses(place, zen, &sources),
-        query_addresses(place, spamcop, &sources),
-        query_addresses(place, barracuda, &sources)
+        query_addresses(context, zen, &sources),
+        query_addresses(context, spamcop, &sources),
+        query_addresses(context, barracuda, &sources)
     );
     let mut notes = Observations::default();
     for (list, control, listing) in [zen, spamcop, barracuda] {
-        judge(&mut notes, list, &control, &listing);
+        evaluate(&mut notes, list, &control, &listing);
     }
     notes.into_finding(NAME)
 }
 
 async fn query_addresses<'a>(
-    place: &CheckContext,
+    context: &CheckContext,
     list: &'a Blocklist,
     sources: &[IpAddr],
 ) -> (&'a Blocklist, ListingResult, Vec<(IpAddr, ListingResult)>) {
-    let control = query_list(place, list, TEST_ADDRESS).await;
+    let control = query_list(context, list, TEST_ADDRESS).await;
     let mut listing = Vec::new();
     for &address in sources.iter().filter(|address| list.ipv6 || address.is_ipv4()) {
-        listing.push((address, query_list(place, list, address).await));
+        listing.push((address, query_list(context, list, address).await));
     }
     (list, control, listing)
 }
 
-fn judge(notes: &mut Observations, list: &Blocklist, control: &ListingResult, listing: &[(IpAddr, ListingResult)]) {
+fn evaluate(notes: &mut Observations, list: &Blocklist, control: &ListingResult, listing: &[(IpAddr, ListingResult)]) {
     let zone = list.zone;
-    let refused = listing.iter().map(|(_, listing)| listing).chain([control]).find_map(|listing| match listing {
+    let refusal_code = listing.iter().map(|(_, listing)| listing).chain([control]).find_map(|listing| match listing {
         ListingResult::Refused(code) => Some(*code),
         _ => None,
     });
-    if let Some(code) = refused {
+    if let Some(code) = refusal_code {
         return notes.warn(format!("{zone} refuses queries ({code}): {}", refusal_text(code)), OWN_RESOLVER_ADVICE);
     }
     for (address, listing) in listing {
@@ -129,7 +129,7 @@ fn judge(notes: &mut Observations, list: &Blocklist, control: &ListingResult, li
                     format!("Fix the cause before you request removal, or it will be listed again: {}", list.removal)
                 },
             ),
-            ListingResult::NoAnswer(why) => notes.skip(format!("{zone} did not answer for {address}: {why}")),
+            ListingResult::NoAnswer(reason) => notes.skip(format!("{zone} did not answer for {address}: {reason}")),
             ListingResult::NotListed if matches!(control, ListingResult::Listed(_)) => {
                 notes.good(format!("{address} is not on {zone}"))
             }

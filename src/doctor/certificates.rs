@@ -39,8 +39,8 @@ const CREDENTIALS: &str = "/run/credentials/postrider.service";
 const DAYS_LEFT: i64 = 14;
 
 /// Checks the files that the configuration names.
-pub(super) async fn check_certificate(place: &CheckContext) -> DoctorFinding {
-    let config = &place.config;
+pub(super) async fn check_certificate(context: &CheckContext) -> DoctorFinding {
+    let config = &context.config;
     if config.tls.acme.is_some() {
         let found = "certificates are issued by ACME: `postrider admin certificate` shows their status";
         return DoctorFinding::skipped(NAME, found);
@@ -76,7 +76,7 @@ pub(super) async fn check_certificate(place: &CheckContext) -> DoctorFinding {
     }
     match Certificate::from_pem_files(certificate, key) {
         Err(error) => notes.fail(error.to_string(), renewal_advice(config)),
-        Ok(read) => judge(&mut notes, config, &read, place.clock.now()),
+        Ok(pair) => evaluate(&mut notes, config, &pair, context.clock.now()),
     }
     notes.into_finding(NAME)
 }
@@ -99,7 +99,7 @@ fn required_names(config: &Config) -> Vec<(DomainName, &'static str)> {
 /// Instructions for a valid certificate: by ACME, or by certbot. Only root may read certbot's files, and the unit does
 /// not run as root, so systemd passes them as credentials (systemd.exec(5), `LoadCredential=`).
 fn renewal_advice(config: &Config) -> String {
-    let wanted: Vec<String> = required_names(config).iter().map(|(name, _)| format!("-d {name}")).collect();
+    let domain_options: Vec<String> = required_names(config).iter().map(|(name, _)| format!("-d {name}")).collect();
     let port = if config.api.tls && config.api.listen.iter().any(|listen| listen.port() == 443) {
         ""
     } else {
@@ -123,16 +123,16 @@ fn renewal_advice(config: &Config) -> String {
          certificate = \"{CREDENTIALS}/tls.crt\"\n\
          private_key = \"{CREDENTIALS}/tls.key\"\n\
          Then: systemctl restart postrider",
-        wanted.join(" "),
+        domain_options.join(" "),
     )
 }
 
 /// Returns whether any user may read a file, including search permission on the directories above it.
 fn is_readable_by_all(file: &Path) -> bool {
-    let allows =
+    let has_mode =
         |path: &Path, bits: u32| std::fs::metadata(path).is_ok_and(|found| found.permissions().mode() & bits == bits);
     let Ok(file) = std::fs::canonicalize(file) else { return false };
-    allows(&file, 0o004) && file.ancestors().skip(1).all(|directory| allows(directory, 0o001))
+    has_mode(&file, 0o004) && file.ancestors().skip(1).all(|directory| has_mode(directory, 0o001))
 }
 
 /// Adds a failure if the unit's dynamic user cannot read a file.
@@ -145,12 +145,12 @@ fn readable_by_service(notes: &mut Observations, files: [&Path; 2], config: &Con
     }
 }
 
-fn judge(notes: &mut Observations, config: &Config, read: &Certificate, now: Timestamp) {
-    let chain: Vec<CertificateDer<'_>> = CertificateDer::pem_slice_iter(&read.chain).flatten().collect();
-    let Some((leaf, above)) = chain.split_first() else {
+fn evaluate(notes: &mut Observations, config: &Config, certificate: &Certificate, now: Timestamp) {
+    let chain: Vec<CertificateDer<'_>> = CertificateDer::pem_slice_iter(&certificate.chain).flatten().collect();
+    let Some((leaf, intermediates)) = chain.split_first() else {
         return notes.fail("the certificate file contains no certificate (no PEM block)", renewal_advice(config));
     };
-    match read.server_config(Vec::new()) {
+    match certificate.server_config(Vec::new()) {
         Ok(_) => notes.good("the private key matches the certificate"),
         Err(error) => notes.fail(
             error.to_string(),
@@ -158,35 +158,35 @@ fn judge(notes: &mut Observations, config: &Config, read: &Certificate, now: Tim
              both into one directory: privkey.pem belongs to the fullchain.pem beside it.",
         ),
     }
-    let facts: Vec<x509::CertificateFields> = chain.iter().filter_map(|one| x509::parse_certificate(one)).collect();
-    if let [leaf, ..] = &facts[..] {
-        judge_lifetime(notes, leaf, now, &renewal_advice(config));
+    let fields: Vec<x509::CertificateFields> = chain.iter().filter_map(|cert| x509::parse_certificate(cert)).collect();
+    if let [leaf, ..] = &fields[..] {
+        evaluate_lifetime(notes, leaf, now, &renewal_advice(config));
     }
-    let in_order = facts.windows(2).all(|two| matches!(two, [one, next] if one.issuer == next.subject));
-    if !in_order {
+    let is_ordered = fields.windows(2).all(|pair| matches!(pair, [cert, next] if cert.issuer == next.subject));
+    if !is_ordered {
         notes.fail(
             "the certificates in the file are out of order: some clients cannot build the chain",
             "Server certificate first, then the one that issued it, and so on, without the root: \
              cat cert.pem chain.pem > fullchain.pem",
         );
     }
-    judge_names(notes, config, leaf);
-    let alone = matches!(&facts[..], [only] if only.issuer == only.subject);
-    judge_trust(notes, config, (leaf, above), TrustInput { now, self_issued: alone });
+    evaluate_names(notes, config, leaf);
+    let is_self_issued = matches!(&fields[..], [only] if only.issuer == only.subject);
+    evaluate_trust(notes, config, (leaf, intermediates), TrustInput { now, self_issued: is_self_issued });
 }
 
-fn judge_lifetime(notes: &mut Observations, leaf: &x509::CertificateFields, now: Timestamp, renew: &str) {
-    let left = leaf.not_after.duration_since(now);
-    let whole = leaf.not_after.duration_since(leaf.not_before);
+fn evaluate_lifetime(notes: &mut Observations, leaf: &x509::CertificateFields, now: Timestamp, renew: &str) {
+    let remaining = leaf.not_after.duration_since(now);
+    let lifetime = leaf.not_after.duration_since(leaf.not_before);
     let day = |time: Timestamp| time.strftime("%Y-%m-%d").to_string();
-    if left.is_negative() {
+    if remaining.is_negative() {
         notes.fail(format!("the certificate expired on {}", day(leaf.not_after)), renew);
     } else if leaf.not_before > now {
         let fix = "Check the system clock; see the finding `clock`.";
         notes.fail(format!("the certificate is not valid before {}", leaf.not_before), fix);
-    } else if left < SignedDuration::from_hours(24 * DAYS_LEFT).min(whole / 4) {
+    } else if remaining < SignedDuration::from_hours(24 * DAYS_LEFT).min(lifetime / 4) {
         notes.warn(
-            format!("the certificate expires on {}, in {} days", day(leaf.not_after), left.as_hours() / 24),
+            format!("the certificate expires on {}, in {} days", day(leaf.not_after), remaining.as_hours() / 24),
             format!("Check that it is renewed automatically (systemctl list-timers 'certbot*').\n{renew}"),
         );
     } else {
@@ -194,14 +194,15 @@ fn judge_lifetime(notes: &mut Observations, leaf: &x509::CertificateFields, now:
     }
 }
 
-fn judge_names(notes: &mut Observations, config: &Config, leaf: &CertificateDer<'_>) {
+fn evaluate_names(notes: &mut Observations, config: &Config, leaf: &CertificateDer<'_>) {
     let Ok(parsed) = ParsedCertificate::try_from(leaf) else {
         return notes.fail("the certificate cannot be parsed", renewal_advice(config));
     };
     let (mut covered, mut missing) = (Vec::new(), Vec::new());
-    for (name, why) in required_names(config) {
-        let fits = ServerName::try_from(name.as_str()).is_ok_and(|name| verify_server_name(&parsed, &name).is_ok());
-        if fits { covered.push(name) } else { missing.push((name, why)) }
+    for (name, reason) in required_names(config) {
+        let is_covered =
+            ServerName::try_from(name.as_str()).is_ok_and(|name| verify_server_name(&parsed, &name).is_ok());
+        if is_covered { covered.push(name) } else { missing.push((name, reason)) }
     }
     if !config.mx.listen.is_empty() {
         // For operators who publish it in a signed zone (RFC 7672 3.1.1).
@@ -212,7 +213,7 @@ fn judge_names(notes: &mut Observations, config: &Config, leaf: &CertificateDer<
         notes.good(format!("it covers {}", join_words(&covered)));
     }
     if !missing.is_empty() {
-        let found = missing.iter().map(|(name, why)| format!("the certificate does not cover {name} ({why})"));
+        let found = missing.iter().map(|(name, reason)| format!("the certificate does not cover {name} ({reason})"));
         notes.fail(join_lines(found), renewal_advice(config));
     }
 }
@@ -225,13 +226,13 @@ struct TrustInput {
 }
 
 /// Checks whether clients with the public CAs trust the chain. Names and validity are reported elsewhere.
-fn judge_trust(
+fn evaluate_trust(
     notes: &mut Observations,
     config: &Config,
-    (leaf, above): (&CertificateDer<'_>, &[CertificateDer<'_>]),
-    TrustInput { now, self_issued: alone }: TrustInput,
+    (leaf, intermediates): (&CertificateDer<'_>, &[CertificateDer<'_>]),
+    TrustInput { now, self_issued }: TrustInput,
 ) {
-    if alone {
+    if self_issued {
         return notes.warn(
             "the certificate is self-signed: mail clients and API clients will refuse it",
             renewal_advice(config),
@@ -244,10 +245,10 @@ fn judge_trust(
     };
     let Ok(name) = ServerName::try_from(config.hostname.as_str()) else { return };
     let now = UnixTime::since_unix_epoch(Duration::from_secs(u64::try_from(now.as_second()).unwrap_or(0)));
-    match verifier.verify_server_cert(leaf, above, &name, &[], now) {
+    match verifier.verify_server_cert(leaf, intermediates, &name, &[], now) {
         Ok(_) => notes.good("clients with the usual roots trust it"),
         Err(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer)) => {
-            let (found, fix) = if above.is_empty() {
+            let (found, fix) = if intermediates.is_empty() {
                 (
                     "the file has only the server's certificate; clients also need the one that issued it",
                     "Set `certificate` to the whole chain (fullchain.pem instead of cert.pem).",
@@ -294,13 +295,13 @@ mod tests {
         (leaf.pem(), authority.pem(), key.serialize_pem().into_bytes())
     }
 
-    fn found(chain: String, key: Vec<u8>, now: &str) -> DoctorFinding {
+    fn run_check(chain: String, key: Vec<u8>, now: &str) -> DoctorFinding {
         let text =
             "hostname = \"mx1.example.net\"\n[api]\nlisten = \"127.0.0.1:1\"\nbase_url = \"https://api.example.net\"\n";
         let mut config = config::from_text(text, []).unwrap();
         config.api.tls = true;
         let mut notes = Observations::default();
-        judge(&mut notes, &config, &Certificate { chain: chain.into_bytes(), key }, now.parse().unwrap());
+        evaluate(&mut notes, &config, &Certificate { chain: chain.into_bytes(), key }, now.parse().unwrap());
         notes.into_finding(NAME)
     }
 
@@ -308,38 +309,41 @@ mod tests {
 
     #[test]
     fn names_validity_keys_and_order_are_checked() {
-        let both = ["mx1.example.net", "api.example.net"];
-        let (leaf, authority, key) = issued(&both);
-        let good = found(format!("{leaf}{authority}"), key.clone(), NOW);
+        let names = ["mx1.example.net", "api.example.net"];
+        let (leaf, authority, key) = issued(&names);
+        let valid = run_check(format!("{leaf}{authority}"), key.clone(), NOW);
         // The CA is private: nothing else is reported.
-        assert!(good.status == CheckStatus::Warning && good.found.starts_with("the chain does not end"), "{good:#?}");
-        assert!(good.found.contains("covers mx1.example.net and api.example.net"), "{good:#?}");
-        for (now, status, said) in [
+        assert!(
+            valid.status == CheckStatus::Warning && valid.found.starts_with("the chain does not end"),
+            "{valid:#?}"
+        );
+        assert!(valid.found.contains("covers mx1.example.net and api.example.net"), "{valid:#?}");
+        for (now, status, expected_text) in [
             ("2030-07-01T00:00:00Z", CheckStatus::Failed, "expired on 2030-06-01"),
             ("2030-05-25T00:00:00Z", CheckStatus::Warning, "expires on 2030-06-01, in 7 days"),
             ("2030-01-01T00:00:00Z", CheckStatus::Failed, "not valid before"),
         ] {
-            let late = found(format!("{leaf}{authority}"), key.clone(), now);
-            assert!(late.status == status && late.found.contains(said), "{late:#?}");
+            let expiring = run_check(format!("{leaf}{authority}"), key.clone(), now);
+            assert!(expiring.status == status && expiring.found.contains(expected_text), "{expiring:#?}");
         }
-        let turned = found(format!("{authority}{leaf}"), key.clone(), NOW);
-        assert!(turned.status == CheckStatus::Failed && turned.found.contains("out of order"), "{turned:#?}");
-        let lone = found(leaf.clone(), key.clone(), NOW);
-        assert!(lone.fix.unwrap().contains("fullchain.pem"));
-        let (_, _, other) = issued(&both);
-        let mixed = found(format!("{leaf}{authority}"), other, NOW);
-        assert!(mixed.status == CheckStatus::Failed && mixed.fix.unwrap().contains("one pair"));
-        assert_eq!(found(String::new(), key, NOW).status, CheckStatus::Failed);
+        let reversed = run_check(format!("{authority}{leaf}"), key.clone(), NOW);
+        assert!(reversed.status == CheckStatus::Failed && reversed.found.contains("out of order"), "{reversed:#?}");
+        let leaf_only = run_check(leaf.clone(), key.clone(), NOW);
+        assert!(leaf_only.fix.unwrap().contains("fullchain.pem"));
+        let (_, _, other_key) = issued(&names);
+        let mismatched = run_check(format!("{leaf}{authority}"), other_key, NOW);
+        assert!(mismatched.status == CheckStatus::Failed && mismatched.fix.unwrap().contains("one pair"));
+        assert_eq!(run_check(String::new(), key, NOW).status, CheckStatus::Failed);
     }
 
     #[test]
     fn names_that_are_not_covered_are_reported() {
         let (leaf, authority, key) = issued(&["*.example.net"]);
-        assert!(found(format!("{leaf}{authority}"), key, NOW).found.contains("covers mx1"));
+        assert!(run_check(format!("{leaf}{authority}"), key, NOW).found.contains("covers mx1"));
         let (leaf, authority, key) = issued(&["mx1.example.net"]);
-        let found = found(format!("{leaf}{authority}"), key, NOW);
-        assert!(found.found.contains("does not cover api.example.net"), "{found:#?}");
-        assert!(found.fix.unwrap().contains("-d mx1.example.net -d api.example.net"));
+        let finding = run_check(format!("{leaf}{authority}"), key, NOW);
+        assert!(finding.found.contains("does not cover api.example.net"), "{finding:#?}");
+        assert!(finding.fix.unwrap().contains("-d mx1.example.net -d api.example.net"));
     }
 
     /// The user of etc/postrider.service cannot read files of root.

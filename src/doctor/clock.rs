@@ -34,22 +34,22 @@ const OFFSET_TOLERABLE_MAX: SignedDuration = SignedDuration::from_secs(30);
 const SYNC_ADVICE: &str = "timedatectl set-ntp true\nor install a time synchronisation service: apt install chrony";
 
 /// Checks offset and synchronisation of the clock.
-pub(super) async fn check_clock(place: &CheckContext) -> DoctorFinding {
-    let (offset, synchronized) = tokio::join!(measure_offset(place), systemd::is_clock_synchronized());
-    judge(&offset, synchronized)
+pub(super) async fn check_clock(context: &CheckContext) -> DoctorFinding {
+    let (offset, synchronized) = tokio::join!(measure_offset(context), systemd::is_clock_synchronized());
+    evaluate(&offset, synchronized)
 }
 
-async fn measure_offset(place: &CheckContext) -> Result<SignedDuration, String> {
-    let (host, port) = match &place.options.ntp {
+async fn measure_offset(context: &CheckContext) -> Result<SignedDuration, String> {
+    let (host, port) = match &context.options.ntp {
         Some(target) => (target.host.clone(), target.port.unwrap_or(PORT)),
         None => (ProbeHost::Name(WELL_KNOWN.parse().map_err(|_| "no time server".to_owned())?), PORT),
     };
-    let addresses = place.addresses(&host).await?;
+    let addresses = context.addresses(&host).await?;
     // Prefers IPv4, which works everywhere.
     let address = addresses.iter().find(|ip| ip.is_ipv4()).or(addresses.first());
     let address = *address.ok_or_else(|| format!("{host} has no address"))?;
     for _ in 0..TRIES {
-        if let Ok(answer) = timeout(DEADLINE, query_server(address, port, &place.clock)).await {
+        if let Ok(answer) = timeout(DEADLINE, query_server(address, port, &context.clock)).await {
             return answer.map_err(|error| format!("{host}: {error}"));
         }
     }
@@ -58,27 +58,32 @@ async fn measure_offset(place: &CheckContext) -> Result<SignedDuration, String> 
 
 async fn query_server(server: IpAddr, port: u16, clock: &Clock) -> Result<SignedDuration, String> {
     let error_text = |error: std::io::Error| error.to_string();
-    let any = if server.is_ipv4() { IpAddr::from([0; 4]) } else { IpAddr::from([0; 16]) };
-    let socket = UdpSocket::bind(SocketAddr::new(any, 0)).await.map_err(error_text)?;
+    let unspecified = if server.is_ipv4() { IpAddr::from([0; 4]) } else { IpAddr::from([0; 16]) };
+    let socket = UdpSocket::bind(SocketAddr::new(unspecified, 0)).await.map_err(error_text)?;
     socket.connect(SocketAddr::new(server, port)).await.map_err(error_text)?;
-    let (sent, began) = (clock.now(), Instant::now());
+    let (sent, started_at) = (clock.now(), Instant::now());
     socket.send(&ntp_request(sent)).await.map_err(error_text)?;
     let mut packet = [0; PACKET_BYTES * 2];
     loop {
         let length = socket.recv(&mut packet).await.map_err(error_text)?;
         // Ignores packets that do not answer this request.
         if let Some(answer) = packet.get(..length).and_then(|packet| parse_ntp_reply(packet, sent)) {
-            return answer.map(|(received, answered)| {
-                let back = sent + began.elapsed();
-                clock_offset(sent, received, answered, back)
+            return answer.map(|(received, reply_sent)| {
+                let reply_received = sent + started_at.elapsed();
+                clock_offset(sent, received, reply_sent, reply_received)
             });
         }
     }
 }
 
 /// Offset by which the local clock is ahead: the mean of both directions, so that network delay cancels out.
-fn clock_offset(sent: Timestamp, received: Timestamp, answered: Timestamp, back: Timestamp) -> SignedDuration {
-    (sent.duration_since(received) + back.duration_since(answered)) / 2
+fn clock_offset(
+    sent: Timestamp,
+    received: Timestamp,
+    reply_sent: Timestamp,
+    reply_received: Timestamp,
+) -> SignedDuration {
+    (sent.duration_since(received) + reply_received.duration_since(reply_sent)) / 2
 }
 
 /// Request with version 4, mode 3 (client), and the local time, which the reply repeats.
@@ -120,22 +125,22 @@ fn parse_ntp_reply(packet: &[u8], sent: Timestamp) -> Option<Result<(Timestamp, 
     Some(Ok((from_ntp_time(at(32)?)?, from_ntp_time(at(40)?)?)))
 }
 
-fn judge(offset: &Result<SignedDuration, String>, synchronized: Option<bool>) -> DoctorFinding {
+fn evaluate(offset: &Result<SignedDuration, String>, synchronized: Option<bool>) -> DoctorFinding {
     let mut notes = Observations::default();
     match offset {
         Ok(offset) => {
-            let way = if offset.is_negative() { "behind" } else { "ahead" };
-            let by = format!("the clock is {:.3} s {way}", offset.abs().as_secs_f64());
+            let direction = if offset.is_negative() { "behind" } else { "ahead" };
+            let text = format!("the clock is {:.3} s {direction}", offset.abs().as_secs_f64());
             if offset.abs() < OFFSET_GOOD_MAX {
-                notes.good(by);
+                notes.good(text);
             } else if offset.abs() < OFFSET_TOLERABLE_MAX {
-                notes.warn(by, SYNC_ADVICE);
+                notes.warn(text, SYNC_ADVICE);
             } else {
-                notes.fail(format!("{by}: signatures are rejected as expired or not yet valid"), SYNC_ADVICE);
+                notes.fail(format!("{text}: signatures are rejected as expired or not yet valid"), SYNC_ADVICE);
             }
         }
-        Err(why) if synchronized == Some(true) => notes.good(format!("not compared with a time server: {why}")),
-        Err(why) => notes.skip(format!("not compared with a time server: {why}")),
+        Err(reason) if synchronized == Some(true) => notes.good(format!("not compared with a time server: {reason}")),
+        Err(reason) => notes.skip(format!("not compared with a time server: {reason}")),
     }
     match synchronized {
         Some(true) => notes.good("NTP synchronized"),
@@ -159,33 +164,33 @@ mod tests {
             assert!(back.duration_since(time).abs() < SignedDuration::from_micros(1), "{text} {back}");
         }
         let t = |text: &str| text.parse::<Timestamp>().unwrap();
-        let ahead = clock_offset(
+        let offset = clock_offset(
             t("2026-01-01T00:00:10Z"),
             t("2026-01-01T00:00:01Z"),
             t("2026-01-01T00:00:01Z"),
             t("2026-01-01T00:00:12Z"),
         );
-        assert_eq!(ahead, SignedDuration::from_secs(10));
+        assert_eq!(offset, SignedDuration::from_secs(10));
     }
 
     #[test]
-    fn offsets_are_judged() {
-        let judged = |s: i64, synchronized| judge(&Ok(SignedDuration::from_secs(s)), synchronized).status;
-        assert_eq!(judged(0, Some(true)), CheckStatus::Ok);
-        assert_eq!(judged(0, Some(false)), CheckStatus::Warning);
-        assert_eq!(judged(-5, None), CheckStatus::Warning);
-        assert_eq!(judged(-90, Some(true)), CheckStatus::Failed);
-        assert_eq!(judge(&Err("x".to_owned()), None).status, CheckStatus::Skipped);
-        assert_eq!(judge(&Err("x".to_owned()), Some(true)).status, CheckStatus::Ok);
+    fn offsets_are_evaluated() {
+        let status_of = |s: i64, synchronized| evaluate(&Ok(SignedDuration::from_secs(s)), synchronized).status;
+        assert_eq!(status_of(0, Some(true)), CheckStatus::Ok);
+        assert_eq!(status_of(0, Some(false)), CheckStatus::Warning);
+        assert_eq!(status_of(-5, None), CheckStatus::Warning);
+        assert_eq!(status_of(-90, Some(true)), CheckStatus::Failed);
+        assert_eq!(evaluate(&Err("x".to_owned()), None).status, CheckStatus::Skipped);
+        assert_eq!(evaluate(&Err("x".to_owned()), Some(true)).status, CheckStatus::Ok);
     }
 
     #[tokio::test]
-    async fn a_clock_that_runs_ahead_is_seen() {
+    async fn a_clock_that_runs_ahead_is_detected() {
         let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let at = server.local_addr().unwrap();
         // The server's clock is right; the local clock is an hour ahead.
         let right = Clock::default();
-        let answering = tokio::spawn(async move {
+        let server = tokio::spawn(async move {
             let mut packet = [0; PACKET_BYTES];
             let (_, client) = server.recv_from(&mut packet).await.unwrap();
             let mut answer = [0; PACKET_BYTES];
@@ -197,11 +202,11 @@ mod tests {
             server.send_to(&answer, client).await.unwrap();
         });
         let dns = TestDns::new("").await;
-        let mut place = test_context(&dns, "").await;
-        place.clock = Clock::with_offset(Duration::from_secs(3600));
-        place.options.ntp = Some(at.to_string().parse().unwrap());
-        let found = check_clock(&place).await;
-        answering.await.unwrap();
+        let mut context = test_context(&dns, "").await;
+        context.clock = Clock::with_offset(Duration::from_secs(3600));
+        context.options.ntp = Some(at.to_string().parse().unwrap());
+        let found = check_clock(&context).await;
+        server.await.unwrap();
         assert_eq!(found.status, CheckStatus::Failed, "{found:#?}");
         assert!(found.found.contains(" s ahead: signatures"), "{found:#?}");
     }

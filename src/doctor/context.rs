@@ -42,12 +42,12 @@ impl FromStr for ProbeTarget {
         if let Ok(address) = text.trim_matches(['[', ']']).parse::<IpAddr>() {
             return Ok(Self { host: ProbeHost::Address(address), port: None });
         }
-        let wrong = || format!("`{text}` is not HOST or HOST:PORT (example: \"mx.example.net:25\")");
+        let error = || format!("`{text}` is not HOST or HOST:PORT (example: \"mx.example.net:25\")");
         let (host, port) = match text.rsplit_once(':') {
-            Some((host, port)) => (host, Some(port.parse().map_err(|_| wrong())?)),
+            Some((host, port)) => (host, Some(port.parse().map_err(|_| error())?)),
             None => (text, None),
         };
-        Ok(Self { host: ProbeHost::Name(host.parse().map_err(|_| wrong())?), port })
+        Ok(Self { host: ProbeHost::Name(host.parse().map_err(|_| error())?), port })
     }
 }
 
@@ -92,7 +92,7 @@ impl CheckContext {
     ///
     /// # Errors
     /// Returns [`ResolverSetupError`] if no resolver can be created.
-    pub async fn gather(config: Config, options: DoctorOptions, clock: Clock) -> Result<Self, ResolverSetupError> {
+    pub async fn build(config: Config, options: DoctorOptions, clock: Clock) -> Result<Self, ResolverSetupError> {
         let resolver = Resolver::new(&ResolverSettings {
             servers: config.dns.servers.clone(),
             try_timeout: TRY_TIMEOUT,
@@ -100,12 +100,13 @@ impl CheckContext {
             deadline: LOOKUP_DEADLINE,
             ..ResolverSettings::default()
         })?;
-        let forward = lookup_addresses(&resolver, &config.hostname).await;
+        let hostname_addresses = lookup_addresses(&resolver, &config.hostname).await;
         let local = addresses::local_source_addresses(&config);
-        let known = forward.as_deref().unwrap_or_default();
-        let here = known.iter().chain(&local).copied().filter(|address| addresses::has_interface(*address)).collect();
+        let known = hostname_addresses.as_deref().unwrap_or_default();
+        let local_addresses =
+            known.iter().chain(&local).copied().filter(|address| addresses::has_interface(*address)).collect();
         let sources = SendingAddresses::new(&local, &options.addresses, known);
-        Ok(Self { config, resolver, clock, options, hostname_addresses: forward, local_addresses: here, sources })
+        Ok(Self { config, resolver, clock, options, hostname_addresses, local_addresses, sources })
     }
 
     /// Resolves a host.
@@ -123,8 +124,8 @@ impl CheckContext {
     #[must_use]
     pub fn ehlo_name_for(&self, public: IpAddr) -> &DomainName {
         let local = self.sources.0.iter().find(|source| source.public == Some(public)).map(|s| s.local);
-        let named = self.config.delivery.all_source_addresses();
-        let pool = named.into_iter().find(|(address, _)| Some(*address) == local);
+        let source_addresses = self.config.delivery.all_source_addresses();
+        let pool = source_addresses.into_iter().find(|(address, _)| Some(*address) == local);
         pool.and_then(|(_, name)| name).unwrap_or(&self.config.hostname)
     }
 
@@ -136,7 +137,7 @@ impl CheckContext {
 
     /// Returns whether an address belongs to this machine: an interface has it, or NAT translates it.
     #[must_use]
-    pub fn is_ours(&self, address: IpAddr) -> bool {
+    pub fn is_own_address(&self, address: IpAddr) -> bool {
         self.local_addresses.contains(&address)
             || self.sources.public().contains(&address)
             || self.options.addresses.contains(&address)
@@ -149,12 +150,12 @@ async fn lookup_addresses(resolver: &Resolver, name: &DomainName) -> Result<Vec<
 }
 
 /// Joins values: `a`, `a and b`, `a, b and c`; `nothing` if there are none.
-pub(super) fn join_words<T: fmt::Display>(things: &[T]) -> String {
-    let texts: Vec<String> = things.iter().map(ToString::to_string).collect();
+pub(super) fn join_words<T: fmt::Display>(values: &[T]) -> String {
+    let texts: Vec<String> = values.iter().map(ToString::to_string).collect();
     match texts.split_last() {
         None => "nothing".to_owned(),
         Some((last, [])) => last.clone(),
-        Some((last, before)) => format!("{} and {last}", before.join(", ")),
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
     }
 }
 

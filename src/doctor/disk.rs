@@ -66,7 +66,7 @@ struct DiskUsage {
 
 /// Returns the directory, or its nearest parent that exists.
 fn nearest_existing_directory(data_dir: &Path) -> PathBuf {
-    let found = data_dir.ancestors().find(|one| one.is_dir());
+    let found = data_dir.ancestors().find(|ancestor| ancestor.is_dir());
     found.unwrap_or_else(|| Path::new("/")).to_owned()
 }
 
@@ -84,11 +84,12 @@ fn disk_usage(directory: &Path) -> std::io::Result<DiskUsage> {
 }
 
 /// Checks free space and type of the file system.
-pub(super) async fn check_disk(place: &CheckContext) -> DoctorFinding {
-    let (directory, reserve) = (nearest_existing_directory(&place.config.data_dir), place.config.store.reserve_bytes);
-    let looked = tokio::task::spawn_blocking(move || disk_usage(&directory).map_err(|error| (directory, error)));
-    match looked.await {
-        Ok(Ok(usage)) => judge_space(&place.config.data_dir, reserve, &usage),
+pub(super) async fn check_disk(context: &CheckContext) -> DoctorFinding {
+    let (directory, reserve) =
+        (nearest_existing_directory(&context.config.data_dir), context.config.store.reserve_bytes);
+    let usage = tokio::task::spawn_blocking(move || disk_usage(&directory).map_err(|error| (directory, error)));
+    match usage.await {
+        Ok(Ok(usage)) => evaluate_space(&context.config.data_dir, reserve, &usage),
         Ok(Err((directory, error))) => DoctorFinding::skipped("disk", format!("{}: {error}", directory.display())),
         Err(_) => DoctorFinding::skipped("disk", "could not be checked"),
     }
@@ -99,7 +100,7 @@ fn human_size(bytes: u64) -> String {
     if bytes >= 10 << 30 { format!("{} GiB", bytes >> 30) } else { format!("{} MiB", bytes >> 20) }
 }
 
-fn judge_space(data_dir: &Path, reserve: u64, usage: &DiskUsage) -> DoctorFinding {
+fn evaluate_space(data_dir: &Path, reserve: u64, usage: &DiskUsage) -> DoctorFinding {
     let mut notes = Observations::default();
     let at = data_dir.display();
     match usage.kind {
@@ -158,9 +159,9 @@ impl Drop for ScratchFile {
 /// Measures the duration of each write with fdatasync.
 fn measure_syncs(directory: &Path) -> std::io::Result<Vec<Duration>> {
     let mut scratch = ScratchFile::new(directory)?;
-    let (block, began) = ([0x5a; WRITE_BYTES], Instant::now());
+    let (block, started_at) = ([0x5a; WRITE_BYTES], Instant::now());
     let mut times = Vec::with_capacity(WRITES_MAX);
-    while times.len() < WRITES_MAX && began.elapsed() < TIME_MAX {
+    while times.len() < WRITES_MAX && started_at.elapsed() < TIME_MAX {
         let start = Instant::now();
         scratch.1.write_all(&block)?;
         rustix::fs::fdatasync(scratch.1.as_fd())?;
@@ -170,14 +171,14 @@ fn measure_syncs(directory: &Path) -> std::io::Result<Vec<Duration>> {
 }
 
 /// Measures the duration of fdatasync.
-pub(super) async fn check_disk_sync(place: &CheckContext) -> DoctorFinding {
-    if place.config.store.engine == StoreEngine::Postgres {
+pub(super) async fn check_disk_sync(context: &CheckContext) -> DoctorFinding {
+    if context.config.store.engine == StoreEngine::Postgres {
         return DoctorFinding::skipped("disk_sync", "the store is a PostgreSQL database: its disk matters");
     }
-    let directory = nearest_existing_directory(&place.config.data_dir);
+    let directory = nearest_existing_directory(&context.config.data_dir);
     let measured = tokio::task::spawn_blocking(move || measure_syncs(&directory).map_err(|error| (directory, error)));
     match measured.await {
-        Ok(Ok(times)) => judge_sync_times(times),
+        Ok(Ok(times)) => evaluate_sync_times(times),
         Ok(Err((directory, error))) => DoctorFinding::skipped(
             "disk_sync",
             format!("{}: {error}. Run the doctor as root or as the server's user", directory.display()),
@@ -186,7 +187,7 @@ pub(super) async fn check_disk_sync(place: &CheckContext) -> DoctorFinding {
     }
 }
 
-fn judge_sync_times(mut times: Vec<Duration>) -> DoctorFinding {
+fn evaluate_sync_times(mut times: Vec<Duration>) -> DoctorFinding {
     let mut notes = Observations::default();
     times.sort_unstable();
     let (Some(&median), Some(&worst)) = (times.get(times.len() / 2), times.last()) else {
@@ -226,27 +227,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sync_times_are_judged_by_their_median() {
-        let judged = |micros: u64| judge_sync_times(vec![Duration::from_micros(micros); 9]).status;
-        assert_eq!(judged(1), CheckStatus::Warning);
-        assert_eq!(judged(50), CheckStatus::Ok);
-        assert_eq!(judged(3_000), CheckStatus::Ok);
-        assert_eq!(judged(40_000), CheckStatus::Warning);
-        assert_eq!(judged(400_000), CheckStatus::Failed);
-        assert_eq!(judge_sync_times(Vec::new()).status, CheckStatus::Skipped);
+    fn sync_times_are_evaluated_by_their_median() {
+        let status_of = |micros: u64| evaluate_sync_times(vec![Duration::from_micros(micros); 9]).status;
+        assert_eq!(status_of(1), CheckStatus::Warning);
+        assert_eq!(status_of(50), CheckStatus::Ok);
+        assert_eq!(status_of(3_000), CheckStatus::Ok);
+        assert_eq!(status_of(40_000), CheckStatus::Warning);
+        assert_eq!(status_of(400_000), CheckStatus::Failed);
+        assert_eq!(evaluate_sync_times(Vec::new()).status, CheckStatus::Skipped);
     }
 
     #[test]
-    fn free_space_and_file_system_are_judged() {
-        let judged = |free_mib: u64, kind| {
+    fn free_space_and_file_system_are_evaluated() {
+        let status_of = |free_mib: u64, kind| {
             let usage = DiskUsage { free: free_mib << 20, total: 20 << 30, files_free: 9, files: 10, kind };
-            judge_space(Path::new("/var/lib/postrider"), 64 << 20, &usage).status
+            evaluate_space(Path::new("/var/lib/postrider"), 64 << 20, &usage).status
         };
-        assert_eq!(judged(8_000, FileSystemKind::Disk), CheckStatus::Ok);
-        assert_eq!(judged(2_000, FileSystemKind::Disk), CheckStatus::Warning);
-        assert_eq!(judged(200, FileSystemKind::Disk), CheckStatus::Failed);
-        assert_eq!(judged(8_000, FileSystemKind::Memory), CheckStatus::Failed);
-        assert_eq!(judged(8_000, FileSystemKind::Network), CheckStatus::Warning);
+        assert_eq!(status_of(8_000, FileSystemKind::Disk), CheckStatus::Ok);
+        assert_eq!(status_of(2_000, FileSystemKind::Disk), CheckStatus::Warning);
+        assert_eq!(status_of(200, FileSystemKind::Disk), CheckStatus::Failed);
+        assert_eq!(status_of(8_000, FileSystemKind::Memory), CheckStatus::Failed);
+        assert_eq!(status_of(8_000, FileSystemKind::Network), CheckStatus::Warning);
         assert_eq!(FileSystemKind::from_magic(0xef53), FileSystemKind::Disk);
     }
 

@@ -11,21 +11,21 @@ use super::zone_lines;
 const NAME: &str = "domain_connect";
 
 /// Looks up the public key.
-pub(super) async fn check_domain_connect(place: &CheckContext) -> DoctorFinding {
-    let config = &place.config;
+pub(super) async fn check_domain_connect(context: &CheckContext) -> DoctorFinding {
+    let config = &context.config;
     let Some(name) = &config.service.domain_connect_key_name else {
         return DoctorFinding::skipped(NAME, "Domain Connect requests are not signed: no key is configured");
     };
     match config.domain_connect_key() {
         Ok(Some(key)) => {
-            let found = place.resolver.txt(name).await.map(|found| found.data);
-            judge(&key, name, found.map_err(|error| error.to_string()))
+            let found = context.resolver.txt(name).await.map(|found| found.data);
+            evaluate(&key, name, found.map_err(|error| error.to_string()))
         }
         Ok(None) => DoctorFinding::skipped(NAME, "Domain Connect requests are not signed: no key is configured"),
-        Err(why) => {
+        Err(reason) => {
             let mut notes = Observations::default();
             notes.fail(
-                why,
+                reason,
                 "Set `domain_connect_key` in [service] to an RSA private key in PEM that the server can read.",
             );
             notes.into_finding(NAME)
@@ -39,10 +39,10 @@ pub(crate) fn key_records(key: &RequestKey, name: &DomainName) -> String {
     lines.join("\n")
 }
 
-fn judge(key: &RequestKey, name: &DomainName, found: Result<Vec<String>, String>) -> DoctorFinding {
+fn evaluate(key: &RequestKey, name: &DomainName, found: Result<Vec<String>, String>) -> DoctorFinding {
     let mut notes = Observations::default();
     match found {
-        Err(why) => notes.warn(why, "See the finding `dns`; retry when the name server responds."),
+        Err(reason) => notes.warn(reason, "See the finding `dns`; retry when the name server responds."),
         Ok(texts) if key.is_published_by(&texts) => {
             notes.good(format!("Domain Connect requests are signed, and the key is published at {name}"));
         }
@@ -75,7 +75,7 @@ mod tests {
              domain_connect_key_name = \"{name}\"\n"
         );
         let texts: Vec<String> = key.texts().iter().map(|text| format!("{name}. TXT \"{text}\"")).collect();
-        for (zone, status, said) in [
+        for (zone, status, expected_text) in [
             (texts.join("\n"), CheckStatus::Ok, "are signed"),
             (String::new(), CheckStatus::Failed, "has no TXT records"),
             (texts[1].clone(), CheckStatus::Failed, "different key"),
@@ -84,7 +84,7 @@ mod tests {
             let dns = TestDns::new(&zone).await;
             let found = check_domain_connect(&test_context_with(&dns, &service).await).await;
             assert_eq!(found.status, status, "{zone}: {found:#?}");
-            assert!(found.found.contains(said), "{zone}: {found:#?}");
+            assert!(found.found.contains(expected_text), "{zone}: {found:#?}");
         }
         let dns = TestDns::new("").await;
         let fix = check_domain_connect(&test_context_with(&dns, &service).await).await.fix.unwrap();

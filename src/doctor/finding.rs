@@ -86,12 +86,12 @@ impl Observations {
 
     /// Builds the finding, with the worst observations first.
     pub(super) fn into_finding(self, name: &'static str) -> DoctorFinding {
-        let Self { observations: mut seen, fixes } = self;
-        seen.sort_by_key(|(status, _)| std::cmp::Reverse(*status));
-        let status = seen.first().map_or(CheckStatus::Skipped, |(status, _)| *status);
-        let found = seen.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join("\n");
+        let Self { mut observations, fixes } = self;
+        observations.sort_by_key(|(status, _)| std::cmp::Reverse(*status));
+        let status = observations.first().map_or(CheckStatus::Skipped, |(status, _)| *status);
+        let found = observations.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join("\n");
         let fix = (!fixes.is_empty()).then(|| fixes.join("\n"));
-        DoctorFinding { name, status, found, fix, notes: seen }
+        DoctorFinding { name, status, found, fix, notes: observations }
     }
 }
 
@@ -106,9 +106,9 @@ impl DoctorFinding {
 
     /// A finding that was not checked.
     #[must_use]
-    pub fn skipped(name: &'static str, why: impl Into<String>) -> Self {
+    pub fn skipped(name: &'static str, reason: impl Into<String>) -> Self {
         let mut notes = Observations::default();
-        notes.skip(why);
+        notes.skip(reason);
         notes.into_finding(name)
     }
 

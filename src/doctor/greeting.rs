@@ -40,7 +40,7 @@ impl fmt::Display for GreetingResult {
             Self::NoGreeting => f.write_str("connected, but no greeting"),
             Self::Refused => f.write_str("connection refused"),
             Self::TimedOut => write!(f, "no response within {} s", CONNECT_DEADLINE.as_secs()),
-            Self::Forbidden(why) | Self::Failed(why) => f.write_str(why),
+            Self::Forbidden(reason) | Self::Failed(reason) => f.write_str(reason),
         }
     }
 }
@@ -49,12 +49,12 @@ impl fmt::Display for GreetingResult {
 pub(super) async fn read_greeting(from: Option<IpAddr>, to: SocketAddr) -> GreetingResult {
     let stream = match connect(from, to).await {
         Ok(stream) => stream,
-        Err(heard) => return heard,
+        Err(result) => return result,
     };
     let mut stream = BufReader::new(stream);
     let mut line = Vec::new();
-    let mut bounded = (&mut stream).take(LINE_BYTES_MAX);
-    match timeout(GREETING_DEADLINE, bounded.read_until(b'\n', &mut line)).await {
+    let mut limited = (&mut stream).take(LINE_BYTES_MAX);
+    match timeout(GREETING_DEADLINE, limited.read_until(b'\n', &mut line)).await {
         Ok(Ok(n)) if n > 0 => {
             // The reply to QUIT is not awaited.
             let _ = stream.get_mut().write_all(b"QUIT\r\n").await;

@@ -19,12 +19,12 @@ const NON_PUBLIC_TLDS: [&str; 11] =
     ["local", "localhost", "localdomain", "internal", "intranet", "lan", "home", "test", "invalid", "alt", "arpa"];
 
 /// Checks that the host name resolves to this machine.
-pub(super) async fn check_hostname(place: &CheckContext) -> DoctorFinding {
-    judge_hostname(place)
+pub(super) async fn check_hostname(context: &CheckContext) -> DoctorFinding {
+    evaluate_hostname(context)
 }
 
-fn judge_hostname(place: &CheckContext) -> DoctorFinding {
-    let (name, mut notes) = (&place.config.hostname, Observations::default());
+fn evaluate_hostname(context: &CheckContext) -> DoctorFinding {
+    let (name, mut notes) = (&context.config.hostname, Observations::default());
     let top = name.as_str().rsplit('.').next().unwrap_or_default();
     if name.parent().is_none() || NON_PUBLIC_TLDS.contains(&top) {
         notes.fail(
@@ -34,32 +34,32 @@ fn judge_hostname(place: &CheckContext) -> DoctorFinding {
         );
         return notes.into_finding("hostname");
     }
-    let forward = match &place.hostname_addresses {
-        Err(why) => {
-            notes.fail(why, "See the finding `dns`; retry when the name server responds.");
+    let forward = match &context.hostname_addresses {
+        Err(reason) => {
+            notes.fail(reason, "See the finding `dns`; retry when the name server responds.");
             return notes.into_finding("hostname");
         }
         Ok(forward) => forward,
     };
-    let sources = place.sources.public();
+    let sources = context.sources.public();
     if forward.is_empty() {
         notes.fail(
             format!("{name} has no address (no A or AAAA record)"),
             if sources.is_empty() {
                 format!("Publish an A record of {name} with this server's public address.")
             } else {
-                join_lines(sources.iter().map(|one| zone_lines::address_record(name, *one)))
+                join_lines(sources.iter().map(|address| zone_lines::address_record(name, *address)))
             },
         );
         return notes.into_finding("hostname");
     }
-    let mut ours = Vec::new();
+    let mut own_addresses = Vec::new();
     for &address in forward {
         if is_private(address) {
             let fix = format!("Publish {name} with public addresses only.");
             notes.fail(format!("{name} resolves to {address}, a private address that others cannot reach"), fix);
-        } else if place.is_ours(address) {
-            ours.push(address);
+        } else if context.is_own_address(address) {
+            own_addresses.push(address);
         } else {
             notes.fail(
                 format!("{name} resolves to {address}, which is not an address of this machine"),
@@ -70,16 +70,16 @@ fn judge_hostname(place: &CheckContext) -> DoctorFinding {
             );
         }
     }
-    if !ours.is_empty() {
-        let by = if place.sources.behind_nat() {
-            format!("; this machine has {}, so a NAT must translate both ways", join_words(&local_addresses(place)))
+    if !own_addresses.is_empty() {
+        let suffix = if context.sources.behind_nat() {
+            format!("; this machine has {}, so a NAT must translate both ways", join_words(&local_addresses(context)))
         } else {
             ", this machine".to_owned()
         };
-        notes.good(format!("{name} resolves to {}{by}", join_words(&ours)));
+        notes.good(format!("{name} resolves to {}{suffix}", join_words(&own_addresses)));
     }
-    if !place.uses_smarthost() {
-        let unnamed = |source: &&IpAddr| !forward.contains(source) && place.ehlo_name_for(**source) == name;
+    if !context.uses_smarthost() {
+        let unnamed = |source: &&IpAddr| !forward.contains(source) && context.ehlo_name_for(**source) == name;
         for source in sources.iter().filter(unnamed) {
             notes.warn(
                 format!("mail is sent from {source}, to which {name} does not resolve"),
@@ -90,8 +90,8 @@ fn judge_hostname(place: &CheckContext) -> DoctorFinding {
     notes.into_finding("hostname")
 }
 
-fn local_addresses(place: &CheckContext) -> Vec<IpAddr> {
-    place.sources.0.iter().map(|source| source.local).collect()
+fn local_addresses(context: &CheckContext) -> Vec<IpAddr> {
+    context.sources.0.iter().map(|source| source.local).collect()
 }
 
 pub(super) fn join_lines(lines: impl Iterator<Item = String>) -> String {
@@ -107,30 +107,30 @@ struct ReverseLookup {
 }
 
 /// Checks that the source addresses have PTR records with the EHLO name.
-pub(super) async fn check_ptr(place: &CheckContext) -> DoctorFinding {
-    if place.uses_smarthost() {
+pub(super) async fn check_ptr(context: &CheckContext) -> DoctorFinding {
+    if context.uses_smarthost() {
         return DoctorFinding::skipped("ptr", "all mail is sent through the smarthost, so its address counts");
     }
-    let public = place.sources.public();
+    let public = context.sources.public();
     if public.is_empty() {
         return unknown_address_finding("ptr");
     }
-    let mut seen = Vec::new();
+    let mut lookups = Vec::new();
     for address in public {
-        let names = match place.resolver.ptr(address).await {
+        let names = match context.resolver.ptr(address).await {
             Err(error) => Err(error.to_string()),
             Ok(names) => {
                 let mut with_addresses = Vec::new();
                 for name in names.data.into_iter().take(4) {
-                    let back = place.resolver.addresses(&name).await;
-                    with_addresses.push((name, back.map(|back| back.data).unwrap_or_default()));
+                    let resolved = context.resolver.addresses(&name).await;
+                    with_addresses.push((name, resolved.map(|resolved| resolved.data).unwrap_or_default()));
                 }
                 Ok(with_addresses)
             }
         };
-        seen.push(ReverseLookup { address, ehlo_name: place.ehlo_name_for(address).clone(), names });
+        lookups.push(ReverseLookup { address, ehlo_name: context.ehlo_name_for(address).clone(), names });
     }
-    judge_ptr(&seen)
+    evaluate_ptr(&lookups)
 }
 
 /// Finding of a check of public addresses when none is known.
@@ -142,14 +142,14 @@ pub(super) fn unknown_address_finding(name: &'static str) -> DoctorFinding {
     )
 }
 
-fn judge_ptr(seen: &[ReverseLookup]) -> DoctorFinding {
+fn evaluate_ptr(lookups: &[ReverseLookup]) -> DoctorFinding {
     const WHERE: &str = "Set by the provider of the address, usually in its control panel (not in your own zone):";
     let mut notes = Observations::default();
-    for ReverseLookup { address, ehlo_name: hostname, names } in seen {
+    for ReverseLookup { address, ehlo_name: hostname, names } in lookups {
         let record = format!("{WHERE}\n{}", zone_lines::ptr_record(*address, hostname));
         let names = match names {
-            Err(why) => {
-                notes.fail(why, "See the finding `dns`; retry when the name server responds.");
+            Err(reason) => {
+                notes.fail(reason, "See the finding `dns`; retry when the name server responds.");
                 continue;
             }
             Ok(names) if names.is_empty() => {
@@ -159,7 +159,7 @@ fn judge_ptr(seen: &[ReverseLookup]) -> DoctorFinding {
             Ok(names) => names,
         };
         let confirmed: Vec<&DomainName> =
-            names.iter().filter(|(_, back)| back.contains(address)).map(|(name, _)| name).collect();
+            names.iter().filter(|(_, addresses)| addresses.contains(address)).map(|(name, _)| name).collect();
         if confirmed.contains(&hostname) {
             notes.good(format!("{address} has the PTR record {hostname}, which resolves to {address}"));
         } else if names.iter().any(|(name, _)| name == hostname) {
@@ -191,7 +191,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_host_name_must_resolve_to_this_machine() {
-        for (zone, own, status, said) in [
+        for (zone, source, status, expected_text) in [
             ("mx1.example.net. A 203.0.113.5", "203.0.113.5", CheckStatus::Ok, "this machine"),
             ("", "203.0.113.5", CheckStatus::Failed, "no A or AAAA record"),
             ("mx1.example.net. A 203.0.113.5", "203.0.113.6", CheckStatus::Failed, "not an address of this machine"),
@@ -200,9 +200,9 @@ mod tests {
             ("$SERVFAIL mx1.example.net", "203.0.113.5", CheckStatus::Failed, "gave no answer"),
         ] {
             let dns = TestDns::new(zone).await;
-            let found = check_hostname(&test_context(&dns, &format!("source_addresses = [\"{own}\"]")).await).await;
-            assert_eq!(found.status, status, "{zone} {own}: {found:#?}");
-            assert!(found.found.contains(said), "{found:#?}");
+            let found = check_hostname(&test_context(&dns, &format!("source_addresses = [\"{source}\"]")).await).await;
+            assert_eq!(found.status, status, "{zone} {source}: {found:#?}");
+            assert!(found.found.contains(expected_text), "{found:#?}");
         }
         let dns = TestDns::new("").await;
         let found =
@@ -216,7 +216,7 @@ mod tests {
 
     #[tokio::test]
     async fn addresses_need_matching_ptr_records() {
-        for (zone, status, said) in [
+        for (zone, status, expected_text) in [
             ("5.113.0.203.in-addr.arpa. PTR mx1.example.net.", CheckStatus::Ok, "which resolves to 203.0.113.5"),
             ("", CheckStatus::Failed, "no PTR record"),
             ("5.113.0.203.in-addr.arpa. PTR static-5.isp.example.", CheckStatus::Failed, "does not resolve to it"),
@@ -230,10 +230,10 @@ mod tests {
             let dns = TestDns::new(&format!("mx1.example.net. A 203.0.113.5\n{zone}")).await;
             let found = check_ptr(&test_context(&dns, "source_addresses = [\"203.0.113.5\"]").await).await;
             assert_eq!(found.status, status, "{zone}: {found:#?}");
-            assert!(found.found.contains(said), "{found:#?}");
+            assert!(found.found.contains(expected_text), "{found:#?}");
         }
-        let elsewhere = "5.113.0.203.in-addr.arpa. PTR mx1.example.net.\nmx1.example.net. A 203.0.113.6";
-        let dns = TestDns::new(elsewhere).await;
+        let other_address = "5.113.0.203.in-addr.arpa. PTR mx1.example.net.\nmx1.example.net. A 203.0.113.6";
+        let dns = TestDns::new(other_address).await;
         let found = check_ptr(&test_context(&dns, "source_addresses = [\"203.0.113.5\"]").await).await;
         assert_eq!(found.fix.as_deref(), Some("mx1.example.net. 3600 IN A 203.0.113.5"));
     }

@@ -38,19 +38,19 @@ enum LimitSource {
 }
 
 /// Checks the limit on open files.
-pub(super) async fn check_file_limit(place: &CheckContext) -> DoctorFinding {
-    let running = running_server_pid(&place.config.data_dir).await.and_then(|pid| {
+pub(super) async fn check_file_limit(context: &CheckContext) -> DoctorFinding {
+    let running = running_server_pid(&context.config.data_dir).await.and_then(|pid| {
         let text = std::fs::read_to_string(format!("/proc/{pid}/limits")).ok()?;
         parse_soft_limit(&text).map(|limit| (limit, LimitSource::Server))
     });
-    let (limit, whose) = match running {
+    let (limit, source) = match running {
         Some(running) => running,
         None => match systemd::load_unit().await.and_then(|unit| unit.files_max) {
             Some(limit) => (limit, LimitSource::Unit),
             None => (own_file_limit(), LimitSource::OwnProcess),
         },
     };
-    judge_files(&place.config, limit, whose)
+    evaluate_files(&context.config, limit, source)
 }
 
 fn own_file_limit() -> u64 {
@@ -67,11 +67,11 @@ fn parse_soft_limit(text: &str) -> Option<u64> {
     }
 }
 
-fn judge_files(config: &Config, limit: u64, whose: LimitSource) -> DoctorFinding {
+fn evaluate_files(config: &Config, limit: u64, source: LimitSource) -> DoctorFinding {
     let sessions = config.submission.sessions_max as u64;
     let api = if config.api.listen.is_empty() { 0 } else { api::state::CONNECTIONS_MAX as u64 };
     let needed = sessions.saturating_add(api).saturating_add(OTHER_FILES);
-    let owner = match whose {
+    let owner = match source {
         LimitSource::Server => "the running server",
         LimitSource::Unit => "the service",
         LimitSource::OwnProcess => "a server started from here",
@@ -93,10 +93,10 @@ fn judge_files(config: &Config, limit: u64, whose: LimitSource) -> DoctorFinding
 }
 
 /// Checks that the configured memory limits fit into this machine's memory.
-pub(super) async fn check_memory(place: &CheckContext) -> DoctorFinding {
+pub(super) async fn check_memory(context: &CheckContext) -> DoctorFinding {
     match std::fs::read_to_string("/proc/meminfo").ok().as_deref().and_then(parse_mem_total) {
         None => DoctorFinding::skipped("memory", "the memory of this machine is unknown (no /proc/meminfo)"),
-        Some(total) => judge_memory(&place.config, total),
+        Some(total) => evaluate_memory(&context.config, total),
     }
 }
 
@@ -106,7 +106,7 @@ fn parse_mem_total(meminfo: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
-fn judge_memory(config: &Config, total: u64) -> DoctorFinding {
+fn evaluate_memory(config: &Config, total: u64) -> DoctorFinding {
     let incoming = config.submission.bytes_in_flight_max as u64;
     let outgoing = config.delivery.body_bytes_in_memory_max as u64;
     let needed = incoming.saturating_add(outgoing).saturating_add(MEMORY_BASE);
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_limit_is_parsed_and_judged() {
+    fn the_file_limit_is_parsed_and_evaluated() {
         assert_eq!(
             parse_soft_limit(
                 "Max cpu time\nMax open files            1024                 524288               files \n"
@@ -150,19 +150,19 @@ mod tests {
         );
         assert_eq!(parse_soft_limit("Max open files  unlimited unlimited files"), Some(u64::MAX));
         assert_eq!(parse_soft_limit("nonsense"), None);
-        assert_eq!(judge_files(&config(), 65_536, LimitSource::Server).status, CheckStatus::Ok);
-        assert_eq!(judge_files(&config(), 8_192, LimitSource::Unit).status, CheckStatus::Warning);
-        let few = judge_files(&config(), 1_024, LimitSource::OwnProcess);
-        assert_eq!(few.status, CheckStatus::Failed);
-        assert!(few.fix.unwrap().contains("LimitNOFILE=65536"));
+        assert_eq!(evaluate_files(&config(), 65_536, LimitSource::Server).status, CheckStatus::Ok);
+        assert_eq!(evaluate_files(&config(), 8_192, LimitSource::Unit).status, CheckStatus::Warning);
+        let low_limit = evaluate_files(&config(), 1_024, LimitSource::OwnProcess);
+        assert_eq!(low_limit.status, CheckStatus::Failed);
+        assert!(low_limit.fix.unwrap().contains("LimitNOFILE=65536"));
         assert!(own_file_limit() > 0);
     }
 
     #[test]
-    fn memory_is_judged() {
+    fn memory_is_evaluated() {
         assert_eq!(parse_mem_total("MemTotal:        8039156 kB\nMemFree: 1 kB"), Some(8_039_156 << 10));
-        assert_eq!(judge_memory(&config(), 4 << 30).status, CheckStatus::Ok);
-        let small = judge_memory(&config(), 512 << 20);
+        assert_eq!(evaluate_memory(&config(), 4 << 30).status, CheckStatus::Ok);
+        let small = evaluate_memory(&config(), 512 << 20);
         assert!(
             small.status == CheckStatus::Warning && small.fix.as_ref().unwrap().contains("= 67108864"),
             "{small:#?}"
@@ -174,7 +174,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         assert_eq!(running_server_pid(directory.path()).await, None);
         let _listener = tokio::net::UnixListener::bind(directory.path().join(SOCKET)).unwrap();
-        let own = i32::try_from(std::process::id()).unwrap();
-        assert_eq!(running_server_pid(directory.path()).await, Some(own));
+        let own_pid = i32::try_from(std::process::id()).unwrap();
+        assert_eq!(running_server_pid(directory.path()).await, Some(own_pid));
     }
 }

@@ -38,20 +38,24 @@ fn reachable_address(listen: SocketAddr) -> SocketAddr {
 }
 
 /// Checks that the listeners are open, and their exposure.
-pub(super) async fn check_listeners(place: &CheckContext) -> DoctorFinding {
+pub(super) async fn check_listeners(context: &CheckContext) -> DoctorFinding {
     let mut notes = Observations::default();
-    judge_exposure(&mut notes, &place.config);
+    evaluate_exposure(&mut notes, &context.config);
     let mut probes = Vec::new();
-    for (key, listen) in configured_listeners(&place.config) {
+    for (key, listen) in configured_listeners(&context.config) {
         // Local addresses respond immediately or not at all.
         probes.push((key, listen, greeting::probe_port(reachable_address(listen)).await));
     }
-    let running = limits::running_server_pid(&place.config.data_dir).await.is_some();
-    judge(&mut notes, &probes, running);
+    let running = limits::running_server_pid(&context.config.data_dir).await.is_some();
+    evaluate(&mut notes, &probes, running);
     notes.into_finding("listeners")
 }
 
-fn judge(notes: &mut Observations, probes: &[(&'static str, SocketAddr, Result<(), GreetingResult>)], running: bool) {
+fn evaluate(
+    notes: &mut Observations,
+    probes: &[(&'static str, SocketAddr, Result<(), GreetingResult>)],
+    running: bool,
+) {
     if !running && probes.iter().all(|(_, _, probe)| probe.is_err()) {
         return notes.skip("the server is not running (or its data directory is not accessible): no listener is open");
     }
@@ -61,9 +65,9 @@ fn judge(notes: &mut Observations, probes: &[(&'static str, SocketAddr, Result<(
         notes.good(format!("open: {}", open.join(", ")));
     }
     for (key, at, probe) in probes {
-        if let Err(heard) = probe {
+        if let Err(failure) = probe {
             notes.fail(
-                format!("{at} ({key}): {heard}"),
+                format!("{at} ({key}): {failure}"),
                 format!(
                     "Check that the server runs with this configuration, and that no other program uses the port: \
                      ss -ltnp 'sport = :{}'",
@@ -75,19 +79,19 @@ fn judge(notes: &mut Observations, probes: &[(&'static str, SocketAddr, Result<(
 }
 
 /// Reports listeners that are exposed to the Internet and should not be.
-fn judge_exposure(notes: &mut Observations, config: &Config) {
-    let outside = |at: &&SocketAddr| !is_private(at.ip()) || at.ip().is_unspecified();
-    for at in config.ops.listen.iter().filter(outside) {
+fn evaluate_exposure(notes: &mut Observations, config: &Config) {
+    let is_exposed = |at: &&SocketAddr| !is_private(at.ip()) || at.ip().is_unspecified();
+    for at in config.ops.listen.iter().filter(is_exposed) {
         notes.warn(
             format!("[ops] listens on {at}: metrics are exposed to other machines"),
             format!("[ops]\nlisten = \"127.0.0.1:{}\"\nor block the port in the firewall.", at.port()),
         );
     }
     for relay in &config.relay {
-        let is_open = UNRELATED_ADDRESSES
-            .iter()
-            .any(|addresses| addresses.iter().all(|one| relay.networks.iter().any(|network| network.contains(*one))));
-        let Some(at) = relay.listen.iter().find(outside).filter(|_| is_open) else { continue };
+        let is_open = UNRELATED_ADDRESSES.iter().any(|addresses| {
+            addresses.iter().all(|address| relay.networks.iter().any(|network| network.contains(*address)))
+        });
+        let Some(at) = relay.listen.iter().find(is_exposed).filter(|_| is_open) else { continue };
         notes.fail(
             format!("open relay: {at} accepts mail from any client for the account {}", relay.account),
             "List only the permitted clients in `networks` of [[relay]]; an open relay is on blocklists within hours.",
@@ -104,17 +108,17 @@ mod tests {
 
     #[test]
     fn exposed_listeners_are_reported() {
-        let judged = |more: &str| {
-            let text = format!("hostname = \"mx1.example.net\"\n[api]\nlisten = \"127.0.0.1:1\"\n{more}");
+        let status_of = |extra: &str| {
+            let text = format!("hostname = \"mx1.example.net\"\n[api]\nlisten = \"127.0.0.1:1\"\n{extra}");
             let mut notes = Observations::default();
-            judge_exposure(&mut notes, &config::from_text(&text, []).unwrap());
+            evaluate_exposure(&mut notes, &config::from_text(&text, []).unwrap());
             notes.into_finding("listeners").status
         };
         let relay = |at: &str, networks: &str| {
-            judged(&format!("[[relay]]\nlisten = \"{at}:2525\"\nnetworks = {networks}\naccount = \"a\"\n"))
+            status_of(&format!("[[relay]]\nlisten = \"{at}:2525\"\nnetworks = {networks}\naccount = \"a\"\n"))
         };
-        assert_eq!(judged("[ops]\nlisten = \"0.0.0.0:9025\"\n"), CheckStatus::Warning);
-        assert_eq!(judged("[ops]\nlisten = \"10.0.0.1:9025\"\n"), CheckStatus::Skipped);
+        assert_eq!(status_of("[ops]\nlisten = \"0.0.0.0:9025\"\n"), CheckStatus::Warning);
+        assert_eq!(status_of("[ops]\nlisten = \"10.0.0.1:9025\"\n"), CheckStatus::Skipped);
         assert_eq!(relay("0.0.0.0", "\"0.0.0.0/0\""), CheckStatus::Failed);
         assert_eq!(relay("0.0.0.0", "[\"0.0.0.0/1\", \"128.0.0.0/1\"]"), CheckStatus::Failed);
         assert_eq!(relay("127.0.0.1", "\"0.0.0.0/0\""), CheckStatus::Skipped);
@@ -125,12 +129,12 @@ mod tests {
     async fn open_and_closed_listeners_are_reported() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let dns = TestDns::new("").await;
-        let mut place = test_context(&dns, "").await;
-        let closed = place.config.api.listen[0];
-        assert_eq!(check_listeners(&place).await.status, CheckStatus::Skipped);
-        place.config.api.listen = vec![listener.local_addr().unwrap()];
-        assert_eq!(check_listeners(&place).await.status, CheckStatus::Ok);
-        place.config.api.listen.push(closed);
-        assert_eq!(check_listeners(&place).await.status, CheckStatus::Failed);
+        let mut context = test_context(&dns, "").await;
+        let closed_address = context.config.api.listen[0];
+        assert_eq!(check_listeners(&context).await.status, CheckStatus::Skipped);
+        context.config.api.listen = vec![listener.local_addr().unwrap()];
+        assert_eq!(check_listeners(&context).await.status, CheckStatus::Ok);
+        context.config.api.listen.push(closed_address);
+        assert_eq!(check_listeners(&context).await.status, CheckStatus::Failed);
     }
 }

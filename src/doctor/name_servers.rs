@@ -48,8 +48,8 @@ pub(super) const OWN_RESOLVER_ADVICE: &str = "Run your own validating resolver:\
 apt install unbound\n[dns]\nservers = [\"127.0.0.1:53\"]";
 
 /// Name servers in use: the configured ones, or those of the system.
-fn name_servers(place: &CheckContext) -> Vec<IpAddr> {
-    let configured = &place.config.dns.servers;
+fn name_servers(context: &CheckContext) -> Vec<IpAddr> {
+    let configured = &context.config.dns.servers;
     if !configured.is_empty() {
         return configured.iter().map(std::net::SocketAddr::ip).collect();
     }
@@ -76,51 +76,53 @@ enum TimedLookup {
 }
 
 /// Checks whether the name server responds, and how quickly.
-pub(super) async fn check_dns(place: &CheckContext) -> DoctorFinding {
-    let [one, two, three] = WELL_KNOWN;
-    let (one, two, three) = tokio::join!(time_lookup(place, one), time_lookup(place, two), time_lookup(place, three));
-    judge(&name_servers(place), &[one, two, three])
+pub(super) async fn check_dns(context: &CheckContext) -> DoctorFinding {
+    let [first, second, third] = WELL_KNOWN;
+    let (first, second, third) =
+        tokio::join!(time_lookup(context, first), time_lookup(context, second), time_lookup(context, third));
+    evaluate(&name_servers(context), &[first, second, third])
 }
 
-async fn time_lookup(place: &CheckContext, name: &str) -> TimedLookup {
+async fn time_lookup(context: &CheckContext, name: &str) -> TimedLookup {
     let Ok(name) = name.parse::<DomainName>() else {
         return TimedLookup::NoAnswer(format!("{name} is not a DNS name"));
     };
-    let began = Instant::now();
+    let started_at = Instant::now();
     // A type that other checks do not query, so that it is not cached.
-    match place.resolver.txt(&name).await {
+    match context.resolver.txt(&name).await {
         Err(error) => TimedLookup::NoAnswer(error.to_string()),
-        Ok(found) if found.data.is_empty() => TimedLookup::NotFound(began.elapsed()),
-        Ok(_) => TimedLookup::Found(began.elapsed()),
+        Ok(found) if found.data.is_empty() => TimedLookup::NotFound(started_at.elapsed()),
+        Ok(_) => TimedLookup::Found(started_at.elapsed()),
     }
 }
 
-fn judge(servers: &[IpAddr], asked: &[TimedLookup]) -> DoctorFinding {
+fn evaluate(servers: &[IpAddr], lookups: &[TimedLookup]) -> DoctorFinding {
     let mut notes = Observations::default();
-    let who = join_words(servers);
-    let time = |one: &TimedLookup| match one {
+    let server_names = join_words(servers);
+    let time = |lookup: &TimedLookup| match lookup {
         TimedLookup::Found(time) | TimedLookup::NotFound(time) => Some(*time),
         TimedLookup::NoAnswer(_) => None,
     };
-    let why = asked.iter().find_map(|one| if let TimedLookup::NoAnswer(why) = one { Some(why) } else { None });
-    match (asked.iter().filter_map(time).max(), why) {
-        (None, why) => notes.fail(
-            format!("{who} is not responding, so no mail can be delivered: {}", why.map_or("", |why| why)),
+    let reason =
+        lookups.iter().find_map(|lookup| if let TimedLookup::NoAnswer(reason) = lookup { Some(reason) } else { None });
+    match (lookups.iter().filter_map(time).max(), reason) {
+        (None, reason) => notes.fail(
+            format!("{server_names} is not responding, so no mail can be delivered: {}", reason.map_or("", |reason| reason)),
             format!(
-                "Check that it runs and that the firewall permits DNS (port 53, UDP and TCP): dig @{who} gmail.com MX\n\
+                "Check that it runs and that the firewall permits DNS (port 53, UDP and TCP): dig @{server_names} gmail.com MX\n\
                  {OWN_RESOLVER_ADVICE}"
             ),
         ),
-        (Some(_), Some(why)) => notes.warn(format!("{who} does not answer every query: {why}"), OWN_RESOLVER_ADVICE),
+        (Some(_), Some(reason)) => notes.warn(format!("{server_names} does not answer every query: {reason}"), OWN_RESOLVER_ADVICE),
         (Some(time), None) if time > SLOW => {
-            let found = format!("{who} took {} ms for an answer, which delays mail", time.as_millis());
+            let found = format!("{server_names} took {} ms for an answer, which delays mail", time.as_millis());
             notes.warn(found, OWN_RESOLVER_ADVICE);
         }
-        (Some(time), None) => notes.good(format!("{who} answers, within {} ms", time.as_millis().max(1))),
+        (Some(time), None) => notes.good(format!("{server_names} answers, within {} ms", time.as_millis().max(1))),
     }
-    if asked.iter().all(|one| matches!(one, TimedLookup::NotFound(_))) {
+    if lookups.iter().all(|lookup| matches!(lookup, TimedLookup::NotFound(_))) {
         notes.warn(
-            format!("{who} cannot resolve {}: it does not serve the public DNS", join_words(&WELL_KNOWN)),
+            format!("{server_names} cannot resolve {}: it does not serve the public DNS", join_words(&WELL_KNOWN)),
             OWN_RESOLVER_ADVICE,
         );
     }
@@ -146,9 +148,9 @@ enum LookupOutcome {
     NoAnswer(String),
 }
 
-async fn lookup(place: &CheckContext, name: &str) -> LookupOutcome {
+async fn lookup(context: &CheckContext, name: &str) -> LookupOutcome {
     let Ok(name) = name.parse::<DomainName>() else { return LookupOutcome::NoRecords };
-    match place.resolver.addresses(&name).await {
+    match context.resolver.addresses(&name).await {
         Err(error) => LookupOutcome::NoAnswer(error.to_string()),
         Ok(found) if found.data.is_empty() => LookupOutcome::NoRecords,
         Ok(_) => LookupOutcome::Addresses,
@@ -156,12 +158,12 @@ async fn lookup(place: &CheckContext, name: &str) -> LookupOutcome {
 }
 
 /// Checks whether the name server validates DNSSEC.
-pub(super) async fn check_dnssec(place: &CheckContext) -> DoctorFinding {
-    let (signed, bogus) = tokio::join!(lookup(place, SIGNED_NAME), lookup(place, BOGUS_NAME));
-    judge_dnssec(&signed, &bogus)
+pub(super) async fn check_dnssec(context: &CheckContext) -> DoctorFinding {
+    let (signed, bogus) = tokio::join!(lookup(context, SIGNED_NAME), lookup(context, BOGUS_NAME));
+    evaluate_dnssec(&signed, &bogus)
 }
 
-fn judge_dnssec(signed: &LookupOutcome, bogus: &LookupOutcome) -> DoctorFinding {
+fn evaluate_dnssec(signed: &LookupOutcome, bogus: &LookupOutcome) -> DoctorFinding {
     let mut notes = Observations::default();
     match (signed, bogus) {
         (LookupOutcome::Addresses, LookupOutcome::NoAnswer(_)) => {
@@ -175,16 +177,16 @@ fn judge_dnssec(signed: &LookupOutcome, bogus: &LookupOutcome) -> DoctorFinding 
             OWN_RESOLVER_ADVICE,
         ),
         (LookupOutcome::Addresses, LookupOutcome::NoRecords) => {
-            let why = format!("{BOGUS_NAME} has no address, so validation cannot be tested");
-            return DoctorFinding::skipped("dnssec", why);
+            let reason = format!("{BOGUS_NAME} has no address, so validation cannot be tested");
+            return DoctorFinding::skipped("dnssec", reason);
         }
-        (LookupOutcome::NoAnswer(why), _) => {
-            let why = format!("cannot resolve {SIGNED_NAME}, which has valid signatures: {why}");
-            return DoctorFinding::skipped("dnssec", why);
+        (LookupOutcome::NoAnswer(reason), _) => {
+            let reason = format!("cannot resolve {SIGNED_NAME}, which has valid signatures: {reason}");
+            return DoctorFinding::skipped("dnssec", reason);
         }
         (LookupOutcome::NoRecords, _) => {
-            let why = format!("{SIGNED_NAME} has no address, so validation cannot be tested");
-            return DoctorFinding::skipped("dnssec", why);
+            let reason = format!("{SIGNED_NAME} has no address, so validation cannot be tested");
+            return DoctorFinding::skipped("dnssec", reason);
         }
     }
     notes.into_finding("dnssec")
@@ -229,9 +231,9 @@ mod tests {
             "# x\nsearch example.net\nnameserver 8.8.8.8\nnameserver fe80::1%eth0\nnameserver 127.0.0.53\n",
         );
         assert_eq!(servers.len(), 2);
-        let found = judge(&servers, &[TimedLookup::Found(Duration::from_millis(20))]);
+        let found = evaluate(&servers, &[TimedLookup::Found(Duration::from_millis(20))]);
         assert!(found.status == CheckStatus::Warning && found.found.starts_with("8.8.8.8 is Google's"), "{found:#?}");
-        let slow = judge(&[], &[TimedLookup::Found(Duration::from_secs(3))]);
+        let slow = evaluate(&[], &[TimedLookup::Found(Duration::from_secs(3))]);
         assert_eq!(slow.status, CheckStatus::Warning);
         assert!(PUBLIC_RESOLVERS.iter().all(|(address, _)| address.parse::<IpAddr>().is_ok()));
     }

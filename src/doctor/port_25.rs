@@ -36,20 +36,20 @@ struct GreetingProbe {
 }
 
 /// Hosts to probe, with their addresses.
-async fn probe_targets(place: &CheckContext) -> Result<Vec<(String, Vec<SocketAddr>)>, String> {
-    let port = place.config.delivery.port;
-    if let Some(target) = &place.options.out {
-        let found = place.addresses(&target.host).await?;
+async fn probe_targets(context: &CheckContext) -> Result<Vec<(String, Vec<SocketAddr>)>, String> {
+    let port = context.config.delivery.port;
+    if let Some(target) = &context.options.out {
+        let found = context.addresses(&target.host).await?;
         return Ok(vec![(target.host.to_string(), with_port(&found, target.port.unwrap_or(port)))]);
     }
-    if let Some(smarthost) = place.config.delivery.default_smarthost() {
+    if let Some(smarthost) = context.config.delivery.default_smarthost() {
         let mut targets = Vec::new();
         // At most two hosts are probed concurrently.
-        for one in smarthost.endpoints.into_iter().take(2) {
-            targets.push(match one {
+        for endpoint in smarthost.endpoints.into_iter().take(2) {
+            targets.push(match endpoint {
                 SmarthostEndpoint::Address(address) => (address.ip().to_string(), vec![address]),
                 SmarthostEndpoint::Host(name, port) => {
-                    let found = place.addresses(&ProbeHost::Name(name.clone())).await?;
+                    let found = context.addresses(&ProbeHost::Name(name.clone())).await?;
                     (name.to_string(), with_port(&found, port))
                 }
             });
@@ -57,58 +57,58 @@ async fn probe_targets(place: &CheckContext) -> Result<Vec<(String, Vec<SocketAd
         return Ok(targets);
     }
     let mut targets = Vec::new();
-    let mut wrong = String::new();
-    let [one, other] = WELL_KNOWN;
-    let (one, other) = tokio::join!(first_mx_host(place, one), first_mx_host(place, other));
-    for found in [one, other] {
+    let mut last_error = String::new();
+    let [first, second] = WELL_KNOWN;
+    let (first, second) = tokio::join!(first_mx_host(context, first), first_mx_host(context, second));
+    for found in [first, second] {
         match found {
             Ok((host, found)) => targets.push((host.to_string(), with_port(&found, port))),
-            Err(why) => wrong = why,
+            Err(reason) => last_error = reason,
         }
     }
-    if targets.is_empty() { Err(wrong) } else { Ok(targets) }
+    if targets.is_empty() { Err(last_error) } else { Ok(targets) }
 }
 
 fn with_port(addresses: &[IpAddr], port: u16) -> Vec<SocketAddr> {
     addresses.iter().map(|ip| SocketAddr::new(*ip, port)).collect()
 }
 
-async fn first_mx_host(place: &CheckContext, domain: &str) -> Result<(DomainName, Vec<IpAddr>), String> {
+async fn first_mx_host(context: &CheckContext, domain: &str) -> Result<(DomainName, Vec<IpAddr>), String> {
     let domain: DomainName = domain.parse().map_err(|_| format!("{domain} is not a DNS name"))?;
-    let found = place.resolver.mx(&domain).await.map_err(|error| error.to_string())?;
+    let found = context.resolver.mx(&domain).await.map_err(|error| error.to_string())?;
     let MailHosts::Mx(hosts) = found.data else { return Err(format!("{domain} has no MX records")) };
     let host = hosts.into_iter().next().ok_or_else(|| format!("{domain} has no mail host"))?.host;
-    let addresses = place.addresses(&ProbeHost::Name(host.clone())).await?;
+    let addresses = context.addresses(&ProbeHost::Name(host.clone())).await?;
     Ok((host, addresses))
 }
 
 /// Checks outgoing port 25.
-pub(super) async fn check_outgoing(place: &CheckContext) -> DoctorFinding {
+pub(super) async fn check_outgoing(context: &CheckContext) -> DoctorFinding {
     let mut notes = Observations::default();
-    let targets = match probe_targets(place).await {
+    let targets = match probe_targets(context).await {
         Ok(targets) => targets,
-        Err(why) => {
+        Err(reason) => {
             let fix = "See the finding `dns`; or name a host to probe: postrider doctor --out HOST:PORT";
-            notes.warn(format!("no mail host to probe: {why}"), fix);
+            notes.warn(format!("no mail host to probe: {reason}"), fix);
             return notes.into_finding("port_25_out");
         }
     };
-    let configured = place.config.delivery.all_source_addresses();
-    let mut asked = 0;
-    for source in &place.sources.0 {
-        let is_chosen = configured.iter().any(|(address, _)| *address == source.local);
-        let from = is_chosen.then_some(source.local);
+    let configured = context.config.delivery.all_source_addresses();
+    let mut probe_count = 0;
+    for source in &context.sources.0 {
+        let is_configured = configured.iter().any(|(address, _)| *address == source.local);
+        let from = is_configured.then_some(source.local);
         let dials = targets.iter().filter_map(|(host, addresses)| {
             let to = *addresses.iter().find(|to| to.is_ipv4() == source.local.is_ipv4())?;
             Some(async move {
                 GreetingProbe { from, host: host.clone(), to, result: greeting::read_greeting(from, to).await }
             })
         });
-        let tried = join_all(dials.collect()).await;
-        asked += tried.len();
-        judge_out(&mut notes, &tried, place.uses_smarthost());
+        let probes = join_all(dials.collect()).await;
+        probe_count += probes.len();
+        evaluate_outgoing(&mut notes, &probes, context.uses_smarthost());
     }
-    if asked == 0 {
+    if probe_count == 0 {
         let hosts: Vec<&String> = targets.iter().map(|(host, _)| host).collect();
         let fix = "Configure an address and a default route, or name another host: postrider doctor --out HOST:PORT";
         notes.fail(format!("no route from here to {}", join_words(&hosts)), fix);
@@ -129,26 +129,26 @@ async fn join_all<T>(mut dials: Vec<impl Future<Output = T>>) -> Vec<T> {
 }
 
 /// Judges one source address by its best result.
-fn judge_out(notes: &mut Observations, tried: &[GreetingProbe], smarthost: bool) {
-    let by = |one: &GreetingProbe| one.from.map_or_else(String::new, |from| format!(" from {from}"));
-    let greets =
-        |one: &&GreetingProbe| matches!(&one.result, GreetingResult::Greeting(line) if line.starts_with("220"));
-    if let Some(one) = tried.iter().find(greets) {
-        let GreetingProbe { host, to, result: greeting, .. } = one;
+fn evaluate_outgoing(notes: &mut Observations, probes: &[GreetingProbe], smarthost: bool) {
+    let source_suffix = |probe: &GreetingProbe| probe.from.map_or_else(String::new, |from| format!(" from {from}"));
+    let has_greeting =
+        |probe: &&GreetingProbe| matches!(&probe.result, GreetingResult::Greeting(line) if line.starts_with("220"));
+    if let Some(probe) = probes.iter().find(has_greeting) {
+        let GreetingProbe { host, to, result: greeting, .. } = probe;
         return match greeting {
             GreetingResult::Greeting(line) if is_intercepted(host, line) => notes.warn(
                 format!(
                     "{host} [{to}]{} {greeting}, which is not its own greeting: a proxy intercepts the connection",
-                    by(one)
+                    source_suffix(probe)
                 ),
                 "Ask the provider whether a transparent proxy redirects port 25, and to disable it for this server.",
             ),
-            _ => notes.good(format!("{host} [{to}]{} {greeting}", by(one))),
+            _ => notes.good(format!("{host} [{to}]{} {greeting}", source_suffix(probe))),
         };
     }
-    let Some(one) = tried.first() else { return };
-    let GreetingProbe { host, to, result: greeting, .. } = one;
-    let found = format!("{host} [{to}]{}: {greeting}", by(one));
+    let Some(probe) = probes.first() else { return };
+    let GreetingProbe { host, to, result: greeting, .. } = probe;
+    let found = format!("{host} [{to}]{}: {greeting}", source_suffix(probe));
     match greeting {
         GreetingResult::Greeting(_) => notes.fail(
             format!("{found}, so it refuses this server"),
@@ -174,33 +174,33 @@ fn is_intercepted(host: &str, line: &str) -> bool {
 }
 
 /// Configured listeners on port 25.
-fn smtp_listeners(place: &CheckContext) -> Vec<SocketAddr> {
-    let config = &place.config;
+fn smtp_listeners(context: &CheckContext) -> Vec<SocketAddr> {
+    let config = &context.config;
     let relays = config.relay.iter().flat_map(|relay| &relay.listen);
     let submission = config.submission.listen.iter().chain(&config.submission.implicit_tls);
     relays.chain(submission).copied().filter(|listen| listen.port() == SMTP).collect()
 }
 
 /// Checks incoming port 25.
-pub(super) async fn check_incoming(place: &CheckContext) -> DoctorFinding {
-    let public = place.sources.public();
+pub(super) async fn check_incoming(context: &CheckContext) -> DoctorFinding {
+    let public = context.sources.public();
     let mut greeting = Vec::new();
     for address in public.iter().copied().take(4) {
         greeting.push((address, greeting::read_greeting(None, SocketAddr::new(address, SMTP)).await));
     }
-    judge_in(&place.config.hostname, &smtp_listeners(place), &greeting, place.sources.behind_nat())
+    evaluate_incoming(&context.config.hostname, &smtp_listeners(context), &greeting, context.sources.behind_nat())
 }
 
-fn judge_in(
+fn evaluate_incoming(
     hostname: &DomainName,
     listeners: &[SocketAddr],
     greeting: &[(IpAddr, GreetingResult)],
     nat: bool,
 ) -> DoctorFinding {
-    let outside = format!("This can only be verified from outside. On another machine, run: nc -vz {hostname} 25");
+    let advice = format!("This can only be verified from outside. On another machine, run: nc -vz {hostname} 25");
     if listeners.is_empty() {
-        let answers = greeting.iter().find(|(_, greeting)| matches!(greeting, GreetingResult::Greeting(_)));
-        return match answers {
+        let responding = greeting.iter().find(|(_, greeting)| matches!(greeting, GreetingResult::Greeting(_)));
+        return match responding {
             Some((address, greeting)) => {
                 let mut notes = Observations::default();
                 notes.good(format!(
@@ -223,21 +223,21 @@ fn judge_in(
         return notes.into_finding("port_25_in");
     }
     if greeting.is_empty() {
-        notes.skip(format!("the public address is unknown. {outside}"));
+        notes.skip(format!("the public address is unknown. {advice}"));
     }
     for (address, greeting) in greeting {
         match greeting {
             GreetingResult::Greeting(line) if line.starts_with("220") => {
-                notes.good(format!("{address}:25 {greeting}, as seen from this machine. {outside}"));
+                notes.good(format!("{address}:25 {greeting}, as seen from this machine. {advice}"));
             }
             _ if nat => {
-                notes.skip(format!("{address}:25: {greeting}; NAT may not support connections from inside. {outside}"))
+                notes.skip(format!("{address}:25: {greeting}; NAT may not support connections from inside. {advice}"))
             }
             _ => notes.fail(
                 format!("{address}:25: {greeting}"),
                 format!(
                     "Check that the server runs and that the firewall permits port 25:\n\
-                     nft add rule inet filter input tcp dport 25 accept\n{outside}"
+                     nft add rule inet filter input tcp dport 25 accept\n{advice}"
                 ),
             ),
         }
@@ -254,7 +254,7 @@ mod tests {
     use super::super::testing::{TestDns, test_context};
     use super::*;
 
-    async fn says(greeting: &'static str) -> SocketAddr {
+    async fn serve_greeting(greeting: &'static str) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         tokio::spawn(async move {
@@ -268,16 +268,16 @@ mod tests {
 
     #[tokio::test]
     async fn the_greeting_is_read() {
-        for (greeting, status, said) in [
+        for (greeting, status, expected_text) in [
             ("220 mx.example.org ESMTP\r\n", CheckStatus::Ok, "responded \"220 mx.example.org ESMTP\""),
             ("554 5.7.1 go away\r\n", CheckStatus::Failed, "refuses this server"),
         ] {
-            let (dns, to) = (TestDns::new("").await, says(greeting).await);
-            let mut place = test_context(&dns, "source_addresses = [\"127.0.0.1\"]").await;
-            place.options.out = Some(to.to_string().parse().unwrap());
-            let found = check_outgoing(&place).await;
+            let (dns, to) = (TestDns::new("").await, serve_greeting(greeting).await);
+            let mut context = test_context(&dns, "source_addresses = [\"127.0.0.1\"]").await;
+            context.options.out = Some(to.to_string().parse().unwrap());
+            let found = check_outgoing(&context).await;
             assert_eq!(found.status, status, "{found:#?}");
-            assert!(found.found.contains(said), "{found:#?}");
+            assert!(found.found.contains(expected_text), "{found:#?}");
         }
     }
 
@@ -288,13 +288,13 @@ mod tests {
             listener.local_addr().unwrap()
         };
         let dns = TestDns::new("gmail.com. MX 10 mx.google.com.\nmx.google.com. A 127.0.0.1").await;
-        let more = format!("source_addresses = [\"127.0.0.1\"]\nport = {}", closed.port());
-        let found = check_outgoing(&test_context(&dns, &more).await).await;
+        let extra = format!("source_addresses = [\"127.0.0.1\"]\nport = {}", closed.port());
+        let found = check_outgoing(&test_context(&dns, &extra).await).await;
         assert_eq!(found.status, CheckStatus::Failed);
         assert!(found.found.starts_with("mx.google.com [127.0.0.1:"), "{found:#?}");
         assert!(found.fix.unwrap().contains("Most clouds block it"));
-        let nobody = TestDns::new("").await;
-        assert_eq!(check_outgoing(&test_context(&nobody, "").await).await.status, CheckStatus::Warning);
+        let empty_dns = TestDns::new("").await;
+        assert_eq!(check_outgoing(&test_context(&empty_dns, "").await).await.status, CheckStatus::Warning);
     }
 
     #[test]
@@ -305,17 +305,18 @@ mod tests {
     }
 
     #[test]
-    fn port_25_is_judged_by_its_greeting() {
+    fn port_25_is_evaluated_by_its_greeting() {
         let hostname = "mx1.example.net".parse().unwrap();
-        let (own, any) = ("203.0.113.5".parse().unwrap(), ["[::]:25".parse().unwrap()]);
+        let (address, listeners) = ("203.0.113.5".parse().unwrap(), ["[::]:25".parse().unwrap()]);
         let line = || GreetingResult::Greeting("220 mx1.example.net".to_owned());
-        let judged =
-            |listen: &[SocketAddr], greeting: GreetingResult, nat| judge_in(&hostname, listen, &[(own, greeting)], nat);
-        assert_eq!(judged(&any, line(), false).status, CheckStatus::Ok);
-        assert_eq!(judged(&any, GreetingResult::TimedOut, false).status, CheckStatus::Failed);
-        assert_eq!(judged(&any, GreetingResult::TimedOut, true).status, CheckStatus::Skipped);
-        assert_eq!(judged(&[], GreetingResult::Refused, false).status, CheckStatus::Skipped);
-        assert_eq!(judged(&[], line(), false).status, CheckStatus::Ok);
-        assert_eq!(judged(&["127.0.0.1:25".parse().unwrap()], line(), false).status, CheckStatus::Warning);
+        let evaluate_greeting = |listen: &[SocketAddr], greeting: GreetingResult, nat| {
+            evaluate_incoming(&hostname, listen, &[(address, greeting)], nat)
+        };
+        assert_eq!(evaluate_greeting(&listeners, line(), false).status, CheckStatus::Ok);
+        assert_eq!(evaluate_greeting(&listeners, GreetingResult::TimedOut, false).status, CheckStatus::Failed);
+        assert_eq!(evaluate_greeting(&listeners, GreetingResult::TimedOut, true).status, CheckStatus::Skipped);
+        assert_eq!(evaluate_greeting(&[], GreetingResult::Refused, false).status, CheckStatus::Skipped);
+        assert_eq!(evaluate_greeting(&[], line(), false).status, CheckStatus::Ok);
+        assert_eq!(evaluate_greeting(&["127.0.0.1:25".parse().unwrap()], line(), false).status, CheckStatus::Warning);
     }
 }

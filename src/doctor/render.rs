@@ -43,17 +43,17 @@ impl OutputStyle {
 
 /// Formats a finding: a line with a status for each observation, then the fix.
 #[must_use]
-pub fn render_finding(found: &DoctorFinding, marks: OutputStyle) -> String {
-    let (indent, mut out) = (marks.indent(), String::new());
+pub fn render_finding(finding: &DoctorFinding, style: OutputStyle) -> String {
+    let (indent, mut out) = (style.indent(), String::new());
     // Writing to a String does not fail.
-    for (index, (status, text)) in found.notes.iter().enumerate() {
-        let name = if index == 0 { found.name } else { "" };
-        let _ = write!(out, "{} {name:<NAME_COLUMNS$} ", marks.mark(*status));
+    for (index, (status, text)) in finding.notes.iter().enumerate() {
+        let name = if index == 0 { finding.name } else { "" };
+        let _ = write!(out, "{} {name:<NAME_COLUMNS$} ", style.mark(*status));
         for (index, line) in text.lines().flat_map(|line| wrap_text(line, COLUMNS.saturating_sub(indent))).enumerate() {
             let _ = if index == 0 { writeln!(out, "{line}") } else { writeln!(out, "{:indent$}{line}", "") };
         }
     }
-    for (index, line) in found.fix.iter().flat_map(|fix| fix.lines()).enumerate() {
+    for (index, line) in finding.fix.iter().flat_map(|fix| fix.lines()).enumerate() {
         let label = if index == 0 { "fix:" } else { "" };
         let _ = writeln!(out, "{:indent$}{label:<4} {line}", "");
     }
@@ -78,7 +78,7 @@ fn wrap_text(text: &str, width: usize) -> Vec<String> {
 /// Counts findings by status.
 #[must_use]
 pub fn render_summary(findings: &[DoctorFinding]) -> String {
-    let count = |status| findings.iter().filter(|found| found.status == status).count();
+    let count = |status| findings.iter().filter(|finding| finding.status == status).count();
     let warnings = count(CheckStatus::Warning);
     format!(
         "{} failed, {warnings} {}, {} ok, {} skipped",
@@ -100,7 +100,7 @@ mod tests {
     use super::super::finding::Observations;
     use super::*;
 
-    fn found() -> DoctorFinding {
+    fn finding() -> DoctorFinding {
         let mut notes = Observations::default();
         let fix = "one line to copy, however long it is, stays one line: it is for the clipboard, not for the eye\ntwo";
         notes.fail(format!("203.0.113.5 has no name{}", " and so on".repeat(12)), fix);
@@ -110,27 +110,27 @@ mod tests {
 
     #[test]
     fn prose_is_wrapped_and_fixes_are_not() {
-        let shown = render_finding(&found(), OutputStyle::Words);
-        let lines: Vec<_> = shown.lines().collect();
-        assert!(lines[0].starts_with("failed   ptr           203.0.113.5 has no name and so on"), "{shown}");
+        let text = render_finding(&finding(), OutputStyle::Words);
+        let lines: Vec<_> = text.lines().collect();
+        assert!(lines[0].starts_with("failed   ptr           203.0.113.5 has no name and so on"), "{text}");
         assert!(
             lines[1].starts_with("                       and so on") || lines[1].trim_start().starts_with("so on"),
-            "{shown}"
+            "{text}"
         );
-        assert!(lines.contains(&"ok                     203.0.113.6 has one"), "{shown}");
+        assert!(lines.contains(&"ok                     203.0.113.6 has one"), "{text}");
         assert_eq!(lines.last().unwrap().trim_start(), "two");
-        assert!(shown.contains(
+        assert!(text.contains(
             "fix: one line to copy, however long it is, stays one line: it is for the clipboard, not for the eye\n"
         ));
         assert!(lines.iter().take(2).all(|line| line.len() <= COLUMNS));
-        assert!(render_finding(&found(), OutputStyle::Coloured).starts_with("\x1b[31m✗\x1b[0m ptr"));
+        assert!(render_finding(&finding(), OutputStyle::Coloured).starts_with("\x1b[31m✗\x1b[0m ptr"));
     }
 
     #[test]
     fn findings_are_one_json_value() {
-        let value = to_json(&[found()]);
+        let value = to_json(&[finding()]);
         assert_eq!(value["checks"][0]["status"], "failed");
         assert_eq!(value["checks"][0]["name"], "ptr");
-        assert_eq!(render_summary(&[found()]), "1 failed, 0 warnings, 0 ok, 0 skipped");
+        assert_eq!(render_summary(&[finding()]), "1 failed, 0 warnings, 0 ok, 0 skipped");
     }
 }

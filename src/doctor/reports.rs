@@ -21,8 +21,8 @@ use super::zone_lines;
 const PROBE: &str = "customer.example._report._dmarc";
 
 /// Checks that mail to postmaster and abuse is forwarded.
-pub(super) async fn check_postmaster(place: &CheckContext) -> DoctorFinding {
-    let (mx, hostname) = (&place.config.mx, &place.config.hostname);
+pub(super) async fn check_postmaster(context: &CheckContext) -> DoctorFinding {
+    let (mx, hostname) = (&context.config.mx, &context.config.hostname);
     if mx.listen.is_empty() {
         return DoctorFinding::skipped("postmaster", "this server does not receive mail");
     }
@@ -44,24 +44,24 @@ pub(super) async fn check_postmaster(place: &CheckContext) -> DoctorFinding {
 }
 
 /// Checks that the wildcard record authorizes DMARC reports.
-pub(super) async fn check_dmarc_reports(place: &CheckContext) -> DoctorFinding {
-    let host = place.config.return_path_host();
+pub(super) async fn check_dmarc_reports(context: &CheckContext) -> DoctorFinding {
+    let host = context.config.return_path_host();
     let Ok(name) = host.child(PROBE) else {
         return DoctorFinding::skipped("dmarc_reports", format!("{host} is too long to query a name below it"));
     };
-    judge(&host, place.resolver.txt(&name).await.map(|found| found.data).map_err(|error| error.to_string()))
+    evaluate(&host, context.resolver.txt(&name).await.map(|found| found.data).map_err(|error| error.to_string()))
 }
 
-fn judge(host: &DomainName, found: Result<Vec<String>, String>) -> DoctorFinding {
+fn evaluate(host: &DomainName, records: Result<Vec<String>, String>) -> DoctorFinding {
     let mut notes = Observations::default();
-    let is_leave = |text: &String| {
+    let is_authorization = |text: &String| {
         let first = text.split(';').next().unwrap_or_default();
         first.split_whitespace().collect::<String>().eq_ignore_ascii_case("v=dmarc1")
     };
     let fix = zone_lines::wildcard_txt_record(&format!("_report._dmarc.{host}"), "v=DMARC1");
-    match found {
-        Err(why) => notes.warn(why, "See the finding `dns`; retry when the name server responds."),
-        Ok(texts) if texts.iter().any(is_leave) => {
+    match records {
+        Err(reason) => notes.warn(reason, "See the finding `dns`; retry when the name server responds."),
+        Ok(texts) if texts.iter().any(is_authorization) => {
             notes.good(format!("DMARC reports about customers' domains may be sent to dmarc@{host}"));
         }
         Ok(texts) if texts.is_empty() => notes.warn(
@@ -90,16 +90,16 @@ mod tests {
         let dns = TestDns::new("").await;
         assert_eq!(check_postmaster(&test_context(&dns, "").await).await.status, CheckStatus::Skipped);
         let open = "[tls]\ncertificate = \"c.pem\"\nprivate_key = \"k.pem\"\n[mx]\nlisten = \"127.0.0.1:25\"\n";
-        let nobody = check_postmaster(&test_context_with(&dns, open).await).await;
-        assert_eq!(nobody.status, CheckStatus::Warning, "{nobody:#?}");
-        let somebody =
+        let unset = check_postmaster(&test_context_with(&dns, open).await).await;
+        assert_eq!(unset.status, CheckStatus::Warning, "{unset:#?}");
+        let configured =
             format!("{open}postmaster = \"you@example.org\"\n[service]\nsandbox_sender = \"hi@example.net\"\n");
-        assert_eq!(check_postmaster(&test_context_with(&dns, &somebody).await).await.status, CheckStatus::Ok);
+        assert_eq!(check_postmaster(&test_context_with(&dns, &configured).await).await.status, CheckStatus::Ok);
     }
 
     #[tokio::test]
     async fn dmarc_reports_need_an_authorizing_record() {
-        for (zone, status, said) in [
+        for (zone, status, expected_text) in [
             ("*._report._dmarc.rp.mx1.example.net. TXT \"v=DMARC1\"", CheckStatus::Ok, "may be sent"),
             ("customer.example._report._dmarc.rp.mx1.example.net. TXT \"V = dmarc1;\"", CheckStatus::Ok, "may be sent"),
             ("", CheckStatus::Warning, "most receivers send none"),
@@ -109,7 +109,7 @@ mod tests {
             let dns = TestDns::new(zone).await;
             let found = check_dmarc_reports(&test_context(&dns, "").await).await;
             assert_eq!(found.status, status, "{zone}: {found:#?}");
-            assert!(found.found.contains(said), "{zone}: {found:#?}");
+            assert!(found.found.contains(expected_text), "{zone}: {found:#?}");
         }
         let dns = TestDns::new("").await;
         let fix = check_dmarc_reports(&test_context(&dns, "").await).await.fix.unwrap();

@@ -23,8 +23,8 @@ struct SpfLookup {
     verdicts: Vec<(IpAddr, SpfResult)>,
 }
 
-async fn lookup_spf(place: &CheckContext, name: &DomainName) -> SpfLookup {
-    let records = place.resolver.txt(name).await.map_err(|error| error.to_string()).map(|found| {
+async fn lookup_spf(context: &CheckContext, name: &DomainName) -> SpfLookup {
+    let records = context.resolver.txt(name).await.map_err(|error| error.to_string()).map(|found| {
         let is_policy = |text: &String| {
             let text = text.to_ascii_lowercase();
             text == "v=spf1" || text.starts_with("v=spf1 ")
@@ -33,21 +33,21 @@ async fn lookup_spf(place: &CheckContext, name: &DomainName) -> SpfLookup {
     });
     let mut verdicts = Vec::new();
     // Evaluates a single record only: none, several, or a failed lookup are reported as such.
-    let one = records.as_ref().is_ok_and(|records: &Vec<String>| records.len() == 1);
-    for address in if one { place.sources.public() } else { Vec::new() } {
-        let verdict = spf::check_domain(&place.resolver, name, (address, &place.config.hostname)).await;
+    let is_single = records.as_ref().is_ok_and(|records: &Vec<String>| records.len() == 1);
+    for address in if is_single { context.sources.public() } else { Vec::new() } {
+        let verdict = spf::check_domain(&context.resolver, name, (address, &context.config.hostname)).await;
         verdicts.push((address, verdict));
     }
     SpfLookup { records, verdicts }
 }
 
 /// Checks the record that customers include, and that it permits the source addresses.
-pub(super) async fn check_spf(place: &CheckContext) -> DoctorFinding {
-    let name = place.config.spf_include_host();
+pub(super) async fn check_spf(context: &CheckContext) -> DoctorFinding {
+    let name = context.config.spf_include_host();
     let mut notes = Observations::default();
-    let sources = place.sources.public();
-    if place.uses_smarthost() {
-        match lookup_spf(place, &name).await.records {
+    let sources = context.sources.public();
+    if context.uses_smarthost() {
+        match lookup_spf(context, &name).await.records {
             Ok(records) if !records.is_empty() => {
                 notes.good(format!("{name} has the SPF record {}", join_words(&records)));
                 notes.skip(
@@ -61,42 +61,44 @@ pub(super) async fn check_spf(place: &CheckContext) -> DoctorFinding {
                     zone_lines::txt_record(&name, "v=spf1 include:spf.relay.example -all")
                 ),
             ),
-            Err(why) => notes.fail(why, DNS_ADVICE),
+            Err(reason) => notes.fail(reason, DNS_ADVICE),
         }
         return notes.into_finding("spf");
     }
     if sources.is_empty() {
         return unknown_address_finding("spf");
     }
-    let wanted = zone_lines::txt_record(&name, &zone_lines::spf_value(&sources));
-    judge(&mut notes, &name, lookup_spf(place, &name).await, &wanted);
+    let expected_record = zone_lines::txt_record(&name, &zone_lines::spf_value(&sources));
+    evaluate(&mut notes, &name, lookup_spf(context, &name).await, &expected_record);
     notes.into_finding("spf")
 }
 
 const DNS_ADVICE: &str = "See the finding `dns`; retry when the name server responds.";
 
-fn judge(notes: &mut Observations, name: &DomainName, policy: SpfLookup, wanted: &str) {
+fn evaluate(notes: &mut Observations, name: &DomainName, policy: SpfLookup, expected_record: &str) {
     let records = match policy.records {
-        Err(why) => return notes.fail(why, DNS_ADVICE),
+        Err(reason) => return notes.fail(reason, DNS_ADVICE),
         Ok(records) => records,
     };
     match &records[..] {
         [] => {
-            return notes
-                .fail(format!("{name} has no SPF record, so SPF fails for every domain that includes it"), wanted);
+            return notes.fail(
+                format!("{name} has no SPF record, so SPF fails for every domain that includes it"),
+                expected_record,
+            );
         }
         [record] => {
             if let Some(term) = record.split_whitespace().skip(1).find(|term| !is_spf_term(term)) {
                 return notes.fail(
                     format!("the SPF record of {name} has the invalid term `{term}` (RFC 7208 4.6): {record}"),
-                    format!("Replace it: {wanted}"),
+                    format!("Replace it: {expected_record}"),
                 );
             }
         }
         several => {
             return notes.fail(
                 format!("{name} has {} SPF records, but only one is valid (RFC 7208 4.5)", several.len()),
-                format!("Keep one: {wanted}"),
+                format!("Keep one: {expected_record}"),
             );
         }
     }
@@ -111,7 +113,7 @@ fn judge(notes: &mut Observations, name: &DomainName, policy: SpfLookup, wanted:
                     "the SPF record of {name} cannot be evaluated (syntax error, or more than 10 lookups): {}",
                     join_words(&records)
                 ),
-                format!("Replace it: {wanted}"),
+                format!("Replace it: {expected_record}"),
             ),
             other => notes.fail(
                 format!(
@@ -119,14 +121,14 @@ fn judge(notes: &mut Observations, name: &DomainName, policy: SpfLookup, wanted:
                     other.as_str(),
                     join_words(&records)
                 ),
-                format!("Add the address, for example: {wanted}"),
+                format!("Add the address, for example: {expected_record}"),
             ),
         }
     }
     if records.iter().any(|text| text.to_ascii_lowercase().contains("+all") || text.ends_with(" all")) {
         notes.fail(
             format!("the SPF record of {name} permits every sender (+all) and protects no domain"),
-            format!("Replace it: {wanted}"),
+            format!("Replace it: {expected_record}"),
         );
     }
 }
@@ -135,22 +137,22 @@ fn judge(notes: &mut Observations, name: &DomainName, policy: SpfLookup, wanted:
 /// implementations treat them as errors.
 fn is_spf_term(term: &str) -> bool {
     let term = term.to_ascii_lowercase();
-    let bare = term.strip_prefix(['+', '-', '~', '?']).unwrap_or(&term);
-    let (kind, value) = match bare.split_once([':', '/']) {
+    let mechanism = term.strip_prefix(['+', '-', '~', '?']).unwrap_or(&term);
+    let (kind, value) = match mechanism.split_once([':', '/']) {
         Some((kind, value)) => (kind, Some(value)),
-        None => (bare, None),
+        None => (mechanism, None),
     };
-    let address = |four: bool| {
+    let is_address = |is_v4: bool| {
         let ip = value.and_then(|value| value.split('/').next()?.parse::<IpAddr>().ok());
-        ip.is_some_and(|ip| ip.is_ipv4() == four)
+        ip.is_some_and(|ip| ip.is_ipv4() == is_v4)
     };
     match kind {
         "all" => value.is_none(),
         "a" | "mx" | "ptr" => true,
         "include" | "exists" => value.is_some_and(|value| !value.is_empty()),
-        "ip4" => address(true),
-        "ip6" => address(false),
-        _ => bare
+        "ip4" => is_address(true),
+        "ip6" => is_address(false),
+        _ => mechanism
             .split_once('=')
             .is_some_and(|(name, _)| name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))),
     }
@@ -163,8 +165,8 @@ enum ReturnPathRoute {
     Unknown(String),
 }
 
-async fn return_path_route(place: &CheckContext, name: &DomainName) -> ReturnPathRoute {
-    let (hosts, by_mx) = match place.resolver.mx(name).await {
+async fn return_path_route(context: &CheckContext, name: &DomainName) -> ReturnPathRoute {
+    let (hosts, by_mx) = match context.resolver.mx(name).await {
         Err(error) => return ReturnPathRoute::Unknown(error.to_string()),
         Ok(found) => match found.data {
             MailHosts::Mx(hosts) => (hosts.into_iter().map(|mx| mx.host).collect(), true),
@@ -176,34 +178,37 @@ async fn return_path_route(place: &CheckContext, name: &DomainName) -> ReturnPat
     };
     let mut with_addresses = Vec::new();
     for host in hosts.into_iter().take(8) {
-        let found = place.addresses(&ProbeHost::Name(host.clone())).await;
+        let found = context.addresses(&ProbeHost::Name(host.clone())).await;
         with_addresses.push((host, found.unwrap_or_default()));
     }
     ReturnPathRoute::Hosts { hosts: with_addresses, by_mx }
 }
 
 /// Checks that bounces reach this server, and that the return path's domain passes SPF.
-pub(super) async fn check_return_path(place: &CheckContext) -> DoctorFinding {
-    let name = place.config.return_path_host();
-    let hostname = &place.config.hostname;
+pub(super) async fn check_return_path(context: &CheckContext) -> DoctorFinding {
+    let name = context.config.return_path_host();
+    let hostname = &context.config.hostname;
     let mut notes = Observations::default();
-    let wanted = zone_lines::mx_record(&name, hostname);
-    match return_path_route(place, &name).await {
-        ReturnPathRoute::Unknown(why) => notes.fail(why, DNS_ADVICE),
-        ReturnPathRoute::NoRoute(what) => {
+    let expected_record = zone_lines::mx_record(&name, hostname);
+    match return_path_route(context, &name).await {
+        ReturnPathRoute::Unknown(reason) => notes.fail(reason, DNS_ADVICE),
+        ReturnPathRoute::NoRoute(reason) => {
             notes.fail(
                 format!(
-                    "{name} {what}: bounces cannot be received, and some hosts refuse mail with such a return path"
+                    "{name} {reason}: bounces cannot be received, and some hosts refuse mail with such a return path"
                 ),
-                wanted,
+                expected_record,
             );
         }
         ReturnPathRoute::Hosts { hosts, by_mx } => {
             for (host, addresses) in hosts {
-                let ours = addresses.iter().any(|address| place.is_ours(*address)) || host == *hostname;
+                let is_own = addresses.iter().any(|address| context.is_own_address(*address)) || host == *hostname;
                 if addresses.is_empty() {
-                    notes.fail(format!("mail to {name} is sent to {host}, which has no address"), wanted.clone());
-                } else if ours {
+                    notes.fail(
+                        format!("mail to {name} is sent to {host}, which has no address"),
+                        expected_record.clone(),
+                    );
+                } else if is_own {
                     notes.good(format!("mail to {name} is sent to this machine ({host})"));
                 } else {
                     notes.warn(
@@ -211,21 +216,24 @@ pub(super) async fn check_return_path(place: &CheckContext) -> DoctorFinding {
                             "mail to {name} is sent to {host} ({}), which is not this machine",
                             join_words(&addresses)
                         ),
-                        format!("This is correct if that is another of your nodes; otherwise: {wanted}"),
+                        format!("This is correct if that is another of your nodes; otherwise: {expected_record}"),
                     );
                 }
             }
             if !by_mx {
-                notes.warn(format!("{name} has an address but no MX record, which spam filters penalise"), wanted);
+                notes.warn(
+                    format!("{name} has an address but no MX record, which spam filters penalise"),
+                    expected_record,
+                );
             }
         }
     }
-    let include = place.config.spf_include_host();
-    let wanted = zone_lines::txt_record(&name, &format!("v=spf1 include:{include} -all"));
-    if place.uses_smarthost() || place.sources.public().is_empty() {
+    let include = context.config.spf_include_host();
+    let expected_record = zone_lines::txt_record(&name, &format!("v=spf1 include:{include} -all"));
+    if context.uses_smarthost() || context.sources.public().is_empty() {
         notes.skip("its SPF record was not verified: the source addresses are unknown");
     } else {
-        judge(&mut notes, &name, lookup_spf(place, &name).await, &wanted);
+        evaluate(&mut notes, &name, lookup_spf(context, &name).await, &expected_record);
     }
     notes.into_finding("return_path")
 }
@@ -240,7 +248,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_spf_record_must_permit_the_source_addresses() {
-        for (zone, status, said) in [
+        for (zone, status, expected_text) in [
             ("spf.mx1.example.net. TXT \"v=spf1 ip4:203.0.113.0/24 -all\"", CheckStatus::Ok, "permits 203.0.113.5"),
             ("", CheckStatus::Failed, "no SPF record"),
             ("spf.mx1.example.net. TXT \"v=spf1 ip4:203.0.113.6 -all\"", CheckStatus::Failed, "(fail)"),
@@ -268,7 +276,7 @@ mod tests {
             let dns = TestDns::new(zone).await;
             let found = check_spf(&test_context(&dns, OURS).await).await;
             assert_eq!(found.status, status, "{zone}: {found:#?}");
-            assert!(found.found.contains(said), "{zone}: {found:#?}");
+            assert!(found.found.contains(expected_text), "{zone}: {found:#?}");
         }
         let dns = TestDns::new("").await;
         let found = check_spf(&test_context(&dns, OURS).await).await;
@@ -279,7 +287,7 @@ mod tests {
     #[tokio::test]
     async fn the_return_path_must_lead_to_this_server() {
         let policy = "rp.mx1.example.net. TXT \"v=spf1 ip4:203.0.113.5 -all\"\nmx1.example.net. A 203.0.113.5";
-        for (zone, status, said) in [
+        for (zone, status, expected_text) in [
             ("rp.mx1.example.net. MX 10 mx1.example.net.", CheckStatus::Ok, "is sent to this machine"),
             ("", CheckStatus::Failed, "neither MX records nor an address"),
             ("rp.mx1.example.net. A 203.0.113.5", CheckStatus::Warning, "no MX record"),
@@ -294,7 +302,7 @@ mod tests {
             let dns = TestDns::new(&format!("{policy}\n{zone}")).await;
             let found = check_return_path(&test_context(&dns, OURS).await).await;
             assert_eq!(found.status, status, "{zone}: {found:#?}");
-            assert!(found.found.contains(said), "{zone}: {found:#?}");
+            assert!(found.found.contains(expected_text), "{zone}: {found:#?}");
         }
         let dns = TestDns::new("mx1.example.net. A 203.0.113.5").await;
         let fix = check_return_path(&test_context(&dns, OURS).await).await.fix.unwrap();

@@ -58,13 +58,13 @@ pub(super) async fn load_unit() -> Option<SystemdUnit> {
 }
 
 fn parse_unit(text: &str) -> Option<SystemdUnit> {
-    let of = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
-    (of("LoadState")? == "loaded").then(|| SystemdUnit {
-        active: of("ActiveState").unwrap_or_default().to_owned(),
-        file: of("UnitFileState").unwrap_or_default().to_owned(),
-        restarts: of("NRestarts").and_then(|text| text.parse().ok()).unwrap_or(0),
-        files_max: of("LimitNOFILE").and_then(|text| text.parse().ok()),
-        has_dynamic_user: of("DynamicUser") == Some("yes"),
+    let property = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+    (property("LoadState")? == "loaded").then(|| SystemdUnit {
+        active: property("ActiveState").unwrap_or_default().to_owned(),
+        file: property("UnitFileState").unwrap_or_default().to_owned(),
+        restarts: property("NRestarts").and_then(|text| text.parse().ok()).unwrap_or(0),
+        files_max: property("LimitNOFILE").and_then(|text| text.parse().ok()),
+        has_dynamic_user: property("DynamicUser") == Some("yes"),
     })
 }
 
@@ -72,11 +72,11 @@ fn parse_unit(text: &str) -> Option<SystemdUnit> {
 pub(super) async fn check_service(_: &CheckContext) -> DoctorFinding {
     match load_unit().await {
         None => DoctorFinding::skipped(NAME, "systemd has no postrider.service (etc/postrider.service is an example)"),
-        Some(unit) => judge(&unit),
+        Some(unit) => evaluate(&unit),
     }
 }
 
-fn judge(unit: &SystemdUnit) -> DoctorFinding {
+fn evaluate(unit: &SystemdUnit) -> DoctorFinding {
     let mut notes = Observations::default();
     match unit.active.as_str() {
         "active" | "reloading" => notes.good(format!("{UNIT} is {}", unit.active)),
@@ -109,15 +109,18 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_is_read_and_judged() {
-        let shown = "LoadState=loaded\nActiveState=active\nUnitFileState=enabled\nNRestarts=0\nLimitNOFILE=65536\n";
-        let unit = parse_unit(shown).unwrap();
-        assert_eq!((unit.files_max, judge(&unit).status), (Some(65536), CheckStatus::Ok));
+    fn a_unit_is_parsed_and_evaluated() {
+        let output = "LoadState=loaded\nActiveState=active\nUnitFileState=enabled\nNRestarts=0\nLimitNOFILE=65536\n";
+        let unit = parse_unit(output).unwrap();
+        assert_eq!((unit.files_max, evaluate(&unit).status), (Some(65536), CheckStatus::Ok));
         assert!(!unit.has_dynamic_user);
-        assert!(parse_unit(&format!("{shown}DynamicUser=yes\n")).unwrap().has_dynamic_user);
-        assert_eq!(judge(&parse_unit(&shown.replace("=enabled", "=disabled")).unwrap()).status, CheckStatus::Warning);
-        assert_eq!(judge(&parse_unit(&shown.replace("=active", "=failed")).unwrap()).status, CheckStatus::Failed);
-        assert_eq!(judge(&parse_unit(&shown.replace("ts=0", "ts=9")).unwrap()).status, CheckStatus::Warning);
+        assert!(parse_unit(&format!("{output}DynamicUser=yes\n")).unwrap().has_dynamic_user);
+        assert_eq!(
+            evaluate(&parse_unit(&output.replace("=enabled", "=disabled")).unwrap()).status,
+            CheckStatus::Warning
+        );
+        assert_eq!(evaluate(&parse_unit(&output.replace("=active", "=failed")).unwrap()).status, CheckStatus::Failed);
+        assert_eq!(evaluate(&parse_unit(&output.replace("ts=0", "ts=9")).unwrap()).status, CheckStatus::Warning);
         assert_eq!(parse_unit("LoadState=not-found\nActiveState=inactive\n"), None);
     }
 }

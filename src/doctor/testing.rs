@@ -19,8 +19,8 @@ impl TestDns {
 }
 
 /// Context of `mx1.example.net` with further lines in `[delivery]`.
-pub(super) async fn test_context(name_server: &TestDns, more: &str) -> CheckContext {
-    test_context_with(name_server, &format!("[delivery]\n{more}\n")).await
+pub(super) async fn test_context(name_server: &TestDns, extra: &str) -> CheckContext {
+    test_context_with(name_server, &format!("[delivery]\n{extra}\n")).await
 }
 
 /// Context of `mx1.example.net` with further sections.
@@ -30,5 +30,5 @@ pub(super) async fn test_context_with(name_server: &TestDns, sections: &str) -> 
         "hostname = \"mx1.example.net\"\n[api]\nlisten = \"127.0.0.1:1\"\n[dns]\nservers = [\"{dns}\"]\n{sections}"
     );
     let config = config::from_text(&text, []).unwrap();
-    CheckContext::gather(config, DoctorOptions::default(), Clock::default()).await.unwrap()
+    CheckContext::build(config, DoctorOptions::default(), Clock::default()).await.unwrap()
 }

@@ -70,13 +70,13 @@ fn next_sequence<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
 fn parse_time(bytes: &mut &[u8]) -> Option<Timestamp> {
     let (tag, text) = next_element(bytes)?;
     let text = std::str::from_utf8(text).ok()?.strip_suffix('Z')?;
-    let full = match tag {
+    let text_with_century = match tag {
         UTC_TIME if text.get(..2)? < "50" => format!("20{text}"),
         UTC_TIME => format!("19{text}"),
         GENERALIZED_TIME => text.to_owned(),
         _ => return None,
     };
-    let time = DateTime::strptime("%Y%m%d%H%M%S", full).ok()?;
+    let time = DateTime::strptime("%Y%m%d%H%M%S", text_with_century).ok()?;
     Some(time.to_zoned(TimeZone::UTC).ok()?.timestamp())
 }
 
@@ -86,16 +86,16 @@ mod tests {
 
     #[test]
     fn a_certificate_is_read() {
-        let mut wanted = rcgen::CertificateParams::new(["mx1.example.net".to_owned()]).unwrap();
-        wanted.not_before = rcgen::date_time_ymd(2024, 2, 29);
-        wanted.not_after = rcgen::date_time_ymd(2051, 1, 2);
-        let made = wanted.self_signed(&rcgen::KeyPair::generate().unwrap()).unwrap();
-        let read = parse_certificate(made.der()).unwrap();
+        let mut params = rcgen::CertificateParams::new(["mx1.example.net".to_owned()]).unwrap();
+        params.not_before = rcgen::date_time_ymd(2024, 2, 29);
+        params.not_after = rcgen::date_time_ymd(2051, 1, 2);
+        let certificate = params.self_signed(&rcgen::KeyPair::generate().unwrap()).unwrap();
+        let read = parse_certificate(certificate.der()).unwrap();
         assert_eq!(read.issuer, read.subject);
         assert_eq!(read.not_before.to_string(), "2024-02-29T00:00:00Z");
         assert_eq!(read.not_after.to_string(), "2051-01-02T00:00:00Z");
-        for end in 0..made.der().len() {
-            let _ = parse_certificate(&made.der()[..end]);
+        for end in 0..certificate.der().len() {
+            let _ = parse_certificate(&certificate.der()[..end]);
         }
         assert_eq!(parse_certificate(b"\x30\x84\xff\xff\xff\xff"), None);
     }

@@ -81,7 +81,7 @@ async fn fill(store: &Store, numbers: std::ops::Range<u64>) {
     store.flush().await.expect("a flush");
 }
 
-async fn look(store: &Store, now: Timestamp, expected: usize) -> Vec<Duration> {
+async fn list_repeatedly(store: &Store, now: Timestamp, expected: usize) -> Vec<Duration> {
     let mut times = Vec::with_capacity(LOOKS);
     for _ in 0..LOOKS {
         let began = Instant::now();
@@ -94,9 +94,9 @@ async fn look(store: &Store, now: Timestamp, expected: usize) -> Vec<Duration> {
 }
 
 async fn measure(tasks: u64) {
-    let place = std::env::var_os("BENCH_DIR").map_or_else(|| "target/tmp".into(), PathBuf::from);
-    std::fs::create_dir_all(&place).expect("a directory");
-    let directory = tempfile::tempdir_in(place).expect("a directory");
+    let directory_root = std::env::var_os("BENCH_DIR").map_or_else(|| "target/tmp".into(), PathBuf::from);
+    std::fs::create_dir_all(&directory_root).expect("a directory");
+    let directory = tempfile::tempdir_in(directory_root).expect("a directory");
     let store = Store::open(&RedbOptions::new(directory.path())).expect("a store");
     println!("{:<40} {:>9} {:>9} {:>9}", "us per scan", "p50", "p99", "max");
     let mut filled = 0;
@@ -110,7 +110,7 @@ async fn measure(tasks: u64) {
             ("  ten have", expires(10), 10),
             ("  one page of tasks is overdue", expires(LIMIT as u64), LIMIT),
         ] {
-            let times = look(&store, now, expected.min(size as usize)).await;
+            let times = list_repeatedly(&store, now, expected.min(size as usize)).await;
             let at = |share: usize| times[(times.len() - 1) * share / 100].as_secs_f64() * 1e6;
             println!("{name:<40} {:>9.1} {:>9.1} {:>9.1}", at(50), at(99), at(100));
         }

@@ -182,11 +182,11 @@ fn report(name: &str, mut times: Vec<Duration>, short: u64) {
 }
 
 async fn measure(emails: u64) {
-    let place = std::env::var_os("BENCH_DIR").map_or_else(|| "target/tmp".into(), PathBuf::from);
-    std::fs::create_dir_all(&place).expect("a directory");
-    let passing = tempfile::tempdir_in(place).expect("a directory");
-    let kept = std::env::var_os("BENCH_KEEP").map(PathBuf::from);
-    let directory = kept.as_deref().unwrap_or(passing.path()).join(emails.to_string());
+    let directory_root = std::env::var_os("BENCH_DIR").map_or_else(|| "target/tmp".into(), PathBuf::from);
+    std::fs::create_dir_all(&directory_root).expect("a directory");
+    let passing = tempfile::tempdir_in(directory_root).expect("a directory");
+    let persistent = std::env::var_os("BENCH_KEEP").map(PathBuf::from);
+    let directory = persistent.as_deref().unwrap_or(passing.path()).join(emails.to_string());
     let filled = directory.with_extension("filled");
     std::fs::create_dir_all(&directory).expect("a directory");
     let store = Store::open(&RedbOptions::new(&directory)).expect("a store");

@@ -133,14 +133,14 @@ async fn bare(url: &str, group: usize, time: Duration) -> Measured {
                 }
                 let contents = vec![&body[..]; group];
                 let began = Instant::now();
-                let (begun, rows, bodies, committed) = futures_util::future::join4(
+                let (begin, rows, bodies, committed) = futures_util::future::join4(
                     client.batch_execute("BEGIN"),
                     client.execute(&rows, &[&keys, &values]),
                     client.execute(&bodies, &[&body_keys, &contents]),
                     client.batch_execute("COMMIT"),
                 )
                 .await;
-                begun.and(rows.map(drop)).and(bodies.map(drop)).and(committed).unwrap();
+                begin.and(rows.map(drop)).and(bodies.map(drop)).and(committed).unwrap();
                 took.extend(std::iter::repeat_n(began.elapsed(), group));
             }
             took
@@ -159,8 +159,8 @@ fn main() {
     let server = Server::start(&["fsync=on", "full_page_writes=on", "max_wal_size=4GB", "shared_buffers=512MB"]);
     let runtime = tokio::runtime::Runtime::new().unwrap();
     println!("messages of 10 KB accepted             per second    p50 ms    p99 ms");
-    let show = |what: &str, m: &Measured| {
-        println!("{what:36} {:12.0} {:9.1} {:9.1}", m.per_second, m.p50_ms, m.p99_ms);
+    let show = |name: &str, m: &Measured| {
+        println!("{name:36} {:12.0} {:9.1} {:9.1}", m.per_second, m.p50_ms, m.p99_ms);
     };
     for sessions in [1, 20, 100] {
         let found = runtime.block_on(async {

@@ -76,8 +76,8 @@ impl AuthProof {
                 vec![credential::key_of::<ApiKey>(*account, id.to_bytes()), account::key_of(*account)]
             }
             Self::Session(token) => vec![
-                session::key_of(token.account, token.who, token.session),
-                user::key_of(token.account, token.who),
+                session::key_of(token.account, token.owner, token.session),
+                user::key_of(token.account, token.owner),
                 account::key_of(token.account),
             ],
             Self::Irrevocable => Vec::new(),
@@ -87,9 +87,9 @@ impl AuthProof {
     /// Returns whether the proof is still valid according to these rows.
     fn is_valid(&self, rows: &[Option<Value>], now: Timestamp) -> Result<bool, ReadError> {
         Ok(match (self, rows) {
-            (Self::ApiKey(_, _, shown, from), [Some(key), Some(_)]) => {
+            (Self::ApiKey(_, _, secret, from), [Some(key), Some(_)]) => {
                 let key = ApiKey::from_row(key)?;
-                key.enabled && key.terms.authorize(shown, *from, now).is_ok()
+                key.enabled && key.terms.authorize(secret, *from, now).is_ok()
             }
             (Self::Session(token), [Some(row), Some(_), Some(_)]) => {
                 let session = session::from_row(row)?;
@@ -109,13 +109,13 @@ pub async fn revalidate_proofs(store: &Store, proofs: &[AuthProof], now: Timesta
     let keys: Vec<Vec<Key>> = proofs.iter().map(AuthProof::keys).collect();
     let rows = store.get_many(&keys.concat()).await?;
     let mut rows = rows.as_slice();
-    let mut hold = Vec::with_capacity(proofs.len());
+    let mut are_valid = Vec::with_capacity(proofs.len());
     for (proof, keys) in proofs.iter().zip(keys) {
-        let (its, others) = rows.split_at_checked(keys.len()).unwrap_or((rows, &[]));
-        hold.push(proof.is_valid(its, now)?);
-        rows = others;
+        let (own_rows, other_rows) = rows.split_at_checked(keys.len()).unwrap_or((rows, &[]));
+        are_valid.push(proof.is_valid(own_rows, now)?);
+        rows = other_rows;
     }
-    Ok(hold)
+    Ok(are_valid)
 }
 
 /// An authenticated account with the scope and actor of the request.
@@ -333,8 +333,8 @@ pub async fn authenticate_session(
     now: Timestamp,
 ) -> Result<SignedInUser, AccessError> {
     let keys = [
-        session::key_of(token.account, token.who, token.session),
-        user::key_of(token.account, token.who),
+        session::key_of(token.account, token.owner, token.session),
+        user::key_of(token.account, token.owner),
         account::key_of(token.account),
     ];
     let rows = store.get_many(&keys).await?;

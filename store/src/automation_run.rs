@@ -110,23 +110,23 @@ pub fn create(batch: &mut Batch, run: &AutomationRun, sealed: Vec<u8>) {
 /// Updates a run and its index entries. The commit conflicts if the row has changed since it was read. The sealed data
 /// is deleted when the run ends.
 pub fn update(batch: &mut Batch, before: &StoredRun, after: &AutomationRun) {
-    let was = &before.run;
-    batch.check(key_of(run_key(was)), Some(before.row.clone()));
+    let run_before = &before.run;
+    batch.check(key_of(run_key(run_before)), Some(before.row.clone()));
     batch.put(key_of(run_key(after)), codec::encode(after));
-    run_indexes::update(batch, was, after);
-    if was.status != after.status {
-        counts::record_change(batch, was, (Some(was.status), after.status));
+    run_indexes::update(batch, run_before, after);
+    if run_before.status != after.status {
+        counts::record_change(batch, run_before, (Some(run_before.status), after.status));
     }
-    if was.due != after.due {
-        if let Some(at) = was.due {
-            due_work::remove_step(batch, was, at);
+    if run_before.due != after.due {
+        if let Some(at) = run_before.due {
+            due_work::remove_step(batch, run_before, at);
         }
         if let Some(at) = after.due {
             due_work::put_step(batch, after, at);
         }
     }
-    if was.waiting != after.waiting {
-        wait::update(batch, was, after);
+    if run_before.waiting != after.waiting {
+        wait::update(batch, run_before, after);
     }
     if !after.status.is_active() {
         batch.delete(sealed_key(run_key(after)));

@@ -90,6 +90,6 @@ pub(crate) fn decode<T: RowCodec>(row: &[u8]) -> Result<T, ReadError> {
 }
 
 /// The error for a row that cannot be decoded.
-pub(crate) fn damaged(what: impl std::fmt::Display) -> ReadError {
-    ReadError::Corrupt(Arc::from(what.to_string()))
+pub(crate) fn damaged(reason: impl std::fmt::Display) -> ReadError {
+    ReadError::Corrupt(Arc::from(reason.to_string()))
 }

@@ -200,11 +200,11 @@ pub fn create_smtp(batch: &mut Batch, credential: &SmtpCredential, hash: &Secret
 pub fn update<C: Credential>(batch: &mut Batch, before: &C, after: &C) {
     let row_key = key_of::<C>(before.account(), before.id_bytes());
     batch.check(row_key.clone(), Some(before.row()));
-    let (had, has) = (&before.terms().secrets, &after.terms().secrets);
-    for removed in had.all().filter(|hash| !has.all().any(|current| current == *hash)) {
+    let (old_secrets, new_secrets) = (&before.terms().secrets, &after.terms().secrets);
+    for removed in old_secrets.all().filter(|hash| !new_secrets.all().any(|current| current == *hash)) {
         batch.delete(key_by_hash::<C>(removed));
     }
-    for fresh in has.all().filter(|hash| !had.all().any(|known| known == *hash)) {
+    for fresh in new_secrets.all().filter(|hash| !old_secrets.all().any(|known| known == *hash)) {
         batch.check(key_by_hash::<C>(fresh), None);
         batch.put(key_by_hash::<C>(fresh), row_key.clone());
     }

@@ -71,21 +71,21 @@ pub struct OverdueTasks {
     /// Entries whose task no longer exists.
     pub orphans: Vec<(Key, Value)>,
     /// Start of the next page, if there may be one.
-    pub more: Option<Key>,
+    pub next_page: Option<Key>,
     /// The next deadline, if known.
     pub next: Option<Timestamp>,
 }
 
 /// Deletes entries whose task no longer exists. The commit conflicts if one was rewritten.
-pub fn delete_orphans(batch: &mut Batch, strays: &[(Key, Value)]) {
-    for (at, row) in strays {
+pub fn delete_orphans(batch: &mut Batch, orphans: &[(Key, Value)]) {
+    for (at, row) in orphans {
         batch.check(at.clone(), Some(row.clone()));
         batch.delete(at.clone());
     }
 }
 
 /// Lists the tasks of a partition whose deadline is before `now`, at most `limit`, from a key on
-/// ([`OverdueTasks::more`]).
+/// ([`OverdueTasks::next_page`]).
 ///
 /// # Errors
 /// The store cannot be read.
@@ -99,13 +99,13 @@ pub async fn list_overdue(
     let whole = key(Space::Deadline).u16(partition).range();
     let range = from.unwrap_or(whole.start)..whole.end;
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
-    let more = rows.last().filter(|_| rows.len() == limit).map(|(last, _)| crate::key::successor(last));
-    let mut past = OverdueTasks { more, ..OverdueTasks::default() };
+    let next_page = rows.last().filter(|_| rows.len() == limit).map(|(last, _)| crate::key::successor(last));
+    let mut past = OverdueTasks { next_page, ..OverdueTasks::default() };
     let mut at = Vec::with_capacity(rows.len());
     for (deadline, task) in rows {
         match read_time(&deadline) {
             Ok(deadline) if deadline >= now => {
-                (past.more, past.next) = (None, Some(deadline));
+                (past.next_page, past.next) = (None, Some(deadline));
                 break;
             }
             _ => at.push((deadline, task)),
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn tasks_are_found_once_their_deadline_has_passed() {
+    async fn tasks_are_listed_once_their_deadline_has_passed() {
         let store = Store::memory();
         let with = |deadline, number| Task { expires_at: at(deadline), ..task("b.example", 10, number) };
         let (late, early, open) = (with(30, 1), with(20, 2), with(50, 3));
@@ -157,10 +157,10 @@ mod tests {
         let found = list_overdue(&store, late.partition, None, at(40), 10).await.unwrap();
         let tasks: Vec<Task> = found.tasks.into_iter().map(|(task, _)| task).collect();
         assert_eq!(tasks, [early.clone(), moved.clone()]);
-        assert_eq!((found.more, found.next), (None, Some(at(50))));
+        assert_eq!((found.next_page, found.next), (None, Some(at(50))));
         // Page by page.
         let first = list_overdue(&store, late.partition, None, at(40), 1).await.unwrap();
-        let second = list_overdue(&store, late.partition, first.more, at(40), 1).await.unwrap();
+        let second = list_overdue(&store, late.partition, first.next_page, at(40), 1).await.unwrap();
         assert_eq!((&first.tasks[0].0, &second.tasks[0].0), (&early, &moved));
 
         let mut batch = Batch::progress();
@@ -175,20 +175,20 @@ mod tests {
     #[tokio::test]
     async fn a_requested_delay_report_is_due_before_expiry() {
         let store = Store::memory();
-        let mut told = task("b.example", 10, 1);
-        told.expires_at = at(100_000);
-        told.notify.delay = true;
+        let mut requested = task("b.example", 10, 1);
+        requested.expires_at = at(100_000);
+        requested.notify.delay = true;
         let mut batch = Batch::intake();
-        crate::task::put_new(&mut batch, &told);
+        crate::task::put_new(&mut batch, &requested);
         store.commit(batch).await.unwrap();
-        let late = told.accepted_at + DELAY_REPORT_AFTER;
-        let found = async |now| list_overdue(&store, told.partition, None, now, 10).await.unwrap();
+        let late = requested.accepted_at + DELAY_REPORT_AFTER;
+        let found = async |now| list_overdue(&store, requested.partition, None, now, 10).await.unwrap();
         assert_eq!(found(late).await.next, Some(late));
         let [(_, row)]: [(Task, Value); 1] = found(late + LAST_ATTEMPT_GRACE).await.tasks.try_into().unwrap();
-        let mut after = told.clone();
+        let mut after = requested.clone();
         after.notify.delay = false;
         let mut batch = Batch::progress();
-        crate::task::update(&mut batch, (&told, &row), &after);
+        crate::task::update(&mut batch, (&requested, &row), &after);
         store.commit(batch).await.unwrap();
         assert_eq!(found(late + LAST_ATTEMPT_GRACE).await.next, Some(at(100_000)));
     }

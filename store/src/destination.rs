@@ -85,15 +85,15 @@ pub fn put(
     batch: &mut Batch,
     version: &DestinationOrdersVersion,
     destination: &Destination,
-    standing: &DestinationOverrides,
+    overrides: &DestinationOverrides,
 ) {
     let count = version.0.as_deref().and_then(|row| std::str::from_utf8(row).ok()?.parse::<u64>().ok());
     batch.check(version_key(), version.0.clone());
     batch.put(version_key(), (count.unwrap_or(0) + 1).to_string().into_bytes());
-    if standing.is_empty() {
+    if overrides.is_empty() {
         batch.delete(key_of(destination));
     } else {
-        batch.put(key_of(destination), codec::encode(standing));
+        batch.put(key_of(destination), codec::encode(overrides));
     }
 }
 
@@ -106,12 +106,12 @@ mod tests {
         let store = Store::memory();
         let destination = Destination::MailHost("google.com".parse().unwrap());
         let pace = PaceOverride { connections_max: Some(3), messages_per_second: None };
-        let standing = DestinationOverrides { pace, ..DestinationOverrides::default() };
+        let overrides = DestinationOverrides { pace, ..DestinationOverrides::default() };
         let before = current_version(&store).await.unwrap();
         let mut batch = Batch::progress();
-        put(&mut batch, &before, &destination, &standing);
+        put(&mut batch, &before, &destination, &overrides);
         store.commit(batch.clone()).await.unwrap();
-        assert_eq!(list(&store).await.unwrap(), [(destination.clone(), standing)]);
+        assert_eq!(list(&store).await.unwrap(), [(destination.clone(), overrides)]);
         assert!(store.commit(batch).await.is_err(), "the version is outdated");
 
         let now = current_version(&store).await.unwrap();

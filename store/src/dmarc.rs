@@ -270,10 +270,10 @@ mod tests {
     #[tokio::test]
     async fn each_report_counts_once_and_days_are_bounded_and_purged() {
         let store = Store::memory();
-        let of = (AccountId::new(at(0), 1), DomainId::new(at(0), 1));
+        let account_domain = (AccountId::new(at(0), 1), DomainId::new(at(0), 1));
         let counts = async |report: &DmarcReport, sources: &[DmarcSource]| {
             let mut batch = Batch::progress();
-            let counted = record_report(&store, &mut batch, of, (report, sources)).await.unwrap();
+            let counted = record_report(&store, &mut batch, account_domain, (report, sources)).await.unwrap();
             if counted {
                 store.commit(batch).await.unwrap();
             }
@@ -284,31 +284,31 @@ mod tests {
         assert!(counts(&report("b", 0), &[source(1)]).await);
         assert!(counts(&report("c", 5), &[source(3)]).await);
         let hours = |from, to| Hour::containing(at(from)).day()..Hour::containing(at(to)).day();
-        let (sources, days) = source_totals(&store, of, hours(0, 9)).await.unwrap();
-        let seen: Vec<_> = sources.iter().map(|one| (one.ours, one.tally.messages)).collect();
-        assert_eq!((seen, days.len()), (vec![(true, 4), (false, 2), (false, 2)], 2));
-        assert_eq!(list_reports(&store, of, hours(0, 9)).await.unwrap().len(), 3);
+        let (sources, days) = source_totals(&store, account_domain, hours(0, 9)).await.unwrap();
+        let by_source: Vec<_> = sources.iter().map(|source| (source.ours, source.tally.messages)).collect();
+        assert_eq!((by_source, days.len()), (vec![(true, 4), (false, 2), (false, 2)], 2));
+        assert_eq!(list_reports(&store, account_domain, hours(0, 9)).await.unwrap().len(), 3);
         let many: Vec<DmarcSource> = (10..10 + 600).map(source).collect();
         assert!(counts(&report("d", 7), &many[..400]).await);
         assert!(counts(&report("e", 7), &many[200..]).await);
-        let (sources, days) = source_totals(&store, of, hours(7, 8)).await.unwrap();
+        let (sources, days) = source_totals(&store, account_domain, hours(7, 8)).await.unwrap();
         assert_eq!(sources.len(), SOURCES_MAX + 1, "and one row for addresses over the limit");
         assert_eq!(days.values().next().unwrap().messages, 2 * 800);
         let mut batch = Batch::progress();
-        let before = (of.0, Hour::containing(at(6)).day());
+        let before = (account_domain.0, Hour::containing(at(6)).day());
         assert_eq!(purge_before(&store, &mut batch, before, 1_000).await.unwrap(), 6);
         store.commit(batch).await.unwrap();
-        assert_eq!(list_reports(&store, of, hours(0, 9)).await.unwrap().len(), 2);
+        assert_eq!(list_reports(&store, account_domain, hours(0, 9)).await.unwrap().len(), 2);
     }
 
     #[tokio::test]
     async fn concurrent_counts_of_one_report_conflict() {
         let store = Store::memory();
-        let of = (AccountId::new(at(0), 1), DomainId::new(at(0), 1));
+        let account_domain = (AccountId::new(at(0), 1), DomainId::new(at(0), 1));
         let mut batches = Vec::new();
         for _ in 0..2 {
             let mut batch = Batch::progress();
-            assert!(record_report(&store, &mut batch, of, (&report("a", 0), &[source(1)])).await.unwrap());
+            assert!(record_report(&store, &mut batch, account_domain, (&report("a", 0), &[source(1)])).await.unwrap());
             batches.push(batch);
         }
         store.commit(batches.remove(0)).await.unwrap();

@@ -204,8 +204,8 @@ pub async fn find_at_or_above(
     store: &Store,
     names: impl IntoIterator<Item = &DomainName>,
 ) -> Result<Vec<SendingDomain>, ReadError> {
-    let above = |name: &DomainName| std::iter::successors(Some(name.clone()), DomainName::parent);
-    let names: BTreeSet<DomainName> = names.into_iter().flat_map(above).collect();
+    let with_parents = |name: &DomainName| std::iter::successors(Some(name.clone()), DomainName::parent);
+    let names: BTreeSet<DomainName> = names.into_iter().flat_map(with_parents).collect();
     let keys: Vec<Key> = names.iter().map(key_by_name).collect();
     let row_keys: Vec<Key> = store.get_many(&keys).await?.into_iter().flatten().collect();
     let rows = store.get_many(&row_keys).await?;

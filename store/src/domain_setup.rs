@@ -126,9 +126,9 @@ pub async fn list_due(
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     let mut due = Vec::new();
     for (at, _) in &rows {
-        let (moment, about) = read_key(at).map_err(codec::damaged)?;
-        if moment > now {
-            return Ok((due, Some(moment)));
+        let (due_at, about) = read_key(at).map_err(codec::damaged)?;
+        if due_at > now {
+            return Ok((due, Some(due_at)));
         }
         due.push(about);
     }

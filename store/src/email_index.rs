@@ -93,17 +93,17 @@ pub async fn update(
         let listed = IndexedStatus::from_email(found);
         let before = row.as_deref().map(IndexedStatus::read).transpose()?;
         if before != listed {
-            let (was, is) = (before.map(|l| l.term), listed.as_ref().map(|l| l.term.clone()));
+            let (term_before, term_after) = (before.map(|l| l.term), listed.as_ref().map(|l| l.term.clone()));
             batch.check(row_key.clone(), row);
             match &listed {
                 Some(listed) => batch.put(row_key, listed.write()),
                 None => batch.delete(row_key),
             };
-            if was != is {
-                if let Some(term) = was {
+            if term_before != term_after {
+                if let Some(term) = term_before {
                     batch.delete(key_of(account, &term, id));
                 }
-                if let Some(term) = is {
+                if let Some(term) = term_after {
                     batch.put(key_of(account, &term, id), Value::new());
                 }
             }

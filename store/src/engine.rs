@@ -126,7 +126,7 @@ enum AnyEngine {
 }
 
 impl Store {
-    fn over(engine: AnyEngine) -> Self {
+    fn with_engine(engine: AnyEngine) -> Self {
         Self { engine, counts: Arc::default() }
     }
 
@@ -139,7 +139,7 @@ impl Store {
     /// Creates an empty store in memory.
     #[must_use]
     pub fn memory() -> Self {
-        Self::over(AnyEngine::Memory(Arc::default()))
+        Self::with_engine(AnyEngine::Memory(Arc::default()))
     }
 
     /// Opens or creates a store in a directory.
@@ -147,7 +147,7 @@ impl Store {
     /// # Errors
     /// Another process has it open, its data is damaged or has a newer format, or the disk fails.
     pub fn open(options: &RedbOptions) -> Result<Self, OpenError> {
-        Ok(Self::over(AnyEngine::Redb(Arc::new(redb::RedbEngine::open(options)?))))
+        Ok(Self::with_engine(AnyEngine::Redb(Arc::new(redb::RedbEngine::open(options)?))))
     }
 
     /// Connects to a PostgreSQL database, which any number of nodes may share, and creates its tables if needed.
@@ -157,7 +157,7 @@ impl Store {
     /// then.
     pub async fn connect(database: &PostgresOptions) -> Result<Self, OpenError> {
         let open = postgres::PostgresEngine::open(database, postgres::OpenMode::Serve);
-        Ok(Self::over(AnyEngine::Postgres(Arc::new(open.await?))))
+        Ok(Self::with_engine(AnyEngine::Postgres(Arc::new(open.await?))))
     }
 
     /// Returns whether other processes can use the same store concurrently.
@@ -370,17 +370,17 @@ impl Store {
         Self::restore_with(file, options, Batch::progress(), progress)
     }
 
-    /// Like [`Store::restore`], and also writes the rows of `also` before anybody can open the directory.
+    /// Like [`Store::restore`], and also writes the rows of `additional` before anybody can open the directory.
     ///
     /// # Errors
     /// As [`Store::restore`].
     pub fn restore_with(
         file: &Path,
         options: &RedbOptions,
-        also: Batch,
+        additional: Batch,
         progress: impl FnMut(BackupProgress) + Send + 'static,
     ) -> Result<BackupProgress, BackupError> {
-        redb::backup::restore(file, options, also, progress)
+        redb::backup::restore(file, options, additional, progress)
     }
 
     /// Runs an integrity check on a directory that no process has open. Blocks.

@@ -59,9 +59,9 @@ pub fn delete(batch: &mut Batch, account: AccountId, subject: Subject, id: Event
 pub async fn get_each(
     store: &Store,
     account: AccountId,
-    which: &[(Subject, EventId)],
+    ids: &[(Subject, EventId)],
 ) -> Result<Vec<Option<Event>>, ReadError> {
-    let keys: Vec<Key> = which.iter().map(|(subject, id)| key_of(account, *subject, *id)).collect();
+    let keys: Vec<Key> = ids.iter().map(|(subject, id)| key_of(account, *subject, *id)).collect();
     let rows = store.get_many(&keys).await?;
     rows.into_iter().map(|row| row.map(|row| codec::decode(&row)).transpose()).collect()
 }

@@ -193,7 +193,7 @@ mod tests {
         }
     }
 
-    async fn tell(store: &Store, numbers: std::ops::Range<u128>) {
+    async fn append_events(store: &Store, numbers: std::ops::Range<u128>) {
         let events: Vec<Event> = numbers.flat_map(|number| [event(1, number), event(2, number)]).collect();
         let mut batch = Batch::progress();
         append(store, &mut batch, Timestamp::UNIX_EPOCH, events.iter()).await.unwrap();
@@ -204,9 +204,9 @@ mod tests {
     async fn events_are_numbered_without_a_gap_and_listed_both_ways() {
         let store = Store::memory();
         let account = AccountId::new(Timestamp::UNIX_EPOCH, 1);
-        tell(&store, 0..3).await;
-        tell(&store, 3..4).await;
-        tell(&store, 4..10).await;
+        append_events(&store, 0..3).await;
+        append_events(&store, 3..4).await;
+        append_events(&store, 4..10).await;
         assert_eq!(last_number(&store, account).await.unwrap(), 10);
         let numbers = |entries: Vec<EventLogEntry>| entries.iter().map(|entry| entry.number).collect::<Vec<_>>();
         for number in 0..=10 {
@@ -235,12 +235,12 @@ mod tests {
     #[tokio::test]
     async fn old_chunks_are_purged() {
         let store = Store::memory();
-        tell(&store, 0..3).await;
-        tell(&store, 3..6).await;
+        append_events(&store, 0..3).await;
+        append_events(&store, 3..6).await;
         let account = AccountId::new(Timestamp::UNIX_EPOCH, 1);
         let mut batch = Batch::progress();
-        let of = (account, Timestamp::from_second(1).unwrap());
-        assert_eq!(purge_before(&store, &mut batch, of, 1).await.unwrap(), 1);
+        let log_key = (account, Timestamp::from_second(1).unwrap());
+        assert_eq!(purge_before(&store, &mut batch, log_key, 1).await.unwrap(), 1);
         store.commit(batch).await.unwrap();
         assert_eq!(list_after(&store, account, 0).await.unwrap().first().map(|entry| entry.number), Some(4));
         assert_eq!(last_number(&store, account).await.unwrap(), 6);

@@ -341,8 +341,8 @@ impl KeyBuilder {
     }
 
     /// A time, with microsecond precision.
-    pub fn time(self, moment: Timestamp) -> Self {
-        self.i64(moment.as_microsecond())
+    pub fn time(self, timestamp: Timestamp) -> Self {
+        self.i64(timestamp.as_microsecond())
     }
 
     /// A text of any length.
@@ -582,14 +582,14 @@ mod tests {
         fn parts_round_trip(a in tuple()) {
             let built = build(&a);
             let mut reader = KeyReader::new(Space::Email, &built).unwrap();
-            let back = (
+            let decoded = (
                 reader.id().unwrap(),
                 reader.bytes().unwrap(),
                 reader.i64().unwrap(),
                 reader.u16().unwrap(),
                 reader.text().unwrap(),
             );
-            prop_assert_eq!(back, a);
+            prop_assert_eq!(decoded, a);
             prop_assert!(reader.is_done());
         }
 

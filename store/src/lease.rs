@@ -103,9 +103,9 @@ pub async fn read_view(store: &Store) -> Result<ClusterView, ReadError> {
         match KeyReader::new(Space::Partition, &row_key) {
             Ok(mut reader) => {
                 let number = usize::from(reader.u16().map_err(codec::damaged)?);
-                let seen = StoredPartition { tenure: codec::decode(&row)?, row: Some(row) };
+                let stored = StoredPartition { tenure: codec::decode(&row)?, row: Some(row) };
                 if let Some(partition) = view.partitions.get_mut(number) {
-                    *partition = seen;
+                    *partition = stored;
                 }
             }
             Err(_) => view.nodes.push(StoredNode { node: codec::decode(&row)?, row }),
@@ -136,7 +136,7 @@ impl FencingToken {
     /// Returns whether this node still owns the partition according to `view`.
     #[must_use]
     pub fn is_current_in(&self, view: &ClusterView) -> bool {
-        view.partitions.get(usize::from(self.partition)).is_some_and(|seen| seen.row.as_ref() == Some(&self.row))
+        view.partitions.get(usize::from(self.partition)).is_some_and(|stored| stored.row.as_ref() == Some(&self.row))
     }
 
     /// Releases the lease, so that any node can acquire it.
@@ -148,10 +148,10 @@ impl FencingToken {
 }
 
 /// Acquires the lease of a partition as it was read. The commit conflicts if another node was faster.
-pub fn acquire(batch: &mut Batch, partition: u16, seen: &StoredPartition, node: &str) -> FencingToken {
-    let tenure = PartitionLease { epoch: seen.tenure.epoch + 1, node: Some(node.to_owned()) };
+pub fn acquire(batch: &mut Batch, partition: u16, stored: &StoredPartition, node: &str) -> FencingToken {
+    let tenure = PartitionLease { epoch: stored.tenure.epoch + 1, node: Some(node.to_owned()) };
     let row = codec::encode(&tenure);
-    batch.check(partition_key(partition), seen.row.clone());
+    batch.check(partition_key(partition), stored.row.clone());
     batch.put(partition_key(partition), row.clone());
     FencingToken { partition, row }
 }
@@ -160,13 +160,13 @@ pub fn acquire(batch: &mut Batch, partition: u16, seen: &StoredPartition, node: 
 /// conflicts if the node was evicted.
 pub fn heartbeat(batch: &mut Batch, before: Option<&StoredNode>, node: Node) -> StoredNode {
     let row = codec::encode(&node);
-    batch.check(node_key(&node.name), before.map(|seen| seen.row.clone()));
+    batch.check(node_key(&node.name), before.map(|stored| stored.row.clone()));
     batch.put(node_key(&node.name), row.clone());
     StoredNode { node, row }
 }
 
 /// Removes a node that left or shows no heartbeat. The commit conflicts if it has sent one since it was read.
-pub fn evict(batch: &mut Batch, seen: &StoredNode) {
-    batch.check(node_key(&seen.node.name), Some(seen.row.clone()));
-    batch.delete(node_key(&seen.node.name));
+pub fn evict(batch: &mut Batch, stored: &StoredNode) {
+    batch.check(node_key(&stored.node.name), Some(stored.row.clone()));
+    batch.delete(node_key(&stored.node.name));
 }

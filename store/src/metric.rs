@@ -54,16 +54,16 @@ fn bucket_values(values: &BTreeMap<String, MetricCounts>) -> impl Iterator<Item 
 /// # Errors
 /// The store cannot be read.
 pub async fn add(store: &Store, batch: &mut Batch, additions: &MetricIncrements) -> Result<(), ReadError> {
-    let of_place = |(place, values): (&MetricBucket, &BTreeMap<String, MetricCounts>)| -> Vec<Key> {
-        bucket_values(values).map(|value| key_of(*place, &value)).collect()
+    let keys_of = |(bucket, values): (&MetricBucket, &BTreeMap<String, MetricCounts>)| -> Vec<Key> {
+        bucket_values(values).map(|value| key_of(*bucket, &value)).collect()
     };
-    let keys: Vec<Key> = additions.iter().flat_map(of_place).collect();
+    let keys: Vec<Key> = additions.iter().flat_map(keys_of).collect();
     let mut rows = store.get_many(&keys).await?.into_iter();
-    for (place, values) in additions {
+    for (bucket, values) in additions {
         let mut rows: BTreeMap<String, Option<Value>> = bucket_values(values).zip(rows.by_ref()).collect();
         let is_new = |name: &&String| rows.get(*name).is_none_or(Option::is_none);
         let new: Vec<&String> = values.keys().filter(is_new).collect();
-        let free = remaining_values(store, *place, new.len()).await?;
+        let free = remaining_values(store, *bucket, new.len()).await?;
         let others: BTreeSet<&String> = new.into_iter().skip(free).collect();
         let mut sums: BTreeMap<&str, MetricCounts> = BTreeMap::new();
         for (value, counts) in values {
@@ -75,7 +75,7 @@ pub async fn add(store: &Store, batch: &mut Batch, additions: &MetricIncrements)
             if let Some(row) = &row {
                 sum.add_all(&codec::decode(row)?);
             }
-            let row_key = key_of(*place, name);
+            let row_key = key_of(*bucket, name);
             batch.check(row_key.clone(), row);
             batch.put(row_key, codec::encode(&sum));
         }
@@ -84,8 +84,8 @@ pub async fn add(store: &Store, batch: &mut Batch, additions: &MetricIncrements)
 }
 
 /// Number of new values that fit into an hour.
-async fn remaining_values(store: &Store, place: MetricBucket, new: usize) -> Result<usize, ReadError> {
-    let (account, dimension, hour) = place;
+async fn remaining_values(store: &Store, bucket: MetricBucket, new: usize) -> Result<usize, ReadError> {
+    let (account, dimension, hour) = bucket;
     if new == 0 || dimension.is_none() {
         return Ok(new);
     }
@@ -163,22 +163,22 @@ mod tests {
     #[tokio::test]
     async fn values_over_the_limit_count_as_other() {
         let (store, account) = (Store::memory(), AccountId::new(Timestamp::UNIX_EPOCH, 1));
-        let place = (account, Some(Dimension::Tag), Hour(5));
+        let bucket = (account, Some(Dimension::Tag), Hour(5));
         for round in 1..=2 {
             for number in 0..VALUES_MAX + 7 {
                 let counts = MetricCounts(BTreeMap::from([(Counter::Sent, 1)]));
                 let values = BTreeMap::from([(format!("order:{number:03}"), counts)]);
                 let mut batch = Batch::progress();
-                add(&store, &mut batch, &MetricIncrements::from([(place, values)])).await.unwrap();
+                add(&store, &mut batch, &MetricIncrements::from([(bucket, values)])).await.unwrap();
                 store.commit(batch).await.unwrap();
             }
             let hours = Hour(0)..Hour(6);
-            let rows = read(&store, account, place.1, hours.clone(), 1_000).await.unwrap().unwrap();
+            let rows = read(&store, account, bucket.1, hours.clone(), 1_000).await.unwrap().unwrap();
             assert_eq!(rows.len(), VALUES_MAX + 1);
             assert_eq!((rows[0].1.as_str(), rows[0].2.get(Counter::Sent)), (OTHER, 7 * round));
             assert_eq!((rows[1].1.as_str(), rows[1].2.get(Counter::Sent)), ("order:000", round));
-            assert_eq!(read(&store, account, place.1, hours, 50).await.unwrap(), None);
-            assert_eq!(read(&store, account, place.1, Hour(6)..Hour(9), 50).await.unwrap(), Some(vec![]));
+            assert_eq!(read(&store, account, bucket.1, hours, 50).await.unwrap(), None);
+            assert_eq!(read(&store, account, bucket.1, Hour(6)..Hour(9), 50).await.unwrap(), Some(vec![]));
         }
         let mut batch = Batch::progress();
         assert_eq!(purge_before(&store, &mut batch, (account, Hour(5)), 1_000).await.unwrap(), 0);

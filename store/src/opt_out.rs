@@ -177,15 +177,15 @@ mod tests {
         assert!(first.opt_outs.iter().chain(&rest.opt_outs).is_sorted_by(|a, b| a.id > b.id));
         let newsletters = list(&store, account, &[Category::Newsletter], None, 10).await.unwrap().opt_outs;
         assert_eq!(newsletters.len(), 4);
-        let one = &newsletters[0];
-        assert_eq!(find_by_id(&store, account, one.id).await.unwrap().as_ref(), Some(one));
-        let of =
+        let first = &newsletters[0];
+        assert_eq!(find_by_id(&store, account, first.id).await.unwrap().as_ref(), Some(first));
+        let listed =
             list_by_address(&store, account, &"a9@EXAMPLE.net".parse().unwrap(), &OPTIONAL_CATEGORIES).await.unwrap();
-        assert_eq!(of.as_slice(), std::slice::from_ref(one));
+        assert_eq!(listed.as_slice(), std::slice::from_ref(first));
         let mut batch = Batch::progress();
-        delete(&mut batch, one);
+        delete(&mut batch, first);
         store.commit(batch).await.unwrap();
-        assert_eq!(find_by_id(&store, account, one.id).await.unwrap(), None);
+        assert_eq!(find_by_id(&store, account, first.id).await.unwrap(), None);
         assert_eq!(list(&store, account, &OPTIONAL_CATEGORIES, None, 10).await.unwrap().opt_outs.len(), 9);
     }
 }

@@ -18,8 +18,8 @@ use crate::key::{KeyReader, Space, key, prefix_end};
 
 /// Adds an event to a partition's outbox.
 pub(crate) fn put(batch: &mut Batch, partition: u16, event: &Event, row_key: &Key) {
-    let untold = key(Space::Outbox).u16(partition).id(event.id.to_bytes()).build();
-    batch.put_fresh(untold, row_key.clone());
+    let entry_key = key(Space::Outbox).u16(partition).id(event.id.to_bytes()).build();
+    batch.put_fresh(entry_key, row_key.clone());
 }
 
 /// An event that is not dispatched yet.
@@ -60,22 +60,22 @@ pub async fn list(
     let start = after.map_or_else(first, |after| crate::key::successor(after));
     let end = prefix_end(&key(Space::Outbox).u16(*partitions.end()).build());
     let rows = store.scan(start..end, ScanOrder::Ascending, limit).await?;
-    let mut untold = Vec::with_capacity(rows.len());
+    let mut entries = Vec::with_capacity(rows.len());
     let mut unknown = Vec::new();
-    for (untold_key, row_key) in rows {
-        let mut reader = KeyReader::new(Space::Outbox, &untold_key).map_err(codec::damaged)?;
+    for (entry_key, row_key) in rows {
+        let mut reader = KeyReader::new(Space::Outbox, &entry_key).map_err(codec::damaged)?;
         let partition = reader.u16().map_err(codec::damaged)?;
         let event = known(EventId::from_bytes(reader.id().map_err(codec::damaged)?));
         if event.is_none() {
-            unknown.push((untold.len(), row_key));
+            unknown.push((entries.len(), row_key));
         }
-        untold.push(OutboxEntry { key: untold_key, partition, event });
+        entries.push(OutboxEntry { key: entry_key, partition, event });
     }
-    let (places, keys): (Vec<usize>, Vec<Key>) = unknown.into_iter().unzip();
-    for (place, row) in places.into_iter().zip(store.get_many(&keys).await?) {
-        if let (Some(one), Some(row)) = (untold.get_mut(place), row) {
-            one.event = Some(codec::decode(&row)?);
+    let (indexes, keys): (Vec<usize>, Vec<Key>) = unknown.into_iter().unzip();
+    for (index, row) in indexes.into_iter().zip(store.get_many(&keys).await?) {
+        if let (Some(entry), Some(row)) = (entries.get_mut(index), row) {
+            entry.event = Some(codec::decode(&row)?);
         }
     }
-    Ok(untold)
+    Ok(entries)
 }

@@ -130,7 +130,7 @@ mod tests {
     use mail::owner_alert::WebhookAlert;
 
     #[test]
-    fn rows_are_read_as_they_were_written() {
+    fn rows_round_trip() {
         let id = EventId::new(Timestamp::UNIX_EPOCH, 1);
         let (account, webhook) = (AccountId::new(Timestamp::UNIX_EPOCH, 1), WebhookId::new(Timestamp::UNIX_EPOCH, 1));
         let old = format!(
@@ -173,12 +173,12 @@ mod tests {
         assert!(found(4).await.found.is_empty());
         // Damaged rows block nothing, however many there are.
         let damaged = |n| key(Space::OwnerAlert).u16(7).time(at(2)).id(EventId::new(at(2), n).to_bytes()).build();
-        let spoil = |batch: &mut Batch| {
+        let add_damaged_rows = |batch: &mut Batch| {
             for n in 0..20 {
                 batch.put(damaged(n), Value::from_static(b"[9,{}]"));
             }
         };
-        commit(&spoil).await.unwrap();
+        commit(&add_damaged_rows).await.unwrap();
         let again = list_due(&store, 7, at(5), 3).await.unwrap();
         assert_eq!((again.found.len(), again.damaged.len()), (1, 20));
         commit(&|batch| again.found[0].remove(batch)).await.unwrap();

@@ -142,7 +142,7 @@ mod tests {
         let found = list_by_email(&store, 3, about(1)).await.unwrap();
         assert_eq!(found.len(), 2);
         let mut taking = Batch::progress();
-        found.iter().for_each(|one| one.remove(&mut taking));
+        found.iter().for_each(|entry| entry.remove(&mut taking));
         // A newer entry of a recipient is not lost.
         let mut newer = Batch::progress();
         put(&mut newer, 3, about(1), &notice(1, DsnAction::Failed));
@@ -151,7 +151,7 @@ mod tests {
         let found = list_by_email(&store, 3, about(1)).await.unwrap();
         assert_eq!(found[1].notice.action, DsnAction::Failed);
         let mut taking = Batch::progress();
-        found.iter().for_each(|one| one.remove(&mut taking));
+        found.iter().for_each(|entry| entry.remove(&mut taking));
         store.commit(taking.clone()).await.unwrap();
         assert!(store.commit(taking).await.is_err(), "reported once");
     }

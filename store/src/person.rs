@@ -119,26 +119,26 @@ impl PersonCache {
     pub async fn read(store: &Store, wanted: Vec<(AccountId, PersonAlias)>) -> Result<Self, ReadError> {
         let keys: Vec<Key> = wanted.iter().map(|(account, alias)| alias_key(*account, alias)).collect();
         let mut people = Self::default();
-        for (one, row) in wanted.into_iter().zip(store.get_many(&keys).await?) {
+        for (account_alias, row) in wanted.into_iter().zip(store.get_many(&keys).await?) {
             let person = row.as_ref().map(decode_person_id).transpose()?;
             if let Some(person) = person {
-                people.people.entry((one.0, person)).or_default();
+                people.people.entry((account_alias.0, person)).or_default();
             }
-            people.aliases.insert(one, CachedAlias { row, person });
+            people.aliases.insert(account_alias, CachedAlias { row, person });
         }
-        let places: Vec<(AccountId, PersonId)> = people.people.keys().copied().collect();
-        let keys: Vec<Key> = places.iter().map(|(account, person)| row_key(*account, *person)).collect();
-        for (place, row) in places.into_iter().zip(store.get_many(&keys).await?) {
+        let person_keys: Vec<(AccountId, PersonId)> = people.people.keys().copied().collect();
+        let keys: Vec<Key> = person_keys.iter().map(|(account, person)| row_key(*account, *person)).collect();
+        for (person_key, row) in person_keys.into_iter().zip(store.get_many(&keys).await?) {
             let Some(row) = row else {
                 // The person was deleted but this alias was not: start a new person.
-                people.people.remove(&place);
-                let gone = |known: &&mut CachedAlias| known.person == Some(place.1);
-                people.aliases.values_mut().filter(gone).for_each(|known| known.person = None);
+                people.people.remove(&person_key);
+                let is_merged = |known: &&mut CachedAlias| known.person == Some(person_key.1);
+                people.aliases.values_mut().filter(is_merged).for_each(|known| known.person = None);
                 continue;
             };
             let person: AnalyticsPerson = codec::decode(&row)?;
-            let held = CachedPerson { row: Some(row), before: person.clone(), after: Some(person) };
-            people.people.insert(place, held);
+            let cached = CachedPerson { row: Some(row), before: person.clone(), after: Some(person) };
+            people.people.insert(person_key, cached);
         }
         Ok(people)
     }
@@ -153,8 +153,8 @@ impl PersonCache {
         aliases.iter().any(|alias| self.lookup(account, alias).is_some())
     }
 
-    fn person(&self, account: AccountId, place: PersonId) -> Option<&AnalyticsPerson> {
-        self.people.get(&(account, place)).and_then(|held| held.after.as_ref())
+    fn person(&self, account: AccountId, id: PersonId) -> Option<&AnalyticsPerson> {
+        self.people.get(&(account, id)).and_then(|cached| cached.after.as_ref())
     }
 
     /// Resolves aliases, all of which were read, to one person. Uses the first matching person to whom an alias leads,
@@ -166,42 +166,42 @@ impl PersonCache {
         aliases: &[PersonAlias],
         fresh: PersonId,
     ) -> Option<&mut AnalyticsPerson> {
-        let fits = |place: &PersonId| {
-            self.person(account, *place).is_some_and(|person| aliases.iter().all(|alias| person.accepts_alias(alias)))
+        let fits = |id: &PersonId| {
+            self.person(account, *id).is_some_and(|person| aliases.iter().all(|alias| person.accepts_alias(alias)))
         };
-        let place = aliases.iter().filter_map(|alias| self.lookup(account, alias)).find(fits);
-        let place = place.unwrap_or(fresh);
-        let mut person = self.people.entry((account, place)).or_default().after.take().unwrap_or_default();
+        let id = aliases.iter().filter_map(|alias| self.lookup(account, alias)).find(fits);
+        let id = id.unwrap_or(fresh);
+        let mut person = self.people.entry((account, id)).or_default().after.take().unwrap_or_default();
         for alias in aliases {
             match self.lookup(account, alias) {
-                Some(there) if there == place => {}
-                Some(there) => self.merge_into(account, (&mut person, place), there),
-                None if person.add_alias(alias) => self.point_alias_to(account, alias, place),
+                Some(other_id) if other_id == id => {}
+                Some(other_id) => self.merge_into(account, (&mut person, id), other_id),
+                None if person.add_alias(alias) => self.point_alias_to(account, alias, id),
                 None => {}
             }
         }
-        let held = self.people.entry((account, place)).or_default();
-        held.after = Some(person);
-        held.after.as_mut()
+        let cached = self.people.entry((account, id)).or_default();
+        cached.after = Some(person);
+        cached.after.as_mut()
     }
 
-    /// Merges the person `there` into `person`, if their aliases are compatible.
-    fn merge_into(&mut self, account: AccountId, (person, place): (&mut AnalyticsPerson, PersonId), there: PersonId) {
-        let Some(held) = self.people.get_mut(&(account, there)) else { return };
+    /// Merges the person `other_id` into `person`, if their aliases are compatible.
+    fn merge_into(&mut self, account: AccountId, (person, id): (&mut AnalyticsPerson, PersonId), other_id: PersonId) {
+        let Some(cached) = self.people.get_mut(&(account, other_id)) else { return };
         let same = |other: &mut AnalyticsPerson| other.aliases.iter().all(|alias| person.accepts_alias(alias));
-        let Some(other) = held.after.take_if(same) else { return };
+        let Some(other) = cached.after.take_if(same) else { return };
         person.merge(&other);
         for alias in &other.aliases {
-            self.point_alias_to(account, alias, place);
+            self.point_alias_to(account, alias, id);
         }
     }
 
-    fn point_alias_to(&mut self, account: AccountId, alias: &PersonAlias, place: PersonId) {
+    fn point_alias_to(&mut self, account: AccountId, alias: &PersonAlias, id: PersonId) {
         match self.aliases.get_mut(&(account, alias.clone())) {
-            Some(known) => known.person = Some(place),
+            Some(known) => known.person = Some(id),
             None => {
                 // An alias of a merged person that was not itself read: point it to the merged person.
-                let known = CachedAlias { row: None, person: Some(place) };
+                let known = CachedAlias { row: None, person: Some(id) };
                 self.aliases.insert((account, alias.clone()), known);
             }
         }
@@ -220,22 +220,22 @@ impl PersonCache {
                 batch.put(alias_key, person.to_vec());
             }
         }
-        for ((account, place), held) in self.people {
-            let CachedPerson { row, before, after } = held;
+        for ((account, id), cached) in self.people {
+            let CachedPerson { row, before, after } = cached;
             if after.as_ref() == Some(&before) || row.is_none() && after.is_none() {
                 continue;
             }
-            let row_key = row_key(account, place);
+            let row_key = row_key(account, id);
             batch.check(row_key.clone(), row);
             let marks = after.as_ref().map(|person| &person.marks);
             for (name, at) in &before.marks {
                 if marks.and_then(|marks| marks.get(name)) != Some(at) {
-                    batch.delete(mark_key(account, (name, *at), place));
+                    batch.delete(mark_key(account, (name, *at), id));
                 }
             }
             for (name, at) in marks.into_iter().flatten() {
                 if before.marks.get(name) != Some(at) {
-                    batch.put(mark_key(account, (name, *at), place), Vec::new());
+                    batch.put(mark_key(account, (name, *at), id), Vec::new());
                 }
             }
             match after {
@@ -251,7 +251,7 @@ impl PersonCache {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn for_each_who_did(
+pub async fn for_each_person_with_event(
     store: &Store,
     (account, name): (AccountId, &str),
     times: Range<Timestamp>,
@@ -267,8 +267,8 @@ pub async fn for_each_who_did(
         if count > limit {
             return Ok(false);
         }
-        let places = rows.iter().filter_map(|(mark, _)| mark.last_chunk::<16>());
-        let keys: Vec<Key> = places.map(|place| row_key(account, *place)).collect();
+        let ids = rows.iter().filter_map(|(mark, _)| mark.last_chunk::<16>());
+        let keys: Vec<Key> = ids.map(|id| row_key(account, *id)).collect();
         for row in store.get_many(&keys).await?.iter().flatten() {
             take(&codec::decode(row)?);
         }
@@ -296,12 +296,12 @@ pub async fn purge_before(
     let count = rows.len();
     for (row_key, row) in rows {
         let person: AnalyticsPerson = codec::decode(&row)?;
-        let Some(place) = row_key.last_chunk::<16>().copied() else { continue };
+        let Some(id) = row_key.last_chunk::<16>().copied() else { continue };
         for alias in &person.aliases {
             batch.delete(alias_key(account, alias));
         }
         for (name, at) in &person.marks {
-            batch.delete(mark_key(account, (name, *at), place));
+            batch.delete(mark_key(account, (name, *at), id));
         }
         batch.check(row_key.clone(), Some(row));
         batch.delete(row_key);
@@ -318,7 +318,7 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    fn place(second: i64, aliases: &[PersonAlias]) -> PersonId {
+    fn person_id(second: i64, aliases: &[PersonAlias]) -> PersonId {
         let random = aliases.iter().fold(0, |sum, alias| sum ^ u128::from_be_bytes(hash(&alias.text())));
         ProductEventId::new(at(second), random).to_bytes()
     }
@@ -327,19 +327,19 @@ mod tests {
 
     impl World {
         /// Records that a person with these aliases did something.
-        async fn did(&self, aliases: &[PersonAlias], name: &str, second: i64) {
+        async fn record(&self, aliases: &[PersonAlias], name: &str, second: i64) {
             let wanted = aliases.iter().map(|alias| (self.1, alias.clone())).collect();
             let mut people = PersonCache::read(&self.0, wanted).await.unwrap();
-            let person = people.resolve(self.1, aliases, place(second, aliases)).unwrap();
+            let person = people.resolve(self.1, aliases, person_id(second, aliases)).unwrap();
             person.mark(name, at(second));
             let mut batch = Batch::progress();
             people.write(&mut batch);
             self.0.commit(batch).await.unwrap();
         }
 
-        async fn who_did(&self, name: &str) -> Vec<AnalyticsPerson> {
+        async fn people_with_event(&self, name: &str) -> Vec<AnalyticsPerson> {
             let mut found = Vec::new();
-            let all = for_each_who_did(&self.0, (self.1, name), at(0)..at(1_000), 2_000, |person| {
+            let all = for_each_person_with_event(&self.0, (self.1, name), at(0)..at(1_000), 2_000, |person| {
                 found.push(person.clone());
             });
             assert!(all.await.unwrap());
@@ -352,46 +352,46 @@ mod tests {
         let world = World(Store::memory(), AccountId::new(at(0), 1));
         let (user, other) = (|| PersonAlias::User("u".into()), || PersonAlias::User("o".into()));
         let (visitor, email) = (|| PersonAlias::Visitor("v".into()), || PersonAlias::Email("e@x.example".into()));
-        world.did(&[visitor()], VISIT, 1).await;
-        world.did(&[email()], "asked", 2).await;
+        world.record(&[visitor()], VISIT, 1).await;
+        world.record(&[email()], "asked", 2).await;
         // A sign-up links the visit and the address, which was a separate person before.
-        world.did(&[user(), email(), visitor()], "user.created", 3).await;
-        world.did(&[user()], "user.activated", 4).await;
-        let created = world.who_did("user.created").await;
+        world.record(&[user(), email(), visitor()], "user.created", 3).await;
+        world.record(&[user()], "user.activated", 4).await;
+        let created = world.people_with_event("user.created").await;
         assert_eq!(created.len(), 1);
         let names: Vec<&str> = created[0].marks.keys().map(String::as_str).collect();
         assert_eq!(names, ["asked", "user.activated", "user.created", VISIT]);
-        assert_eq!(world.who_did(VISIT).await, created, "both are one person");
+        assert_eq!(world.people_with_event(VISIT).await, created, "both are one person");
         // Another user of the same browser is a different person, and earlier visits keep their owner.
-        world.did(&[other(), visitor()], "user.created", 5).await;
-        world.did(&[visitor()], VISIT, 6).await;
-        let created = world.who_did("user.created").await;
+        world.record(&[other(), visitor()], "user.created", 5).await;
+        world.record(&[visitor()], VISIT, 6).await;
+        let created = world.people_with_event("user.created").await;
         assert_eq!(created.len(), 2);
         assert!(!created[1].marks.contains_key(VISIT));
-        assert_eq!(world.who_did(VISIT).await.len(), 1);
+        assert_eq!(world.people_with_event(VISIT).await.len(), 1);
         // Found by an alias that only the first person has.
-        world.did(&[email()], "later", 7).await;
-        assert_eq!(world.who_did("later").await[0].user(), Some(&user()));
+        world.record(&[email()], "later", 7).await;
+        assert_eq!(world.people_with_event("later").await[0].user(), Some(&user()));
         // A purge deletes all keys of a person.
         let mut batch = Batch::progress();
         assert_eq!(purge_before(&world.0, &mut batch, (world.1, at(9)), 99).await.unwrap(), 2);
         world.0.commit(batch).await.unwrap();
         assert!(world.0.scan(key(Space::Person).range(), ScanOrder::Ascending, 9).await.unwrap().is_empty());
-        world.did(&[user()], "again", 8).await;
-        assert_eq!(world.who_did("again").await.len(), 1);
+        world.record(&[user()], "again", 8).await;
+        assert_eq!(world.people_with_event("again").await.len(), 1);
     }
 
     #[tokio::test]
     async fn many_people_are_visited_page_by_page() {
         let world = World(Store::memory(), AccountId::new(at(0), 1));
         for n in 0..1_200 {
-            world.did(&[PersonAlias::User(n.to_string())], "a", n % 900).await;
+            world.record(&[PersonAlias::User(n.to_string())], "a", n % 900).await;
         }
-        assert_eq!(world.who_did("a").await.len(), 1_200);
-        let few = for_each_who_did(&world.0, (world.1, "a"), at(0)..at(900), 700, |_| {});
+        assert_eq!(world.people_with_event("a").await.len(), 1_200);
+        let few = for_each_person_with_event(&world.0, (world.1, "a"), at(0)..at(900), 700, |_| {});
         assert!(!few.await.unwrap());
         let mut some = 0;
-        for_each_who_did(&world.0, (world.1, "a"), at(100)..at(200), 700, |_| some += 1).await.unwrap();
+        for_each_person_with_event(&world.0, (world.1, "a"), at(100)..at(200), 700, |_| some += 1).await.unwrap();
         assert_eq!(some, 200);
     }
 }

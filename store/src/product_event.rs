@@ -303,13 +303,13 @@ mod tests {
         }
         store.commit(batch).await.unwrap();
         let all = async |filter: &ProductEventFilter, limit: usize| {
-            let (mut filter, mut seen) = (filter.clone(), Vec::new());
+            let (mut filter, mut listed) = (filter.clone(), Vec::new());
             loop {
                 let page = list(&store, account, &filter, limit).await.unwrap();
-                seen.extend(page.events.iter().map(|event| event.created_at.as_second()));
+                listed.extend(page.events.iter().map(|event| event.created_at.as_second()));
                 filter.before = page.next;
                 if page.next.is_none() {
-                    return seen;
+                    return listed;
                 }
             }
         };

@@ -74,16 +74,16 @@ fn is_none(count: &u64) -> bool {
 
 impl ProductEventCounts {
     /// Adds other counts.
-    pub fn add(&mut self, more: Self) {
-        for (count, more) in [
-            (&mut self.count, more.count),
-            (&mut self.seats, more.seats),
-            (&mut self.excluded, more.excluded),
-            (&mut self.sign_ups, more.sign_ups),
-            (&mut self.subscriptions, more.subscriptions),
-            (&mut self.visitors, more.visitors),
+    pub fn add(&mut self, other: Self) {
+        for (count, other) in [
+            (&mut self.count, other.count),
+            (&mut self.seats, other.seats),
+            (&mut self.excluded, other.excluded),
+            (&mut self.sign_ups, other.sign_ups),
+            (&mut self.subscriptions, other.subscriptions),
+            (&mut self.visitors, other.visitors),
         ] {
-            *count = count.saturating_add(more);
+            *count = count.saturating_add(other);
         }
     }
 }
@@ -165,12 +165,12 @@ async fn names_over_limit<'a>(
     for ((account, name), _) in additions.names.keys().zip(rows).filter(|(_, row)| row.is_none()) {
         new.entry(*account).or_default().push(name);
     }
-    let mut beyond = BTreeSet::new();
+    let mut over_limit = BTreeSet::new();
     for (account, names) in new {
         let existing = store.scan(row_prefix(account, BY_NAME).range(), ScanOrder::Ascending, NAMES_MAX).await?.len();
-        beyond.extend(names.into_iter().skip(NAMES_MAX - existing).map(|name| (account, name)));
+        over_limit.extend(names.into_iter().skip(NAMES_MAX - existing).map(|name| (account, name)));
     }
-    Ok(beyond)
+    Ok(over_limit)
 }
 
 async fn sources_over_limit<'a>(
@@ -287,14 +287,14 @@ mod tests {
     #[tokio::test]
     async fn names_and_sources_are_bounded() {
         let (store, account) = (Store::memory(), AccountId::new(Timestamp::UNIX_EPOCH, 1));
-        let one = ProductEventCounts { count: 1, ..ProductEventCounts::default() };
+        let counts = ProductEventCounts { count: 1, ..ProductEventCounts::default() };
         for round in 1..=2u64 {
             let mut additions = ProductEventIncrements::default();
             for n in 0..NAMES_MAX + 7 {
-                additions.add_name(account, &format!("n{n:05}"), Hour(25), one);
-                additions.add_source(account, &format!("s{n:05}"), Hour(25), one);
+                additions.add_name(account, &format!("n{n:05}"), Hour(25), counts);
+                additions.add_source(account, &format!("s{n:05}"), Hour(25), counts);
             }
-            additions.add_name(account, "n00000", Hour(26), one);
+            additions.add_name(account, "n00000", Hour(26), counts);
             let mut batch = Batch::progress();
             add(&store, &mut batch, &additions).await.unwrap();
             store.commit(batch).await.unwrap();

@@ -68,7 +68,7 @@ pub(crate) struct CountedTask {
 }
 
 impl CountedTask {
-    pub(crate) fn of(task: &Task) -> Self {
+    pub(crate) fn from_task(task: &Task) -> Self {
         let state = match task {
             Task { held: true, .. } => QueuedState::Held,
             Task { attempts: 0, .. } => QueuedState::Queued,
@@ -209,12 +209,12 @@ struct OpenCommit {
 impl OpenCommit {
     /// Each key once, with the task before and after.
     fn tasks(&self) -> Vec<(&Key, Option<CountedTask>, Option<CountedTask>)> {
-        let mut places: HashMap<&Key, usize> = HashMap::with_capacity(self.changes.len());
+        let mut indexes: HashMap<&Key, usize> = HashMap::with_capacity(self.changes.len());
         let mut tasks: Vec<(&Key, Option<CountedTask>, Option<CountedTask>)> = Vec::with_capacity(self.changes.len());
         for change in &self.changes {
             let after = change.is_put.then_some(change.task);
-            let place = *places.entry(&change.key).or_insert(tasks.len());
-            match tasks.get_mut(place) {
+            let index = *indexes.entry(&change.key).or_insert(tasks.len());
+            match tasks.get_mut(index) {
                 Some((.., known)) => *known = after,
                 None => tasks.push((&change.key, (!change.is_put).then_some(change.task), after)),
             }
@@ -314,7 +314,7 @@ impl QueueCounts {
     }
 
     /// Discards the counts of a partition that another node owned meanwhile, so that it is read again.
-    pub fn doubt(&self, partition: u16) {
+    pub fn invalidate(&self, partition: u16) {
         if let Some(counts) = self.lock().partitions.get_mut(&partition) {
             counts.reader = Reader::Doubtful;
         }
@@ -335,7 +335,7 @@ impl QueueCounts {
         let Some((partition, from)) = self.slice_begins(now, store.is_away()) else { return Ok(false) };
         let slice = task::list_partition(store, partition, from, SLICE_TASKS).await?;
         let next = slice.next.clone();
-        let tasks = slice.tasks.iter().map(|(task, _)| (task::key_of(task), CountedTask::of(task)));
+        let tasks = slice.tasks.iter().map(|(task, _)| (task::key_of(task), CountedTask::from_task(task)));
         self.slice_read((partition, now), tasks.collect(), next);
         Ok(true)
     }
@@ -440,8 +440,8 @@ fn top_domains(state: &State, top: usize) -> Vec<(String, u64)> {
     let mut found: Vec<(&[u8], i64)> = found.into_iter().filter(|(_, count)| *count > 0).collect();
     found.sort_unstable_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(other.0)));
     found.truncate(top);
-    let shown = |(domain, count): (&[u8], i64)| (String::from_utf8_lossy(domain).into_owned(), count.unsigned_abs());
-    found.into_iter().map(shown).collect()
+    let to_text = |(domain, count): (&[u8], i64)| (String::from_utf8_lossy(domain).into_owned(), count.unsigned_abs());
+    found.into_iter().map(to_text).collect()
 }
 
 /// Guard for the count of a commit in progress.
@@ -492,32 +492,32 @@ mod tests {
     #[tokio::test]
     async fn counts_follow_commits() {
         let store = Store::memory();
-        let (one, two) = (task("b.example", 10, 1), task("c.example", 20, 2));
-        write(&store, |batch| task::put_new(batch, &one)).await;
+        let (first, second) = (task("b.example", 10, 1), task("c.example", 20, 2));
+        write(&store, |batch| task::put_new(batch, &first)).await;
         store.queue_counts().track(&[7]);
         while store.queue_counts().read(&store, at(0)).await.unwrap() {}
-        write(&store, |batch| task::put_new(batch, &two)).await;
+        write(&store, |batch| task::put_new(batch, &second)).await;
         let summary = store.queue_counts().summary(10);
         assert_eq!((total(&summary), count(&summary, QueuedState::Queued)), (2, 2));
         assert_eq!(summary.top_domains, [("b.example".to_owned(), 1), ("c.example".to_owned(), 1)]);
         assert_eq!(summary.oldest_accepted_at, Some(Timestamp::UNIX_EPOCH));
 
-        let later = Task { attempts: 1, due: Timestamp::from_second(99).unwrap(), ..one.clone() };
+        let later = Task { attempts: 1, due: Timestamp::from_second(99).unwrap(), ..first.clone() };
         write(&store, |batch| {
-            task::remove(batch, &one, None);
+            task::remove(batch, &first, None);
             task::put(batch, &later);
         })
         .await;
-        let held = Task { held: true, ..two.clone() };
-        let row = crate::codec::encode(&two);
-        write(&store, |batch| task::update(batch, (&two, &row), &held)).await;
+        let held = Task { held: true, ..second.clone() };
+        let row = crate::codec::encode(&second);
+        write(&store, |batch| task::update(batch, (&second, &row), &held)).await;
         let summary = store.queue_counts().summary(10);
         assert_eq!(count(&summary, QueuedState::Deferred), 1);
         assert_eq!((count(&summary, QueuedState::Held), total(&summary)), (1, 2));
 
         // A refused commit changes no counts.
         let mut batch = Batch::progress();
-        task::remove(&mut batch, &one, None);
+        task::remove(&mut batch, &first, None);
         assert!(store.commit(batch).await.is_err());
         assert_eq!(total(&store.queue_counts().summary(10)), 2);
         write(&store, |batch| task::remove(batch, &later, None)).await;
@@ -533,11 +533,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_commit_with_an_unknown_result_causes_a_reread() {
-        let (store, one) = (Store::memory(), task("b.example", 10, 1));
+        let (store, queued) = (Store::memory(), task("b.example", 10, 1));
         store.queue_counts().track(&[7]);
         while store.queue_counts().read(&store, at(0)).await.unwrap() {}
         let mut batch = Batch::progress();
-        task::put_new(&mut batch, &one);
+        task::put_new(&mut batch, &queued);
         // The caller is dropped during the commit.
         drop(store.queue_counts().begin(batch.tasks.clone()));
         batch.tasks.clear();
@@ -549,12 +549,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_commit_visible_after_the_reader_passed_is_counted_eventually() {
-        let (store, one) = (Store::memory(), task("b.example", 10, 1));
+        let (store, queued) = (Store::memory(), task("b.example", 10, 1));
         let counts = store.queue_counts();
         counts.track(&[7]);
         while counts.read(&store, at(0)).await.unwrap() {}
         let mut batch = Batch::progress();
-        task::put_new(&mut batch, &one);
+        task::put_new(&mut batch, &queued);
         drop(counts.begin(std::mem::take(&mut batch.tasks)));
         while counts.read(&store, at(0)).await.unwrap() {}
         store.commit(batch).await.unwrap();
@@ -567,21 +567,21 @@ mod tests {
 
     #[tokio::test]
     async fn a_negative_count_causes_a_reread() {
-        let (store, one) = (Store::memory(), task("b.example", 10, 1));
+        let (store, queued) = (Store::memory(), task("b.example", 10, 1));
         let counts = store.queue_counts();
         counts.track(&[7]);
         while counts.read(&store, at(0)).await.unwrap() {}
         // Written without being counted.
         let mut batch = Batch::progress();
-        task::put_new(&mut batch, &one);
+        task::put_new(&mut batch, &queued);
         batch.tasks.clear();
         store.commit(batch).await.unwrap();
-        write(&store, |batch| task::remove(batch, &one, None)).await;
+        write(&store, |batch| task::remove(batch, &queued, None)).await;
         assert!(counts.is_incomplete());
         assert_eq!(counts.summary(10).oldest_accepted_at, None);
         while counts.read(&store, at(0)).await.unwrap() {}
         assert!(!counts.is_incomplete());
-        write(&store, |batch| task::put_new(batch, &one)).await;
+        write(&store, |batch| task::put_new(batch, &queued)).await;
         assert_eq!(total(&counts.summary(10)), 1);
         assert!(counts.summary(0).top_domains.is_empty());
         assert_eq!(counts.summary(1).top_domains, [("b.example".to_owned(), 1)]);
@@ -629,7 +629,7 @@ mod tests {
                     let task = task(&format!("{n}.example"), 10, u128::from(n));
                     let key = task::key_of(&task);
                     let is_put = !self.rows.contains_key(&key);
-                    let change = TaskChange { key, task: CountedTask::of(&task), is_put };
+                    let change = TaskChange { key, task: CountedTask::from_task(&task), is_put };
                     let count = self.counts.begin(vec![change.clone()]);
                     self.open.insert(n, (count, change, false));
                 }

@@ -189,14 +189,14 @@ mod tests {
         let at = |second| Timestamp::from_second(second).unwrap();
         let account = AccountId::new(at(1), 1);
         let before = current_version(&store).await.unwrap();
-        let held = (HoldScope::Account(account), Hold::begin(at(2)));
+        let account_hold = (HoldScope::Account(account), Hold::begin(at(2)));
         let mut batch = Batch::progress();
-        put(&mut batch, &before, &[held]);
+        put(&mut batch, &before, &[account_hold]);
         store.commit(batch.clone()).await.unwrap();
         assert!(store.commit(batch).await.is_err(), "the version is outdated");
         store.commit(restore_batch(at(3), true)).await.unwrap();
         let holds = list(&store).await.unwrap();
-        assert_eq!((holds.get(held.0), holds.queue), (Some(held.1), Some(Hold::begin(at(3)))));
+        assert_eq!((holds.get(account_hold.0), holds.queue), (Some(account_hold.1), Some(Hold::begin(at(3)))));
         let mut batch = Batch::progress();
         put(&mut batch, &holds.version, &[(HoldScope::Queue, Hold::begin(at(3)).lift(at(4)))]);
         store.commit(batch).await.unwrap();

@@ -143,8 +143,8 @@ pub fn put_body(batch: &mut Batch, account: AccountId, body: ReceivedId, bytes: 
 /// # Errors
 /// The store cannot be read.
 pub async fn get(store: &Store, account: AccountId, id: ReceivedId) -> Result<Option<ReceivedEmail>, ReadError> {
-    let Some(place) = store.get(&key_by_id(account, id)).await? else { return Ok(None) };
-    let sequence = decode_sequence(account, Some(place))?.sequence;
+    let Some(sequence_row) = store.get(&key_by_id(account, id)).await? else { return Ok(None) };
+    let sequence = decode_sequence(account, Some(sequence_row))?.sequence;
     store.get(&key_of(account, sequence)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
@@ -190,7 +190,7 @@ async fn first_sequence_at(store: &Store, account: AccountId, time: Timestamp) -
     range.start = key_by_id(account, ReceivedId::new(time, 0));
     let rows = store.scan(range, ScanOrder::Ascending, 1).await?;
     match rows.into_iter().next() {
-        Some((_, place)) => Ok(Some(decode_sequence(account, Some(place))?.sequence)),
+        Some((_, row)) => Ok(Some(decode_sequence(account, Some(row))?.sequence)),
         None => Ok(None),
     }
 }
@@ -208,14 +208,14 @@ pub async fn list(
     let mut range = key(Space::ReceivedEmail).account(account).range();
     if let Some(time) = query.after.and_then(|time| time.checked_sub(SLACK).ok()) {
         match first_sequence_at(store, account, time).await? {
-            Some(place) => range.start = key_of(account, place),
+            Some(bound) => range.start = key_of(account, bound),
             None => return Ok(ReceivedPage::default()),
         }
     }
     if let Some(time) = query.before.and_then(|time| time.checked_add(SLACK).ok())
-        && let Some(place) = first_sequence_at(store, account, time).await?
+        && let Some(bound) = first_sequence_at(store, account, time).await?
     {
-        range.end = key_of(account, place);
+        range.end = key_of(account, bound);
     }
     match (query.order, query.from) {
         (ScanOrder::Ascending, Some(from)) => range.start = range.start.max(successor(&key_of(account, from))),
@@ -335,19 +335,19 @@ mod tests {
     async fn arrive(store: &Store, body: u64) -> ReceivedEmail {
         let mut heads = get_sequences(store, &[account()]).await.unwrap();
         let mut batch = Batch::intake();
-        let one = received(heads[0].next_sequence(), body);
+        let email = received(heads[0].next_sequence(), body);
         heads[0].put(&mut batch);
-        create(&mut batch, &one);
-        put_body(&mut batch, account(), one.body, Body::from(Bytes::from_static(b"A: b")));
+        create(&mut batch, &email);
+        put_body(&mut batch, account(), email.body, Body::from(Bytes::from_static(b"A: b")));
         store.commit(batch).await.unwrap();
-        one
+        email
     }
 
-    fn asked(order: ScanOrder, from: Option<u64>) -> ReceivedQuery {
+    fn query(order: ScanOrder, from: Option<u64>) -> ReceivedQuery {
         ReceivedQuery { order, from, limit: 2, after: None, before: None }
     }
 
-    fn places(listed: &ReceivedPage) -> Vec<u64> {
+    fn sequences(listed: &ReceivedPage) -> Vec<u64> {
         listed.received.iter().map(|received| received.sequence).collect()
     }
 
@@ -381,24 +381,24 @@ mod tests {
         }
         let page = |order, from| {
             let store = store.clone();
-            async move { list(&store, account(), &asked(order, from), |_| true).await.unwrap() }
+            async move { list(&store, account(), &query(order, from), |_| true).await.unwrap() }
         };
         let first = page(ScanOrder::Ascending, None).await;
-        assert_eq!((places(&first), first.has_more, first.looked_at), (vec![1, 2], true, Some(2)));
+        assert_eq!((sequences(&first), first.has_more, first.looked_at), (vec![1, 2], true, Some(2)));
         let last = page(ScanOrder::Ascending, Some(4)).await;
-        assert_eq!((places(&last), last.has_more), (vec![5], false));
+        assert_eq!((sequences(&last), last.has_more), (vec![5], false));
         assert_eq!(page(ScanOrder::Ascending, Some(5)).await.looked_at, None);
         let newest = page(ScanOrder::Descending, None).await;
-        assert_eq!((places(&newest), newest.has_more), (vec![5, 4], true));
-        assert_eq!(places(&page(ScanOrder::Descending, Some(2)).await), [1]);
+        assert_eq!((sequences(&newest), newest.has_more), (vec![5, 4], true));
+        assert_eq!(sequences(&page(ScanOrder::Descending, Some(2)).await), [1]);
         let within = ReceivedQuery {
             after: Some(at(2 * 3_600)),
             before: Some(at(4 * 3_600)),
             limit: 9,
-            ..asked(ScanOrder::Ascending, None)
+            ..query(ScanOrder::Ascending, None)
         };
         let found = list(&store, account(), &within, |r| r.received_at > at(2 * 3_600)).await.unwrap();
-        assert_eq!((places(&found), found.looked_at), (vec![3, 4], Some(4)));
+        assert_eq!((sequences(&found), found.looked_at), (vec![3, 4], Some(4)));
         let later = ReceivedQuery { after: Some(at(9 * 3_600)), ..within };
         assert!(list(&store, account(), &later, |_| true).await.unwrap().received.is_empty());
     }
@@ -406,7 +406,7 @@ mod tests {
     #[tokio::test]
     async fn a_body_is_deleted_with_its_last_email() {
         let store = Store::memory();
-        let (one, two) = (arrive(&store, 7).await, arrive(&store, 7).await);
+        let (earlier, later) = (arrive(&store, 7).await, arrive(&store, 7).await);
         let deletion = |received: ReceivedEmail| {
             let store = store.clone();
             async move {
@@ -415,15 +415,15 @@ mod tests {
                 batch
             }
         };
-        let (first, second) = (deletion(one.clone()).await, deletion(two.clone()).await);
+        let (first, second) = (deletion(earlier.clone()).await, deletion(later.clone()).await);
         store.commit(first.clone()).await.unwrap();
         assert!(matches!(store.commit(first).await, Err(CommitError::Conflict { .. })));
         assert!(matches!(store.commit(second).await, Err(CommitError::Conflict { .. })), "both at once");
-        assert_eq!(get(&store, account(), one.id).await.unwrap(), None);
-        assert!(get_message(&store, &two).await.unwrap().is_some());
-        let again = deletion(two.clone()).await;
+        assert_eq!(get(&store, account(), earlier.id).await.unwrap(), None);
+        assert!(get_message(&store, &later).await.unwrap().is_some());
+        let again = deletion(later.clone()).await;
         store.commit(again).await.unwrap();
-        assert!(get_message(&store, &two).await.unwrap().is_none());
+        assert!(get_message(&store, &later).await.unwrap().is_none());
         assert!(list_older_than(&store, account(), Timestamp::MAX, 10).await.unwrap().is_empty());
     }
 }

@@ -111,7 +111,7 @@ pub struct DueSchedules {
     /// Due emails, ordered by time.
     pub due: Vec<ScheduleKey>,
     /// True if there may be more due emails.
-    pub more: bool,
+    pub has_more: bool,
     /// The next due time in the future, if known.
     pub later: Option<Timestamp>,
 }
@@ -142,7 +142,7 @@ pub async fn list_due(store: &Store, partition: u16, now: Timestamp) -> Result<D
             last = Some((due, about.0));
         }
         let Some((due, account)) = last.filter(|_| rows.len() == LOOK) else { return Ok(first) };
-        first.more = true;
+        first.has_more = true;
         // Skip everything that this account has due at this time.
         from = key(Space::ScheduledByTime).u16(partition).time(due).account(account).range().end;
     }
@@ -189,9 +189,9 @@ mod tests {
         add(3, 1_002, later);
         store.commit(batch).await.unwrap();
         let first = list_due(&store, 7, now).await.unwrap();
-        let of = |number| first.due.iter().filter(|about| about.0 == account(number)).count();
-        assert_eq!((of(1), of(2), of(3)), (LOOK, 1, 1));
-        assert_eq!((first.more, first.later), (true, Some(later)));
+        let due_of = |number| first.due.iter().filter(|about| about.0 == account(number)).count();
+        assert_eq!((due_of(1), due_of(2), due_of(3)), (LOOK, 1, 1));
+        assert_eq!((first.has_more, first.later), (true, Some(later)));
         assert_eq!(list_due(&store, 8, now).await.unwrap(), DueSchedules::default());
         assert_eq!(list_due(&store, 7, later).await.unwrap().due.len(), LOOK + 3);
     }

@@ -67,11 +67,11 @@ pub async fn get_or_create(store: &Store, name: &str, make: impl Fn() -> Value) 
         if let Some(found) = store.get(&key_of(name)).await? {
             return Ok(found);
         }
-        let made = make();
+        let created = make();
         let mut batch = Batch::progress();
-        batch.check(key_of(name), None).put(key_of(name), made.clone());
+        batch.check(key_of(name), None).put(key_of(name), created.clone());
         match store.commit(batch).await {
-            Ok(()) => return Ok(made),
+            Ok(()) => return Ok(created),
             // Another node created it first: use that one.
             Err(CommitError::Conflict { .. }) => {}
             Err(error) => return Err(error.into()),

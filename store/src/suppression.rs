@@ -238,17 +238,17 @@ pub async fn list_address_suppressions(
     rows.chunks(KEYS_EACH)
         .map(|rows| {
             let (suppressed, opted_out) = rows.split_at(2);
-            let mut standing = AddressSuppression { suppression: None, categories: Vec::new() };
+            let mut address_suppression = AddressSuppression { suppression: None, categories: Vec::new() };
             for row in suppressed.iter().flatten() {
                 let found: Suppression = codec::decode(row)?;
-                if standing.suppression.is_none() && found.is_active(now) {
-                    standing.suppression = Some(found);
+                if address_suppression.suppression.is_none() && found.is_active(now) {
+                    address_suppression.suppression = Some(found);
                 }
             }
             for row in opted_out.iter().flatten() {
-                standing.categories.push(opt_out::decode(row)?.category);
+                address_suppression.categories.push(opt_out::decode(row)?.category);
             }
-            Ok(standing)
+            Ok(address_suppression)
         })
         .collect()
 }
@@ -417,10 +417,10 @@ mod tests {
 
     async fn suppress(store: &Store, text: &str, reason: SuppressionReason, second: i64) -> Suppression {
         let before = get(store, account(1), &target(text)).await.unwrap();
-        let grounds = SuppressionCause::new(target(text), reason, SuppressionSource::System);
+        let cause = SuppressionCause::new(target(text), reason, SuppressionSource::System);
         let id = SuppressionId::new(at(second), u128::try_from(second).unwrap());
-        let standing = before.as_ref().map(|found| &found.suppression);
-        let after = Suppression::apply_cause(standing, grounds, account(1), id, at(second)).unwrap();
+        let current = before.as_ref().map(|found| &found.suppression);
+        let after = Suppression::apply_cause(current, cause, account(1), id, at(second)).unwrap();
         let mut batch = Batch::progress();
         put(&mut batch, before.as_ref(), &after);
         store.commit(batch).await.unwrap();
@@ -456,7 +456,7 @@ mod tests {
                 .map(|text| text.parse().unwrap())
                 .to_vec();
         let all: Vec<&Address> = addresses.iter().collect();
-        let of = |blocked: Vec<BlockedRecipient>| -> Vec<(String, BlockReason)> {
+        let reasons = |blocked: Vec<BlockedRecipient>| -> Vec<(String, BlockReason)> {
             blocked.into_iter().map(|b| (b.address.to_string(), b.reason)).collect()
         };
         let suppressed = |s: &Suppression| BlockReason::Suppressed { id: s.id, reason: s.reason };
@@ -465,22 +465,22 @@ mod tests {
             ("soft@example.net".to_owned(), suppressed(&soft)),
             ("x@example.org".to_owned(), suppressed(&domain)),
         ];
-        let found = of(find_blocked(&store, account(1), Category::Transactional, &all, at(10)).await.unwrap());
+        let found = reasons(find_blocked(&store, account(1), Category::Transactional, &all, at(10)).await.unwrap());
         assert_eq!(found.iter().map(|f| f.1).collect::<Vec<_>>(), expected.iter().map(|f| f.1).collect::<Vec<_>>());
         let later = at(10 + 24 * 3600);
         expected.remove(1);
         let opted = BlockReason::OptedOut { id: out.id, category: Category::Newsletter };
         expected.push(("new@example.net".to_owned(), opted));
-        let found = of(find_blocked(&store, account(1), Category::Newsletter, &all, later).await.unwrap());
+        let found = reasons(find_blocked(&store, account(1), Category::Newsletter, &all, later).await.unwrap());
         assert_eq!(found.iter().map(|f| f.1).collect::<Vec<_>>(), expected.iter().map(|f| f.1).collect::<Vec<_>>());
         let other = find_blocked(&store, account(2), Category::Newsletter, &all, at(10)).await.unwrap();
         assert_eq!(other, [], "another account's");
         assert!(find_blocked(&store, account(1), Category::Product, &[], at(10)).await.unwrap().is_empty());
-        let asked = [target("NEW@example.net"), target("y@example.org"), target("@example.org")];
-        let standings = list_address_suppressions(&store, account(1), &asked, later).await.unwrap();
-        assert_eq!(standings[0], AddressSuppression { suppression: None, categories: vec![Category::Newsletter] });
-        assert_eq!(standings[1].suppression.as_ref(), Some(&domain));
-        assert_eq!(standings[2].suppression.as_ref(), Some(&domain));
+        let targets = [target("NEW@example.net"), target("y@example.org"), target("@example.org")];
+        let suppressions = list_address_suppressions(&store, account(1), &targets, later).await.unwrap();
+        assert_eq!(suppressions[0], AddressSuppression { suppression: None, categories: vec![Category::Newsletter] });
+        assert_eq!(suppressions[1].suppression.as_ref(), Some(&domain));
+        assert_eq!(suppressions[2].suppression.as_ref(), Some(&domain));
     }
 
     #[tokio::test]
@@ -558,12 +558,12 @@ mod tests {
     #[tokio::test]
     async fn the_second_of_two_concurrent_changes_conflicts() {
         let store = Store::memory();
-        let grounds = |reason| SuppressionCause::new(target("a@example.net"), reason, SuppressionSource::System);
+        let cause = |reason| SuppressionCause::new(target("a@example.net"), reason, SuppressionSource::System);
         let id = SuppressionId::new(at(1), 1);
-        let one =
-            Suppression::apply_cause(None, grounds(SuppressionReason::SoftBounce), account(1), id, at(1)).unwrap();
+        let suppression =
+            Suppression::apply_cause(None, cause(SuppressionReason::SoftBounce), account(1), id, at(1)).unwrap();
         let mut batch = Batch::progress();
-        put(&mut batch, None, &one);
+        put(&mut batch, None, &suppression);
         store.commit(batch.clone()).await.unwrap();
         match store.commit(batch).await {
             Err(crate::engine::CommitError::Conflict { key }) => assert!(caused_conflict(&key)),

@@ -118,14 +118,19 @@ fn read_key(space: Space, entry: &Key) -> Result<(AccountId, ImportId), ReadErro
     Ok((account, id))
 }
 
-/// Deletes an account's oldest finished imports beyond the newest `kept`; open ones remain.
+/// Deletes an account's oldest finished imports beyond the newest `kept_max`; open ones remain.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn purge_oldest(store: &Store, batch: &mut Batch, account: AccountId, kept: usize) -> Result<(), ReadError> {
+pub async fn purge_oldest(
+    store: &Store,
+    batch: &mut Batch,
+    account: AccountId,
+    kept_max: usize,
+) -> Result<(), ReadError> {
     let range = key(Space::SuppressionImport).account(account).range();
-    let rows = store.scan(range, ScanOrder::Descending, 2 * kept).await?;
-    for (row_key, row) in rows.into_iter().skip(kept) {
+    let rows = store.scan(range, ScanOrder::Descending, 2 * kept_max).await?;
+    for (row_key, row) in rows.into_iter().skip(kept_max) {
         let import: SuppressionImport = codec::decode(&row)?;
         if matches!(import.status, ImportStatus::Completed | ImportStatus::Failed) {
             batch.delete(row_key);
@@ -153,7 +158,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_import_is_open_until_it_is_done_and_purged_when_it_is_old() {
+    async fn imports_are_open_until_finished_and_purged_when_old() {
         let store = Store::memory();
         for n in 0..5 {
             let (import, mut batch) = (import(n), Batch::intake());
@@ -167,9 +172,9 @@ mod tests {
         for n in 0..4 {
             let found = get(&store, account, import(n).id).await.unwrap().unwrap();
             assert!(get_list(&store, account, import(n).id).await.unwrap().is_some());
-            let done = SuppressionImport { status: ImportStatus::Completed, ..found.import.clone() };
+            let completed = SuppressionImport { status: ImportStatus::Completed, ..found.import.clone() };
             let mut batch = Batch::progress();
-            update(&mut batch, &found, &done);
+            update(&mut batch, &found, &completed);
             store.commit(batch.clone()).await.unwrap();
             assert!(store.commit(batch).await.is_err(), "the import was changed concurrently");
             assert!(get_list(&store, account, import(n).id).await.unwrap().is_none());

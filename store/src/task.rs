@@ -114,7 +114,7 @@ pub fn due_start(queue: &QueueName, due: Timestamp) -> Key {
 
 /// Registers a task change, to be counted when the batch is committed.
 fn count(batch: &mut Batch, task: &Task, task_key: &Key, is_put: bool) {
-    batch.tasks.push(TaskChange { key: task_key.clone(), task: CountedTask::of(task), is_put });
+    batch.tasks.push(TaskChange { key: task_key.clone(), task: CountedTask::from_task(task), is_put });
 }
 
 /// Writes the task of a newly accepted email.

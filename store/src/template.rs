@@ -354,26 +354,29 @@ mod tests {
     async fn aliases_and_names_are_unique() {
         let store = Store::memory();
         let bodies = TemplateBodies { html: Some("h".to_owned()), text: None };
-        let one = template(1, Some("Welcome"));
-        commit(&store, |batch| create(batch, &one, &bodies)).await.unwrap();
-        let twin = Template { name: "Other".to_owned(), ..template(2, Some("welcome")) };
-        assert_eq!(commit(&store, |batch| create(batch, &twin, &bodies)).await, Err(Some(TemplateConflict::Alias)));
-        let twin = Template { name: "TEMPLATE 1".to_owned(), ..template(2, None) };
-        assert_eq!(commit(&store, |batch| create(batch, &twin, &bodies)).await, Err(Some(TemplateConflict::Name)));
+        let created = template(1, Some("Welcome"));
+        commit(&store, |batch| create(batch, &created, &bodies)).await.unwrap();
+        let duplicate = Template { name: "Other".to_owned(), ..template(2, Some("welcome")) };
+        assert_eq!(
+            commit(&store, |batch| create(batch, &duplicate, &bodies)).await,
+            Err(Some(TemplateConflict::Alias))
+        );
+        let duplicate = Template { name: "TEMPLATE 1".to_owned(), ..template(2, None) };
+        assert_eq!(commit(&store, |batch| create(batch, &duplicate, &bodies)).await, Err(Some(TemplateConflict::Name)));
 
-        let renamed = Template { alias: Some("hello".to_owned()), draft_version: 2, ..one.clone() };
-        commit(&store, |batch| update(batch, &one, &renamed)).await.unwrap();
+        let renamed = Template { alias: Some("hello".to_owned()), draft_version: 2, ..created.clone() };
+        commit(&store, |batch| update(batch, &created, &renamed)).await.unwrap();
         // An update based on the old version conflicts.
-        assert_eq!(commit(&store, |batch| update(batch, &one, &renamed)).await, Err(None));
+        assert_eq!(commit(&store, |batch| update(batch, &created, &renamed)).await, Err(None));
         let by = |alias: &str| TemplateKey::Alias(alias.to_owned());
         assert_eq!(find(&store, account(), &by("hello")).await.unwrap().as_ref(), Some(&renamed));
         assert_eq!(find(&store, account(), &by("welcome")).await.unwrap(), None);
         assert_eq!(get_draft(&store, &renamed).await.unwrap(), Some(bodies.clone()));
-        assert_eq!(get_draft(&store, &one).await.unwrap(), None);
+        assert_eq!(get_draft(&store, &created).await.unwrap(), None);
         // The alias that was given up is free.
         commit(&store, |batch| create(batch, &template(3, Some("welcome")), &bodies)).await.unwrap();
         let other = AccountId::new(Timestamp::UNIX_EPOCH, 2);
-        assert_eq!(find(&store, other, &TemplateKey::Id(one.id)).await.unwrap(), None);
+        assert_eq!(find(&store, other, &TemplateKey::Id(created.id)).await.unwrap(), None);
     }
 
     #[tokio::test]
@@ -416,20 +419,20 @@ mod tests {
         let store = Store::memory();
         let count = LOOKED_AT_MAX as u128 + 50;
         for number in 0..count {
-            let one = template(number, None);
-            commit(&store, |batch| create(batch, &one, &TemplateBodies::default())).await.unwrap();
+            let created = template(number, None);
+            commit(&store, |batch| create(batch, &created, &TemplateBodies::default())).await.unwrap();
         }
         let even = |t: &Template| t.name.ends_with(['0', '2', '4', '6', '8']);
-        let (mut before, mut seen) = (None, 0);
+        let (mut before, mut listed) = (None, 0);
         loop {
             let (page, next) = list(&store, account(), before, 100, even).await.unwrap();
-            seen += page.len();
+            listed += page.len();
             match next {
                 Some(next) => before = Some(next),
                 None => break,
             }
         }
-        assert_eq!(seen as u128, count / 2);
+        assert_eq!(listed as u128, count / 2);
         // A filter that matches nothing ends after a bounded scan, with a cursor.
         let oldest = |t: &Template| t.name == "Template 0";
         let (page, next) = list(&store, account(), None, 10, oldest).await.unwrap();

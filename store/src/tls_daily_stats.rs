@@ -30,7 +30,7 @@ stored!(DomainTlsDay as TlsDailyStatsRow);
 pub struct StoredTlsStats {
     pub day: Day,
     pub domain: DomainName,
-    pub stands: DomainTlsDay,
+    pub stats: DomainTlsDay,
     row: Value,
 }
 
@@ -38,12 +38,12 @@ impl StoredTlsStats {
     /// Writes the state of the report. The commit conflicts if the row has changed since it was read. Returns the new
     /// stats and row.
     #[must_use]
-    pub fn save_report_state(&self, batch: &mut Batch, book: ReportDelivery) -> Self {
-        let stands = DomainTlsDay { book: Some(book), ..self.stands.clone() };
-        let (at, row) = (key_of(self.day, &self.domain), codec::encode(&stands));
+    pub fn save_report_state(&self, batch: &mut Batch, delivery: ReportDelivery) -> Self {
+        let stats = DomainTlsDay { book: Some(delivery), ..self.stats.clone() };
+        let (at, row) = (key_of(self.day, &self.domain), codec::encode(&stats));
         batch.check(at.clone(), Some(self.row.clone()));
         batch.put(at, row.clone());
-        Self { stands, row, ..self.clone() }
+        Self { stats, row, ..self.clone() }
     }
 }
 
@@ -58,11 +58,11 @@ fn key_of(day: Day, domain: &DomainName) -> Key {
 pub async fn add(
     store: &Store,
     batch: &mut Batch,
-    more: &[((Day, DomainName), DomainTlsCounts)],
+    counts: &[((Day, DomainName), DomainTlsCounts)],
 ) -> Result<(), ReadError> {
-    let keys: Vec<Key> = more.iter().map(|((day, domain), _)| key_of(*day, domain)).collect();
+    let keys: Vec<Key> = counts.iter().map(|((day, domain), _)| key_of(*day, domain)).collect();
     let rows = store.get_many(&keys).await?;
-    for ((at, row), (_, counts)) in keys.into_iter().zip(rows).zip(more) {
+    for ((at, row), (_, counts)) in keys.into_iter().zip(rows).zip(counts) {
         let mut stats: DomainTlsDay = match &row {
             Some(row) => codec::decode(row)?,
             None => DomainTlsDay::default(),
@@ -80,7 +80,7 @@ pub async fn add(
 /// The store cannot be read.
 pub async fn get(store: &Store, day: Day, domain: &DomainName) -> Result<Option<StoredTlsStats>, ReadError> {
     let Some(row) = store.get(&key_of(day, domain)).await? else { return Ok(None) };
-    Ok(Some(StoredTlsStats { day, domain: domain.clone(), stands: codec::decode(&row)?, row }))
+    Ok(Some(StoredTlsStats { day, domain: domain.clone(), stats: codec::decode(&row)?, row }))
 }
 
 /// A page of stats by day and domain.
@@ -121,7 +121,7 @@ fn decode_row(at: &Key, row: Value) -> Result<StoredTlsStats, ReadError> {
     let mut reader = KeyReader::new(Space::TlsDailyStats, at).map_err(codec::damaged)?;
     let day = Day(reader.i64().map_err(codec::damaged)?);
     let domain = reader.text().map_err(codec::damaged)?.parse().map_err(codec::damaged)?;
-    Ok(StoredTlsStats { day, domain, stands: codec::decode(&row)?, row })
+    Ok(StoredTlsStats { day, domain, stats: codec::decode(&row)?, row })
 }
 
 /// Deletes days before a time, at most `limit` rows. Returns their number.
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
     use crate::engine::CommitError;
 
-    fn one(day: i64, domain: &str) -> ((Day, DomainName), DomainTlsCounts) {
+    fn one_success(day: i64, domain: &str) -> ((Day, DomainName), DomainTlsCounts) {
         let mut counts = DomainTlsCounts::default();
         counts.record_session(&AppliedTlsPolicy::no_policy(), None);
         ((Day(day), domain.parse().unwrap()), counts)
@@ -163,21 +163,23 @@ mod tests {
         let mut batches = Vec::new();
         for _ in 0..2 {
             let mut batch = Batch::progress();
-            add(&store, &mut batch, &[one(20_000, "a.example"), one(20_001, "b.example")]).await.unwrap();
+            add(&store, &mut batch, &[one_success(20_000, "a.example"), one_success(20_001, "b.example")])
+                .await
+                .unwrap();
             batches.push(batch);
         }
         store.commit(batches.remove(0)).await.unwrap();
         assert!(matches!(store.commit(batches.remove(0)).await, Err(CommitError::Conflict { .. })));
         let mut batch = Batch::progress();
-        add(&store, &mut batch, &[one(20_000, "a.example")]).await.unwrap();
+        add(&store, &mut batch, &[one_success(20_000, "a.example")]).await.unwrap();
         store.commit(batch).await.unwrap();
         let found = get(&store, Day(20_000), &"a.example".parse().unwrap()).await.unwrap().unwrap();
-        assert_eq!(found.stands.counts.policies[0].succeeded, 2);
+        assert_eq!(found.stats.counts.policies[0].succeeded, 2);
         let mut batch = Batch::progress();
-        let booked = found.save_report_state(&mut batch, ReportDelivery::start(Timestamp::UNIX_EPOCH, Vec::new()));
+        let saved = found.save_report_state(&mut batch, ReportDelivery::start(Timestamp::UNIX_EPOCH, Vec::new()));
         store.commit(batch).await.unwrap();
         let first = list(&store, (Day(20_000), Day(20_001)), None, 1).await.unwrap();
-        assert_eq!(first.found[0].stands, booked.stands);
+        assert_eq!(first.found[0].stats, saved.stats);
         let second = list(&store, (Day(20_000), Day(20_001)), first.next, 2).await.unwrap();
         assert_eq!((second.found[0].domain.as_str(), second.next.is_none()), ("b.example", true));
         let mut batch = Batch::progress();

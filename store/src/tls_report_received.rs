@@ -44,15 +44,15 @@ pub async fn save(
     store: &Store,
     batch: &mut Batch,
     domain: &DomainName,
-    heard: &ReceivedTlsReport,
+    report: &ReceivedTlsReport,
 ) -> Result<bool, ReadError> {
-    let rows = day_prefix(heard.day(), domain);
-    let at = rows.clone().text(heard.reporter.as_str()).text(&heard.report_id).build();
+    let rows = day_prefix(report.day(), domain);
+    let at = rows.clone().text(report.reporter.as_str()).text(&report.report_id).build();
     let existing = store.scan(rows.range(), ScanOrder::Ascending, REPORTS_MAX).await?;
     if existing.len() >= REPORTS_MAX || existing.iter().any(|(known, _)| *known == at) {
         return Ok(false);
     }
-    batch.check(at.clone(), None).put(at, codec::encode(heard));
+    batch.check(at.clone(), None).put(at, codec::encode(report));
     Ok(true)
 }
 

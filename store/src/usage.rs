@@ -49,8 +49,8 @@ pub type UsageIncrements = BTreeMap<(AccountId, UsagePeriod), i64>;
 pub async fn add(store: &Store, batch: &mut Batch, additions: &UsageIncrements) -> Result<(), ReadError> {
     let keys: Vec<Key> = additions.keys().map(|(account, period)| key_of(*account, *period)).collect();
     let rows = store.get_many(&keys).await?;
-    for ((row_key, row), more) in keys.into_iter().zip(rows).zip(additions.values()) {
-        let sum = decode_count(row.as_ref())?.saturating_add(*more);
+    for ((row_key, row), count) in keys.into_iter().zip(rows).zip(additions.values()) {
+        let sum = decode_count(row.as_ref())?.saturating_add(*count);
         batch.check(row_key.clone(), row);
         batch.put(row_key, sum.to_string().into_bytes());
     }

@@ -186,15 +186,16 @@ pub async fn list_due(
     let rows = store.scan(queue_prefix(line).range(), ScanOrder::Ascending, limit).await?;
     let (mut due, mut next) = (Vec::with_capacity(rows.len()), None);
     for (due_key, _) in &rows {
-        let one = DueDelivery::read(due_key).map_err(codec::damaged)?;
-        if one.at > until {
-            next = Some(one.at);
+        let due_delivery = DueDelivery::read(due_key).map_err(codec::damaged)?;
+        if due_delivery.at > until {
+            next = Some(due_delivery.at);
             break;
         }
-        due.push(one);
+        due.push(due_delivery);
     }
     let prefix = endpoint_prefix(Space::WebhookDelivery, line.account, line.webhook);
-    let keys: Vec<Key> = due.iter().map(|one| prefix.clone().id(one.delivery.to_bytes()).build()).collect();
+    let keys: Vec<Key> =
+        due.iter().map(|due_delivery| prefix.clone().id(due_delivery.delivery.to_bytes()).build()).collect();
     let found = store.get_many(&keys).await?;
     let read = |row: Option<Value>| row.map(|row| codec::decode(&row)).transpose();
     let due = due.into_iter().zip(found).map(|(due, row)| Ok((due, read(row)?)));
@@ -226,7 +227,7 @@ pub(crate) fn due_range(line: EndpointQueueName, now: Timestamp) -> Range<Key> {
 }
 
 /// Lists the deliveries of an endpoint that pass, newest first, and returns the cursor of the next page. Scans at most
-/// `look_max` rows.
+/// `looked_at_max` rows.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -234,7 +235,7 @@ pub async fn list(
     store: &Store,
     (account, webhook): (AccountId, WebhookId),
     before: Option<DeliveryId>,
-    (limit, look_max): (usize, usize),
+    (limit, looked_at_max): (usize, usize),
     passes: impl Fn(&WebhookDelivery) -> bool,
 ) -> Result<(Vec<WebhookDelivery>, Option<DeliveryId>), ReadError> {
     let prefix = endpoint_prefix(Space::WebhookDelivery, account, webhook);
@@ -255,7 +256,7 @@ pub async fn list(
             looked += 1;
             if passes(&delivery) {
                 found.push(delivery);
-            } else if looked >= look_max {
+            } else if looked >= looked_at_max {
                 return Ok((found, Some(delivery.id)));
             }
             range.end = at;
@@ -375,8 +376,8 @@ mod tests {
         let store = Store::memory();
         let mut batch = Batch::progress();
         for (webhook, number) in [(1, 1), (1, 2), (2, 3)] {
-            let (one, due) = delivery(webhook, number);
-            create(&mut batch, &one, &due);
+            let (entry, due) = delivery(webhook, number);
+            create(&mut batch, &entry, &due);
         }
         store.commit(batch).await.unwrap();
         let (first, _, next) = next_endpoint_queue(&store, 3, None).await.unwrap().unwrap();
@@ -385,11 +386,11 @@ mod tests {
         assert_eq!((first, second), (delivery(1, 1).1.queue, delivery(2, 3).1.queue));
         let (found, next) = list_due(&store, first, Timestamp::UNIX_EPOCH, 10).await.unwrap();
         assert_eq!((found.len(), next), (2, None));
-        let (one, mut tried) = (found[0].0, found[0].1.clone().unwrap());
-        tried.attempts = 1;
+        let (entry, mut attempted) = (found[0].0, found[0].1.clone().unwrap());
+        attempted.attempts = 1;
         let mut batch = Batch::progress();
-        one.complete(&mut batch);
-        put(&mut batch, &tried);
+        entry.complete(&mut batch);
+        put(&mut batch, &attempted);
         store.commit(batch.clone()).await.unwrap();
         assert!(store.commit(batch).await.is_err(), "booked twice");
     }
@@ -404,17 +405,17 @@ mod tests {
         }
         store.commit(batch).await.unwrap();
         let of = (delivery(1, 1).0.account, delivery(1, 1).0.webhook);
-        let (mut seen, mut before) = (Vec::new(), None);
+        let (mut listed, mut before) = (Vec::new(), None);
         loop {
             let even = |one: &WebhookDelivery| u128::from_be_bytes(one.id.to_bytes()).is_multiple_of(2);
             let (page, next) = list(&store, of, before, (7, 20), even).await.unwrap();
-            seen.extend(page.into_iter().map(|one| one.id));
+            listed.extend(page.into_iter().map(|one| one.id));
             before = next;
             if next.is_none() {
                 break;
             }
         }
         let all: Vec<DeliveryId> = (0..250).rev().filter(|n| n % 2 == 0).map(|n| delivery(1, n).0.id).collect();
-        assert_eq!(seen, all);
+        assert_eq!(listed, all);
     }
 }

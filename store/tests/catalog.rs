@@ -123,7 +123,7 @@ impl Choice {
     }
 
     fn recipients(&self, state: usize, ms: i64) -> Vec<Recipient> {
-        let of = |(index, to): (usize, &u8)| Recipient {
+        let to_recipient = |(index, to): (usize, &u8)| Recipient {
             index: index as u16,
             address: format!("to{to}@example.net").parse().unwrap(),
             kind: RecipientKind::To,
@@ -139,7 +139,7 @@ impl Choice {
             next_attempt_at: None,
             notify: mail::recipient::DsnOptions::default(),
         };
-        self.to.iter().enumerate().map(of).collect()
+        self.to.iter().enumerate().map(to_recipient).collect()
     }
 }
 
@@ -157,7 +157,7 @@ fn change(email: &Email, kind: EventKind) -> IndexChange {
     change
 }
 
-async fn tell(store: &Store, emails: &[Email], kind: EventKind) {
+async fn record_events(store: &Store, emails: &[Email], kind: EventKind) {
     let ids: Vec<_> = emails.iter().map(|email| (email.account, email.id)).collect();
     let found = email::get_each(store, &ids, &|_| None).await.unwrap();
     let found: Vec<StoredEmail> = found.into_iter().flatten().collect();
@@ -182,7 +182,7 @@ async fn fill(store: &Store, choices: &[Choice], together: usize) -> Vec<(Email,
     let steps = choices.len().div_ceil(together).max(1);
     for first in 0..steps {
         let some: Vec<Email> = all.iter().skip(first).step_by(steps).map(|(email, _)| email.clone()).collect();
-        tell(store, &some, EventKind::Sent).await;
+        record_events(store, &some, EventKind::Sent).await;
     }
     for (choice, (email, recipients)) in choices.iter().zip(&all) {
         let mut batch = Batch::intake();
@@ -190,7 +190,7 @@ async fn fill(store: &Store, choices: &[Choice], together: usize) -> Vec<(Email,
         store.commit(batch).await.unwrap();
         // No event leads from one waiting state to the other.
         if !(choice.first < 2 && choice.then < 2) {
-            tell(store, std::slice::from_ref(email), EventKind::Delivered).await;
+            record_events(store, std::slice::from_ref(email), EventKind::Delivered).await;
         }
     }
     all
@@ -256,13 +256,13 @@ fn naive(all: &[(Email, Vec<Recipient>)], filter: &EmailFilter) -> Vec<EmailId> 
 }
 
 async fn paged(store: &Store, filter: &EmailFilter, limit: usize) -> Vec<EmailId> {
-    let (mut seen, mut before) = (Vec::new(), None);
+    let (mut listed, mut before) = (Vec::new(), None);
     loop {
         let page = search::search(store, account(1), filter, before, limit).await.unwrap();
         assert!(page.emails.len() <= limit);
-        seen.extend(page.emails.iter().map(|found| found.email.id));
+        listed.extend(page.emails.iter().map(|found| found.email.id));
         match page.next {
-            None => return seen,
+            None => return listed,
             Some(next) => {
                 assert!(before.is_none_or(|before| next < before), "the cursor advances");
                 before = Some(next);

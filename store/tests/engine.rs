@@ -211,10 +211,10 @@ async fn a_running_store_is_checked() {
     let directory = tempfile::tempdir().unwrap();
     let store = filled(directory.path(), 10).await;
     store.flush().await.unwrap();
-    let (told, mut steps) = tokio::sync::mpsc::unbounded_channel();
+    let (sender, mut steps) = tokio::sync::mpsc::unbounded_channel();
     let (go_on, wait) = std::sync::mpsc::channel::<ControlFlow<()>>();
     let watched = move |done| {
-        told.send(done).unwrap();
+        sender.send(done).unwrap();
         wait.recv().unwrap_or(ControlFlow::Continue(()))
     };
     let check = tokio::spawn({

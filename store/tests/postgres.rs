@@ -130,21 +130,21 @@ async fn the_store_reconnects_after_an_outage() {
 /// Connections are cut repeatedly under load. What was reported as stored is there, what was reported as refused is
 /// not, and nothing is written twice.
 #[tokio::test(flavor = "multi_thread")]
-async fn results_are_true_when_connections_are_cut() {
+async fn results_are_correct_when_connections_break() {
     let server = Server::start(&[]);
     let store = Store::connect(&PostgresOptions::new(server.database(), "test")).await.unwrap();
     let writers = (0..16u8).map(|writer| {
         let store = store.clone();
         tokio::spawn(async move {
-            let mut told = Vec::new();
+            let mut results = Vec::new();
             for n in 0..60u8 {
                 // Checked to be absent: a group that was stored and is retried would conflict.
                 let key = k(&[1, writer, n]);
                 let mut batch = Batch::progress();
                 batch.check(key.clone(), None).put(key.clone(), vec![n]).put_body(key.clone(), vec![n; 1000]);
-                told.push((key, store.commit(batch).await));
+                results.push((key, store.commit(batch).await));
             }
-            told
+            results
         })
     });
     let writers: Vec<_> = writers.collect();
@@ -154,8 +154,8 @@ async fn results_are_true_when_connections_are_cut() {
         tokio::task::yield_now().await;
     }
     for writer in join_all(writers).await {
-        for (key, told) in writer.unwrap() {
-            told.unwrap_or_else(|error| panic!("{key:?}: {error}"));
+        for (key, result) in writer.unwrap() {
+            result.unwrap_or_else(|error| panic!("{key:?}: {error}"));
             assert!(store.get(&key).await.unwrap().is_some());
             assert!(store.body(&key).await.unwrap().is_some());
         }
@@ -220,8 +220,8 @@ async fn a_backup_restores_into_a_directory() {
     assert_eq!((report.rows, report.bodies, report.body_bytes), (200, 200, 400_000));
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("backup");
-    let done = store.backup(&file, |_| {}).await.unwrap();
-    assert_eq!((done.rows, done.bodies), (200, 200));
+    let progress = store.backup(&file, |_| {}).await.unwrap();
+    assert_eq!((progress.rows, progress.bodies), (200, 200));
     let options = RedbOptions::new(directory.path().join("store"));
     Store::restore(&file, &options, |_| {}).unwrap();
     assert!(Store::check(&options).unwrap().is_sound());
@@ -250,7 +250,7 @@ async fn a_store_is_copied_into_a_database_and_back() {
         let (from, into) = (from.clone(), into.clone());
         async move {
             copy(&from, &into, |step| {
-                if matches!(step, CopyProgress::Copied(done) if done.bodies > 100) {
+                if matches!(step, CopyProgress::Copied(progress) if progress.bodies > 100) {
                     panic!()
                 }
             })
@@ -260,15 +260,15 @@ async fn a_store_is_copied_into_a_database_and_back() {
     assert!(cut.await.unwrap().is_err());
     let half = Store::connect(&database).await;
     assert!(matches!(&half, Err(OpenError::HalfCopied(_))), "{half:?}");
-    let begun: u64 = server.sql("test0", "SELECT count(*) FROM postrider_bodies").parse().unwrap();
-    assert!((1..250).contains(&begun), "{begun}");
-    let (done, sum) = copy(&from, &into, |_| {}).await.unwrap();
-    assert_eq!((done.rows, done.bodies), (250, 250));
+    let copied_bodies: u64 = server.sql("test0", "SELECT count(*) FROM postrider_bodies").parse().unwrap();
+    assert!((1..250).contains(&copied_bodies), "{copied_bodies}");
+    let (progress, sum) = copy(&from, &into, |_| {}).await.unwrap();
+    assert_eq!((progress.rows, progress.bodies), (250, 250));
     let again = copy(&from, &into, |_| {}).await;
     assert!(again.is_err_and(|error| error.to_string().contains("already contains a store")));
 
     let back = StoreLocation::Directory(options("b"));
-    assert_eq!(copy(&into, &back, |_| {}).await.unwrap(), (done, sum));
+    assert_eq!(copy(&into, &back, |_| {}).await.unwrap(), (progress, sum));
     assert!(Store::check(&options("b")).unwrap().is_sound());
     assert!(matches!(copy(&into, &back, |_| {}).await, Err(CopyError::NotEmpty(_))));
     let moved = Store::open(&options("b")).unwrap();
@@ -281,7 +281,7 @@ async fn the_server_certificate_is_verified() {
     let mut server = Server::start(&[]);
     server.database();
     let certificate = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    let ours = server.private_file("server.crt", &certificate.cert.pem());
+    let own_root = server.private_file("server.crt", &certificate.cert.pem());
     server.private_file("server.key", &certificate.signing_key.serialize_pem());
     let other = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let other = server.private_file("other.crt", &other.cert.pem());
@@ -294,19 +294,19 @@ async fn the_server_certificate_is_verified() {
             format!("postgres://postgres@{host}:{port}/test0?sslmode=verify-full&sslrootcert={}", roots.display());
         Store::connect(&PostgresOptions::new(url, "test")).await
     };
-    let store = connect("localhost", &ours).await.unwrap();
+    let store = connect("localhost", &own_root).await.unwrap();
     let secured = "SELECT count(*) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) \
          WHERE application_name = 'postrider' AND NOT ssl";
     assert_eq!(server.sql("postgres", secured), "0", "every connection is encrypted");
     store.close().await;
-    for (host, roots) in [("localhost", &other), ("127.0.0.1", &ours)] {
+    for (host, roots) in [("localhost", &other), ("127.0.0.1", &own_root)] {
         let refused = connect(host, roots).await.unwrap_err().to_string();
         assert!(refused.contains("certificate"), "{refused}");
     }
     server.sql("postgres", "ALTER SYSTEM SET ssl = off");
     server.stop();
     server.run();
-    assert!(connect("localhost", &ours).await.is_err(), "no connection is unencrypted");
+    assert!(connect("localhost", &own_root).await.is_err(), "no connection is unencrypted");
 }
 
 /// Large bodies that arrive concurrently must not share a transaction that exceeds limits: the server accepts no
@@ -326,8 +326,8 @@ async fn concurrent_large_bodies_are_all_stored() {
         batch.put(k(&[6, n]), vec![n]).put_body(k(&[6, n]), body.clone());
         store.commit(batch)
     });
-    for done in join_all(commits).await {
-        done.unwrap();
+    for result in join_all(commits).await {
+        result.unwrap();
     }
     let report = store.verify().await.unwrap();
     assert_eq!((report.rows, report.bodies), (COUNT.into(), COUNT.into()));
@@ -337,7 +337,7 @@ async fn concurrent_large_bodies_are_all_stored() {
 /// A commit that waits for a lost standby is stored once the standby is back, so it must not be reported as refused.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "waits for the 45 s after which an outcome counts as unknown"]
-async fn the_first_commit_of_a_connection_is_not_reported_lost_while_it_waits() {
+async fn the_first_commit_of_a_connection_is_not_reported_as_lost_while_it_waits() {
     let server = Server::start(&[]);
     let store =
         Store::connect(&PostgresOptions { write_connections: 1, ..PostgresOptions::new(server.database(), "test") })

@@ -4,23 +4,23 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// All regular files below a directory, with their bytes.
-pub(crate) fn contents(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut all = BTreeMap::new();
+pub(crate) fn read_files(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut files = BTreeMap::new();
     for entry in std::fs::read_dir(directory).unwrap() {
         let entry = entry.unwrap();
         let kind = entry.file_type().unwrap();
         if kind.is_dir() {
-            all.append(&mut contents(&entry.path()));
+            files.append(&mut read_files(&entry.path()));
         } else if kind.is_file() {
-            all.insert(entry.path(), std::fs::read(entry.path()).unwrap());
+            files.insert(entry.path(), std::fs::read(entry.path()).unwrap());
         }
     }
-    all
+    files
 }
 
 /// Log segments, oldest first.
-pub(crate) fn segments(data: &Path) -> Vec<PathBuf> {
-    let store = contents(&data.join("store"));
+pub(crate) fn segment_files(data: &Path) -> Vec<PathBuf> {
+    let store = read_files(&data.join("store"));
     store.into_keys().filter(|path| path.extension().is_some_and(|ending| ending == "seg")).collect()
 }
 
@@ -30,20 +30,20 @@ pub(crate) fn used_bytes(file: &Path) -> usize {
 }
 
 /// Offsets of the commit groups of a segment, found by their magic bytes. No test message contains these.
-pub(crate) fn groups(file: &Path) -> Vec<usize> {
+pub(crate) fn group_offsets(file: &Path) -> Vec<usize> {
     let found = std::fs::read(file).unwrap();
     found.windows(4).enumerate().filter(|(_, bytes)| bytes == b"grp1").map(|(at, _)| at).collect()
 }
 
 /// Flips bits in a range of bytes of a file. A second call restores them.
-pub(crate) fn garble(file: &Path, at: usize, bytes: usize) {
+pub(crate) fn invert_bytes(file: &Path, at: usize, bytes: usize) {
     let mut found = std::fs::read(file).unwrap();
     found[at..at + bytes].iter_mut().for_each(|byte| *byte ^= 0x5A);
     std::fs::write(file, found).unwrap();
 }
 
 /// Truncates a file to a length.
-pub(crate) fn cut(file: &Path, bytes: usize) {
+pub(crate) fn truncate(file: &Path, bytes: usize) {
     let file = std::fs::File::options().write(true).open(file).unwrap();
     file.set_len(bytes as u64).unwrap();
 }

@@ -41,22 +41,22 @@ pub(crate) struct Installation {
 
 /// A server process that exited by itself.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct FailedStart {
     pub(crate) status: ExitStatus,
     /// Its stderr.
-    pub(crate) said: String,
+    pub(crate) log: String,
 }
 
 /// A running server.
 pub(crate) struct Server {
     child: Child,
-    said: PathBuf,
+    log: PathBuf,
 }
 
 impl Installation {
     /// Creates an installation with an account and a domain that sends all mail to `smarthost`. Returns the API key.
-    pub(crate) async fn found(smarthost: SocketAddr) -> (Self, Server, String) {
-        let mut installation = Self::bare(smarthost);
+    pub(crate) async fn create(smarthost: SocketAddr) -> (Self, Server, String) {
+        let mut installation = Self::configure_new(smarthost);
         let server = installation.start().await;
         let create = ["account", "create", "--email", OWNER, "--plan", "dedicated", "--production"];
         let account = installation.admin(&create).await;
@@ -65,7 +65,7 @@ impl Installation {
         (installation, server, api_key)
     }
 
-    fn bare(smarthost: SocketAddr) -> Self {
+    fn configure_new(smarthost: SocketAddr) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let (relay, api) = (free_address(), free_address());
         let installation = Self { directory, relay, api, smarthost, starts: 0 };
@@ -99,23 +99,23 @@ impl Installation {
 
     fn spawn(&mut self, config: &Path, ready: &Path) -> Server {
         self.starts += 1;
-        let said = self.directory.path().join(format!("said-{}", self.starts));
+        let log = self.directory.path().join(format!("said-{}", self.starts));
         let mut command = Command::new(env!("CARGO_BIN_EXE_postrider"));
         command.arg("serve").arg("--config").arg(config);
         command.env_remove("CREDENTIALS_DIRECTORY").env("NO_COLOR", "1").env("NOTIFY_SOCKET", ready);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&said).unwrap());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&log).unwrap());
         let child = command.kill_on_drop(true).spawn().unwrap();
-        Server { child, said }
+        Server { child, log }
     }
 
     /// Starts the server and passes its process id to `spawned`. Returns once the server is ready or has exited.
-    pub(crate) async fn run(&mut self, config: &Path, spawned: impl FnOnce(Pid)) -> Result<Server, Ended> {
+    pub(crate) async fn run(&mut self, config: &Path, on_spawn: impl FnOnce(Pid)) -> Result<Server, FailedStart> {
         let ready = self.directory.path().join(format!("ready-{}", self.starts));
         let socket = UnixDatagram::bind(&ready).unwrap();
         let mut server = self.spawn(config, &ready);
-        spawned(server.pid());
+        on_spawn(server.pid());
         let mut word = [0; 256];
-        let waiting = async {
+        let ready = async {
             loop {
                 let bytes = socket.recv(&mut word).await.unwrap();
                 if String::from_utf8_lossy(&word[..bytes]).contains("READY=1") {
@@ -124,43 +124,43 @@ impl Installation {
             }
         };
         tokio::select! {
-            () = waiting => Ok(server),
-            status = server.child.wait() => Err(Ended { status: status.unwrap(), said: server.said() }),
-            () = tokio::time::sleep(PATIENCE) => panic!("the server is not ready:\n{}", server.said()),
+            () = ready => Ok(server),
+            status = server.child.wait() => Err(FailedStart { status: status.unwrap(), log: server.log() }),
+            () = tokio::time::sleep(PATIENCE) => panic!("the server is not ready:\n{}", server.log()),
         }
     }
 
     /// Starts the server and waits until it is ready.
     pub(crate) async fn start(&mut self) -> Server {
         let started = self.run(&self.config(), |_| ()).await;
-        started.unwrap_or_else(|ended| panic!("the server did not start: {}\n{}", ended.status, ended.said))
+        started.unwrap_or_else(|failure| panic!("the server did not start: {}\n{}", failure.status, failure.log))
     }
 
     /// Starts a server that must refuse to run. Returns its exit status and output.
-    pub(crate) async fn refusal(&mut self, config: Option<&Path>) -> Ended {
+    pub(crate) async fn expect_refusal(&mut self, config: Option<&Path>) -> FailedStart {
         let config = config.map_or_else(|| self.config(), Path::to_owned);
         match self.run(&config, |_| ()).await {
-            Ok(server) => panic!("the server started although it must refuse:\n{}", server.said()),
-            Err(ended) => ended,
+            Ok(server) => panic!("the server started although it must refuse:\n{}", server.log()),
+            Err(failure) => failure,
         }
     }
 
     /// Runs an admin command. Returns whether it succeeded, and its JSON output.
-    pub(crate) async fn ask(&self, words: &[&str]) -> (bool, Value) {
+    pub(crate) async fn run_admin(&self, arguments: &[&str]) -> (bool, Value) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_postrider"));
-        command.arg("admin").args(words).arg("--config").arg(self.config()).arg("--json");
+        command.arg("admin").args(arguments).arg("--config").arg(self.config()).arg("--json");
         let output = command.stdin(Stdio::null()).kill_on_drop(true).output();
         let output = tokio::time::timeout(PATIENCE, output).await.expect("an answer").unwrap();
-        let answer = serde_json::from_slice(&output.stdout)
-            .unwrap_or_else(|error| panic!("{words:?}: {error}: {}{}", text(&output.stdout), text(&output.stderr)));
-        (output.status.success(), answer)
+        let result = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{arguments:?}: {error}: {}{}", text(&output.stdout), text(&output.stderr)));
+        (output.status.success(), result)
     }
 
     /// Runs an admin command that must succeed. Returns its JSON output.
-    pub(crate) async fn admin(&self, words: &[&str]) -> Value {
-        let (done, answer) = self.ask(words).await;
-        assert!(done, "{words:?}: {answer}");
-        answer
+    pub(crate) async fn admin(&self, arguments: &[&str]) -> Value {
+        let (is_success, result) = self.run_admin(arguments).await;
+        assert!(is_success, "{arguments:?}: {result}");
+        result
     }
 }
 
@@ -175,23 +175,23 @@ impl Server {
     }
 
     /// Waits for the process to exit.
-    pub(crate) async fn end(mut self) -> ExitStatus {
+    pub(crate) async fn wait_for_exit(mut self) -> ExitStatus {
         match tokio::time::timeout(PATIENCE, self.child.wait()).await {
             Ok(status) => status.unwrap(),
-            Err(_) => panic!("the server does not exit:\n{}", self.said()),
+            Err(_) => panic!("the server does not exit:\n{}", self.log()),
         }
     }
 
     /// Sends SIGTERM; the server must exit with code 0.
     pub(crate) async fn stop(self) {
         self.signal(Signal::TERM);
-        let said = self.said.clone();
-        let status = self.end().await;
-        assert_eq!(status.code(), Some(0), "{}", std::fs::read_to_string(said).unwrap());
+        let log = self.log.clone();
+        let status = self.wait_for_exit().await;
+        assert_eq!(status.code(), Some(0), "{}", std::fs::read_to_string(log).unwrap());
     }
 
-    fn said(&self) -> String {
-        std::fs::read_to_string(&self.said).unwrap()
+    fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap()
     }
 }
 
@@ -202,8 +202,8 @@ fn text(bytes: &[u8]) -> String {
 /// An unused loopback address. The search starts at a port that depends on the process id and the number of calls, so
 /// that concurrent tests rarely try the same port.
 pub(crate) fn free_address() -> SocketAddr {
-    static ASKED: AtomicU32 = AtomicU32::new(0);
-    let first = std::process::id().wrapping_mul(61).wrapping_add(ASKED.fetch_add(1, Ordering::Relaxed) * 7);
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    let first = std::process::id().wrapping_mul(61).wrapping_add(CALLS.fetch_add(1, Ordering::Relaxed) * 7);
     (0..PORTS)
         .filter_map(|n| u16::try_from(PORT_FIRST + first.wrapping_add(n) % PORTS).ok())
         .map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)))

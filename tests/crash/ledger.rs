@@ -1,15 +1,15 @@
 //! Records what the clients and the mail host observed for each message, and checks the invariants.
 //!
 //! ```text
-//! begun ─► dotted ─► acknowledged (id)        client: the final dot is sent; its 250 is read
-//!              └───► refused                  client: the reply was not 250
-//! arrived, over a connection                  mail host: the final dot was read, the body is complete
+//! started ─► dot sent ─► acknowledged (id)        client: the final dot is sent; its 250 is read
+//!                └───► refused                    client: the reply was not 250
+//! arrived, over a connection                      mail host: the final dot was read, the body is complete
 //! ```
 //!
 //! One mutex orders all records, and the signal is sent while it is locked: the ledger then holds exactly what was
 //! observed before the kill.
 //!
-//! Invariants, checked by [`Ledger::settle`]:
+//! Invariants, checked by [`Ledger::check_invariants`]:
 //!
 //! - An acknowledged message is in the API under its id, delivered, and arrived at each recipient.
 //! - A message in the API had its final dot sent, is listed once, and arrived.
@@ -31,11 +31,11 @@ pub(crate) type Token = u64;
 /// A message and one of its recipients.
 pub(crate) type Delivery = (Token, String);
 /// Index of a connection to the mail host.
-pub(crate) type Line = usize;
+pub(crate) type ConnectionIndex = usize;
 
 /// The event at which a signal is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Moment {
+pub(crate) enum KillTrigger {
     /// A client has read the 250 after its final dot.
     Acknowledged,
     /// The mail host has read a final dot and has not replied yet.
@@ -44,24 +44,24 @@ pub(crate) enum Moment {
 
 /// State of a message at its client.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Fate {
-    Begun,
-    Dotted,
+enum ClientState {
+    Started,
+    DotSent,
     Acknowledged(String),
     Refused(String),
 }
 
 #[derive(Debug, Default)]
 struct Connection {
-    open: bool,
+    is_open: bool,
     /// True if it was open when the server was killed.
-    cut: bool,
+    is_cut: bool,
     last: Option<Delivery>,
 }
 
 #[derive(Debug)]
-struct Fuse {
-    moment: Moment,
+struct PendingKill {
+    trigger: KillTrigger,
     left: u64,
     pid: Pid,
     signal: Signal,
@@ -69,17 +69,17 @@ struct Fuse {
 
 #[derive(Debug, Default)]
 struct State {
-    fates: BTreeMap<Token, Fate>,
+    messages: BTreeMap<Token, ClientState>,
     acknowledged: u64,
     connections: Vec<Connection>,
-    arrivals: HashMap<Delivery, Vec<Line>>,
-    put_off: HashSet<Delivery>,
-    fuse: Option<Fuse>,
+    arrivals: HashMap<Delivery, Vec<ConnectionIndex>>,
+    deferred_once: HashSet<Delivery>,
+    pending_kill: Option<PendingKill>,
 }
 
 /// An email as the API shows it.
 #[derive(Debug)]
-pub(crate) struct Booked {
+pub(crate) struct ListedEmail {
     pub(crate) id: String,
     /// The number in its subject.
     pub(crate) token: Token,
@@ -90,30 +90,39 @@ pub(crate) struct Booked {
 
 /// Counts of a run.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Figures {
-    pub(crate) begun: usize,
+pub(crate) struct CrashTotals {
+    pub(crate) started: usize,
     pub(crate) acknowledged: usize,
     /// Final dot sent, no reply read.
     pub(crate) unconfirmed: usize,
     /// Of the unconfirmed messages, those that the API lists.
-    pub(crate) unconfirmed_booked: usize,
+    pub(crate) unconfirmed_listed: usize,
     pub(crate) refused: usize,
     /// Deliveries of acknowledged messages that did not arrive.
     pub(crate) lost: usize,
     pub(crate) arrived: usize,
     pub(crate) duplicates: usize,
     /// Connections to the mail host that were open at a kill.
-    pub(crate) cut: usize,
+    pub(crate) connections_cut: usize,
 }
 
-impl fmt::Display for Figures {
+impl fmt::Display for CrashTotals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { begun, acknowledged, unconfirmed, unconfirmed_booked, refused, lost, arrived, duplicates, cut } =
-            self;
+        let Self {
+            started,
+            acknowledged,
+            unconfirmed,
+            unconfirmed_listed,
+            refused,
+            lost,
+            arrived,
+            duplicates,
+            connections_cut,
+        } = self;
         write!(
             f,
-            "begun {begun}, acknowledged {acknowledged}, lost {lost}, deliveries arrived {arrived}, duplicates \
-             {duplicates} (connections cut {cut}), unconfirmed {unconfirmed} (booked {unconfirmed_booked}), \
+            "started {started}, acknowledged {acknowledged}, lost {lost}, deliveries arrived {arrived}, duplicates \
+             {duplicates} (connections cut {connections_cut}), unconfirmed {unconfirmed} (in the API {unconfirmed_listed}), \
              refused {refused}"
         )
     }
@@ -142,197 +151,202 @@ impl Ledger {
     }
 
     fn with<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
-        let made = change(&mut self.state());
+        let result = change(&mut self.state());
         self.changed.send_replace(());
-        made
+        result
     }
 
     /// Records a new message.
-    pub(crate) fn begin(&self) -> Token {
+    pub(crate) fn start_message(&self) -> Token {
         self.with(|state| {
-            let token = state.fates.len() as Token;
-            state.fates.insert(token, Fate::Begun);
+            let token = state.messages.len() as Token;
+            state.messages.insert(token, ClientState::Started);
             token
         })
     }
 
     /// Records that the client sends the final dot now.
-    pub(crate) fn dot(&self, token: Token) {
-        self.with(|state| state.fates.insert(token, Fate::Dotted));
+    pub(crate) fn record_dot(&self, token: Token) {
+        self.with(|state| state.messages.insert(token, ClientState::DotSent));
     }
 
     /// Records that the client read the 250.
     pub(crate) fn acknowledge(&self, token: Token, id: &str) {
         self.with(|state| {
-            state.fates.insert(token, Fate::Acknowledged(id.to_owned()));
+            state.messages.insert(token, ClientState::Acknowledged(id.to_owned()));
             state.acknowledged += 1;
-            state.burn(Moment::Acknowledged);
+            state.count_down(KillTrigger::Acknowledged);
         });
     }
 
     /// Records that the client read another reply than 250.
     pub(crate) fn refuse(&self, token: Token, reply: &str) {
         println!("message {token} refused: {reply}");
-        self.with(|state| state.fates.insert(token, Fate::Refused(reply.to_owned())));
+        self.with(|state| state.messages.insert(token, ClientState::Refused(reply.to_owned())));
     }
 
     /// Records a new connection to the mail host.
-    pub(crate) fn open(&self) -> Line {
+    pub(crate) fn open(&self) -> ConnectionIndex {
         self.with(|state| {
-            state.connections.push(Connection { open: true, ..Connection::default() });
+            state.connections.push(Connection { is_open: true, ..Connection::default() });
             state.connections.len() - 1
         })
     }
 
     /// Records that a connection to the mail host has ended.
-    pub(crate) fn close(&self, line: Line) {
-        self.with(|state| state.connections[line].open = false);
+    pub(crate) fn close(&self, connection: ConnectionIndex) {
+        self.with(|state| state.connections[connection].is_open = false);
     }
 
     /// Records that a complete message arrived.
-    pub(crate) fn arrive(&self, line: Line, delivery: Delivery) {
+    pub(crate) fn record_arrival(&self, connection: ConnectionIndex, delivery: Delivery) {
         self.with(|state| {
-            state.connections[line].last = Some(delivery.clone());
-            state.arrivals.entry(delivery).or_default().push(line);
-            state.burn(Moment::Arrived);
+            state.connections[connection].last = Some(delivery.clone());
+            state.arrivals.entry(delivery).or_default().push(connection);
+            state.count_down(KillTrigger::Arrived);
         });
     }
 
     /// Returns whether the mail host defers this delivery: every tenth message, once.
-    pub(crate) fn puts_off(&self, delivery: &Delivery) -> bool {
-        delivery.0 % 10 == 3 && self.with(|state| state.put_off.insert(delivery.clone()))
+    pub(crate) fn defers_once(&self, delivery: &Delivery) -> bool {
+        delivery.0 % 10 == 3 && self.with(|state| state.deferred_once.insert(delivery.clone()))
     }
 
     /// Sends a signal to the server at the `left`-th event from now.
-    pub(crate) fn light(&self, moment: Moment, left: u64, pid: Pid, signal: Signal) {
-        self.state().fuse = Some(Fuse { moment, left, pid, signal });
+    pub(crate) fn kill_after(&self, trigger: KillTrigger, left: u64, pid: Pid, signal: Signal) {
+        self.state().pending_kill = Some(PendingKill { trigger, left, pid, signal });
     }
 
-    async fn wait_for(&self, what: &str, wanted: impl Fn(&State) -> bool) {
+    async fn wait_for(&self, description: &str, condition: impl Fn(&State) -> bool) {
         let mut changed = self.changed.subscribe();
         let waiting = async {
-            while !wanted(&self.state()) {
+            while !condition(&self.state()) {
                 changed.changed().await.unwrap();
             }
         };
         if tokio::time::timeout(PATIENCE, waiting).await.is_err() {
-            panic!("timed out waiting for {what}; {}", self.figures());
+            panic!("timed out waiting for {description}; {}", self.totals());
         }
     }
 
     /// Waits for `more` further acknowledgements.
-    pub(crate) async fn more_acknowledged(&self, more: u64) {
-        let wanted = self.state().acknowledged + more;
-        self.wait_for("acknowledgements", |state| state.acknowledged >= wanted).await;
+    pub(crate) async fn wait_for_acknowledged(&self, count: u64) {
+        let target = self.state().acknowledged + count;
+        self.wait_for("acknowledgements", |state| state.acknowledged >= target).await;
     }
 
     /// Waits until every acknowledged message has arrived.
-    pub(crate) async fn all_arrived(&self) {
-        self.wait_for("acknowledged messages to arrive", |state| state.missing().next().is_none()).await;
+    pub(crate) async fn wait_for_arrivals(&self) {
+        self.wait_for("acknowledged messages to arrive", |state| state.missing_deliveries().next().is_none()).await;
     }
 
     /// Counts so far.
-    pub(crate) fn figures(&self) -> Figures {
+    pub(crate) fn totals(&self) -> CrashTotals {
         let state = self.state();
-        let count = |wanted: fn(&Fate) -> bool| state.fates.values().filter(|fate| wanted(fate)).count();
-        Figures {
-            begun: state.fates.len(),
-            acknowledged: count(|fate| matches!(fate, Fate::Acknowledged(_))),
-            unconfirmed: count(|fate| *fate == Fate::Dotted),
-            unconfirmed_booked: 0,
-            refused: count(|fate| matches!(fate, Fate::Refused(_))),
-            lost: state.missing().count(),
+        let count =
+            |condition: fn(&ClientState) -> bool| state.messages.values().filter(|state| condition(state)).count();
+        CrashTotals {
+            started: state.messages.len(),
+            acknowledged: count(|state| matches!(state, ClientState::Acknowledged(_))),
+            unconfirmed: count(|state| *state == ClientState::DotSent),
+            unconfirmed_listed: 0,
+            refused: count(|state| matches!(state, ClientState::Refused(_))),
+            lost: state.missing_deliveries().count(),
             arrived: state.arrivals.len(),
             duplicates: state.arrivals.values().map(|lines| lines.len() - 1).sum(),
-            cut: state.connections.iter().filter(|connection| connection.cut).count(),
+            connections_cut: state.connections.iter().filter(|connection| connection.is_cut).count(),
         }
     }
 
     /// Compares the ledger with the emails in the API. Returns the counts and all broken invariants.
-    pub(crate) fn settle(&self, books: &[Booked]) -> (Figures, Vec<String>) {
-        let mut figures = self.figures();
+    pub(crate) fn check_invariants(&self, emails: &[ListedEmail]) -> (CrashTotals, Vec<String>) {
+        let mut totals = self.totals();
         let state = self.state();
-        let mut broken: Vec<String> = state.missing().map(|delivery| format!("lost: {delivery:?}")).collect();
-        let mut by_token: HashMap<Token, &Booked> = HashMap::new();
+        let mut faults: Vec<String> =
+            state.missing_deliveries().map(|delivery| format!("lost: {delivery:?}")).collect();
+        let mut by_token: HashMap<Token, &ListedEmail> = HashMap::new();
         let mut ids = HashSet::new();
-        for booked in books {
-            if by_token.insert(booked.token, booked).is_some() || !ids.insert(&booked.id) {
-                broken.push(format!("booked twice: {booked:?}"));
+        for listed in emails {
+            if by_token.insert(listed.token, listed).is_some() || !ids.insert(&listed.id) {
+                faults.push(format!("listed twice: {listed:?}"));
             }
-            broken.extend(state.faults_of(booked));
+            faults.extend(state.find_faults(listed));
         }
-        for (token, fate) in &state.fates {
-            let booked = by_token.get(token);
-            match fate {
-                Fate::Acknowledged(id) if booked.is_none_or(|booked| booked.id != *id) => {
-                    broken.push(format!("acknowledged as {id}, in the API: {booked:?}"));
+        for (token, state) in &state.messages {
+            let listed = by_token.get(token);
+            match state {
+                ClientState::Acknowledged(id) if listed.is_none_or(|listed| listed.id != *id) => {
+                    faults.push(format!("acknowledged as {id}, in the API: {listed:?}"));
                 }
                 // A 4yz reply makes the client retry. `faults_of` reports it if the API lists the message anyway.
-                Fate::Refused(reply) if !reply.starts_with('4') => {
-                    broken.push(format!("refused for good: {reply}"));
+                ClientState::Refused(reply) if !reply.starts_with('4') => {
+                    faults.push(format!("refused for good: {reply}"));
                 }
-                Fate::Dotted => figures.unconfirmed_booked += usize::from(booked.is_some()),
+                ClientState::DotSent => totals.unconfirmed_listed += usize::from(listed.is_some()),
                 _ => {}
             }
         }
         for (delivery, lines) in &state.arrivals {
             if !by_token.contains_key(&delivery.0) {
-                broken.push(format!("arrived but not in the API: {delivery:?}"));
+                faults.push(format!("arrived but not in the API: {delivery:?}"));
             }
-            let excused = lines.iter().filter(|line| state.excuses(**line, delivery)).count();
+            let excused = lines.iter().filter(|connection| state.is_cut_duplicate(**connection, delivery)).count();
             if excused + 1 < lines.len() {
-                broken.push(format!("arrived {} times, {excused} cut off: {delivery:?}", lines.len()));
+                faults.push(format!("arrived {} times, {excused} cut off: {delivery:?}", lines.len()));
             }
         }
-        (figures, broken)
+        (totals, faults)
     }
 }
 
 impl State {
     /// Counts an event down; the last one sends the signal.
-    fn burn(&mut self, moment: Moment) {
-        let Some(fuse) = self.fuse.as_mut().filter(|fuse| fuse.moment == moment) else { return };
-        fuse.left = fuse.left.saturating_sub(1);
-        if fuse.left > 0 {
+    fn count_down(&mut self, trigger: KillTrigger) {
+        let Some(pending_kill) = self.pending_kill.as_mut().filter(|pending_kill| pending_kill.trigger == trigger)
+        else {
+            return;
+        };
+        pending_kill.left = pending_kill.left.saturating_sub(1);
+        if pending_kill.left > 0 {
             return;
         }
-        kill_process(fuse.pid, fuse.signal).unwrap();
-        if fuse.signal == Signal::KILL {
-            self.connections.iter_mut().for_each(|connection| connection.cut |= connection.open);
+        kill_process(pending_kill.pid, pending_kill.signal).unwrap();
+        if pending_kill.signal == Signal::KILL {
+            self.connections.iter_mut().for_each(|connection| connection.is_cut |= connection.is_open);
         }
-        self.fuse = None;
+        self.pending_kill = None;
     }
 
     /// Deliveries of acknowledged messages that have not arrived.
-    fn missing(&self) -> impl Iterator<Item = Delivery> + '_ {
-        self.fates
+    fn missing_deliveries(&self) -> impl Iterator<Item = Delivery> + '_ {
+        self.messages
             .iter()
-            .filter(|(_, fate)| matches!(fate, Fate::Acknowledged(_)))
+            .filter(|(_, state)| matches!(state, ClientState::Acknowledged(_)))
             .flat_map(|(token, _)| recipients(*token).into_iter().map(|recipient| (*token, recipient)))
             .filter(|delivery| !self.arrivals.contains_key(delivery))
     }
 
     /// Returns whether a kill cut the connection while this was its last message.
-    fn excuses(&self, line: Line, delivery: &Delivery) -> bool {
-        let connection = &self.connections[line];
-        connection.cut && connection.last.as_ref() == Some(delivery)
+    fn is_cut_duplicate(&self, connection: ConnectionIndex, delivery: &Delivery) -> bool {
+        let connection = &self.connections[connection];
+        connection.is_cut && connection.last.as_ref() == Some(delivery)
     }
 
     /// All problems of an email that the API lists.
-    fn faults_of(&self, booked: &Booked) -> Vec<String> {
+    fn find_faults(&self, listed: &ListedEmail) -> Vec<String> {
         let mut faults = Vec::new();
-        match self.fates.get(&booked.token) {
-            Some(Fate::Acknowledged(_) | Fate::Dotted) => {}
-            other => faults.push(format!("never submitted completely (client state {other:?}): {booked:?}")),
+        match self.messages.get(&listed.token) {
+            Some(ClientState::Acknowledged(_) | ClientState::DotSent) => {}
+            other => faults.push(format!("never submitted completely (client state {other:?}): {listed:?}")),
         }
-        let mut delivered = booked.delivered.clone();
+        let mut delivered = listed.delivered.clone();
         delivered.sort();
-        if booked.status != "delivered" || delivered != recipients(booked.token) {
-            faults.push(format!("not delivered exactly once to each: {booked:?}"));
+        if listed.status != "delivered" || delivered != recipients(listed.token) {
+            faults.push(format!("not delivered exactly once to each: {listed:?}"));
         }
-        for recipient in recipients(booked.token) {
-            if !self.arrivals.contains_key(&(booked.token, recipient)) {
-                faults.push(format!("marked as delivered but never arrived: {booked:?}"));
+        for recipient in recipients(listed.token) {
+            if !self.arrivals.contains_key(&(listed.token, recipient)) {
+                faults.push(format!("marked as delivered but never arrived: {listed:?}"));
             }
         }
         faults
@@ -340,38 +354,41 @@ impl State {
 }
 
 /// A message that was acknowledged and arrived over a connection that no kill cut, and its email in the API.
-fn one_delivered() -> (Ledger, Booked) {
+fn one_delivered_message() -> (Ledger, ListedEmail) {
     let ledger = Ledger::new();
-    let (token, line) = (ledger.begin(), ledger.open());
-    ledger.dot(token);
+    let (token, connection) = (ledger.start_message(), ledger.open());
+    ledger.record_dot(token);
     ledger.acknowledge(token, "msg_0");
     let to = recipients(token);
-    to.iter().for_each(|to| ledger.arrive(line, (token, to.clone())));
-    (ledger, Booked { id: "msg_0".into(), token, status: "delivered".into(), delivered: to })
+    to.iter().for_each(|to| ledger.record_arrival(connection, (token, to.clone())));
+    (ledger, ListedEmail { id: "msg_0".into(), token, status: "delivered".into(), delivered: to })
 }
 
 #[test]
 fn the_ledger_detects_every_broken_invariant() {
-    let broken = |ledger: &Ledger, books: &[Booked]| ledger.settle(books).1.join("; ");
-    let (ledger, booked) = one_delivered();
-    assert_eq!(broken(&ledger, std::slice::from_ref(&booked)), "");
-    assert!(broken(&ledger, &[]).contains("acknowledged as msg_0, in the API: None"));
-    ledger.arrive(0, (0, recipients(0).remove(0)));
-    assert!(broken(&ledger, std::slice::from_ref(&booked)).contains("arrived 2 times"), "no kill cut it");
+    let faults = |ledger: &Ledger, emails: &[ListedEmail]| ledger.check_invariants(emails).1.join("; ");
+    let (ledger, listed) = one_delivered_message();
+    assert_eq!(faults(&ledger, std::slice::from_ref(&listed)), "");
+    assert!(faults(&ledger, &[]).contains("acknowledged as msg_0, in the API: None"));
+    ledger.record_arrival(0, (0, recipients(0).remove(0)));
+    assert!(faults(&ledger, std::slice::from_ref(&listed)).contains("arrived 2 times"), "no kill cut it");
 
-    let (ledger, booked) = one_delivered();
-    let again = Booked { id: "msg_1".into(), delivered: Vec::new(), ..one_delivered().1 };
-    let found = broken(&ledger, &[booked, again]);
-    assert!(found.contains("booked twice") && found.contains("not delivered exactly once"), "{found}");
+    let (ledger, listed) = one_delivered_message();
+    let second_listing = ListedEmail { id: "msg_1".into(), delivered: Vec::new(), ..one_delivered_message().1 };
+    let found = faults(&ledger, &[listed, second_listing]);
+    assert!(found.contains("listed twice") && found.contains("not delivered exactly once"), "{found}");
 
-    let (ledger, booked) = one_delivered();
-    let never = Booked { id: "msg_1".into(), token: ledger.begin(), ..one_delivered().1 };
-    assert!(broken(&ledger, &[booked, never]).contains("never submitted completely (client state Some(Begun))"));
+    let (ledger, listed) = one_delivered_message();
+    let unknown_listing =
+        ListedEmail { id: "msg_1".into(), token: ledger.start_message(), ..one_delivered_message().1 };
+    assert!(
+        faults(&ledger, &[listed, unknown_listing]).contains("never submitted completely (client state Some(Started))")
+    );
 
-    let (ledger, booked) = one_delivered();
-    let lost = ledger.begin();
-    ledger.acknowledge(lost, "msg_1");
-    let (figures, found) = ledger.settle(&[booked]);
-    assert_eq!(figures.lost, recipients(lost).len());
+    let (ledger, listed) = one_delivered_message();
+    let lost_token = ledger.start_message();
+    ledger.acknowledge(lost_token, "msg_1");
+    let (totals, found) = ledger.check_invariants(&[listed]);
+    assert_eq!(totals.lost, recipients(lost_token).len());
     assert!(found.join("; ").contains("lost: "), "{found:?}");
 }

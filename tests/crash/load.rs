@@ -16,83 +16,87 @@ use crate::ledger::{Ledger, Token, recipients};
 
 /// Number of the server's current start. Clients stop at `Over`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Life {
+enum ServerRun {
     Number(usize),
     Over,
 }
 
 /// The running clients.
 pub(crate) struct Load {
-    life: watch::Sender<Life>,
+    server_run: watch::Sender<ServerRun>,
     clients: JoinSet<()>,
 }
 
 impl Load {
     /// Starts the clients; they wait until the server runs for the first time.
     pub(crate) fn start(clients: usize, relay: SocketAddr, ledger: &Arc<Ledger>) -> Self {
-        let life = watch::Sender::new(Life::Number(0));
-        let mut all = JoinSet::new();
+        let server_run = watch::Sender::new(ServerRun::Number(0));
+        let mut tasks = JoinSet::new();
         for _ in 0..clients {
-            let (ledger, life) = (Arc::clone(ledger), life.subscribe());
-            all.spawn(async move { submit(relay, &ledger, life).await });
+            let (ledger, server_run) = (Arc::clone(ledger), server_run.subscribe());
+            tasks.spawn(async move { submit(relay, &ledger, server_run).await });
         }
-        Self { life, clients: all }
+        Self { server_run, clients: tasks }
     }
 
     /// Reports that the server runs (again).
-    pub(crate) fn go(&self) {
-        self.life.send_modify(|life| {
-            if let Life::Number(number) = life {
+    pub(crate) fn resume(&self) {
+        self.server_run.send_modify(|server_run| {
+            if let ServerRun::Number(number) = server_run {
                 *number += 1;
             }
         });
     }
 
     /// Lets each client finish its current message, then stops it.
-    pub(crate) async fn end(mut self) {
-        self.life.send_replace(Life::Over);
+    pub(crate) async fn stop(mut self) {
+        self.server_run.send_replace(ServerRun::Over);
         while let Some(client) = tokio::time::timeout(PATIENCE, self.clients.join_next()).await.unwrap() {
             client.unwrap();
         }
     }
 }
 
-async fn submit(relay: SocketAddr, ledger: &Ledger, mut life: watch::Receiver<Life>) {
-    let mut seen = Life::Number(0);
+async fn submit(relay: SocketAddr, ledger: &Ledger, mut server_run: watch::Receiver<ServerRun>) {
+    let mut last_run = ServerRun::Number(0);
     loop {
-        let now = *life.wait_for(|now| *now != seen).await.unwrap();
-        if now == Life::Over {
+        let current_run = *server_run.wait_for(|current_run| *current_run != last_run).await.unwrap();
+        if current_run == ServerRun::Over {
             return;
         }
         // Reconnect only after the next start of the server, whatever ended the session.
         if let Ok(stream) = TcpStream::connect(relay).await {
             stream.set_nodelay(true).unwrap();
-            let _ = talk(BufReader::new(stream), ledger, &life).await;
+            let _ = run_session(BufReader::new(stream), ledger, &server_run).await;
         }
-        seen = now;
+        last_run = current_run;
     }
 }
 
 /// Submits messages until an unexpected reply, a broken connection, or the end of the load.
-async fn talk(mut stream: BufReader<TcpStream>, ledger: &Ledger, life: &watch::Receiver<Life>) -> Option<()> {
+async fn run_session(
+    mut stream: BufReader<TcpStream>,
+    ledger: &Ledger,
+    server_run: &watch::Receiver<ServerRun>,
+) -> Option<()> {
     reply(&mut stream, "220").await?;
-    say(&mut stream, "EHLO client.example\r\n").await?;
+    write_text(&mut stream, "EHLO client.example\r\n").await?;
     reply(&mut stream, "250").await?;
-    while *life.borrow() != Life::Over {
-        let token = ledger.begin();
+    while *server_run.borrow() != ServerRun::Over {
+        let token = ledger.start_message();
         let to = recipients(token);
-        let named: String = to.iter().map(|to| format!("RCPT TO:<{to}>\r\n")).collect();
-        say(&mut stream, &format!("MAIL FROM:<shop@acme.example>\r\n{named}DATA\r\n")).await?;
+        let rcpt_commands: String = to.iter().map(|to| format!("RCPT TO:<{to}>\r\n")).collect();
+        write_text(&mut stream, &format!("MAIL FROM:<shop@acme.example>\r\n{rcpt_commands}DATA\r\n")).await?;
         for _ in 0..=to.len() {
             reply(&mut stream, "250").await?;
         }
         reply(&mut stream, "354").await?;
-        say(&mut stream, &stuffed(&message(token, &to))).await?;
-        ledger.dot(token);
-        say(&mut stream, ".\r\n").await?;
+        write_text(&mut stream, &dot_stuff(&message(token, &to))).await?;
+        ledger.record_dot(token);
+        write_text(&mut stream, ".\r\n").await?;
         match reply(&mut stream, "").await? {
-            taken if taken.starts_with("250 2.0.0 OK msg_") => {
-                ledger.acknowledge(token, &taken["250 2.0.0 OK ".len()..])
+            reply if reply.starts_with("250 2.0.0 OK msg_") => {
+                ledger.acknowledge(token, &reply["250 2.0.0 OK ".len()..])
             }
             other => {
                 ledger.refuse(token, &other);
@@ -100,21 +104,21 @@ async fn talk(mut stream: BufReader<TcpStream>, ledger: &Ledger, life: &watch::R
             }
         }
     }
-    say(&mut stream, "QUIT\r\n").await
+    write_text(&mut stream, "QUIT\r\n").await
 }
 
-async fn say(stream: &mut BufReader<TcpStream>, text: &str) -> Option<()> {
+async fn write_text(stream: &mut BufReader<TcpStream>, text: &str) -> Option<()> {
     stream.get_mut().write_all(text.as_bytes()).await.ok()
 }
 
 /// Reads a complete reply. Returns its last line if it begins with `wanted`; a truncated line counts as none.
-async fn reply(stream: &mut BufReader<TcpStream>, wanted: &str) -> Option<String> {
+async fn reply(stream: &mut BufReader<TcpStream>, prefix: &str) -> Option<String> {
     loop {
         let mut line = String::new();
         stream.read_line(&mut line).await.ok()?;
         let line = line.strip_suffix("\r\n")?;
         if line.as_bytes().get(3) != Some(&b'-') {
-            return line.starts_with(wanted).then(|| line.to_owned());
+            return line.starts_with(prefix).then(|| line.to_owned());
         }
     }
 }
@@ -123,7 +127,7 @@ fn message(token: Token, to: &[String]) -> String {
     format!("From: Shop <shop@acme.example>\r\nTo: {}\r\nSubject: token {token}\r\n\r\n{}", to.join(", "), body(token))
 }
 
-fn stuffed(message: &str) -> String {
+fn dot_stuff(message: &str) -> String {
     message.replace("\r\n.", "\r\n..")
 }
 

@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! clients (load.rs) ─► postrider serve (installation.rs) ─► mail host (sink.rs)
-//!      │ begun, dot sent, acknowledged        │ SIGKILL        │ arrived
+//!      │ started, dot sent, acknowledged      │ SIGKILL        │ arrived
 //!      └───────────────► ledger.rs ◄──────────┴────────────────┘
-//!                           │ compared, message by message, with the emails in the API (books.rs)
+//!                           │ compared, message by message, with the emails in the API (api_emails.rs)
 //! ```
 //!
 //! A signal is sent at a counted event: at the nth acknowledgement, or at the nth arrival before its reply is written.
@@ -13,11 +13,12 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
-mod books;
-mod dice;
+mod api_emails;
+
 mod directory;
 mod installation;
 mod ledger;
 mod load;
+mod seeded_random;
 mod sink;
 mod stories;

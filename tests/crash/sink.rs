@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::ledger::{Ledger, Line, Token};
+use crate::ledger::{ConnectionIndex, Ledger, Token};
 use crate::load::body;
 
 /// Starts the mail host on a free loopback port. It runs until the runtime ends.
@@ -24,7 +24,7 @@ pub(crate) async fn start(ledger: &Arc<Ledger>) -> SocketAddr {
             tokio::spawn(async move {
                 let line = ledger.open();
                 // A broken connection needs no handling.
-                let _ = talk(stream, &ledger, line).await;
+                let _ = serve(stream, &ledger, line).await;
                 ledger.close(line);
             });
         }
@@ -32,7 +32,7 @@ pub(crate) async fn start(ledger: &Arc<Ledger>) -> SocketAddr {
     address
 }
 
-async fn talk(stream: TcpStream, ledger: &Ledger, connection: Line) -> Option<()> {
+async fn serve(stream: TcpStream, ledger: &Ledger, connection: ConnectionIndex) -> Option<()> {
     stream.set_nodelay(true).ok()?;
     let (read, mut write) = stream.into_split();
     let mut read = BufReader::new(read);
@@ -57,11 +57,11 @@ async fn talk(stream: TcpStream, ledger: &Ledger, connection: Line) -> Option<()
             "DATA" => {
                 let to = recipient.take()?;
                 write.write_all(b"354 go on\r\n").await.ok()?;
-                let delivery = (whole(&content(&mut read).await?), to);
-                if ledger.puts_off(&delivery) {
+                let delivery = (parse_token(&read_content(&mut read).await?), to);
+                if ledger.defers_once(&delivery) {
                     "451 4.3.0 in a moment"
                 } else {
-                    ledger.arrive(connection, delivery);
+                    ledger.record_arrival(connection, delivery);
                     "250 2.0.0 taken"
                 }
             }
@@ -76,7 +76,7 @@ async fn talk(stream: TcpStream, ledger: &Ledger, connection: Line) -> Option<()
 }
 
 /// Returns the token of a message and checks that its body arrived unchanged.
-fn whole(content: &str) -> Token {
+fn parse_token(content: &str) -> Token {
     let (head, found) = content.split_once("\r\n\r\n").expect("a header and a body");
     let subject = head.lines().find_map(|line| line.strip_prefix("Subject: token "));
     let token = subject.and_then(|token| token.parse().ok()).expect("a token");
@@ -85,7 +85,7 @@ fn whole(content: &str) -> Token {
 }
 
 /// Reads the content up to the final dot, or `None` if the connection ends before it.
-async fn content(read: &mut (impl AsyncBufReadExt + Unpin)) -> Option<String> {
+async fn read_content(read: &mut (impl AsyncBufReadExt + Unpin)) -> Option<String> {
     let mut content = String::new();
     loop {
         let start = content.len();

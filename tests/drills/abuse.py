@@ -64,10 +64,10 @@ class HostileNames(NameServer):
         at = 12 + len(name) + 1
         kind = struct.unpack("!H", question[at : at + 2])[0]
         header = struct.unpack("!H", question[:2])[0]
-        asked = question[12 : at + 4]
+        question_bytes = question[12 : at + 4]
         if room < 65_000:
             # Truncated: the resolver repeats the query over TCP.
-            return struct.pack("!6H", header, 0x8780, 1, 0, 0, 0) + asked
+            return struct.pack("!6H", header, 0x8780, 1, 0, 0, 0) + question_bytes
         head = b"\xc0\x0c" + struct.pack("!HHI", kind, 1, 86_400)
         if kind == 16:
             text = b"v=spf1 include:a%d.hostile.net ~all" % (time.monotonic_ns() % 10**9)
@@ -80,7 +80,7 @@ class HostileNames(NameServer):
             records = [head + struct.pack("!H", len(host)) + host] * 1_500
         else:
             records = []
-        return struct.pack("!6H", header, 0x8580, 1, len(records), 0, 0) + asked + b"".join(records)
+        return struct.pack("!6H", header, 0x8580, 1, len(records), 0, 0) + question_bytes + b"".join(records)
 
 
 def loopback(number):
@@ -107,8 +107,8 @@ def paced(name, once):
         time.sleep(max(0.0, 1 / A_SECOND[name] - (time.monotonic() - begun)))
 
 
-def lines(made, *said):
-    for line in said:
+def lines(made, *commands):
+    for line in commands:
         made.sendall(line + b"\r\n")
         made.recv(4_096)
 
@@ -270,18 +270,18 @@ def quantiles(times):
     return {"count": len(times), "p50": at(0.5), "p99": at(0.99), "max": times[-1]}
 
 
-class Abused(Server):
+class AbuseTarget(Server):
     """A server with submission, a customer and hostile tenants."""
 
     def __init__(self, binary, base, names):
         self.submission = free_port()
-        more = (
+        settings = (
             f'[submission]\nlisten = "127.0.0.1:{self.submission}"\n'
             f'[proxy]\nnetworks = ["{BALANCER}/32"]\n'
             "[delivery]\npaused = true\n"
             "[webhooks]\nallow_http = true\nallow_private_destinations = true\n"
         )
-        super().__init__(binary, base, names, more)
+        super().__init__(binary, base, names, settings)
         # The customer owns the domain that receives mail.
         self.port = self.api
         self.password = self.credential()
@@ -291,33 +291,33 @@ class Abused(Server):
         }
 
     def credential(self):
-        made = self.ask("POST", "/smtp-credentials", {"name": "shop"})
+        made = self.call_api("POST", "/smtp-credentials", {"name": "shop"})
         return made["password"]
 
-    def key_of(self, tenant):
+    def api_key_of(self, tenant):
         return self.tenants[tenant]["api_key"]["secret"]
 
 
-def abusers(server, args):
+def abuse_loads(server, args):
     all_of_them = {
         "slow": (slow, (server,)),
         "idle": (idle, (server, args.idle)),
         "guess": (guess, (server,)),
         "zone": (zone, (server,)),
-        "processor": (processor, (server, server.key_of("processor"))),
-        "import": (import_, (server, server.key_of("import"))),
-        "verify": (verify, (server, server.key_of("verify"))),
+        "processor": (processor, (server, server.api_key_of("processor"))),
+        "import": (import_, (server, server.api_key_of("import"))),
+        "verify": (verify, (server, server.api_key_of("verify"))),
     }
     return {name: all_of_them[name] for name in args.only or all_of_them}
 
 
 def drill(args, base):
     names = HostileNames({"dest.example": [("MX", "mx.dest.example")]})
-    server = Abused(os.environ["POSTRIDER"], base, names)
+    server = AbuseTarget(os.environ["POSTRIDER"], base, names)
     sampler, server.sampler = server.sampler, None
     before, failed = measure(server, args.seconds)
     at_work = []
-    for name, (abuse, of) in abusers(server, args).items():
+    for name, (abuse, of) in abuse_loads(server, args).items():
         process = multiprocessing.Process(target=abuse, args=of, name=name, daemon=True)
         process.start()
         at_work.append(process)

@@ -125,30 +125,30 @@ class Receiver:
         self.chance = random.Random(1)
         receiver = self
 
-        class Door(BaseHTTPRequestHandler):
+        class WebhookHandler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["content-length"]))
-                self.send_response(receiver.take(self.headers, body))
+                self.send_response(receiver.receive_webhook(self.headers, body))
                 self.send_header("content-length", "0")
                 self.end_headers()
 
             def log_message(self, *_):
                 pass
 
-        class Doors(ThreadingHTTPServer):
+        class WebhookServer(ThreadingHTTPServer):
             request_queue_size = 512
             daemon_threads = True
 
             def handle_error(self, *_):
                 pass  # the server was killed in the middle of a request
 
-        doors = Doors(("127.0.0.1", 0), Door)
-        self.url = f"http://127.0.0.1:{doors.server_address[1]}/hook"
-        threading.Thread(target=doors.serve_forever, daemon=True).start()
+        server_socket = WebhookServer(("127.0.0.1", 0), WebhookHandler)
+        self.url = f"http://127.0.0.1:{server_socket.server_address[1]}/hook"
+        threading.Thread(target=server_socket.serve_forever, daemon=True).start()
 
-    def take(self, headers, body):
+    def receive_webhook(self, headers, body):
         t, v1 = (part.split("=", 1)[1] for part in headers["service-signature"].split(","))
         right = hmac.new(self.secret.encode(), f"{t}.".encode() + body, hashlib.sha256).hexdigest()
         event = json.loads(body)
@@ -241,13 +241,13 @@ def drill(args, base):
         database.sql("CREATE DATABASE mail", "postgres")
         store = f'engine = "postgres"\nurl = "postgres://postgres@127.0.0.1:{database.port}/mail"'
     try:
-        return drill_on(args, (base, store), (sink, receiver))
+        return run_on_server(args, (base, store), (sink, receiver))
     finally:
         if database:
             database.end()
 
 
-def drill_on(args, place, peers):
+def run_on_server(args, place, peers):
     (base, store), (sink, receiver) = place, peers
     server = Server(base / "node0", sink, store)
     server.start()
@@ -259,20 +259,20 @@ def drill_on(args, place, peers):
     key = made["api_key"]["secret"]
     server.admin("domain", "create", DOMAIN, "--account", OWNER, "--verified")
 
-    def ask(method, path, body=None):
+    def call_api(method, path, body=None):
         status, answer = call(server.port, key, method, path, body)
         if status != 200:
             raise SystemExit(f"{method} {path} returned {status}: {answer}")
         return answer
 
-    receiver.secret = ask("POST", "/webhooks", {"url": receiver.url})["secret"]
-    made = ask("POST", "/automations", automation())["automation"]
-    ask("POST", f"/automations/{made['id']}", {"action": "activate"})
+    receiver.secret = call_api("POST", "/webhooks", {"url": receiver.url})["secret"]
+    made = call_api("POST", "/automations", automation())["automation"]
+    call_api("POST", f"/automations/{made['id']}", {"action": "activate"})
     began = time.monotonic()
     load = Load(servers, key, args.events)
     kills, chance = 0, random.Random(args.seed)
 
-    def say(text):
+    def log_progress(text):
         print(
             f"{time.monotonic() - began:6.1f} s  answered {len(load.answers):6}  mail {len(sink.got):6}  "
             f"webhooks {sum(map(len, receiver.got.values())):6}  {text}",
@@ -285,7 +285,7 @@ def drill_on(args, place, peers):
         victim.kill()
         kills += 1
         victim.start()
-        say(f"killed {kills} times")
+        log_progress(f"killed {kills} times")
 
     while any(thread.is_alive() for thread in load.threads):
         time.sleep(args.pause * (0.5 + chance.random()))
@@ -295,13 +295,13 @@ def drill_on(args, place, peers):
         kill()
 
     def counts():
-        return ask("GET", f"/automations/{made['id']}")["automation"]["counts"]
+        return call_api("GET", f"/automations/{made['id']}")["automation"]["counts"]
 
     until(lambda: not (counts()["running"] + counts()["waiting"]), "the runs", PATIENCE_S)
-    say("no run is active")
+    log_progress("no run is active")
     total = args.events * sum(WANTED.values())
     until(lambda: sum(map(len, receiver.got.values())) >= total, "the webhooks", PATIENCE_S)
-    say("every webhook was received")
+    log_progress("every webhook was received")
     found = list(differences(args, server, key, (load, receiver, sink, made["id"], counts())))
     for server in servers:
         server.process.send_signal(signal.SIGTERM)
@@ -319,15 +319,15 @@ def differences(args, server, key, facts):
     stored = list(pages(server, key, "/events?name=order.paid&", "events"))
     if len(stored) != args.events or {event["id"] for event in stored} != ids:
         yield f"{len(stored)} events are stored, {len(ids)} got a response"
-    if wrong := [n for n, answer in load.answers.items() if answer["matched_automations"] != 1]:
-        yield f"{len(wrong)} events did not match exactly one automation: {wrong[:5]}"
+    if failed_items := [n for n, answer in load.answers.items() if answer["matched_automations"] != 1]:
+        yield f"{len(failed_items)} events did not match exactly one automation: {failed_items[:5]}"
     if counts["completed"] != args.events or counts["failed"] or counts["cancelled"]:
         yield f"counts: {counts}"
     runs = list(pages(server, key, f"/automations/{automation_id}/runs?", "runs"))
     if len({run["event_id"] for run in runs}) != args.events or len(runs) != args.events:
         yield f"{len(runs)} runs of {len({run['event_id'] for run in runs})} events"
-    if wrong := [run["id"] for run in runs if [s["status"] for s in run["steps"]] != ["completed"] * 3]:
-        yield f"{len(wrong)} runs have steps that are not completed: {wrong[:5]}"
+    if failed_items := [run["id"] for run in runs if [s["status"] for s in run["steps"]] != ["completed"] * 3]:
+        yield f"{len(failed_items)} runs have steps that are not completed: {failed_items[:5]}"
     emails = collections.Counter(email["subject"] for email in pages(server, key, "/emails?", "emails"))
     if emails != collections.Counter(f"number {n}" for n in numbers):
         yield f"{sum(emails.values())} emails about {len(emails)} numbers"

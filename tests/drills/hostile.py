@@ -51,7 +51,7 @@ class Sender:
         self.server, self.maker, self.chance = server, maker, chance
         self.session = None
 
-    def hand_in(self, number):
+    def submit(self, number):
         """Returns (kind, reply code, id of the received email, message)."""
         kind, message = self.maker.make(self.chance)
         for _ in range(3):
@@ -74,19 +74,19 @@ class Sender:
     def dialog(self, message):
         session, chance = self.session, self.chance
         if chance.random() < 0.05:
-            session.say(self.maker.nonsense(chance))
-            session.say("RSET")
+            session.send_command(self.maker.nonsense(chance))
+            session.send_command("RSET")
         sender = chance.choice(self.maker.senders)
-        code, text = session.say(f"MAIL FROM:<{sender}>" + (" BODY=8BITMIME" if chance.random() < 0.5 else ""))
+        code, text = session.send_command(f"MAIL FROM:<{sender}>" + (" BODY=8BITMIME" if chance.random() < 0.5 else ""))
         if code != 250:
             return code, text
-        code, text = session.say(f"RCPT TO:<{chance.choice(['a', 'b+c', 'd'])}@{DOMAIN}>")
+        code, text = session.send_command(f"RCPT TO:<{chance.choice(['a', 'b+c', 'd'])}@{DOMAIN}>")
         if code != 250:
-            session.say("RSET")
+            session.send_command("RSET")
             return code, text
         if chance.random() < 0.3:
             return self.by_chunks(message)
-        code, text = session.say("DATA")
+        code, text = session.send_command("DATA")
         if code != 354:
             return code, text
         stuffed = (b"\r\n" + message).replace(b"\r\n.", b"\r\n..")[2:]
@@ -103,13 +103,13 @@ class Sender:
             session.socket.sendall(b"BDAT %d LAST\r\n" % (len(message) + 10) + message)
             session.close()
             self.session = Session(self.server.mx)
-            return self.session.say("NOOP")
+            return self.session.send_command("NOOP")
         for at, chunk in enumerate(chunks):
             last = b" LAST" if at == len(chunks) - 1 else b""
             session.socket.sendall(b"BDAT %d%s\r\n" % (len(chunk), last) + chunk)
             code, text = session.reply()
             if code != 250:
-                session.say("RSET")
+                session.send_command("RSET")
                 return code, text
         return code, text
 
@@ -136,7 +136,7 @@ class Count:
             self.faults.append(text)
 
 
-def hand_in_all(args, server, maker, count):
+def submit_all(args, server, maker, count):
     chance = random.Random(args.seed)
     local = threading.local()
     seeds = [chance.getrandbits(64) for _ in range(args.messages)]
@@ -147,7 +147,7 @@ def hand_in_all(args, server, maker, count):
         # The message depends on its number only, not on the worker.
         local.sender.chance = random.Random(seeds[number])
         try:
-            count.note(*local.sender.hand_in(number))
+            count.note(*local.sender.submit(number))
         except (OSError, ValueError) as error:
             count.fault(f"message {number}: {error!r}")
             local.sender.session = None
@@ -164,7 +164,7 @@ def hand_in_all(args, server, maker, count):
 def read(server, count, found):
     kind, message = count.accepted[found]
     try:
-        whole = server.ask("GET", f"/received-emails/{found}")["received_email"]
+        email = server.call_api("GET", f"/received-emails/{found}")["received_email"]
         status, raw = server.fetch(f"/received-emails/{found}/raw")
         # Forged Authentication-Results fields are removed.
         whole_there = b"authentication-results" in message.lower() or raw.endswith((message, message + b"\r\n"))
@@ -173,7 +173,7 @@ def read(server, count, found):
         # DATA always ends with a line end, so one may have been added.
         elif not whole_there:
             count.fault(f"{kind}: {found} differs from the sent message: {len(raw)} bytes, sent {len(message)} without trace fields")
-        for file in whole["attachments"]:
+        for file in email["attachments"]:
             path = f"/received-emails/{found}/attachments/{file['id']}"
             status, data = server.fetch(path)
             if status != 200 or len(data) != file["size"]:
@@ -187,7 +187,7 @@ def drill(args, base):
     server, count = Server(os.environ["POSTRIDER"], base, names), Count()
     maker = Maker()
     print(f"  {len(maker.corpus)} seed messages, {len(maker.kinds)} kinds of mutation", flush=True)
-    took = hand_in_all(args, server, maker, count)
+    took = submit_all(args, server, maker, count)
     ids = [one["email_id"] for one in server.received()]
     missing = set(count.accepted) - set(ids)
     count.faults += [f"{found} was accepted but is not listed" for found in missing]

@@ -55,13 +55,13 @@ def fillers():
     yield "".join(f'{{"{nth}":' for nth in range(depth)) + "0" + "}" * depth
 
 
-def page(kind, filler, dice):
-    number = dice.randrange(1 << 40)
+def page(kind, filler, random_source):
+    number = random_source.randrange(1 << 40)
     fields = {
         "lines": '"amount":1,"price":{"id":"p","product":"q"}',
         "invoice_payments": '"invoice":"in_1","status":"paid","payment":{"payment_intent":"pi_1"}',
     }.get(kind, f'"created":{int(time.time()) - 100},"status":"paid","amount":1,"amount_refunded":1,"currency":"usd"')
-    place = dice.choice(["metadata", "lines", "payments", "refunds", "other"])
+    place = random_source.choice(["metadata", "lines", "payments", "refunds", "other"])
     objects = (f'{{"id":"x_{number}_{nth}",{fields},"{place}":{filler}}}' for nth in range(OBJECTS))
     return f'{{"object":"list","has_more":true,"data":[{",".join(objects)}]}}'.encode()
 
@@ -72,23 +72,23 @@ class Processor(http.server.ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self):
-        super().__init__(("127.0.0.1", 0), Answering)
-        self.port, self.dice, self.bytes = self.server_address[1], random.Random(1), 0
+        super().__init__(("127.0.0.1", 0), ResponseHandler)
+        self.port, self.random_source, self.bytes = self.server_address[1], random.Random(1), 0
         kinds = ["lines", "invoice_payments", "list"]
-        self.pages = {kind: [page(kind, filler, self.dice) for filler in fillers()] for kind in kinds}
+        self.pages = {kind: [page(kind, filler, self.random_source) for filler in fillers()] for kind in kinds}
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def answer(self, path):
         if path == "/v1/account":
             return b'{"id":"acct_1","object":"account"}'
         kind = "lines" if "/lines" in path else "invoice_payments" if "invoice_payments" in path else "list"
-        return self.dice.choice(self.pages[kind])
+        return self.random_source.choice(self.pages[kind])
 
     def handle_error(self, *_):
         pass
 
 
-class Answering(http.server.BaseHTTPRequestHandler):
+class ResponseHandler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self):
@@ -106,14 +106,14 @@ class Answering(http.server.BaseHTTPRequestHandler):
 class Attack:
     """Backfills and events of a program with a hostile processor."""
 
-    def __init__(self, server, door, key, account):
+    def __init__(self, server, webhook_path, key, account):
         self.affiliate, self.pause_s = affiliate(account), 0
-        self.server, self.door, self.key = server, door, key
+        self.server, self.webhook_path, self.key = server, webhook_path, key
         self.rss, self.answers, self.faults, self.slowest = [], {}, [], 0.0
         self.over = threading.Event()
 
     def run(self, seconds, connections=8):
-        works = [self.sample, self.back_fill, self.look_on] + [self.tell] * connections
+        works = [self.sample, self.run_backfill, self.observe] + [self.send_event] * connections
         threads = [threading.Thread(target=work, daemon=True) for work in works]
         for thread in threads:
             thread.start()
@@ -130,7 +130,7 @@ class Attack:
                 return
             self.rss.append(resident_mib(self.server.process))
 
-    def back_fill(self):
+    def run_backfill(self):
         # The command waits for the end of the backfill. Restart it after a failure.
         command = [os.environ["POSTRIDER"], "admin", "--config", self.server.config, *self.affiliate, "backfill"]
         while not self.over.wait(0.5):
@@ -141,7 +141,7 @@ class Attack:
             asking.kill()
             asking.wait()
 
-    def look_on(self):
+    def observe(self):
         while not self.over.wait(0.1):
             began = time.monotonic()
             try:
@@ -150,15 +150,15 @@ class Attack:
                 self.faults.append(f"another request failed: {error!r}")
             self.slowest = max(self.slowest, time.monotonic() - began)
 
-    def tell(self):
-        dice = random.Random(threading.get_ident())
+    def send_event(self):
+        random_source = random.Random(threading.get_ident())
         nasty = list(fillers())
         while not self.over.is_set():
-            number = dice.randrange(1 << 40)
-            kind, extra = dice.choice([
+            number = random_source.randrange(1 << 40)
+            kind, extra = random_source.choice([
                 ("invoice.paid", '"total":1,"amount_paid":1,"status":"paid","lines":{"has_more":true,"data":[]}'),
                 ("charge.refunded", f'"payment_intent":"pi_{number}","amount":1,"amount_refunded":1'),
-                ("charge.refunded", f'"amount":1,"amount_refunded":1,"refunds":{{"data":[{self.large(nasty, dice)}]}}'),
+                ("charge.refunded", f'"amount":1,"amount_refunded":1,"refunds":{{"data":[{self.large(nasty, random_source)}]}}'),
             ])
             body = (
                 f'{{"id":"evt_{number}","object":"event","type":"{kind}","created":{int(time.time())},"livemode":false,'
@@ -167,8 +167,8 @@ class Attack:
             self.post(body)
             time.sleep(self.pause_s)
 
-    def large(self, nasty, dice):
-        return ",".join(dice.choice(nasty) for _ in range(15))
+    def large(self, nasty, random_source):
+        return ",".join(random_source.choice(nasty) for _ in range(15))
 
     def post(self, body):
         at = int(time.time())
@@ -176,7 +176,7 @@ class Attack:
         headers = {"stripe-signature": f"t={at},v1={tag}", "content-type": "application/json"}
         connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=60)
         try:
-            connection.request("POST", f"/{self.door}", body, headers)
+            connection.request("POST", f"/{self.webhook_path}", body, headers)
             status = connection.getresponse().status
         except OSError:
             status = "none"
@@ -200,8 +200,8 @@ def attack(server, key, account=None):
         *words, "processor", "connect", "--webhook-secret", SECRET, "--api-base", base, "--key", "rk_test_1"
     )
     server.admin(*words, "go-live")
-    door = connected["processor"]["webhook_url"].split("/", 3)[3]
-    return processor, Attack(server, door, key, account)
+    webhook_path = connected["processor"]["webhook_url"].split("/", 3)[3]
+    return processor, Attack(server, webhook_path, key, account)
 
 
 def drill(args, base):

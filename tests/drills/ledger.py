@@ -130,14 +130,14 @@ clock_offset = "0s"
     def try_admin(self, *words):
         """The output of a command, or `None` if it failed or the server died."""
         command = [os.environ["POSTRIDER"], "admin", "--config", self.config, *words, "--json"]
-        said = subprocess.run(command, capture_output=True, text=True)
-        self.said = said.stdout + said.stderr
-        return json.loads(said.stdout) if said.returncode == 0 and said.stdout.strip() else None
+        output = subprocess.run(command, capture_output=True, text=True)
+        self.output = output.stdout + output.stderr
+        return json.loads(output.stdout) if output.returncode == 0 and output.stdout.strip() else None
 
     def admin(self, *words):
         answer = self.try_admin(*words)
         if answer is None:
-            raise SystemExit(f"{' '.join(map(str, words))}: {self.said}")
+            raise SystemExit(f"{' '.join(map(str, words))}: {self.output}")
         return answer
 
 
@@ -174,7 +174,7 @@ class World:
         self.recruit()
         self.history.name({person.mark: self.refer(person) for person in self.history.people})
         self.affiliate("partner", "payout-method", self.partners["hal"], "bank", "DE02 1203 0000 0000 2020 51")
-        self.ask("POST", f"/affiliates/{self.partners['eve']}/suspend", {})
+        self.call_api("POST", f"/affiliates/{self.partners['eve']}/suspend", {})
         # A visit claims its customer from the click on: only later payments count.
         until(lambda: time.time() > self.history.start, "the start of the history")
         self.server.stop()
@@ -182,7 +182,7 @@ class World:
     def affiliate(self, *words):
         return self.server.admin("affiliate", *words)
 
-    def ask(self, method, path, body=None, **headers):
+    def call_api(self, method, path, body=None, **headers):
         status, answer = call(self.server.port, self.key, method, path, body, **headers)
         if status not in (200, 201, 202):
             raise SystemExit(f"{method} {path} {body} returned {status}: {answer}")
@@ -191,14 +191,14 @@ class World:
     def set_up(self):
         self.affiliate("enable", "--website", "https://shop.example", "--currency", "usd", "--mode", "test")
         connected = self.affiliate("processor", "connect", "--webhook-secret", SECRET)
-        self.door = connected["processor"]["webhook_url"].split("/", 3)[3]
+        self.webhook_path = connected["processor"]["webhook_url"].split("/", 3)[3]
         for name, terms in CAMPAIGNS.items():
             terms = {"name": name, "commission_duration": "recurring", "cookie_days": 365, **terms}
             if name == "Partners":
                 self.affiliate("campaign", "default", json.dumps(terms))
                 self.affiliate("go-live")
             else:
-                self.ask("POST", "/affiliate-campaigns", terms)
+                self.call_api("POST", "/affiliate-campaigns", terms)
         settings = {
             "velocity_per_hour": 1_000_000, "max_bounties_per_day": 1_000_000, "count_invoiceless_payments": True,
             "payout_after_refund": "offset", "min_payout": {"usd": 5_000, "eur": 1_000},
@@ -213,32 +213,32 @@ class World:
         }
         if METHODS.get(token, "paypal") == "paypal":
             partner["paypal_email"] = f"{token}@pay-{token}.example"
-        self.partners[token] = self.ask("POST", "/affiliates", partner)["affiliate"]["id"]
+        self.partners[token] = self.call_api("POST", "/affiliates", partner)["affiliate"]["id"]
         change = {"email_opt_out": True}
         if token == "eve":
             change["commission_override"] = {"commission_type": "percent", "commission_bps": 1_234}
-        self.ask("PATCH", f"/affiliates/{self.partners[token]}", change)
+        self.call_api("PATCH", f"/affiliates/{self.partners[token]}", change)
         if METHODS.get(token) == "wise":
             self.affiliate("partner", "payout-method", self.partners[token], "wise", f"{token}@pay-{token}.example")
 
     def recruit(self):
         for token, parent in RECRUITED_BY.items():
-            self.ask("PATCH", f"/affiliates/{self.partners[token]}", {"parent_affiliate_id": self.partners[parent]})
+            self.call_api("PATCH", f"/affiliates/{self.partners[token]}", {"parent_affiliate_id": self.partners[parent]})
 
     def refer(self, person):
         """The id of the referral or visit through which a person is attributed, or an empty string."""
         if person.way in REFERRALS:
-            return self.ask("POST", "/affiliate-referrals", person.api())["referral"]["id"]
+            return self.call_api("POST", "/affiliate-referrals", person.api())["referral"]["id"]
         if person.way not in VISITS:
             return ""
         visit = {
             "key": self.publishable_key, "token": person.seller, "param": "via", "visitor": f"visitor{person.number:08}",
             "url": f"https://shop.example/?via={person.seller}", "referrer": "https://blog.example/",
         }
-        visit = self.ask("POST", "/affiliate/visits", visit, user_agent=BROWSER)["referral"]
+        visit = self.call_api("POST", "/affiliate/visits", visit, user_agent=BROWSER)["referral"]
         if person.way == "signup":
             signup = {"key": self.publishable_key, "referral": visit, "email": person.email}
-            self.ask("POST", "/affiliate/signups", {**signup, "visitor": f"visitor{person.number:08}"}, user_agent=BROWSER)
+            self.call_api("POST", "/affiliate/signups", {**signup, "visitor": f"visitor{person.number:08}"}, user_agent=BROWSER)
         return visit
 
 
@@ -248,9 +248,9 @@ class World:
 class Posting:
     """Sends events, each until it is accepted."""
 
-    def __init__(self, run, events, fuses):
+    def __init__(self, run, events, kill_delays):
         self.run, self.left, self.lock = run, list(reversed(events)), threading.Lock()
-        self.sent, self.fuses = 0, fuses
+        self.sent, self.kill_delays = 0, kill_delays
         threads = [threading.Thread(target=self.work, daemon=True) for _ in range(run.connections)]
         for thread in threads:
             thread.start()
@@ -267,7 +267,7 @@ class Posting:
                     return
                 event = self.left.pop()
                 self.sent += 1
-                delay = self.fuses.get(self.sent)
+                delay = self.kill_delays.get(self.sent)
             try:
                 connection = self.post(connection, event, delay)
             except SystemExit as end:
@@ -280,29 +280,29 @@ class Posting:
         try:
             run.server.up.wait()
             connection = connection or http.client.HTTPConnection("127.0.0.1", run.server.port, timeout=60)
-            connection.request("POST", f"/{run.world.door}", body, run.signed(body))
+            connection.request("POST", f"/{run.world.webhook_path}", body, run.signed(body))
             if delay is not None:
                 time.sleep(delay * run.latency)
                 run.server.crash()
             answer = connection.getresponse()
-            said = answer.read()
+            output = answer.read()
         except (OSError, http.client.HTTPException):
             run.answers["none"] += 1
-            self.again(event)
+            self.requeue(event)
             return None
         run.answers[str(answer.status)] += 1
         if answer.status == 200 and delay is None:
             run.latency += (time.monotonic() - began - run.latency) / 50
         elif answer.status >= 500:
-            self.again(event)
+            self.requeue(event)
         elif answer.status != 200:
-            run.faults.append(f"{id} was answered {answer.status}: {said}")
+            run.faults.append(f"{id} was answered {answer.status}: {output}")
         return connection
 
-    def again(self, event):
+    def requeue(self, event):
         """Sends an event again later, as the processor does."""
         with self.lock:
-            self.left.insert(self.run.dice.randrange(len(self.left) + 1), event)
+            self.left.insert(self.run.random_source.randrange(len(self.left) + 1), event)
 
 
 class Run:
@@ -310,15 +310,15 @@ class Run:
 
     def __init__(self, world, seed, kills, connections):
         self.world, self.seed, self.kills, self.connections = world, seed, kills, connections
-        self.dice = random.Random(f"run {seed}")
+        self.random_source = random.Random(f"run {seed}")
         self.latency, self.offset, self.faults = 0.01, 0, []
-        self.answers, self.told = collections.Counter(), collections.defaultdict(collections.Counter)
+        self.answers, self.stream_events = collections.Counter(), collections.defaultdict(collections.Counter)
         self.cursor = None
         directory = world.directory / f"seed{seed}"
         shutil.copytree(world.directory / "data", directory / "data", ignore=shutil.ignore_patterns("*.sock"))
         self.server = Server(directory)
 
-    def ask(self, method, path, body=None):
+    def call_api(self, method, path, body=None):
         return call(self.server.port, self.world.key, method, path, body)
 
     def signed(self, body):
@@ -326,18 +326,18 @@ class Run:
         tag = hmac.new(SECRET.encode(), f"{at}.{body}".encode(), hashlib.sha256).hexdigest()
         return {"stripe-signature": f"t={at},v1={tag}", "content-type": "application/json"}
 
-    def end(self):
+    def execute(self):
         """Executes the whole run. Returns the ledger as text, and the violations found."""
         self.server.start()
         first, second = self.world.history.acts
         try:
-            self.tell(first, SPANS if self.seed else 0, self.kills * 3 // 4)
+            self.send_events(first, SPANS if self.seed else 0, self.kills * 3 // 4)
             self.pay(1, 700 * DAY)
             # Old events may be repeated after the record that they were processed has been purged.
-            old = self.dice.sample(first, len(first) // 20) if self.seed else []
-            self.tell(old + second, 0, self.kills - self.kills * 3 // 4)
+            old = self.random_source.sample(first, len(first) // 20) if self.seed else []
+            self.send_events(old + second, 0, self.kills - self.kills * 3 // 4)
             self.pay(2, 1_200 * DAY)
-            found = list(self.wrong())
+            found = list(self.find_violations())
             text = "\n".join(sorted(self.ledger())) + "\n"
             self.server.stop()
         finally:
@@ -345,58 +345,58 @@ class Run:
         (self.server.directory / "ledger").write_text(text)
         return text, found
 
-    def tell(self, events, spans, kills):
+    def send_events(self, events, spans, kills):
         """Sends events while the clock advances."""
         events = self.shuffled(events) if self.seed else events
-        cuts = sorted(self.dice.sample(range(len(events)), spans))
+        cuts = sorted(self.random_source.sample(range(len(events)), spans))
         for begin, end in zip([0, *cuts], [*cuts, len(events)]):
             part = events[begin:end]
-            fuses = self.fuses(part, kills * len(part) // max(len(events), 1))
-            Posting(self, part, fuses)
-            self.hear_what_is_told()
+            kill_delays = self.plan_kills(part, kills * len(part) // max(len(events), 1))
+            Posting(self, part, kill_delays)
+            self.read_event_stream()
             if end < len(events):
-                self.go_to(self.offset + SPAN)
+                self.advance_clock_to(self.offset + SPAN)
 
-    def fuses(self, events, kills):
+    def plan_kills(self, events, kills):
         """Numbers of the events at which the server is killed, and the delays, in units of the response time."""
-        numbers = self.dice.sample(range(1, len(events) + 1), min(kills, len(events)))
+        numbers = self.random_source.sample(range(1, len(events) + 1), min(kills, len(events)))
         heavy = [n for n, (id, _) in enumerate(events, 1) if id in self.world.history.heavy and kills]
-        fuses = {number: self.dice.random() * self.dice.choice([0, 1, 2, 2, 5]) for number in numbers}
-        return {**fuses, **{number: self.dice.random() * 40 for number in heavy}}
+        kill_delays = {number: self.random_source.random() * self.random_source.choice([0, 1, 2, 2, 5]) for number in numbers}
+        return {**kill_delays, **{number: self.random_source.random() * 40 for number in heavy}}
 
     def shuffled(self, events):
         """Shuffles events and repeats some of them, sometimes concurrently."""
-        how = self.dice.choice(["any", "any", "any", "backwards", "nearby"])
+        how = self.random_source.choice(["any", "any", "any", "backwards", "nearby"])
         place = {
-            "any": lambda n: self.dice.random(),
-            "backwards": lambda n: -n + self.dice.random() * 20,
-            "nearby": lambda n: n + self.dice.random() * 60,
+            "any": lambda n: self.random_source.random(),
+            "backwards": lambda n: -n + self.random_source.random() * 20,
+            "nearby": lambda n: n + self.random_source.random() * 60,
         }[how]
         places = [(place(number), event) for number, event in enumerate(events)]
-        for there, event in self.dice.sample(places, len(places) // 4):
-            places.append((self.dice.choice([there, place(self.dice.randrange(len(events)))]), event))
+        for there, event in self.random_source.sample(places, len(places) // 4):
+            places.append((self.random_source.choice([there, place(self.random_source.randrange(len(events)))]), event))
         return [event for _, event in sorted(places, key=lambda one: one[0])]
 
     # The clock.
 
-    def go_to(self, offset):
+    def advance_clock_to(self, offset):
         """Advances the clock to an offset, even if the server is killed meanwhile."""
         # Stream events older than a month are purged: read them first.
-        self.hear_what_is_told()
-        def is_there():
+        self.read_event_stream()
+        def has_reached():
             clock = self.server.try_admin("clock")
             if clock and (left := math.ceil(offset - clock["offset_s"])) > 0:
-                self.risk(lambda: self.server.try_admin("clock", "advance", str(left)))
+                self.maybe_kill_during(lambda: self.server.try_admin("clock", "advance", str(left)))
             return clock and left <= 0
 
-        until(is_there, f"the clock to go on to {offset}")
+        until(has_reached, f"the clock to go on to {offset}")
         self.offset = offset
 
-    def risk(self, do):
+    def maybe_kill_during(self, do):
         """Executes an action; sometimes kills the server meanwhile."""
-        if not self.kills or self.dice.random() < 0.5:
+        if not self.kills or self.random_source.random() < 0.5:
             return do()
-        killer = threading.Timer(self.dice.choice([0.02, 0.2, 1]) * self.dice.random(), self.server.crash)
+        killer = threading.Timer(self.random_source.choice([0.02, 0.2, 1]) * self.random_source.random(), self.server.crash)
         killer.start()
         try:
             return do()
@@ -408,34 +408,34 @@ class Run:
     def all_are_earned(self):
         """Returns whether no commission is pending whose hold has ended."""
         now = time.time() + self.offset
-        due = [line for line in self.all("/affiliate-commissions?status=pending&") if moment(line["earns_at"]) <= now]
-        return {line["processor_invoice_id"] for line in due} <= self.world.history.asked
+        due = [line for line in self.all("/affiliate-commissions?status=pending&") if unix_time(line["earns_at"]) <= now]
+        return {line["processor_invoice_id"] for line in due} <= self.world.history.disputed
 
     # Payouts.
 
     def pay(self, number, offset):
         """After all holds, runs a payout: draft, approve, and mark each payout paid or failed, despite kills."""
-        self.go_to(offset)
+        self.advance_clock_to(offset)
         until(self.all_are_earned, "the holds to end")
         began = time.monotonic()
         while not (run := self.payout_run(number)):
             if time.monotonic() - began > 60:
-                raise SystemExit(f"payout run {number} was not drafted: {self.server.said}")
-            drafted = self.risk(lambda: self.server.try_admin("affiliate", "run", "draft"))
+                raise SystemExit(f"payout run {number} was not drafted: {self.server.output}")
+            drafted = self.maybe_kill_during(lambda: self.server.try_admin("affiliate", "run", "draft"))
             if drafted and not drafted["run"]:
                 return  # no partner reaches the minimum
             # The lease of an interrupted job expires after a minute; then another job continues.
-            self.go_to(self.offset + 61)
+            self.advance_clock_to(self.offset + 61)
         totals = [f"--total={currency}={cents}" for currency, cents in run["totals"].items()]
         approve = ["affiliate", "run", "approve", run["id"], "--rev", str(run["rev"]), *totals]
         def is_approved():
-            self.risk(lambda: self.server.try_admin(*approve))
+            self.maybe_kill_during(lambda: self.server.try_admin(*approve))
             return self.payout_run(number)["status"] != "draft"
 
         until(is_approved, "the approval of the run")
         for payout in self.all(f"/affiliate-payouts?run_id={run['id']}&"):
-            self.settle(payout)
-        self.go_to(self.offset + 61)
+            self.finish_payout(payout)
+        self.advance_clock_to(self.offset + 61)
         until(lambda: self.payout_run(number)["status"] == "completed", "the completion of the run")
         until(self.lines_have_followed, "the commissions to follow their payouts")
 
@@ -443,15 +443,15 @@ class Run:
         runs = self.server.admin("affiliate", "run", "list")["data"]
         return runs[-number] if len(runs) >= number else None
 
-    def settle(self, payout):
+    def finish_payout(self, payout):
         path, partner = f"/affiliate-payouts/{payout['id']}", self.world.tokens[payout["affiliate_id"]]
         fail = ["affiliate", "payout", "fail", payout["id"], "--reason", "The account is closed"]
         while payout["status"] == "processing":
             if partner == "hal":
-                self.risk(lambda: self.server.try_admin(*fail))
+                self.maybe_kill_during(lambda: self.server.try_admin(*fail))
             else:
-                self.risk(lambda: self.ask("POST", f"{path}/mark-paid", {"reference": f"to {partner}"}))
-            payout = self.ask("GET", path)[1]["payout"]
+                self.maybe_kill_during(lambda: self.call_api("POST", f"{path}/mark-paid", {"reference": f"to {partner}"}))
+            payout = self.call_api("GET", path)[1]["payout"]
 
     def lines_have_followed(self):
         lines = self.all("/affiliate-commissions?status=earned&")
@@ -462,40 +462,40 @@ class Run:
     def all(self, path):
         return list(pages(self.server, self.world.key, path, "data"))
 
-    def hear_what_is_told(self):
+    def read_event_stream(self):
         """Reads the event stream until it contains all commissions."""
-        def is_told():
+        def has_all_events():
             path = "/webhook-events?order=asc&limit=100" + (f"&cursor={self.cursor}" if self.cursor else "")
-            status, page = self.ask("GET", path)
+            status, page = self.call_api("GET", path)
             if status != 200:
                 raise SystemExit(f"GET {path} returned {status}: {page}")
             self.cursor = page["next_cursor"]
             for event in page["events"]:
                 kind, data = event["type"], event["data"]
                 thing = data.get("commission") or data.get("referral") or {}
-                self.told[kind, thing.get("id")][data["event_id"]] += 1
-            return not page["has_more"] and all(("commission.created", line) in self.told for line in lines)
+                self.stream_events[kind, thing.get("id")][data["event_id"]] += 1
+            return not page["has_more"] and all(("commission.created", line) in self.stream_events for line in lines)
 
         lines = [line["id"] for line in self.all("/affiliate-commissions?")]
-        until(is_told, "events of all commissions in the stream")
+        until(has_all_events, "events of all commissions in the stream")
 
-    def wrong(self):
+    def find_violations(self):
         """Violations that do not depend on the reference."""
-        self.hear_what_is_told()
+        self.read_event_stream()
         audit = self.server.try_admin("affiliate", "audit")
         if audit is None or not audit["ok"]:
-            yield f"the audit: {self.server.said[:2000]}"
+            yield f"the audit: {self.server.output[:2000]}"
         for event in self.server.admin("affiliate", "processor", "events", "--status", "failed")["data"]:
             yield f"failed event: {event}"
         if "panicked" in (log := self.server.log.read_text()):
             yield f"a panic: {log[log.index('panicked') - 200:][:600]}"
         for path, kinds in ONCE.items():
             for thing in self.all(f"/{path}?"):
-                yield from self.told_wrongly(thing, kinds)
+                yield from self.find_wrong_events(thing, kinds)
 
-    def told_wrongly(self, thing, kinds):
+    def find_wrong_events(self, thing, kinds):
         for kind in kinds:
-            times = self.told[kind, thing["id"]]
+            times = self.stream_events[kind, thing["id"]]
             is_due = kind.endswith("created") or thing.get("paid_at" if kind.endswith("paid") else "converted_at")
             if len(times) != bool(is_due) or max(times.values(), default=1) > 1:
                 yield f"{kind} was sent {sum(times.values())} times with {len(times)} event ids for {thing}"
@@ -509,7 +509,7 @@ class Run:
             partner = self.world.tokens[payout["affiliate_id"]]
             payouts[payout["id"]] = f"run {runs[payout['run_id']]} {partner} {payout['currency']}"
             kept = ["amount_cents", "method", "status", "external_reference", "failure_reason"]
-            yield say("payout", payouts[payout["id"]], {name: payout[name] for name in kept})
+            yield json_line("payout", payouts[payout["id"]], {name: payout[name] for name in kept})
         referrals = {}
         for referral in self.all("/affiliate-referrals?"):
             name = referral["email"] or referral["processor_customer_id"]
@@ -517,7 +517,7 @@ class Run:
             kept = ["status", "source", "processor_customer_id", "sub_id", "blocked_reason", "revenue_cents", "currency",
                     "converted_at"]
             brought = {"by": self.world.tokens[referral["affiliate_id"]]}
-            yield say("referral", name, brought | {name: referral[name] for name in kept})
+            yield json_line("referral", name, brought | {name: referral[name] for name in kept})
         balances = collections.Counter()
         for line in self.all("/affiliate-commissions?"):
             partner = self.world.tokens[line["affiliate_id"]]
@@ -526,20 +526,20 @@ class Run:
                     "reverse_reason"]
             words = {"to": partner, "of": referrals[line["referral_id"]], "payout": payouts[line["payout_id"]]}
             name = f"{line['processor_invoice_id']}/{line['tier']}"
-            yield say("line", name, words | {name: line[name] for name in kept})
+            yield json_line("line", name, words | {name: line[name] for name in kept})
         for (partner, currency, status), cents in balances.items():
-            yield say("balance", f"{partner} {currency} {status}", cents)
+            yield json_line("balance", f"{partner} {currency} {status}", cents)
         for partner in self.all("/affiliates?"):
-            yield say("partner", self.world.tokens[partner["id"]], {n: partner[n] for n in ["status", "payout_ready"]})
+            yield json_line("partner", self.world.tokens[partner["id"]], {n: partner[n] for n in ["status", "payout_ready"]})
         for review in self.server.admin("affiliate", "review", "list")["data"]:
-            yield say("review", referrals[review["referral_id"]], review["flags"])
+            yield json_line("review", referrals[review["referral_id"]], review["flags"])
 
 
-def say(kind, name, words):
+def json_line(kind, name, words):
     return json.dumps([kind, name, words], sort_keys=True)
 
 
-def moment(text):
+def unix_time(text):
     """Unix time of a UTC timestamp."""
     return calendar.timegm(time.strptime(text[:19], "%Y-%m-%dT%H:%M:%S"))
 
@@ -551,7 +551,7 @@ def compare(world, seed, args):
     """Executes a run and compares it with the reference. Prints a line of the table and returns the differences."""
     began = time.monotonic()
     run = Run(world, seed, args.kills, args.connections) if seed else Run(world, 0, 0, 1)
-    text, found = run.end()
+    text, found = run.execute()
     if seed and text != world.reference:
         diff = difflib.unified_diff(world.reference.splitlines(), text.splitlines(), "in order", f"seed {seed}", "", "", 0)
         found += list(diff)[:40]
@@ -576,10 +576,10 @@ def drill(args, base):
             mine = [seed for seed in seeds if args.history or (seed - 1) // SEEDS_A_HISTORY + 1 == number]
             seeds = seeds[len(mine):]
             world = World(base, number, args.events)
-            world.reference, wrong, run = compare(world, 0, args)
-            found |= {(number, 0): wrong} if wrong else {}
-            for seed, (_, wrong, run) in zip(mine, pool.map(lambda seed: compare(world, seed, args), mine)):
-                found |= {(number, seed): wrong} if wrong else {}
+            world.reference, violations, run = compare(world, 0, args)
+            found |= {(number, 0): violations} if violations else {}
+            for seed, (_, violations, run) in zip(mine, pool.map(lambda seed: compare(world, seed, args), mine)):
+                found |= {(number, seed): violations} if violations else {}
                 sums += collections.Counter({"runs": 1, "kills": run.server.kills, "sent": run.answers.total()})
                 sums["not answered"] += run.answers["none"]
             if not any(history == number for history, _ in found):

@@ -83,7 +83,7 @@ class Postgres:
         (self.data / "pg_hba.conf").write_text("local all all trust\nhost all all all trust\nhost replication all all trust\n")
         return self
 
-    def copy_of(self, primary):
+    def replicate(self, primary):
         self.program("pg_basebackup", "-h", "127.0.0.1", "-p", primary.port, "-U", "postgres", "-D", self.data,
                      "-R", "-X", "stream", "--checkpoint=fast")
         return self
@@ -147,8 +147,8 @@ retry = ["2s"]
     def is_ready(self):
         if self.process.poll() is not None:
             raise SystemExit(f"{self.name} ended: {(self.directory / 'log').read_text()[-2000:]}")
-        with socket.socket() as door:
-            return door.connect_ex(("127.0.0.1", self.relay)) == 0
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.relay)) == 0
 
     def end(self, sign):
         self.process.send_signal(sign)
@@ -174,9 +174,9 @@ class Sink(threading.Thread):
     def run(self):
         while True:
             connection, _ = self.socket.accept()
-            threading.Thread(target=self.talk, args=(connection,), daemon=True).start()
+            threading.Thread(target=self.serve_connection, args=(connection,), daemon=True).start()
 
-    def talk(self, connection):
+    def serve_connection(self, connection):
         try:
             # Replies to pipelined commands are written one by one; without this they would wait for ACKs.
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -225,7 +225,7 @@ class Load:
         self.nodes, self.running = nodes, True
         self.lock = threading.Lock()
         self.next = 0
-        self.taken, self.refused, self.unknown = {}, 0, set()
+        self.acknowledged, self.refused, self.unknown = {}, 0, set()
         self.threads = [threading.Thread(target=self.session, args=(n,), daemon=True) for n in range(SESSIONS)]
         for thread in self.threads:
             thread.start()
@@ -243,15 +243,15 @@ class Load:
                     connection = socket.create_connection(("127.0.0.1", node.relay), timeout=60)
                     lines = connection.makefile("rb")
                     self.expect(lines, b"220")
-                    self.say(connection, lines, b"EHLO load.example\r\n", b"250")
-                self.say(connection, lines, f"MAIL FROM:<app@{DOMAIN}>\r\n".encode(), b"250")
-                self.say(connection, lines, f"RCPT TO:<u{number}@d{number % DOMAINS}.example>\r\n".encode(), b"250")
-                self.say(connection, lines, b"DATA\r\n", b"354")
+                    self.send_command(connection, lines, b"EHLO load.example\r\n", b"250")
+                self.send_command(connection, lines, f"MAIL FROM:<app@{DOMAIN}>\r\n".encode(), b"250")
+                self.send_command(connection, lines, f"RCPT TO:<u{number}@d{number % DOMAINS}.example>\r\n".encode(), b"250")
+                self.send_command(connection, lines, b"DATA\r\n", b"354")
                 text = f"From: app@{DOMAIN}\r\nTo: u@d.example\r\nSubject: number {number}\r\n\r\n" + "x" * 70 + "\r\n.\r\n"
                 final = True
-                self.say(connection, lines, text.encode(), b"250")
+                self.send_command(connection, lines, text.encode(), b"250")
                 with self.lock:
-                    self.taken[number] = (time.monotonic(), node.name)
+                    self.acknowledged[number] = (time.monotonic(), node.name)
                 time.sleep(PAUSE_S)
             except Refused as refused:
                 with self.lock:
@@ -271,7 +271,7 @@ class Load:
                 connection = None
                 time.sleep(0.1)
 
-    def say(self, connection, lines, text, wanted):
+    def send_command(self, connection, lines, text, wanted):
         connection.sendall(text)
         self.expect(lines, wanted)
 
@@ -308,7 +308,7 @@ def drill(args, base):
     primary = Postgres(base, "primary").init().start()
     primary.sql("CREATE DATABASE mail", "postgres")
     # Commits wait for the standby. Without this setting it reconnects only every five seconds.
-    standby = Postgres(base, "standby").copy_of(primary).start("wal_retrieve_retry_interval=100ms")
+    standby = Postgres(base, "standby").replicate(primary).start("wal_retrieve_retry_interval=100ms")
     primary.sql("ALTER SYSTEM SET synchronous_standby_names = '*'", "postgres")
     primary.sql("SELECT pg_reload_conf()", "postgres")
     until(lambda: primary.sql("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'", "postgres") == "1", "the standby")
@@ -326,63 +326,63 @@ def drill(args, base):
     began = time.monotonic()
     rates = []
 
-    def say(text):
-        print(f"{time.monotonic() - began:6.1f} s  accepted {len(load.taken):6}  received {len(sink.got):6}  {text}", flush=True)
+    def log_progress(text):
+        print(f"{time.monotonic() - began:6.1f} s  accepted {len(load.acknowledged):6}  received {len(sink.got):6}  {text}", flush=True)
 
-    def calm(what):
-        before, at = len(load.taken), time.monotonic()
+    def measure_rate(what):
+        before, at = len(load.acknowledged), time.monotonic()
         time.sleep(args.seconds)
-        rates.append((what, (len(load.taken) - before) / (time.monotonic() - at)))
+        rates.append((what, (len(load.acknowledged) - before) / (time.monotonic() - at)))
 
     try:
         orders(nodes)
-        say("commands given to a node that does not own the task were executed")
-        say(f"a stream on a node ended {revoked(nodes, account['api_key']['secret']):.1f} s after its key was deleted on another node")
-        calm("three nodes")
-        say("kill -9 of a node")
+        log_progress("commands given to a node that does not own the task were executed")
+        log_progress(f"a stream on a node ended {revoked(nodes, account['api_key']['secret']):.1f} s after its key was deleted on another node")
+        measure_rate("three nodes")
+        log_progress("kill -9 of a node")
         nodes[0].end(signal.SIGKILL)
         killed_at = time.monotonic()
-        calm("one node killed")
+        measure_rate("one node killed")
         nodes[0].start(wait=False)
-        say("the node starts again")
+        log_progress("the node starts again")
         until(nodes[0].is_ready, "node1")
-        say(f"the node owns its share of partitions {time.monotonic() - killed_at:.1f} s after the kill")
-        calm("three nodes again")
-        say("SIGTERM to another")
+        log_progress(f"the node owns its share of partitions {time.monotonic() - killed_at:.1f} s after the kill")
+        measure_rate("three nodes again")
+        log_progress("SIGTERM to another")
         status = nodes[1].end(signal.SIGTERM)
-        say(f"the node exited with {status}")
-        calm("one node stopped")
+        log_progress(f"the node exited with {status}")
+        measure_rate("one node stopped")
         nodes[1].start()
-        say("the node is back; restarting PostgreSQL")
+        log_progress("the node is back; restarting PostgreSQL")
         primary.end(signal.SIGINT)
         primary.start("synchronous_standby_names=*")
-        back_at, before = time.monotonic(), len(load.taken)
-        say("PostgreSQL is back")
-        until(lambda: len(load.taken) > before + 50, "intake after the restart")
-        say(f"intake resumed {time.monotonic() - back_at:.2f} s later")
-        calm("after the restart")
-        say("the primary is lost")
+        back_at, before = time.monotonic(), len(load.acknowledged)
+        log_progress("PostgreSQL is back")
+        until(lambda: len(load.acknowledged) > before + 50, "intake after the restart")
+        log_progress(f"intake resumed {time.monotonic() - back_at:.2f} s later")
+        measure_rate("after the restart")
+        log_progress("the primary is lost")
         primary.end(signal.SIGQUIT)
         lost_at = time.monotonic()
         # As a cluster manager does: writes must not wait for a standby that no longer exists.
         standby.program("pg_ctl", "promote", "-D", standby.data)
         standby.sql("ALTER SYSTEM SET synchronous_standby_names = ''", "postgres")
         standby.sql("SELECT pg_reload_conf()", "postgres")
-        before = len(load.taken)
-        until(lambda: len(load.taken) > before + 100, "intake after the fail-over")
-        say(f"the standby serves: intake resumed {time.monotonic() - lost_at:.1f} s after the loss")
-        calm("after the fail-over")
+        before = len(load.acknowledged)
+        until(lambda: len(load.acknowledged) > before + 100, "intake after the fail-over")
+        log_progress(f"the standby serves: intake resumed {time.monotonic() - lost_at:.1f} s after the loss")
+        measure_rate("after the fail-over")
         load.stop()
-        say("the load has ended")
+        log_progress("the load has ended")
         until(lambda: standby.sql(f"SELECT count(*) FROM postrider_rows WHERE {space(TASK)}") == "0", "an empty queue")
-        say("the queue is empty")
-        killed = [sink.times[n] - killed_at for n, (at, name) in load.taken.items()
+        log_progress("the queue is empty")
+        killed = [sink.times[n] - killed_at for n, (at, name) in load.acknowledged.items()
                   if name == "node1" and at < killed_at and sink.times.get(n, 0) > killed_at]
         if killed:
             print(f"mail of the killed node: {len(killed)} messages, the last one delivered {max(killed):.1f} s after the kill")
         for what, rate in rates:
             print(f"  {what:22} {rate:7.0f} messages/s accepted")
-        return books(standby, load, sink)
+        return check_result(standby, load, sink)
     finally:
         load.running = False
         for node in nodes:
@@ -399,16 +399,16 @@ def orders(nodes):
             client.ehlo()
             client.mail(f"app@{DOMAIN}")
             client.rcpt("someone@defer.example")
-            _, said = client.data(f"From: app@{DOMAIN}\r\nSubject: wait\r\n\r\nwait\r\n")
-        email = said.decode().split()[-1]
+            _, reply = client.data(f"From: app@{DOMAIN}\r\nSubject: wait\r\n\r\nwait\r\n")
+        email = reply.decode().split()[-1]
         other = nodes[(place + 1) % len(nodes)]
 
-        def shown():
+        def trace_output():
             return json.dumps(other.admin("trace", email))
 
-        until(lambda: "deferred" in shown(), f"a deferral of {email}")
+        until(lambda: "deferred" in trace_output(), f"a deferral of {email}")
         until(lambda: ordered(other, email), f"the command for {email}")
-        until(lambda: '"cancelled"' in shown(), f"the cancellation of {email}")
+        until(lambda: '"cancelled"' in trace_output(), f"the cancellation of {email}")
 
 
 def revoked(nodes, key):
@@ -443,21 +443,21 @@ def ordered(node, email):
     return subprocess.run(command, capture_output=True).returncode == 0
 
 
-def books(database, load, sink):
+def check_result(database, load, sink):
     """Compares acknowledged, received and stored messages. Returns the differences."""
     found = []
-    lost = [number for number in load.taken if sink.got[number] == 0]
+    lost = [number for number in load.acknowledged if sink.got[number] == 0]
     if lost:
         found.append(f"{len(lost)} acknowledged messages were never received: {lost[:5]}")
-    strangers = [n for n in sink.got if n not in load.taken and n not in load.unknown]
-    if strangers:
-        found.append(f"{len(strangers)} messages were received that were never acknowledged: {strangers[:5]}")
+    unknown_messages = [n for n in sink.got if n not in load.acknowledged and n not in load.unknown]
+    if unknown_messages:
+        found.append(f"{len(unknown_messages)} messages were received that were never acknowledged: {unknown_messages[:5]}")
     text = "convert_from(v, 'UTF8')"
     emails = int(database.sql(f"SELECT count(*) FROM postrider_rows WHERE {space(EMAIL)}"))
     dropped = int(database.sql(
         f"SELECT count(*) FROM postrider_rows WHERE {space(RECIPIENT)} AND {text} LIKE '%\"state\":\"cancelled\"%'"))
     emails -= dropped
-    at_least, at_most = len(load.taken), len(load.taken) + len(load.unknown)
+    at_least, at_most = len(load.acknowledged), len(load.acknowledged) + len(load.unknown)
     if not at_least <= emails <= at_most:
         found.append(f"{emails} emails are stored; expected {at_least} to {at_most}")
     delivered = int(database.sql(
@@ -469,7 +469,7 @@ def books(database, load, sink):
     if deliveries != emails:
         found.append(f"{deliveries} deliveries are stored for {emails} emails")
     twice = sum(count - 1 for count in sink.got.values())
-    print(f"acknowledged {len(load.taken)}, temporarily refused {load.refused}, unconfirmed {len(load.unknown)}; "
+    print(f"acknowledged {len(load.acknowledged)}, temporarily refused {load.refused}, unconfirmed {len(load.unknown)}; "
           f"stored {emails}, delivered {delivered}; received {len(sink.got)}, {twice} duplicates")
     return found
 

@@ -59,9 +59,9 @@ class Proxy:
         except OSError:
             pass
         if self.cut:
-            self.sever()
+            self.cut_connections()
 
-    def sever(self):
+    def cut_connections(self):
         for pair in self.open:
             for end in ("client", "server"):
                 try:
@@ -100,7 +100,7 @@ def main():
 
 
 def check(address, key, proxy):
-    def ask(method, path, body=None):
+    def call_api(method, path, body=None):
         headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
         if body:
             headers["Idempotency-Key"] = "drill"
@@ -113,17 +113,17 @@ def check(address, key, proxy):
             return answer.code, dict(answer.headers), json.loads(answer.read())
 
     email = {"from": f"ada@{DOMAIN}", "to": "grace@example.net", "subject": MARK.decode(), "text": "x"}
-    status, _, answer = ask("POST", "/emails", email)
+    status, _, answer = call_api("POST", "/emails", email)
     print(f"  while the database is unreachable: {status} {json.dumps(answer)}")
     assert status == 504 and answer["error"]["code"] == "send_unconfirmed", "expected 504 send_unconfirmed"
     named = answer["error"]["details"]["email_id"]
     proxy.cut = False
-    until(lambda: ask("GET", "/emails")[0] == 200, "the database connection")
-    status, headers, answer = ask("POST", "/emails", email)
+    until(lambda: call_api("GET", "/emails")[0] == 200, "the database connection")
+    status, headers, answer = call_api("POST", "/emails", email)
     print(f"  same key, database reachable again: {status} {json.dumps(answer)[:300]}")
     # The result of the send is stored together with the email.
     assert status in (200, 504), status
-    _, _, found = ask("GET", "/emails")
+    _, _, found = call_api("GET", "/emails")
     ids = [entry["id"] for entry in found["emails"]]
     print(f"  the list: {ids}")
     assert ids in ([named], []), "at most once, under the reported id"

@@ -50,7 +50,7 @@ def post(port, key, name, numbers):
             raise SystemExit(f"event {number} was answered {answer.status}: {text[:300]}")
 
 
-def post_all(port, key, name, count, say):
+def post_all(port, key, name, count, log_progress):
     """Posts the events from several processes, each with several connections."""
     children = []
     for part in range(PROCESSES):
@@ -72,7 +72,7 @@ def post_all(port, key, name, count, say):
                 raise SystemExit("the load failed")
         else:
             time.sleep(5)
-            say("posting")
+            log_progress("posting")
 
 
 class MovedServer(Server):
@@ -95,18 +95,18 @@ def drill(args, base):
     server.start()
     key = server.admin("account", "create", "--email", OWNER, "--plan", "dedicated", "--production")["api_key"]["secret"]
 
-    def ask(method, path, body=None):
+    def call_api(method, path, body=None):
         status, answer = call(server.port, key, method, path, body)
         if status != 200:
             raise SystemExit(f"{method} {path} was answered {status}: {answer}")
         return answer
 
     def counts(identity):
-        return ask("GET", f"/automations/{identity}")["automation"]["counts"]
+        return call_api("GET", f"/automations/{identity}")["automation"]["counts"]
 
     def activate(name, duration):
-        made = ask("POST", "/automations", automation(name, duration))["automation"]["id"]
-        ask("POST", f"/automations/{made}", {"action": "activate"})
+        made = call_api("POST", "/automations", automation(name, duration))["automation"]["id"]
+        call_api("POST", f"/automations/{made}", {"action": "activate"})
         return made
 
     soon, late = activate("soon", "1h"), [activate("late", "30d") for _ in range(EACH)]
@@ -117,26 +117,26 @@ def drill(args, base):
     empty = resident_mib(server.process)
     began = time.monotonic()
 
-    def say(text):
+    def log_progress(text):
         memory = resident_mib(server.process)
         print(f"{time.monotonic() - began:6.1f} s  waiting {waiting():8}  {memory:6.0f} MiB  {text}", flush=True)
 
-    post_all(server.port, key, "soon", DUE, say)
-    post_all(server.port, key, "late", args.runs // EACH, say)
+    post_all(server.port, key, "soon", DUE, log_progress)
+    post_all(server.port, key, "late", args.runs // EACH, log_progress)
     until(lambda: waiting() == args.runs, "waiting runs", PATIENCE_S)
-    say("all wait")
+    log_progress("all wait")
     server.kill()
     start = time.monotonic()
     server.start()
     started = time.monotonic() - start
     memory = resident_mib(server.process)
-    say("the server responds again")
+    log_progress("the server responds again")
     # The command returns after all due work was tried.
     start = time.monotonic()
     server.admin("clock", "advance", "3600")
     until(lambda: counts(soon)["completed"] == DUE, "the due runs", PATIENCE_S)
     done = time.monotonic() - start
-    say("the due runs are done")
+    log_progress("the due runs are done")
     print(f"start with {args.runs} waiting runs: {started:.2f} s, {memory:.0f} MiB resident ({empty:.0f} when empty)")
     print(f"{DUE} runs due at once: done in {done:.2f} s; {resident_mib(server.process):.0f} MiB resident")
     lost = args.runs - waiting()

@@ -40,17 +40,17 @@ const SEEDS: &[&[u8]] = &[
 const ROUNDS: u32 = 12_000;
 
 /// A xorshift generator: no dependency, and the same numbers everywhere.
-struct Chance(u64);
+struct RandomSource(u64);
 
-impl Chance {
-    fn below(&mut self, limit: usize) -> usize {
+impl RandomSource {
+    fn number_below(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         usize::try_from(self.0 % u64::try_from(limit.max(1)).unwrap()).unwrap()
     }
 
-    fn broken(&mut self, seed: &[u8]) -> Vec<u8> {
+    fn mutate(&mut self, seed: &[u8]) -> Vec<u8> {
         const PIECES: &[&[u8]] = &[
             b"\r",
             b"\n",
@@ -71,16 +71,16 @@ impl Chance {
             b"{{/if}}",
         ];
         let mut bytes = seed.to_vec();
-        for _ in 0..=self.below(4) {
-            let at = self.below(bytes.len() + 1);
-            match self.below(4) {
+        for _ in 0..=self.number_below(4) {
+            let at = self.number_below(bytes.len() + 1);
+            match self.number_below(4) {
                 0 => bytes.truncate(at),
-                1 if at < bytes.len() => bytes[at] = u8::try_from(self.below(256)).unwrap(),
+                1 if at < bytes.len() => bytes[at] = u8::try_from(self.number_below(256)).unwrap(),
                 2 if at < bytes.len() => {
                     bytes.remove(at);
                 }
                 _ => {
-                    let piece = PIECES[self.below(PIECES.len())];
+                    let piece = PIECES[self.number_below(PIECES.len())];
                     bytes.splice(at..at, piece.iter().copied());
                 }
             }
@@ -91,14 +91,14 @@ impl Chance {
 
 #[test]
 fn no_fuzz_target_panics_on_mutated_inputs() {
-    let mut chance = Chance(0x9e37_79b9_7f4a_7c15);
+    let mut random = RandomSource(0x9e37_79b9_7f4a_7c15);
     for (name, target) in targets::TARGETS {
         for seed in SEEDS {
             target(seed);
             for _ in 0..ROUNDS / 8 {
-                let bytes = chance.broken(seed);
-                let met = std::panic::catch_unwind(|| target(&bytes));
-                assert!(met.is_ok(), "{name} broke on {:?}", String::from_utf8_lossy(&bytes));
+                let bytes = random.mutate(seed);
+                let result = std::panic::catch_unwind(|| target(&bytes));
+                assert!(result.is_ok(), "{name} broke on {:?}", String::from_utf8_lossy(&bytes));
             }
         }
     }

@@ -34,7 +34,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("template", template),
     ("tracking", tracking),
     ("service", service),
-    ("returned", returned),
+    ("bounce", bounce),
     ("received", received),
 ];
 
@@ -57,8 +57,8 @@ fn session_at((role, limits): (ListenerRole, SessionLimits), is_secured: bool, b
     if is_secured {
         session.step(Input::TlsEstablished(tls), &mut replies);
     }
-    let cut = bytes.len() / 2;
-    for chunk in [&bytes[..cut], &bytes[cut..]] {
+    let middle = bytes.len() / 2;
+    for chunk in [&bytes[..middle], &bytes[middle..]] {
         inbox.push(chunk);
         let mut next = inbox.drive_session(&mut session, &mut replies);
         while let SessionAction::CallHook(question) = next {
@@ -96,9 +96,9 @@ fn session_at((role, limits): (ListenerRole, SessionLimits), is_secured: bool, b
 pub fn address(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     if let Ok(address) = text.parse::<Address>() {
-        let shown = address.to_string();
-        assert_eq!(shown.parse::<Address>().as_ref(), Ok(&address));
-        assert!(!shown.chars().any(char::is_control));
+        let text = address.to_string();
+        assert_eq!(text.parse::<Address>().as_ref(), Ok(&address));
+        assert!(!text.chars().any(char::is_control));
     }
     if let Ok(mailbox) = text.parse::<Mailbox>() {
         assert!(!mailbox.to_string().contains(['\r', '\n']));
@@ -110,9 +110,9 @@ pub fn tracking(bytes: &[u8]) {
     let Ok(html) = std::str::from_utf8(bytes) else { return };
     let key = TokenKey::new([1; 32]);
     let id = EmailId::new(Timestamp::UNIX_EPOCH, 1);
-    let of = TrackingTarget::new(AccountId::new(Timestamp::UNIX_EPOCH, 1), id, 1);
+    let target = TrackingTarget::new(AccountId::new(Timestamp::UNIX_EPOCH, 1), id, 1);
     let base = "https://track.example";
-    let tracking = LinkTracker { key: &key, base, service: base, target: of };
+    let tracking = LinkTracker { key: &key, base, service: base, target };
     let tracked = rewrite_html(html, &tracking, false, true);
     assert_eq!(rewrite_html(&tracked, &tracking, false, true), tracked);
     let restored = restore_html(&tracked, &key);
@@ -127,15 +127,15 @@ pub fn header(bytes: &[u8]) {
     let Ok(header) = message::parse_header(&message) else { return };
     let reverse_path: Address = "a@b.example".parse().unwrap();
     let id = EmailId::new(Timestamp::UNIX_EPOCH, 1);
-    let with = CompletionContext { id, reverse_path: Some(&reverse_path), received: "", now: Timestamp::UNIX_EPOCH };
-    if let Ok(mended) = message::complete_message(&message, header, &with) {
-        let whole = [mended.top, mended.rest.concat()].concat();
-        let (fields, _) = message::parse_fields(&whole);
+    let context = CompletionContext { id, reverse_path: Some(&reverse_path), received: "", now: Timestamp::UNIX_EPOCH };
+    if let Ok(completed) = message::complete_message(&message, header, &context) {
+        let message_bytes = [completed.top, completed.rest.concat()].concat();
+        let (fields, _) = message::parse_fields(&message_bytes);
         let stays = |field: &HeaderField| {
-            !field.has_name(&whole, "Bcc") && !mail::service_headers::is_service_field(&whole, field)
+            !field.has_name(&message_bytes, "Bcc") && !mail::service_headers::is_service_field(&message_bytes, field)
         };
         assert!(fields.iter().all(stays));
-        assert!(fields.iter().any(|field| field.has_name(&whole, "From")));
+        assert!(fields.iter().any(|field| field.has_name(&message_bytes, "From")));
     }
 }
 
@@ -158,10 +158,10 @@ pub fn service(bytes: &[u8]) {
 }
 
 /// Any bounce or complaint is parsed; its diagnostic is bounded and on one line.
-pub fn returned(bytes: &[u8]) {
+pub fn bounce(bytes: &[u8]) {
     use mail::bounce::{ParsedReport, parse, parse_complaint};
-    let about: Address = "ada@recipient.example".parse().unwrap();
-    match parse(bytes, Some(&about), None) {
+    let recipient: Address = "ada@recipient.example".parse().unwrap();
+    match parse(bytes, Some(&recipient), None) {
         ParsedReport::Failed(failure) | ParsedReport::Delayed(failure) => {
             assert!(!failure.diagnostic.contains(char::is_control) && failure.diagnostic.len() <= 4_000);
             assert!((400..600).contains(&failure.reply.code));
@@ -182,21 +182,21 @@ pub fn received(bytes: &[u8]) {
     assert_eq!(heading.attachment_count, reading.attachments.len() as u64);
     assert!(!format!("{}{}{:?}", heading.from, heading.subject, heading.to).contains(['\r', '\n']));
     assert!(serde_json::to_vec(heading).is_ok_and(|row| row.len() < 100_000));
-    for place in 0..reading.attachments.len().min(5) {
-        assert_eq!(ParsedReceivedEmail::parse_attachment(bytes, place).as_ref(), reading.attachments.get(place));
+    for index in 0..reading.attachments.len().min(5) {
+        assert_eq!(ParsedReceivedEmail::parse_attachment(bytes, index).as_ref(), reading.attachments.get(index));
     }
     let message = Bytes::copy_from_slice(bytes);
     let left = strip_forged_auth_results(&message, &"mx.example".parse().unwrap()).concat();
     assert!(left.len() <= bytes.len());
-    let body = bytes.windows(3).position(|three| three == b"\n\r\n").and_then(|at| bytes.get(at..)).unwrap_or_default();
+    let body = bytes.windows(3).position(|bytes| bytes == b"\n\r\n").and_then(|at| bytes.get(at..)).unwrap_or_default();
     assert!(left.ends_with(body.get(1..).unwrap_or_default()));
 }
 
 /// A parsed enhanced status code has class 2, 4 or 5.
 pub fn reply(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    if let Some((code, rest)) = mail::reply::Enhanced::split_prefix(text) {
-        assert!(text.starts_with(char::is_numeric) && rest.len() < text.len());
+    if let Some((code, remaining)) = mail::reply::Enhanced::split_prefix(text) {
+        assert!(text.starts_with(char::is_numeric) && remaining.len() < text.len());
         assert!(code.class == 2 || code.class == 4 || code.class == 5);
     }
 }

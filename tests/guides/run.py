@@ -51,7 +51,7 @@ class Block:
         return f"{self.guide.name}:{self.line} ({self.kind})"
 
 
-def blocks_of(guide):
+def parse_blocks(guide):
     text, found, end = guide.read_text(), [], 0
     for fence in FENCE.finditer(text):
         between = text[end : fence.start()]
@@ -107,17 +107,17 @@ class Shell:
 
     def run(self, commands):
         """Runs commands. Returns their output."""
-        for shown, real in self.known:
-            commands = commands.replace(shown, real)
+        for documented, real in self.known:
+            commands = commands.replace(documented, real)
         if "…" in commands:
             raise Failed("the block contains `…`")
         self.count += 1
         script, end = self.directory / f"block-{self.count}", f"== end of block {self.count} =="
         script.write_text(f"set -e -o pipefail\n{commands}\n")
         # `set -e`: a failed command ends the shell.
-        told = f"trap 'code=$?; echo; echo \"{end} $code\"' EXIT; source {script}; trap - EXIT; set +e; echo; echo '{end} 0'\n"
+        command = f"trap 'code=$?; echo; echo \"{end} $code\"' EXIT; source {script}; trap - EXIT; set +e; echo; echo '{end} 0'\n"
         try:
-            self.shell.stdin.write(told)
+            self.shell.stdin.write(command)
             self.shell.stdin.flush()
         except BrokenPipeError:
             raise Failed("the shell has already ended") from None
@@ -161,17 +161,17 @@ class Shell:
 # Blocks of each kind
 
 
-def like(shown, printed, where="it"):
+def expect_like(documented, printed, where="it"):
     """Checks that the printed value has every key of the documented one."""
-    if isinstance(shown, dict):
-        for key, value in shown.items():
+    if isinstance(documented, dict):
+        for key, value in documented.items():
             if not isinstance(printed, dict) or key not in printed:
                 raise Failed(f"{where} has no `{key}`: {json.dumps(printed)[:2000]}")
-            like(value, printed[key], f"{where}.{key}")
-    elif isinstance(shown, list) and shown:
+            expect_like(value, printed[key], f"{where}.{key}")
+    elif isinstance(documented, list) and documented:
         if not isinstance(printed, list) or not printed:
             raise Failed(f"{where} is not a non-empty list: {json.dumps(printed)[:2000]}")
-        like(shown[0], printed[0], f"{where}[0]")
+        expect_like(documented[0], printed[0], f"{where}[0]")
 
 
 def last_value(printed):
@@ -185,9 +185,9 @@ def last_value(printed):
 
 
 def check_json(block, printed):
-    shown = json.loads(block.text)
+    documented = json.loads(block.text)
     if block.follows and printed is not None:
-        like(shown, last_value(printed))
+        expect_like(documented, last_value(printed))
 
 
 def check_toml(block, binary):
@@ -222,10 +222,10 @@ def check_js(block):
             raise Failed(done.stderr)
 
 
-def lacks(block):
+def missing_programs(block):
     """Returns the program that a block needs and that is not installed, if any."""
-    wanted = {"sh": ["swaks", "jq", "openssl"], "toml": ["openssl"], "js": ["node"]}.get(block.kind, [])
-    used = [name for name in wanted if block.kind != "sh" or re.search(rf"\b{name}\b", block.text + block.first)]
+    programs = {"sh": ["swaks", "jq", "openssl"], "toml": ["openssl"], "js": ["node"]}.get(block.kind, [])
+    used = [name for name in programs if block.kind != "sh" or re.search(rf"\b{name}\b", block.text + block.first)]
     return next((name for name in used if not shutil.which(name)), None)
 
 
@@ -250,12 +250,12 @@ def run_guides(guides, binary):
     with tempfile.TemporaryDirectory() as directory:
         shell = Shell(binary, directory)
         try:
-            for block in [block for guide in guides for block in blocks_of(guide)]:
+            for block in [block for guide in guides for block in parse_blocks(guide)]:
                 if block.kind == "sh" and block.reason:
                     counts["not run"] += 1
                     printed = None
                     continue
-                if missing := lacks(block):
+                if missing := missing_programs(block):
                     print(f"  {block}: skipped: {missing} is not installed")
                     continue
                 try:

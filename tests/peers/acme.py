@@ -22,7 +22,7 @@ import time
 from pathlib import Path
 
 from behind_haproxy import free_ports
-from check import START_S, Failed, Skip, program, run, tell
+from check import START_S, Failed, Skip, program, report_case, run
 
 ADDRESS = "127.0.0.43"
 NAMES = ["mx.acme.test", "api.acme.test", "track.acme.test"]
@@ -66,13 +66,13 @@ def authority_certificate(place):
     run([openssl, "x509", "-req", "-in", "pebble.csr", *signed, "-out", "pebble.pem"], cwd=place)
 
 
-def shown(port):
+def issued_certificate(port):
     """Names of the submission listener's certificate if Pebble issued it."""
     with socket.create_connection(("127.0.0.1", port), timeout=5) as plain:
         with ANY_CERTIFICATE.wrap_socket(plain, server_hostname=NAMES[0]) as tls:
             der = tls.getpeercert(binary_form=True)
-    said = run([program("openssl"), "x509", "-inform", "DER", "-noout", "-issuer", "-ext", "subjectAltName"], given=der)
-    return said if "Pebble" in said else None
+    certificate_text = run([program("openssl"), "x509", "-inform", "DER", "-noout", "-issuer", "-ext", "subjectAltName"], given=der)
+    return certificate_text if "Pebble" in certificate_text else None
 
 
 def certificate(binary, way):
@@ -91,9 +91,9 @@ def certificate(binary, way):
         settings |= {"certificate": "pebble.pem", "privateKey": "pebble.key", "httpPort": http, "tlsPort": tls}
         (place / "pebble.json").write_text(json.dumps({"pebble": settings}))
         off = [word for flag in ("http01", "https01", "tlsalpn01") for word in (f"-{flag}", "")]
-        asked = ["-dns01", f"127.0.0.1:{dns}", "-management", f"127.0.0.1:{free_ports(1)[0]}"]
+        arguments = ["-dns01", f"127.0.0.1:{dns}", "-management", f"127.0.0.1:{free_ports(1)[0]}"]
         where = ["-defaultIPv4", ADDRESS, "-defaultIPv6", ""]
-        stack.enter_context(running([names, *off, *asked, *where], place / "names.log"))
+        stack.enter_context(running([names, *off, *arguments, *where], place / "names.log"))
         command = [pebble, "-config", "pebble.json", "-dnsserver", f"127.0.0.1:{dns}"]
         stack.enter_context(running(command, place / "pebble.log", cwd=place))
         wait_for("Pebble", answers(directory))
@@ -111,13 +111,13 @@ def certificate(binary, way):
         log = place / "postrider.log"
         try:
             with running(serve, log):
-                said = wait_for("Pebble's certificate", lambda: shown(submission))
-            missing = [name for name in NAMES if f"DNS:{name}" not in said]
+                certificate_text = wait_for("Pebble's certificate", lambda: issued_certificate(submission))
+            missing = [name for name in NAMES if f"DNS:{name}" not in certificate_text]
             if missing:
-                raise Failed(f"not for {missing}: {said}")
+                raise Failed(f"not for {missing}: {certificate_text}")
             with running(serve, log):
                 wait_for("the second start", answers(submission))
-                if not shown(submission):
+                if not issued_certificate(submission):
                     raise Failed("the second start does not use the certificate of the first one")
         except Failed as failed:
             raise Failed(f"{failed}\n{log.read_text()[-3000:]}") from None
@@ -129,7 +129,7 @@ def main():
     binary = str(Path(parser.parse_args().postrider).resolve())
     print("Certificates from Pebble:")
     ways = ["http-01", "tls-alpn-01"]
-    failed = [way for way in ways if tell(way, lambda way=way: certificate(binary, way))[1]]
+    failed = [way for way in ways if report_case(way, lambda way=way: certificate(binary, way))[1]]
     sys.exit(1 if failed else 0)
 
 

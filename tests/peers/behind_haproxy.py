@@ -27,7 +27,7 @@ import time
 from email.message import EmailMessage
 from pathlib import Path
 
-from check import CLIENT_S, HERE, START_S, Failed, Skip, program, run, tell
+from check import CLIENT_S, HERE, START_S, Failed, Skip, program, report_case, run
 
 CLIENT = "127.0.0.9"
 OWNER, DOMAIN = "owner@proxied.example", "proxied.example"
@@ -126,8 +126,8 @@ class Setup:
         with socket.socket(socket.AF_UNIX) as stats:
             stats.connect(str(self.stats))
             stats.sendall(b"show stat\n")
-            said = b"".join(iter(lambda: stats.recv(65536), b"")).decode()
-        rows = csv.DictReader(io.StringIO(said.removeprefix("# ")))
+            statistics = b"".join(iter(lambda: stats.recv(65536), b"")).decode()
+        rows = csv.DictReader(io.StringIO(statistics.removeprefix("# ")))
         return {row["pxname"]: row["check_status"].removeprefix("* ") for row in rows if row["svname"] == "postrider"}
 
     def get(self, path):
@@ -202,7 +202,7 @@ def main():
         failed = False
         try:
             for name, check in checks.items():
-                value, failed = tell(name, check)
+                value, failed = report_case(name, check)
                 if failed or name == "haproxy is here" and value is None:
                     break
             if failed:

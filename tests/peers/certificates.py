@@ -50,14 +50,14 @@ class Certificates:
         (self.place / f"{kind}.ext").write_text(extensions)
         self.openssl_(["req", *EC, "-keyout", f"{kind}.key", "-out", f"{kind}.csr", "-subj", f"/CN={kind}"])
         by = ["-CA", f"{signer}.pem", "-CAkey", f"{signer}.key", "-CAcreateserial"] if signer else ["-signkey", f"{kind}.key"]
-        told = ["-days", str(days), "-extfile", f"{kind}.ext", "-out", f"{kind}.pem"]
-        self.openssl_(["x509", "-req", "-in", f"{kind}.csr", *by, *told])
+        options = ["-days", str(days), "-extfile", f"{kind}.ext", "-out", f"{kind}.pem"]
+        self.openssl_(["x509", "-req", "-in", f"{kind}.csr", *by, *options])
 
     def context(self, kind):
-        shown = self.place / f"{kind}.shown"
-        shown.write_text("".join((self.place / f"{one}.pem").read_text() for one in [kind, *KINDS[kind][3]]))
+        chain_file = self.place / f"{kind}.shown"
+        chain_file.write_text("".join((self.place / f"{one}.pem").read_text() for one in [kind, *KINDS[kind][3]]))
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(shown, self.place / f"{kind}.key")
+        context.load_cert_chain(chain_file, self.place / f"{kind}.key")
         return context
 
     def tlsa(self, spec):

@@ -79,8 +79,8 @@ def split_address(text):
 def start(binary, directory):
     """Starts the server on free ports; (process, Dev)."""
     command = [binary, "dev", "--json", "--data-dir", directory]
-    for door in ("--api", "--submission", "--mx"):
-        command += [door, "127.0.0.1:0"]
+    for listener in ("--api", "--submission", "--mx"):
+        command += [listener, "127.0.0.1:0"]
     log = Path(directory, "..", "log").resolve().open("wb")
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
     deadline = time.monotonic() + START_S
@@ -170,9 +170,9 @@ def sent_with(name, dev):
     if not any(RECIPIENT in to for to in found["to"]):
         raise Failed(f"captured for {found['to']}, not for {RECIPIENT}")
     raw = dev.get(f"/messages/{found['id']}/raw")
-    for wanted in (b"\n.a line that begins with a dot", b"\nMessage-ID:", b"\nDate:"):
-        if wanted.lower() not in raw.lower():
-            raise Failed(f"the captured message lacks {wanted.decode().strip()!r}")
+    for expected in (b"\n.a line that begins with a dot", b"\nMessage-ID:", b"\nDate:"):
+        if expected.lower() not in raw.lower():
+            raise Failed(f"the captured message lacks {expected.decode().strip()!r}")
     for signature in found["dkim"]:
         if signature["result"] != "pass":
             raise Failed(f"the inbox's own DKIM verdict: {signature}")
@@ -191,7 +191,7 @@ def by_dkimpy(raw, records):
     def answer(name, timeout=5):
         return records.get(name.decode().rstrip(".").lower(), "").encode() or None
 
-    seen = []
+    algorithms = []
     verifier = dkim.DKIM(raw, minkey=2048)
     count = sum(1 for name, _ in verifier.headers if name.lower() == b"dkim-signature")
     for index in range(count):
@@ -201,11 +201,11 @@ def by_dkimpy(raw, records):
             raise Failed(f"signature {index + 1}: {problem}") from None
         if not good:
             raise Failed(f"signature {index + 1} does not verify")
-        seen.append(verifier.signature_fields[b"a"].decode())
+        algorithms.append(verifier.signature_fields[b"a"].decode())
         if b"l" in verifier.signature_fields:
             raise Failed("a signature covers only a part of the body (l=)")
-    if sorted(seen) != ALGORITHMS:
-        raise Failed(f"signed with {sorted(seen)}, not with {ALGORITHMS}")
+    if sorted(algorithms) != ALGORITHMS:
+        raise Failed(f"signed with {sorted(algorithms)}, not with {ALGORITHMS}")
 
 
 def by_opendkim(raw, records):
@@ -218,18 +218,18 @@ def by_opendkim(raw, records):
     if len(signatures) != len(ALGORITHMS):
         raise Failed(f"{len(signatures)} signatures, not {len(ALGORITHMS)}")
     for signature in signatures:
-        judge_with_opendkim(opendkim, b"\r\n".join([signature, *others]) + separator + body, records)
+        verify_with_opendkim(opendkim, b"\r\n".join([signature, *others]) + separator + body, records)
 
 
-def judge_with_opendkim(opendkim, raw, records):
+def verify_with_opendkim(opendkim, raw, records):
     with tempfile.TemporaryDirectory() as directory:
         keys, config, mail = (Path(directory, name) for name in ("keys", "conf", "mail"))
         keys.write_text("".join(f"{name} {value}\n" for name, value in records.items()))
         config.write_text(f"Mode v\nTestPublicKeys {keys}\nSyslog no\n")
         mail.write_bytes(raw)
-        said = run([opendkim, "-x", str(config), "-t", str(mail)])
-        if "succeeded" not in said:
-            raise Failed(said.strip())
+        output = run([opendkim, "-x", str(config), "-t", str(mail)])
+        if "succeeded" not in output:
+            raise Failed(output.strip())
 
 
 VERIFIERS = {"dkimpy": by_dkimpy, "opendkim": by_opendkim}
@@ -247,13 +247,13 @@ def program(name):
 
 def run(command, given=None, cwd=None):
     done = subprocess.run(command, input=given, capture_output=True, timeout=CLIENT_S, cwd=cwd)
-    said = (done.stdout + done.stderr).decode(errors="replace")
+    output = (done.stdout + done.stderr).decode(errors="replace")
     if done.returncode != 0:
-        raise Failed(f"{Path(command[0]).name}: exit {done.returncode}: {said.strip()[-1500:]}")
-    return said
+        raise Failed(f"{Path(command[0]).name}: exit {done.returncode}: {output.strip()[-1500:]}")
+    return output
 
 
-def tell(name, work):
+def report_case(name, work):
     """Runs a check and prints the result. Returns its value or `None`, and whether it failed."""
     try:
         value = work()
@@ -270,14 +270,14 @@ def tell(name, work):
 def check(dev):
     captured, failures = {}, 0
     for name in CLIENTS:
-        raw, failed = tell(f"sent by {name}", lambda: sent_with(name, dev))
+        raw, failed = report_case(f"sent by {name}", lambda: sent_with(name, dev))
         failures += failed
         if raw:
             captured[name] = raw
     records = {entry["name"].rstrip(".").lower(): entry["value"] for entry in json.loads(dev.get("/dkim-records"))}
     for name, raw in captured.items():
         for judge, verify in VERIFIERS.items():
-            failures += tell(f"{name}'s, verified by {judge}", lambda: verify(raw, records))[1]
+            failures += report_case(f"{name}'s, verified by {judge}", lambda: verify(raw, records))[1]
     return failures
 
 

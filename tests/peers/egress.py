@@ -28,7 +28,7 @@ from pathlib import Path
 import egress_cases as cases
 import egress_reports as reports
 from certificates import Certificates
-from check import Failed, Skip, program, tell
+from check import Failed, Skip, program, report_case
 from egress_cases import Case
 from knot import Knot, Zone
 from mailhosts import Host, MailHosts
@@ -43,7 +43,7 @@ PATIENCE_S = 60
 SLOW_S = 150
 QUICK_S = 10
 SLOW_ANSWER_S = 0.05
-LIFE = "life.test"
+HISTORY_ZONE = "life.test"
 
 
 class Tlsa:
@@ -59,23 +59,23 @@ class Tlsa:
 class Sender(Server):
     """A postrider that delivers to the mail hosts of the test."""
 
-    def __init__(self, binary, place, names, ground, dane="on", paused=False):
+    def __init__(self, binary, place, names, network, dane="on", paused=False):
         place.mkdir()
-        more = f"""trust_anchors = "{ground.knot.anchors}"
+        more = f"""trust_anchors = "{network.knot.anchors}"
 [delivery]
-port = {ground.hosts.port}
+port = {network.hosts.port}
 dane = "{dane}"
 paused = {str(paused).lower()}
-roots = "{ground.certificates.roots}"
+roots = "{network.certificates.roots}"
 allow_private_destinations = true
 tls_report_contact = "postmaster@{cases.USUAL}"
 [testing]
 clock_offset = "0s"
-mta_sts_port = {ground.web_port}"""
+mta_sts_port = {network.web_port}"""
         super().__init__(binary, place, names, more)
         self.admin("domain", "create", cases.STRICT, "--account", OWNER, "--verified")
-        strict = next(domain for domain in self.ask("GET", "/domains")["domains"] if domain["name"] == cases.STRICT)
-        self.ask("PATCH", f"/domains/{strict['id']}", {"tls_mode": "enforced"})
+        strict = next(domain for domain in self.call_api("GET", "/domains")["domains"] if domain["name"] == cases.STRICT)
+        self.call_api("PATCH", f"/domains/{strict['id']}", {"tls_mode": "enforced"})
 
     def restart(self, dane):
         """Starts another process on the same data."""
@@ -88,39 +88,39 @@ mta_sts_port = {ground.web_port}"""
         until(self.is_ready, f"the server ({self.log})")
 
     def send(self, case):
-        said = {"subject": case.marker, "text": f"Hello,\n{case.marker}\n"}
-        body = {"from": f"ada@{case.sender}", "to": f"someone@{case.to}"} | said
-        return self.ask("POST", "/emails", body)["id"]
+        content = {"subject": case.marker, "text": f"Hello,\n{case.marker}\n"}
+        body = {"from": f"ada@{case.sender}", "to": f"someone@{case.to}"} | content
+        return self.call_api("POST", "/emails", body)["id"]
 
     def advance(self, **span):
         seconds = int(sum(count * {"minutes": 60, "hours": 3600}[unit] for unit, count in span.items()))
         self.admin("clock", "advance", str(seconds))
 
-    def fate(self, email):
+    def find_result(self, email):
         """The recipient and its first attempt."""
-        recipient = self.ask("GET", f"/emails/{email}")["email"]["recipients"][0]
-        attempts = self.ask("GET", f"/emails/{email}/attempts")["attempts"]
+        recipient = self.call_api("GET", f"/emails/{email}")["email"]["recipients"][0]
+        attempts = self.call_api("GET", f"/emails/{email}/attempts")["attempts"]
         return recipient, attempts[-1] if attempts else None
 
-    def is_tried(self, email):
-        return self.ask("GET", f"/emails/{email}")["email"]["recipients"][0]["status"] != "queued"
+    def is_attempted(self, email):
+        return self.call_api("GET", f"/emails/{email}")["email"]["recipients"][0]["status"] != "queued"
 
     def close(self):
         if self.process.poll() is None:
             self.end()
 
 
-class Ground:
+class TestNetwork:
     """Names, certificates, mail hosts and web servers of all cases."""
 
     def __init__(self, base, all_cases):
         self.web_port = free_port()
         for number, case in enumerate(all_cases, 1):
-            name_it(case, number)
+            assign_names(case, number)
         hosts = [host for case in all_cases for host in case.hosts]
         (base / "certificates").mkdir()
         names = [host.name for host in hosts] + [f"mta-sts.{case.domain}" for case in all_cases if case.policy]
-        names += [f"mta-sts.{life.label}.{LIFE}" for life in LIVES]
+        names += [f"mta-sts.{history.label}.{HISTORY_ZONE}" for history in POLICY_HISTORIES]
         self.certificates = Certificates(base / "certificates", sorted({name.lower() for name in names}))
         self.hosts = MailHosts(free_port(), self.certificates.contexts)
         for host in dict.fromkeys(hosts):
@@ -140,8 +140,8 @@ class Ground:
             cases.OVER: Zone([], "brief"),
             cases.FORGED: Zone(breaking=cases.forge),
             cases.LOST: Zone([], None, is_lost=True),
-            LIFE: Zone([], None),
-            f"_mta-sts.lost.{LIFE}": Zone(['@ 0 TXT "v=STSv1; id=1;"'], None),
+            HISTORY_ZONE: Zone([], None),
+            f"_mta-sts.lost.{HISTORY_ZONE}": Zone(['@ 0 TXT "v=STSv1; id=1;"'], None),
         }
         for case in all_cases:
             for line in self.records(case):
@@ -185,7 +185,7 @@ def has_alias(name, lines):
     return any(line.startswith(f"{name} 1 CNAME") for line in lines)
 
 
-def name_it(case, number):
+def assign_names(case, number):
     case.domain, case.marker = f"c{number}.{case.zone}", f"for-your-eyes-only-{number}x"
     case.email = None
     for at, host in enumerate(case.hosts, 1):
@@ -205,40 +205,40 @@ def render(page, case):
 # Checking
 
 
-def judge(sender, case):
+def check_result(sender, case):
     """Compares a case with its expectation. Raises `Failed` with all differences."""
-    wanted, marker = case.wanted, case.marker.encode()
-    recipient, attempt = sender.fate(case.email)
+    expected, marker = case.expected, case.marker.encode()
+    recipient, attempt = sender.find_result(case.email)
     if attempt is None:
         raise Failed(f"there was no attempt: {recipient['status']}")
-    wrong, said = [], attempt["error"] or attempt["response"] or ""
-    if recipient["status"] != wanted.state and not (attempt["n"] == 1 and recipient["attempts"] > 1):
-        wrong.append(f"{recipient['status']}, not {wanted.state}")
-    if not re.search(wanted.words, said):
-        wrong.append(f"the error does not match /{wanted.words}/")
-    if wanted.phase and attempt["phase"] != wanted.phase:
-        wrong.append(f"in phase {attempt['phase']}, not {wanted.phase}")
+    faults, error_text = [], attempt["error"] or attempt["response"] or ""
+    if recipient["status"] != expected.state and not (attempt["n"] == 1 and recipient["attempts"] > 1):
+        faults.append(f"{recipient['status']}, not {expected.state}")
+    if not re.search(expected.words, error_text):
+        faults.append(f"the error does not match /{expected.words}/")
+    if expected.phase and attempt["phase"] != expected.phase:
+        faults.append(f"in phase {attempt['phase']}, not {expected.phase}")
     tls = attempt["tls"]
-    shown = (tls["policy"], tls["verified"]) if tls else cases.CLEAR
-    if wanted.state == "delivered" and shown != wanted.tls:
-        wrong.append(f"by {shown}, not {wanted.tls}")
+    applied_tls = (tls["policy"], tls["verified"]) if tls else cases.CLEAR
+    if expected.state == "delivered" and applied_tls != expected.tls:
+        faults.append(f"by {applied_tls}, not {expected.tls}")
     for at, host in enumerate(case.hosts):
-        wrong += leaks(case, at, host, marker)
-    if wrong:
-        raise Failed(f"{'; '.join(wrong)}. The error is {said!r}, {attempt['phase']}, {shown}")
+        faults += find_leaks(case, at, host, marker)
+    if faults:
+        raise Failed(f"{'; '.join(faults)}. The error is {error_text!r}, {attempt['phase']}, {applied_tls}")
 
 
-def leaks(case, at, host, marker):
+def find_leaks(case, at, host, marker):
     """Yields what a host received in error, or did not receive."""
-    is_delivered = case.wanted.state == "delivered"
-    takes = is_delivered and at == case.wanted.taker
-    if takes and marker not in (host.clear if case.wanted.tls == cases.CLEAR else host.sealed):
+    is_delivered = case.expected.state == "delivered"
+    takes = is_delivered and at == case.expected.accepting_host
+    if takes and marker not in (host.clear if case.expected.tls == cases.CLEAR else host.sealed):
         yield f"host {at + 1} did not receive it"
-    if takes and (times := sum(marker in message for message in host.taken)) != 1:
+    if takes and (times := sum(marker in message for message in host.messages)) != 1:
         yield f"host {at + 1} accepted it {times} times"
     if case.is_open:
         return
-    may_be_clear = takes and case.wanted.tls == cases.CLEAR
+    may_be_clear = takes and case.expected.tls == cases.CLEAR
     if not may_be_clear and (marker in host.clear or b"RCPT TO" in host.clear.upper()):
         yield f"IN CLEAR TEXT to host {at + 1}"
     if not takes and marker in host.sealed:
@@ -253,7 +253,7 @@ class Report:
 
     def case(self, title, work, known=""):
         if not known or self.counts_known:
-            self.failures += tell(title, work)[1]
+            self.failures += report_case(title, work)[1]
             return
         try:
             work()
@@ -263,36 +263,36 @@ class Report:
             print(f"  {title:<34} known fault: {known} ({failure})")
 
 
-def send_all(sender, some):
-    for case in some:
+def send_all(sender, batch):
+    for case in batch:
         case.email = sender.send(case)
 
 
-def judge_all(sender, some, report, patience_s=PATIENCE_S):
+def check_results(sender, batch, report, patience_s=PATIENCE_S):
     deadline = time.monotonic() + patience_s
-    for case in some:
-        while not sender.is_tried(case.email) and time.monotonic() < deadline:
+    for case in batch:
+        while not sender.is_attempted(case.email) and time.monotonic() < deadline:
             time.sleep(0.05)
-        report.case(case.title, lambda case=case: judge(sender, case), case.known)
+        report.case(case.title, lambda case=case: check_result(sender, case), case.known)
 
 
 # Policies that change, vanish and expire
 
 
-HELD, FREE = cases.waits("TLS failed"), cases.goes("opportunistic", False)
-TESTED = cases.goes("mta-sts", False)
+HELD, FREE = cases.deferred("TLS failed"), cases.delivered_by("opportunistic", False)
+TESTED = cases.delivered_by("mta-sts", False)
 FIRST, SECOND = ("v=STSv1; id=1;",), ("v=STSv1; id=2;",)
 
 
 @dataclass
-class Life:
+class PolicyHistory:
     """A domain whose host has an invalid certificate: the TXT record and policy at first and after the change, and the
     expected results at first, after the change, after a restart without web servers, and a day later."""
 
     title: str
     pages: tuple
     announced: tuple
-    wanted: tuple
+    expected: tuple
     label: str = ""
 
     def case(self, stage):
@@ -300,14 +300,14 @@ class Life:
         # The resolver caches NXDOMAIN for the negative TTL in real time, regardless of the moved clock.
         known = "negative answers are cached" if self.title == "announced later" and stage else ""
         case = Case(
-            f"MTA-STS over time: {self.title}: {STAGES[stage]}", [self.host], self.wanted[stage], LIFE, known=known
+            f"MTA-STS over time: {self.title}: {STAGES[stage]}", [self.host], self.expected[stage], HISTORY_ZONE, known=known
         )
-        case.domain = case.to = f"{self.label}.{LIFE}"
+        case.domain = case.to = f"{self.label}.{HISTORY_ZONE}"
         case.marker = f"{self.label}-in-stage-{stage}x"
         return case
 
     def lines(self, stage):
-        domain, at = f"{self.label}.{LIFE}.", min(stage, 1)
+        domain, at = f"{self.label}.{HISTORY_ZONE}.", min(stage, 1)
         texts = [] if self.label == "lost" else self.announced[at]
         announced = [f'_mta-sts.{domain} 0 TXT "{text}"' for text in texts]
         mail = [f"{domain} 0 MX 10 {self.host.name}.", f"{self.host.name}. 0 A {self.host.address}"]
@@ -326,109 +326,109 @@ def testing():
 
 
 HELD_FOR_A_DAY = (HELD, HELD, HELD, FREE)
-LIVES = [
-    Life("nothing changes", (enforcing, enforcing), (FIRST, FIRST), (HELD, HELD, HELD, HELD)),
-    Life("no longer announced", (enforcing, enforcing), (FIRST, ()), HELD_FOR_A_DAY),
-    Life("SERVFAIL for the TXT record", (enforcing, enforcing), (FIRST, FIRST), HELD_FOR_A_DAY, "lost"),
-    Life("announced twice", (enforcing, enforcing), (FIRST, FIRST + SECOND), HELD_FOR_A_DAY),
-    Life("a new id, 404", (enforcing, lambda: Page(status="404 Not Found")), (FIRST, SECOND), HELD_FOR_A_DAY),
-    Life("a new id, a web server for another name", (enforcing, lambda: enforcing(certificate="other")), (FIRST, SECOND), HELD_FOR_A_DAY),
-    Life("a new id, no policy", (enforcing, lambda: Page("mode: none\n")), (FIRST, SECOND), HELD_FOR_A_DAY),
-    Life("the same id, 404", (enforcing, lambda: Page(status="404 Not Found")), (FIRST, FIRST), HELD_FOR_A_DAY),
-    Life("a new id, testing", (enforcing, testing), (FIRST, SECOND), (HELD, TESTED, TESTED, TESTED)),
-    Life("the same id, testing", (enforcing, testing), (FIRST, FIRST), (HELD, HELD, HELD, TESTED)),
-    Life("a new id, mode none", (enforcing, lambda: Page(policy("none"))), (FIRST, SECOND), (HELD, FREE, FREE, FREE)),
-    Life(
+POLICY_HISTORIES = [
+    PolicyHistory("nothing changes", (enforcing, enforcing), (FIRST, FIRST), (HELD, HELD, HELD, HELD)),
+    PolicyHistory("no longer announced", (enforcing, enforcing), (FIRST, ()), HELD_FOR_A_DAY),
+    PolicyHistory("SERVFAIL for the TXT record", (enforcing, enforcing), (FIRST, FIRST), HELD_FOR_A_DAY, "lost"),
+    PolicyHistory("announced twice", (enforcing, enforcing), (FIRST, FIRST + SECOND), HELD_FOR_A_DAY),
+    PolicyHistory("a new id, 404", (enforcing, lambda: Page(status="404 Not Found")), (FIRST, SECOND), HELD_FOR_A_DAY),
+    PolicyHistory("a new id, a web server for another name", (enforcing, lambda: enforcing(certificate="other")), (FIRST, SECOND), HELD_FOR_A_DAY),
+    PolicyHistory("a new id, no policy", (enforcing, lambda: Page("mode: none\n")), (FIRST, SECOND), HELD_FOR_A_DAY),
+    PolicyHistory("the same id, 404", (enforcing, lambda: Page(status="404 Not Found")), (FIRST, FIRST), HELD_FOR_A_DAY),
+    PolicyHistory("a new id, testing", (enforcing, testing), (FIRST, SECOND), (HELD, TESTED, TESTED, TESTED)),
+    PolicyHistory("the same id, testing", (enforcing, testing), (FIRST, FIRST), (HELD, HELD, HELD, TESTED)),
+    PolicyHistory("a new id, mode none", (enforcing, lambda: Page(policy("none"))), (FIRST, SECOND), (HELD, FREE, FREE, FREE)),
+    PolicyHistory(
         "a new id, other hosts",
         (enforcing, lambda: Page(policy("enforce", "mx.elsewhere.example"))),
         (FIRST, SECOND),
         (HELD, cases.OUTSIDE, cases.OUTSIDE, cases.OUTSIDE),
     ),
-    Life("a new id, enforce after testing", (testing, enforcing), (FIRST, SECOND), (TESTED, HELD, HELD, HELD)),
-    Life("announced later", (enforcing, enforcing), ((), FIRST), (FREE, HELD, HELD, HELD)),
-    Life("had later", (lambda: Page(status="503 Later"), enforcing), (FIRST, FIRST), (FREE, HELD, HELD, HELD)),
+    PolicyHistory("a new id, enforce after testing", (testing, enforcing), (FIRST, SECOND), (TESTED, HELD, HELD, HELD)),
+    PolicyHistory("announced later", (enforcing, enforcing), ((), FIRST), (FREE, HELD, HELD, HELD)),
+    PolicyHistory("had later", (lambda: Page(status="503 Later"), enforcing), (FIRST, FIRST), (FREE, HELD, HELD, HELD)),
 ]
-for number, each in enumerate(LIVES, 1):
+for number, each in enumerate(POLICY_HISTORIES, 1):
     each.label = each.label or f"l{number}"
 
 
-class Lives:
+class PolicyHistories:
     """The domains whose policies change."""
 
-    def __init__(self, ground):
-        self.ground = ground
-        for life in LIVES:
-            life.host = ground.hosts.add(Host("self", name=f"mx.{life.label}.{LIFE}"))
+    def __init__(self, network):
+        self.network = network
+        for history in POLICY_HISTORIES:
+            history.host = network.hosts.add(Host("self", name=f"mx.{history.label}.{HISTORY_ZONE}"))
 
-    def show(self, stage):
+    def publish(self, stage):
         """Publishes the TXT records and policies of a stage."""
-        for life in LIVES:
-            page = life.pages[min(stage, 1)]()
-            page.text = page.text.replace("{h}", life.host.name)
-            self.ground.web.pages[f"mta-sts.{life.label}.{LIFE}"] = page
-        self.ground.knot.change(LIFE, [line for life in LIVES for line in life.lines(stage)])
+        for history in POLICY_HISTORIES:
+            page = history.pages[min(stage, 1)]()
+            page.text = page.text.replace("{h}", history.host.name)
+            self.network.web.pages[f"mta-sts.{history.label}.{HISTORY_ZONE}"] = page
+        self.network.knot.change(HISTORY_ZONE, [line for history in POLICY_HISTORIES for line in history.lines(stage)])
 
     def try_stage(self, stage, sender, report):
         """Sends one message to each domain and checks the results."""
-        tried = [life.case(stage) for life in LIVES]
+        tried = [history.case(stage) for history in POLICY_HISTORIES]
         send_all(sender, tried)
-        judge_all(sender, tried, report)
+        check_results(sender, tried, report)
 
 
 # Running
 
 
-def without_signatures(base, args, ground, report):
+def without_signatures(base, args, network, report):
     """With an unsigned name server, "auto" does not use DANE, and "on" defers all mail."""
     senders = []
-    for dane, wanted in {"auto": FREE, "on": cases.waits("DNSSEC|gave no answer", "dns")}.items():
-        case = Case(f'DANE: no signatures, dane = "{dane}"', [Host("self")], wanted, "unsigned.example")
-        name_it(case, f"-{dane}")
-        host = ground.hosts.add(case.hosts[0])
+    for dane, expected in {"auto": FREE, "on": cases.deferred("DNSSEC|gave no answer", "dns")}.items():
+        case = Case(f'DANE: no signatures, dane = "{dane}"', [Host("self")], expected, "unsigned.example")
+        assign_names(case, f"-{dane}")
+        host = network.hosts.add(case.hosts[0])
         names = NameServer({case.domain: [("MX", (10, host.name))], host.name: [("A", host.address)]})
-        sender = Sender(args.postrider, base / f"unsigned-{dane}", names, ground, dane)
+        sender = Sender(args.postrider, base / f"unsigned-{dane}", names, network, dane)
         senders.append(sender)
         send_all(sender, [case])
-        judge_all(sender, [case], report)
+        check_results(sender, [case], report)
     return senders
 
 
-def over_time(sender, ground, lives, again, report):
+def over_time(sender, network, histories, again, report):
     """Policies change while time passes."""
-    lives.show(0)
-    lives.try_stage(0, sender, report)
-    lives.show(1)
-    ground.knot.lose(f"_mta-sts.lost.{LIFE}")
+    histories.publish(0)
+    histories.try_stage(0, sender, report)
+    histories.publish(1)
+    network.knot.lose(f"_mta-sts.lost.{HISTORY_ZONE}")
     sender.advance(minutes=10)
-    lives.try_stage(1, sender, report)
-    ground.web.is_closed = True
+    histories.try_stage(1, sender, report)
+    network.web.is_closed = True
     sender.restart(dane="on")
-    lives.try_stage(2, sender, report)
+    histories.try_stage(2, sender, report)
     send_all(sender, again)
-    judge_all(sender, again, report)
-    ground.web.is_closed = False
+    check_results(sender, again, report)
+    network.web.is_closed = False
     sender.advance(hours=25)
-    lives.try_stage(3, sender, report)
+    histories.try_stage(3, sender, report)
 
 
-def given_up(sender, case, why):
+def check_given_up(sender, case, why):
     """Checks that mail which waited for two days has failed with the expected reason."""
-    recipient, _ = sender.fate(case.email)
-    said = str(sender.ask("GET", f"/emails/{case.email}/events"))
-    if recipient["status"] != "failed" or why not in said:
-        raise Failed(f"{recipient['status']}, not failed with {why}: {said}")
+    recipient, _ = sender.find_result(case.email)
+    error_text = str(sender.call_api("GET", f"/emails/{case.email}/events"))
+    if recipient["status"] != "failed" or why not in error_text:
+        raise Failed(f"{recipient['status']}, not failed with {why}: {error_text}")
 
 
-def all_given_up(sender, wave, report):
+def check_all_given_up(sender, wave, report):
     """Checks that undelivered mail has failed after two days."""
     sender.advance(hours=24)
-    waited = [case for case in wave if case.wanted.state == "deferred" and not case.known]
+    waited = [case for case in wave if case.expected.state == "deferred" and not case.known]
     for phase, why in {"tls": "tls_required", "dns": "dns_error", "ehlo": "expired"}.items():
-        some = [case for case in waited if case.wanted.phase == phase]
-        report.case(f"given up, {phase}: {why}", lambda some=some, why=why: [given_up(sender, one, why) for one in some])
+        batch = [case for case in waited if case.expected.phase == phase]
+        report.case(f"given up, {phase}: {why}", lambda batch=batch, why=why: [check_given_up(sender, one, why) for one in batch])
 
 
-class Slow:
+class SlowNameServer:
     """A name server with a delay before each answer."""
 
     def __init__(self, knot):
@@ -441,9 +441,9 @@ class Slow:
     def serve(self):
         while True:
             question, client = self.socket.recvfrom(65535)
-            threading.Thread(target=self.ask, args=(question, client), daemon=True).start()
+            threading.Thread(target=self.call_api, args=(question, client), daemon=True).start()
 
-    def ask(self, question, client):
+    def call_api(self, question, client):
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as inner:
             inner.settimeout(5)
             inner.sendto(question, self.inner)
@@ -452,36 +452,36 @@ class Slow:
         self.socket.sendto(answer, client)
 
 
-def flood(base, args, ground, case):
+def flood(base, args, network, case):
     """Sends mail to all domains with silent web servers, and then one message to another domain."""
-    sender = Sender(args.postrider, base / "flood", ground.knot, ground)
+    sender = Sender(args.postrider, base / "flood", network.knot, network)
     for first in range(0, SILENT, SILENT_AT_ONCE):
         to = [f"a@silent{number}.{cases.PLAIN}" for number in range(first, first + SILENT_AT_ONCE)]
-        sender.ask("POST", "/emails", {"from": f"ada@{cases.USUAL}", "to": to, "subject": "x", "text": "y"})
+        sender.call_api("POST", "/emails", {"from": f"ada@{cases.USUAL}", "to": to, "subject": "x", "text": "y"})
     send_all(sender, [case])
     return sender
 
 
-def judge_flood(sender, case):
+def check_flood(sender, case):
     """Checks that a silent web server delays no other domain."""
-    judge(sender, case)
-    email = sender.ask("GET", f"/emails/{case.email}")["email"]
+    check_result(sender, case)
+    email = sender.call_api("GET", f"/emails/{case.email}")["email"]
     sent, delivered = (datetime.fromisoformat(email[field]) for field in ("created_at", "delivered_at"))
     waited = (delivered - sent).total_seconds()
     if waited > QUICK_S:
         raise Failed(f"it waited for {waited:.1f} s")
 
 
-def at_a_start(base, args, ground, waiting, report):
+def check_queue_at_start(base, args, network, waiting, report):
     """Mail that is queued when postrider starts: DANE must apply to the first message."""
-    sender = Sender(args.postrider, base / "start", Slow(ground.knot), ground, paused=True)
+    sender = Sender(args.postrider, base / "start", SlowNameServer(network.knot), network, paused=True)
     send_all(sender, waiting)
     sender.restart(dane="on")
-    judge_all(sender, waiting, report)
+    check_results(sender, waiting, report)
     return sender
 
 
-def good_end(sender):
+def check_clean_exit(sender):
     ended = sender.end()
     if ended != 0:
         raise Failed(f"the server exited with {ended}")
@@ -489,63 +489,63 @@ def good_end(sender):
         raise Failed("the log contains a panic")
 
 
-def let_go(rough, dripping, slow, since, report):
+def disconnect_dripping_hosts(rough, dripping, slow, since, report):
     """Hosts that send one byte at a time are disconnected; mail that ends with a local timeout is awaited."""
     for case in dripping:
         for host in case.hosts:
-            host.hang_up()
-    judge_all(rough, dripping, report)
-    judge_all(rough, slow, report, max(since + SLOW_S - time.monotonic(), 1))
+            host.close_connections()
+    check_results(rough, dripping, report)
+    check_results(rough, slow, report, max(since + SLOW_S - time.monotonic(), 1))
 
 
 def check(args):
-    report, began = Report(args.known), time.monotonic()
-    wave = [*cases.wires(), *cases.DANE, *cases.STS, *(told.case for told in reports.TOLD)]
+    report, started_at = Report(args.known), time.monotonic()
+    wave = [*cases.tls_failure_cases(), *cases.DANE, *cases.STS, *(expectation.case for expectation in reports.REPORT_EXPECTATIONS)]
     slow, dripping, hostile = list(cases.slow()), list(cases.dripping()), list(cases.hostile())
     waiting = list(cases.after_a_start())
-    again = [cases.named("after a restart", "self", "3 1 1 self")]
-    again.append(cases.named("after a restart, another key", "self", "3 1 1 good", wanted=cases.MEANS_NONE))
-    again += cases.leniently()
+    again = [cases.dane_case("after a restart", "self", "3 1 1 self")]
+    again.append(cases.dane_case("after a restart, another key", "self", "3 1 1 good", expected=cases.MEANS_NONE))
+    again += cases.lenient_cases()
     quick = Case("slow: other domains are not delayed", [Host("good")], FREE)
     behind = Case(f"MTA-STS: behind {SILENT} silent web servers", [Host("good")], FREE, known=cases.CROWD)
     with tempfile.TemporaryDirectory() as place:
         base = Path(place)
         base.chmod(0o755)
-        ground = Ground(base, [*wave, *slow, *dripping, *hostile, *again, *waiting, quick, behind])
+        network = TestNetwork(base, [*wave, *slow, *dripping, *hostile, *again, *waiting, quick, behind])
         senders = []
         try:
-            lives = Lives(ground)
-            rough = Sender(args.postrider, base / "rough", ground.knot, ground)
+            histories = PolicyHistories(network)
+            rough = Sender(args.postrider, base / "rough", network.knot, network)
             senders.append(rough)
             send_all(rough, [*slow, *dripping])
             since = time.monotonic()
-            sender = Sender(args.postrider, base / "main", ground.knot, ground)
+            sender = Sender(args.postrider, base / "main", network.knot, network)
             senders.append(sender)
-            senders.append(flooded := flood(base, args, ground, behind))
-            ground.knot.signatures_are_over()
+            senders.append(flooded := flood(base, args, network, behind))
+            network.knot.signatures_are_over()
             send_all(sender, wave)
-            judge_all(sender, wave, report)
+            check_results(sender, wave, report)
             send_all(rough, [*hostile, quick])
-            judge_all(rough, [quick], report, QUICK_S)
-            judge_all(rough, hostile, report)
-            senders += without_signatures(base, args, ground, report)
-            senders.append(at_a_start(base, args, ground, waiting, report))
-            over_time(sender, ground, lives, again, report)
+            check_results(rough, [quick], report, QUICK_S)
+            check_results(rough, hostile, report)
+            senders += without_signatures(base, args, network, report)
+            senders.append(check_queue_at_start(base, args, network, waiting, report))
+            over_time(sender, network, histories, again, report)
             # Reports that were not accepted are posted again.
             sender.advance(hours=1)
-            all_given_up(sender, wave, report)
-            reports.judge_all(sender, report)
-            report.case(behind.title, lambda: judge_flood(flooded, behind), behind.known)
-            let_go(rough, dripping, slow, since, report)
+            check_all_given_up(sender, wave, report)
+            reports.check_results(sender, report)
+            report.case(behind.title, lambda: check_flood(flooded, behind), behind.known)
+            disconnect_dripping_hosts(rough, dripping, slow, since, report)
             for each in senders:
-                report.case("clean exit", lambda each=each: good_end(each))
+                report.case("clean exit", lambda each=each: check_clean_exit(each))
         finally:
             for each in senders:
                 each.close()
-            ground.knot.stop()
+            network.knot.stop()
             if args.keep:
                 shutil.copytree(base, args.keep, dirs_exist_ok=True)
-    print(f"  {time.monotonic() - began:.0f} s")
+    print(f"  {time.monotonic() - started_at:.0f} s")
     return report.failures
 
 

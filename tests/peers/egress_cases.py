@@ -22,21 +22,21 @@ CLOSED = "the host closed the connection"
 
 
 @dataclass
-class Wanted:
+class ExpectedResult:
     """Expected result: state, TLS, error text (regex), phase, and index of the host that accepts the message."""
 
     state: str
     tls: object = None
     words: str = ""
     phase: str | None = None
-    taker: int = 0
+    accepting_host: int = 0
 
 
 @dataclass
 class Case:
     title: str
     hosts: list
-    wanted: Wanted
+    expected: ExpectedResult
     zone: str = PLAIN
     # The policy at the well-known URL, and the TXT records if they differ from the default. In texts, `{d}` and `{h}`
     # are the domain and its first host; in records they end in a dot, and `{p}`, `{a}`, `{t:…}` are port, address and
@@ -54,62 +54,62 @@ class Case:
     known: str = ""
 
 
-def goes(by, verified, taker=0):
-    return Wanted("delivered", (by, verified), taker=taker)
+def delivered_by(by, verified, accepting_host=0):
+    return ExpectedResult("delivered", (by, verified), accepting_host=accepting_host)
 
 
-def in_clear(taker=0):
-    return Wanted("delivered", CLEAR, taker=taker)
+def delivered_in_clear(accepting_host=0):
+    return ExpectedResult("delivered", CLEAR, accepting_host=accepting_host)
 
 
-def waits(words, phase="tls"):
-    return Wanted("deferred", None, words, phase)
+def deferred(words, phase="tls"):
+    return ExpectedResult("deferred", None, words, phase)
 
 
-def enforced(text=None, **more):
+def enforced_policy(text=None, **more):
     return Page(policy("enforce", "{h}") if text is None else text, **more)
 
 
 # Ways in which TLS fails: the host's behaviour, the error text and phase where TLS is required, and the result where no
 # policy requires TLS.
 WIRES = {
-    "no STARTTLS": ({"offers": NO_TLS}, "does not offer TLS", "tls", in_clear()),
-    "STARTTLS: 454": ({"at": {"starttls": b"454 4.7.0 no TLS now"}}, "no TLS now", "tls", in_clear()),
-    "STARTTLS: 554": ({"at": {"starttls": b"554 5.7.0 no TLS ever"}}, "no TLS ever", "tls", in_clear()),
+    "no STARTTLS": ({"offers": NO_TLS}, "does not offer TLS", "tls", delivered_in_clear()),
+    "STARTTLS: 454": ({"at": {"starttls": b"454 4.7.0 no TLS now"}}, "no TLS now", "tls", delivered_in_clear()),
+    "STARTTLS: 554": ({"at": {"starttls": b"554 5.7.0 no TLS ever"}}, "no TLS ever", "tls", delivered_in_clear()),
     "STARTTLS: 421": (
         {"at": {"starttls": b"421 4.3.2 shutting down"}},
         "shutting down",
         "tls",
         # Even without a policy: this is a host that closes the connection, not a host without TLS.
-        waits("^(?!.*required here).*shutting down", "ehlo"),
+        deferred("^(?!.*required here).*shutting down", "ehlo"),
     ),
-    "STARTTLS: hangs up": ({"at": {"starttls": DROP}}, f"TLS failed: {CLOSED}", "tls", in_clear()),
-    "STARTTLS: 999": ({"at": {"starttls": b"999 what"}}, "a line that is not an SMTP reply", "tls", in_clear()),
+    "STARTTLS: hangs up": ({"at": {"starttls": DROP}}, f"TLS failed: {CLOSED}", "tls", delivered_in_clear()),
+    "STARTTLS: 999": ({"at": {"starttls": b"999 what"}}, "a line that is not an SMTP reply", "tls", delivered_in_clear()),
     "STARTTLS: 354": ({"at": {"starttls": b"354 go on"}}, "go on|354", "tls", None),
-    "STARTTLS: a megabyte": ({"at": {"starttls": b"220 " + b"x" * 2**20}}, "a reply that is too long", "tls", in_clear()),
+    "STARTTLS: a megabyte": ({"at": {"starttls": b"220 " + b"x" * 2**20}}, "a reply that is too long", "tls", delivered_in_clear()),
     "plaintext behind STARTTLS": (
         {"at": {"starttls": b"220 go ahead\r\n250-mx.postrider.test\r\n250 AUTH PLAIN\r\n"}},
         "plaintext data after STARTTLS",
         "tls",
-        in_clear(),
+        delivered_in_clear(),
     ),
-    "handshake: closed": ({"at": {"handshake": DROP}}, "TLS failed", "tls", in_clear()),
-    "handshake: broken off": ({"at": {"handshake": BREAK_OFF}}, "TLS failed", "tls", in_clear()),
-    "handshake: babble": ({"at": {"handshake": BABBLE}}, "TLS failed", "tls", in_clear()),
-    "handshake: alert": ({"at": {"handshake": ALERT}}, "TLS failed", "tls", in_clear()),
-    "a certificate of ours is asked for": ({"certificate": "demanding"}, "TLS failed", "tls", in_clear()),
+    "handshake: closed": ({"at": {"handshake": DROP}}, "TLS failed", "tls", delivered_in_clear()),
+    "handshake: broken off": ({"at": {"handshake": BREAK_OFF}}, "TLS failed", "tls", delivered_in_clear()),
+    "handshake: babble": ({"at": {"handshake": BABBLE}}, "TLS failed", "tls", delivered_in_clear()),
+    "handshake: alert": ({"at": {"handshake": ALERT}}, "TLS failed", "tls", delivered_in_clear()),
+    "a certificate of ours is asked for": ({"certificate": "demanding"}, "TLS failed", "tls", delivered_in_clear()),
     "EHLO by TLS: 502": (
         {"at": {"ehlo-tls": b"502 5.5.1 no EHLO", "helo-tls": b"502 5.5.1 no HELO"}},
         "no HELO",
         "ehlo",
-        waits("no HELO", "ehlo"),
+        deferred("no HELO", "ehlo"),
     ),
-    "EHLO by TLS: 421": ({"at": {"ehlo-tls": b"421 4.3.2 bye"}}, "bye", "ehlo", waits("bye", "ehlo")),
-    "EHLO by TLS: hangs up": ({"at": {"ehlo-tls": DROP}}, CLOSED, "ehlo", waits(CLOSED, "ehlo")),
-    "MAIL by TLS: hangs up": ({"at": {"mail": DROP}}, CLOSED, "mail", waits(CLOSED, "mail")),
-    "EHLO: 502, HELO taken": ({"at": {"ehlo": b"502 5.5.1 what"}}, "does not offer TLS", "tls", in_clear()),
-    "EHLO: 421": ({"at": {"ehlo": b"421 4.3.2 later"}}, "later", "ehlo", waits("later", "ehlo")),
-    "greeting: 554": ({"at": {"greeting": b"554 5.7.1 not you"}}, "not you", "greeting", waits("not you", "greeting")),
+    "EHLO by TLS: 421": ({"at": {"ehlo-tls": b"421 4.3.2 bye"}}, "bye", "ehlo", deferred("bye", "ehlo")),
+    "EHLO by TLS: hangs up": ({"at": {"ehlo-tls": DROP}}, CLOSED, "ehlo", deferred(CLOSED, "ehlo")),
+    "MAIL by TLS: hangs up": ({"at": {"mail": DROP}}, CLOSED, "mail", deferred(CLOSED, "mail")),
+    "EHLO: 502, HELO taken": ({"at": {"ehlo": b"502 5.5.1 what"}}, "does not offer TLS", "tls", delivered_in_clear()),
+    "EHLO: 421": ({"at": {"ehlo": b"421 4.3.2 later"}}, "later", "ehlo", deferred("later", "ehlo")),
+    "greeting: 554": ({"at": {"greeting": b"554 5.7.1 not you"}}, "not you", "greeting", deferred("not you", "greeting")),
 }
 
 
@@ -119,7 +119,7 @@ CROWD = "512 concurrent lookups, each up to 20 s for a policy (queue/src/dispatc
 LENIENT = "with dane=auto, forged answers count as unsigned if the name server passes them on (queue/src/routing.rs: mx, dane)"
 
 
-def wires():
+def tls_failure_cases():
     """Each way in which TLS fails, without a policy and with each policy."""
     for title, (how, words, phase, free) in WIRES.items():
         host = {"certificate": "good"} | how
@@ -127,204 +127,204 @@ def wires():
             testing = Page(policy("testing", "{h}"))
             yield Case(f"no policy: {title}", [Host(**host)], free, is_open=True)
             yield Case(f"MTA-STS testing: {title}", [Host(**host)], free, policy=testing, is_open=True)
-        yield Case(f"MTA-STS: {title}", [Host(**host)], waits(words, phase), policy=enforced())
-        yield Case(f"DANE: {title}", [Host(**host, tlsa=("3 1 1 good",))], waits(words, phase), SECURE)
+        yield Case(f"MTA-STS: {title}", [Host(**host)], deferred(words, phase), policy=enforced_policy())
+        yield Case(f"DANE: {title}", [Host(**host, tlsa=("3 1 1 good",))], deferred(words, phase), SECURE)
         if free and free.tls == CLEAR:
-            strict = Case(f"tls_mode enforced: {title}", [Host(**host)], waits(words, phase))
+            strict = Case(f"tls_mode enforced: {title}", [Host(**host)], deferred(words, phase))
             yield dataclasses.replace(strict, sender=STRICT)
 
 
-def named(title, certificate, *tlsa, wanted=None, zone=SECURE, **more):
+def dane_case(title, certificate, *tlsa, expected=None, zone=SECURE, **more):
     """A case with one host with this certificate and these TLSA records."""
-    return Case(f"DANE: {title}", [Host(certificate, tlsa)], wanted or goes("dane", True), zone, **more)
+    return Case(f"DANE: {title}", [Host(certificate, tlsa)], expected or delivered_by("dane", True), zone, **more)
 
 
-MEANS_NONE = waits("no TLSA record matches the certificate")
-BOGUS = waits("DNSSEC signatures of .* are invalid", "dns")
-BOGUS_HOST = waits("DNSSEC signatures of .* are invalid", "tls")
+MEANS_NONE = deferred("no TLSA record matches the certificate")
+BOGUS = deferred("DNSSEC signatures of .* are invalid", "dns")
+BOGUS_HOST = deferred("DNSSEC signatures of .* are invalid", "tls")
 
 DANE = [
-    named("3 1 1", "self", "3 1 1 self"),
-    named("3 0 1", "self", "3 0 1 self"),
-    named("3 1 0", "self", "3 1 0 self"),
-    named("3 0 0", "self", "3 0 0 self"),
-    named("3 1 2", "self", "3 1 2 self"),
-    named("3 0 2", "self", "3 0 2 self"),
-    named("3 1 1, expired", "expired", "3 1 1 expired"),
-    named("3 1 1, for another name", "other", "3 1 1 other"),
-    named("3 1 1, another key", "self", "3 1 1 good", wanted=MEANS_NONE),
-    named("3 1 1, another key, the certificate is good", "good", "3 1 1 self", wanted=MEANS_NONE),
-    named("3 0 1, another certificate", "self", "3 0 1 good", wanted=MEANS_NONE),
-    named("3 1 1 of the authority", "whole", "3 1 1 ca", wanted=MEANS_NONE),
-    named("3 1 1, TLS 1.2 alone", "elderly", "3 1 1 good"),
-    named("3 1 1, TLS 1.2 alone, another key", "elderly", "3 1 1 self", wanted=MEANS_NONE),
-    named("roll-over", "good", "3 1 1 self", "3 1 1 good"),
-    named("2 0 1", "whole", "2 0 1 ca"),
-    named("2 1 1", "whole", "2 1 1 ca"),
-    named("2 1 2", "whole", "2 1 2 ca"),
-    named("2 0 1, an authority in between", "chain", "2 0 1 middle"),
-    named("2 1 1, an authority in between", "chain", "2 1 1 middle"),
-    named("2 0 0, shown in the record alone", "good", "2 0 0 ca"),
-    named("2 1 1, the authority is not shown", "good", "2 1 1 ca", wanted=MEANS_NONE),
-    named("2 0 1, another authority", "whole", "2 0 1 self", wanted=MEANS_NONE),
-    named("2 0 1, for another name", "other-whole", "2 0 1 ca", wanted=waits("for another name")),
-    named("2 0 1, expired", "expired-whole", "2 0 1 ca", wanted=waits("expired")),
-    named("2 0 1, shown but not signed by it", "stray", "2 0 1 ca", wanted=waits("not signed by|TLSA")),
-    named("1 1 1 alone: any certificate", "self", "1 1 1 good", wanted=goes("dane", False)),
-    named("0 0 1 alone: any certificate", "expired", "0 0 1 ca", wanted=goes("dane", False)),
-    named("a digest cut short, alone", "self", "3 1 1 =abcd", wanted=goes("dane", False)),
-    named("an unknown digest, alone", "self", "3 1 9 =abcd", wanted=goes("dane", False)),
-    named("an unknown selector, alone", "self", f"3 7 1 ={'ab' * 32}", wanted=goes("dane", False)),
-    named("1 1 1, and 3 1 1 of another key", "self", "1 1 1 self", "3 1 1 good", wanted=MEANS_NONE),
-    named("none", "self", wanted=goes("opportunistic", False)),
+    dane_case("3 1 1", "self", "3 1 1 self"),
+    dane_case("3 0 1", "self", "3 0 1 self"),
+    dane_case("3 1 0", "self", "3 1 0 self"),
+    dane_case("3 0 0", "self", "3 0 0 self"),
+    dane_case("3 1 2", "self", "3 1 2 self"),
+    dane_case("3 0 2", "self", "3 0 2 self"),
+    dane_case("3 1 1, expired", "expired", "3 1 1 expired"),
+    dane_case("3 1 1, for another name", "other", "3 1 1 other"),
+    dane_case("3 1 1, another key", "self", "3 1 1 good", expected=MEANS_NONE),
+    dane_case("3 1 1, another key, the certificate is good", "good", "3 1 1 self", expected=MEANS_NONE),
+    dane_case("3 0 1, another certificate", "self", "3 0 1 good", expected=MEANS_NONE),
+    dane_case("3 1 1 of the authority", "whole", "3 1 1 ca", expected=MEANS_NONE),
+    dane_case("3 1 1, TLS 1.2 alone", "elderly", "3 1 1 good"),
+    dane_case("3 1 1, TLS 1.2 alone, another key", "elderly", "3 1 1 self", expected=MEANS_NONE),
+    dane_case("roll-over", "good", "3 1 1 self", "3 1 1 good"),
+    dane_case("2 0 1", "whole", "2 0 1 ca"),
+    dane_case("2 1 1", "whole", "2 1 1 ca"),
+    dane_case("2 1 2", "whole", "2 1 2 ca"),
+    dane_case("2 0 1, an authority in between", "chain", "2 0 1 middle"),
+    dane_case("2 1 1, an authority in between", "chain", "2 1 1 middle"),
+    dane_case("2 0 0, shown in the record alone", "good", "2 0 0 ca"),
+    dane_case("2 1 1, the authority is not shown", "good", "2 1 1 ca", expected=MEANS_NONE),
+    dane_case("2 0 1, another authority", "whole", "2 0 1 self", expected=MEANS_NONE),
+    dane_case("2 0 1, for another name", "other-whole", "2 0 1 ca", expected=deferred("for another name")),
+    dane_case("2 0 1, expired", "expired-whole", "2 0 1 ca", expected=deferred("expired")),
+    dane_case("2 0 1, shown but not signed by it", "stray", "2 0 1 ca", expected=deferred("not signed by|TLSA")),
+    dane_case("1 1 1 alone: any certificate", "self", "1 1 1 good", expected=delivered_by("dane", False)),
+    dane_case("0 0 1 alone: any certificate", "expired", "0 0 1 ca", expected=delivered_by("dane", False)),
+    dane_case("a digest cut short, alone", "self", "3 1 1 =abcd", expected=delivered_by("dane", False)),
+    dane_case("an unknown digest, alone", "self", "3 1 9 =abcd", expected=delivered_by("dane", False)),
+    dane_case("an unknown selector, alone", "self", f"3 7 1 ={'ab' * 32}", expected=delivered_by("dane", False)),
+    dane_case("1 1 1, and 3 1 1 of another key", "self", "1 1 1 self", "3 1 1 good", expected=MEANS_NONE),
+    dane_case("none", "self", expected=delivered_by("opportunistic", False)),
     Case(
         "DANE: 1 1 1 alone, no STARTTLS",
         [Host(tlsa=("1 1 1 good",), offers=NO_TLS)],
-        waits("does not offer TLS"),
+        deferred("does not offer TLS"),
         SECURE,
     ),
     Case(
         "DANE: 1 1 1 alone, the handshake broken off",
         [Host(tlsa=("1 1 1 good",), at={"handshake": BREAK_OFF})],
-        waits("TLS failed"),
+        deferred("TLS failed"),
         SECURE,
     ),
-    Case("DANE: none, no STARTTLS", [Host(offers=NO_TLS)], in_clear(), SECURE, is_open=True),
+    Case("DANE: none, no STARTTLS", [Host(offers=NO_TLS)], delivered_in_clear(), SECURE, is_open=True),
     Case(
         "DANE: the first host shows another key",
         [Host("self", ("3 1 1 good",)), Host("self", ("3 1 1 self",), preference=20)],
-        goes("dane", True, taker=1),
+        delivered_by("dane", True, accepting_host=1),
         SECURE,
     ),
     Case(
         "DANE: the second host has no record, and no TLS",
         [Host("self", ("3 1 1 good",)), Host(offers=NO_TLS, preference=20)],
-        in_clear(taker=1),
+        delivered_in_clear(accepting_host=1),
         SECURE,
     ),
     # Origin of records.
-    named("at a wildcard", "self", records=("*._tcp.{h} 1 TLSA {t:3 1 1 self}",), known=WILDCARD),
-    named("at a wildcard, another key", "self", records=("*._tcp.{h} 1 TLSA {t:3 1 1 good}",), wanted=MEANS_NONE, known=WILDCARD),
-    named("by an alias", "self", records=("_{p}._tcp.{h} 1 CNAME tlsa.{d}", "tlsa.{d} 1 TLSA {t:3 1 1 self}")),
-    named(
+    dane_case("at a wildcard", "self", records=("*._tcp.{h} 1 TLSA {t:3 1 1 self}",), known=WILDCARD),
+    dane_case("at a wildcard, another key", "self", records=("*._tcp.{h} 1 TLSA {t:3 1 1 good}",), expected=MEANS_NONE, known=WILDCARD),
+    dane_case("by an alias", "self", records=("_{p}._tcp.{h} 1 CNAME tlsa.{d}", "tlsa.{d} 1 TLSA {t:3 1 1 self}")),
+    dane_case(
         "by an alias, another key",
         "self",
         records=("_{p}._tcp.{h} 1 CNAME tlsa.{d}", "tlsa.{d} 1 TLSA {t:3 1 1 good}"),
-        wanted=MEANS_NONE,
+        expected=MEANS_NONE,
     ),
-    named(
+    dane_case(
         "by an alias into an unsigned zone: not usable",
         "self",
         records=("_{p}._tcp.{h} 1 CNAME another-key.plain.test.", "another-key.plain.test. 1 TLSA {t:3 1 1 good}"),
-        wanted=goes("opportunistic", False),
+        expected=delivered_by("opportunistic", False),
     ),
-    named("without MX", "self", "3 1 1 self", has_mx=False),
-    named("without MX, another key", "self", "3 1 1 good", has_mx=False, wanted=MEANS_NONE),
-    named("the domain is an alias", "self", "3 1 1 self", records=("to.{d} 1 CNAME {d}",), to="to.{d}"),
-    named(
+    dane_case("without MX", "self", "3 1 1 self", has_mx=False),
+    dane_case("without MX, another key", "self", "3 1 1 good", has_mx=False, expected=MEANS_NONE),
+    dane_case("the domain is an alias", "self", "3 1 1 self", records=("to.{d} 1 CNAME {d}",), to="to.{d}"),
+    dane_case(
         "the domain is an alias, another key",
         "self",
         "3 1 1 good",
         records=("to.{d} 1 CNAME {d}",),
         to="to.{d}",
-        wanted=MEANS_NONE,
+        expected=MEANS_NONE,
     ),
-    named("MX at a wildcard", "self", "3 1 1 self", records=("*.w.{d} 1 MX 10 {h}",), to="any.w.{d}", known=WILDCARD),
-    named(
+    dane_case("MX at a wildcard", "self", "3 1 1 self", records=("*.w.{d} 1 MX 10 {h}",), to="any.w.{d}", known=WILDCARD),
+    dane_case(
         "MX at a wildcard, another key",
         "self",
         "3 1 1 good",
         records=("*.w.{d} 1 MX 10 {h}",),
         to="any.w.{d}",
-        wanted=MEANS_NONE,
+        expected=MEANS_NONE,
         known=WILDCARD,
     ),
-    named("MX at a wildcard, two labels deep", "self", "3 1 1 self", records=("*.w.{d} 1 MX 10 {h}",), to="any.one.w.{d}"),
+    dane_case("MX at a wildcard, two labels deep", "self", "3 1 1 self", records=("*.w.{d} 1 MX 10 {h}",), to="any.one.w.{d}"),
     # RFC 7672 2.2.2: records at the end of the alias are used first, then those at its beginning.
-    named(
+    dane_case(
         "the host is an alias, records at its end",
         "self",
         records=("_{p}._tcp.end.{d} 1 TLSA {t:3 1 1 good}", "end.{d} 1 A {a}", "{h} 1 CNAME end.{d}"),
-        wanted=MEANS_NONE,
+        expected=MEANS_NONE,
     ),
-    named(
+    dane_case(
         "the host is an alias, records at both: those at its end are used",
         "self",
         "3 1 1 good",
         records=("_{p}._tcp.end.{d} 1 TLSA {t:3 1 1 self}", "end.{d} 1 A {a}", "{h} 1 CNAME end.{d}"),
     ),
-    named(
+    dane_case(
         "the host is an alias, records at its beginning",
         "self",
         "3 1 1 good",
         records=("end.{d} 1 A {a}", "{h} 1 CNAME end.{d}"),
-        wanted=MEANS_NONE,
+        expected=MEANS_NONE,
     ),
-    named(
+    dane_case(
         "the host is an alias into an unsigned zone, records at its beginning",
         "self",
         "3 1 1 good",
         records=("{h} 1 CNAME end.plain.test.", "end.plain.test. 1 A {a}"),
-        wanted=MEANS_NONE,
+        expected=MEANS_NONE,
     ),
     # Partly signed.
     Case(
         "DANE: MX unsigned, the host signed, another key",
         [Host("self", name="foreign.secure.test")],
-        goes("opportunistic", False),
+        delivered_by("opportunistic", False),
         records=("_{p}._tcp.{h} 1 TLSA {t:3 1 1 good}",),
     ),
     Case(
         "DANE: MX signed, the host unsigned, another key",
         [Host("self", name="foreign.plain.test")],
-        goes("opportunistic", False),
+        delivered_by("opportunistic", False),
         SECURE,
         records=("_{p}._tcp.{h} 1 TLSA {t:3 1 1 good}",),
     ),
     Case("DANE: MX signed, the host in a zone whose DS fits no key", [Host("self", name="foreign.wrongkey.test")], BOGUS_HOST, SECURE),
-    named("an unsigned zone, another key", "self", "3 1 1 good", zone=PLAIN, wanted=goes("opportunistic", False)),
+    dane_case("an unsigned zone, another key", "self", "3 1 1 good", zone=PLAIN, expected=delivered_by("opportunistic", False)),
     # NSEC3.
-    named("NSEC3: 3 1 1", "self", "3 1 1 self", zone=HASHED),
-    named("NSEC3: another key", "self", "3 1 1 good", zone=HASHED, wanted=MEANS_NONE),
-    named("NSEC3: none", "self", zone=HASHED, wanted=goes("opportunistic", False)),
-    named("NSEC3: without MX", "self", "3 1 1 self", zone=HASHED, has_mx=False),
-    named("NSEC3: MX at a wildcard", "self", "3 1 1 self", zone=HASHED, records=("*.w.{d} 1 MX 10 {h}",), to="any.w.{d}"),
-    named("NSEC3: opted out, unsigned", "self", "3 1 1 good", zone=OPTED_OUT, wanted=goes("opportunistic", False)),
+    dane_case("NSEC3: 3 1 1", "self", "3 1 1 self", zone=HASHED),
+    dane_case("NSEC3: another key", "self", "3 1 1 good", zone=HASHED, expected=MEANS_NONE),
+    dane_case("NSEC3: none", "self", zone=HASHED, expected=delivered_by("opportunistic", False)),
+    dane_case("NSEC3: without MX", "self", "3 1 1 self", zone=HASHED, has_mx=False),
+    dane_case("NSEC3: MX at a wildcard", "self", "3 1 1 self", zone=HASHED, records=("*.w.{d} 1 MX 10 {h}",), to="any.w.{d}"),
+    dane_case("NSEC3: opted out, unsigned", "self", "3 1 1 good", zone=OPTED_OUT, expected=delivered_by("opportunistic", False)),
     # Domains without mail.
-    Case("DANE: signed NXDOMAIN", [], Wanted("bounced", None, "does not exist"), SECURE, to="nobody.{d}"),
-    Case("DANE: NXDOMAIN with NSEC3", [], Wanted("bounced", None, "does not exist"), HASHED, to="nobody.{d}"),
-    Case("DANE: a signed null MX", [], Wanted("bounced", None, "takes no mail"), SECURE, records=("{d} 1 MX 0 .",)),
+    Case("DANE: signed NXDOMAIN", [], ExpectedResult("bounced", None, "does not exist"), SECURE, to="nobody.{d}"),
+    Case("DANE: NXDOMAIN with NSEC3", [], ExpectedResult("bounced", None, "does not exist"), HASHED, to="nobody.{d}"),
+    Case("DANE: a signed null MX", [], ExpectedResult("bounced", None, "takes no mail"), SECURE, records=("{d} 1 MX 0 .",)),
     # Invalid signatures.
-    named("the DS fits no key", "self", "3 1 1 self", zone=WRONG_KEY, wanted=BOGUS),
-    named("the DS fits no key, no MX", "self", zone=WRONG_KEY, has_mx=False, wanted=BOGUS),
+    dane_case("the DS fits no key", "self", "3 1 1 self", zone=WRONG_KEY, expected=BOGUS),
+    dane_case("the DS fits no key, no MX", "self", zone=WRONG_KEY, has_mx=False, expected=BOGUS),
     Case("DANE: the DS fits no key, no such domain", [], BOGUS, WRONG_KEY, to="nobody.{d}"),
-    named("the signatures have expired", "self", "3 1 1 self", zone=OVER, wanted=BOGUS),
-    named(
+    dane_case("the signatures have expired", "self", "3 1 1 self", zone=OVER, expected=BOGUS),
+    dane_case(
         "MX forged",
         "self",
         "3 1 1 self",
         zone=FORGED,
         to="mx-forged.{d}",
         records=("mx-forged.{d} 1 MX 10 {h}",),
-        wanted=BOGUS,
+        expected=BOGUS,
     ),
-    named(
+    dane_case(
         "MX without its signature",
         "self",
         "3 1 1 self",
         zone=FORGED,
         to="mx-bare.{d}",
         records=("mx-bare.{d} 1 MX 10 {h}",),
-        wanted=BOGUS,
+        expected=BOGUS,
     ),
-    named(
+    dane_case(
         "MX taken away",
         "self",
         "3 1 1 self",
         zone=FORGED,
         to="mx-gone.{d}",
         records=("mx-gone.{d} 1 MX 10 {h}", "mx-gone.{d} 1 A {a}"),
-        wanted=BOGUS,
+        expected=BOGUS,
     ),
     Case("DANE: the address forged", [Host("self", ("3 1 1 self",), name="a-forged.{d}")], BOGUS_HOST, FORGED),
     Case("DANE: the address without its signature", [Host("self", ("3 1 1 self",), name="a-bare.{d}")], BOGUS_HOST, FORGED),
@@ -332,77 +332,77 @@ DANE = [
     Case("DANE: TLSA without its signature", [Host("self", ("3 1 1 self",), name="tlsa-bare.{d}")], BOGUS_HOST, FORGED),
     Case("DANE: TLSA taken away", [Host("self", ("3 1 1 self",), name="tlsa-gone.{d}")], BOGUS_HOST, FORGED),
     Case("DANE: NXDOMAIN for TLSA without its signature", [Host("self", name="no-bare.{d}")], BOGUS_HOST, FORGED),
-    Case("DANE: in a forged zone intact records are valid", [Host("self", ("3 1 1 self",))], goes("dane", True), FORGED),
+    Case("DANE: in a forged zone intact records are valid", [Host("self", ("3 1 1 self",))], delivered_by("dane", True), FORGED),
     Case(
         "DANE: SERVFAIL for TLSA",
         [Host("self", name="half.secure.test")],
-        waits("gave no answer", "tls"),
+        deferred("gave no answer", "tls"),
         SECURE,
     ),
     Case(
         "DANE: SERVFAIL for the first host's TLSA, the second has its key",
         [Host("self", name="half.secure.test"), Host("self", ("3 1 1 self",), preference=20)],
-        goes("dane", True, taker=1),
+        delivered_by("dane", True, accepting_host=1),
         SECURE,
     ),
     # DANE and MTA-STS together.
-    named("with MTA-STS: the key is used", "self", "3 1 1 self", policy=enforced()),
-    named("with MTA-STS: another key, the certificate is good", "good", "3 1 1 self", policy=enforced(), wanted=MEANS_NONE),
-    named("with MTA-STS: 1 1 1 alone, the certificate is good", "good", "1 1 1 self", policy=enforced(), wanted=goes("mta-sts", True)),
-    named("with MTA-STS: 1 1 1 alone, the certificate is not", "self", "1 1 1 self", policy=enforced(), wanted=waits("TLS failed")),
-    named("beside MTA-STS testing: another key", "good", "3 1 1 self", policy=Page(policy("testing", "{h}")), wanted=MEANS_NONE),
-    named("signed, no TLSA, MTA-STS", "self", policy=enforced(), wanted=waits("TLS failed")),
+    dane_case("with MTA-STS: the key is used", "self", "3 1 1 self", policy=enforced_policy()),
+    dane_case("with MTA-STS: another key, the certificate is good", "good", "3 1 1 self", policy=enforced_policy(), expected=MEANS_NONE),
+    dane_case("with MTA-STS: 1 1 1 alone, the certificate is good", "good", "1 1 1 self", policy=enforced_policy(), expected=delivered_by("mta-sts", True)),
+    dane_case("with MTA-STS: 1 1 1 alone, the certificate is not", "self", "1 1 1 self", policy=enforced_policy(), expected=deferred("TLS failed")),
+    dane_case("beside MTA-STS testing: another key", "good", "3 1 1 self", policy=Page(policy("testing", "{h}")), expected=MEANS_NONE),
+    dane_case("signed, no TLSA, MTA-STS", "self", policy=enforced_policy(), expected=deferred("TLS failed")),
 ]
 
 
-def enforce(title, wanted, certificate="good", page=None, hosts=None, **more):
-    return Case(f"MTA-STS: {title}", hosts or [Host(certificate)], wanted, policy=page or enforced(), **more)
+def enforce(title, expected, certificate="good", page=None, hosts=None, **more):
+    return Case(f"MTA-STS: {title}", hosts or [Host(certificate)], expected, policy=page or enforced_policy(), **more)
 
 
 def no_policy(title, page=None, announced=("v=STSv1; id=1;",), **more):
     """A TXT record without a usable policy: mail is sent as if there were no TXT record."""
-    return Case(f"MTA-STS: {title}: none", [Host("self", offers=NO_TLS)], in_clear(), policy=page, announced=announced, is_open=True, **more)
+    return Case(f"MTA-STS: {title}: none", [Host("self", offers=NO_TLS)], delivered_in_clear(), policy=page, announced=announced, is_open=True, **more)
 
 
-GOOD, REFUSED = goes("mta-sts", True), waits("TLS failed")
+GOOD, REFUSED = delivered_by("mta-sts", True), deferred("TLS failed")
 # One host of two domains, one of which requires more: its mail must not use the other's connection.
 SHARED = Host("self", name="shared.plain.test")
-OUTSIDE = waits("none of the mail hosts of .* is listed in its MTA-STS policy")
+OUTSIDE = deferred("none of the mail hosts of .* is listed in its MTA-STS policy")
 
 STS = [
     enforce("a good certificate", GOOD),
     enforce("a good certificate by an authority in between", GOOD, "chain"),
-    enforce("expired", waits("TLS failed.*(expired|Expired)"), "expired"),
-    enforce("for another name", waits("TLS failed.*(name|Name)"), "other"),
+    enforce("expired", deferred("TLS failed.*(expired|Expired)"), "expired"),
+    enforce("for another name", deferred("TLS failed.*(name|Name)"), "other"),
     enforce("self-signed", REFUSED, "self"),
-    enforce("a wildcard", GOOD, page=enforced(policy("enforce", "*.{d}"))),
-    enforce("a wildcard matches one label", OUTSIDE, page=enforced(policy("enforce", "*.plain.test"))),
-    enforce("a wildcard matches at least one label", OUTSIDE, page=enforced(policy("enforce", "*.{h}"))),
-    enforce("another host", OUTSIDE, page=enforced(policy("enforce", "mx.elsewhere.example"))),
-    enforce("mixed case", GOOD, page=enforced(policy("enforce", "MX1.{D}"))),
-    enforce("LF alone, spaces, an unknown field", GOOD, page=enforced("version: STSv1\nmode:enforce\n\nmx :  {h}  \nlater: x\nmax_age: 60\n")),
-    enforce("a repeated field: the first is used", REFUSED, "self", enforced(policy("enforce", "{h}") + "mode: none\r\n")),
-    enforce("max_age 0", REFUSED, "self", enforced(policy("enforce", "{h}", max_age=0))),
-    enforce("64 KiB", REFUSED, "self", enforced(policy("enforce", "{h}") + "later: x\r\n" * 6000)),
+    enforce("a wildcard", GOOD, page=enforced_policy(policy("enforce", "*.{d}"))),
+    enforce("a wildcard matches one label", OUTSIDE, page=enforced_policy(policy("enforce", "*.plain.test"))),
+    enforce("a wildcard matches at least one label", OUTSIDE, page=enforced_policy(policy("enforce", "*.{h}"))),
+    enforce("another host", OUTSIDE, page=enforced_policy(policy("enforce", "mx.elsewhere.example"))),
+    enforce("mixed case", GOOD, page=enforced_policy(policy("enforce", "MX1.{D}"))),
+    enforce("LF alone, spaces, an unknown field", GOOD, page=enforced_policy("version: STSv1\nmode:enforce\n\nmx :  {h}  \nlater: x\nmax_age: 60\n")),
+    enforce("a repeated field: the first is used", REFUSED, "self", enforced_policy(policy("enforce", "{h}") + "mode: none\r\n")),
+    enforce("max_age 0", REFUSED, "self", enforced_policy(policy("enforce", "{h}", max_age=0))),
+    enforce("64 KiB", REFUSED, "self", enforced_policy(policy("enforce", "{h}") + "later: x\r\n" * 6000)),
     enforce(
         "the preferred host is not in the policy",
-        goes("mta-sts", True, taker=1),
+        delivered_by("mta-sts", True, accepting_host=1),
         hosts=[Host("good"), Host("good", preference=20)],
-        page=enforced(policy("enforce", "mx2.{d}")),
+        page=enforced_policy(policy("enforce", "mx2.{d}")),
     ),
     enforce(
         "the first host's certificate is bad",
-        goes("mta-sts", True, taker=1),
+        delivered_by("mta-sts", True, accepting_host=1),
         hosts=[Host("self"), Host("good", preference=20)],
-        page=enforced(policy("enforce", "*.{d}")),
+        page=enforced_policy(policy("enforce", "*.{d}")),
     ),
     enforce(
         "no host has a valid certificate",
         REFUSED,
         hosts=[Host("self"), Host("expired", preference=20)],
-        page=enforced(policy("enforce", "*.{d}")),
+        page=enforced_policy(policy("enforce", "*.{d}")),
     ),
-    Case("MTA-STS: a shared host: mail of the other domain", [SHARED], goes("opportunistic", False)),
+    Case("MTA-STS: a shared host: mail of the other domain", [SHARED], delivered_by("opportunistic", False)),
     enforce("a shared host: mail of this domain", REFUSED, hosts=[SHARED]),
     enforce("without MX", GOOD, has_mx=False),
     enforce("without MX, self-signed", REFUSED, "self", has_mx=False),
@@ -417,11 +417,11 @@ STS = [
     enforce("TLS 1.2 alone", GOOD, "elderly"),
     enforce("with other TXT records", REFUSED, "self", announced=("v=spf1 -all", "v=STSv1; id=7; later=x")),
     enforce("testing, good", GOOD, page=Page(policy("testing", "{h}"))),
-    enforce("testing, self-signed", goes("mta-sts", False), "self", Page(policy("testing", "{h}"))),
-    enforce("testing, expired", goes("mta-sts", False), "expired", Page(policy("testing", "{h}"))),
-    enforce("testing, for another name", goes("mta-sts", False), "other", Page(policy("testing", "{h}"))),
-    enforce("testing, another host", goes("mta-sts", True), page=Page(policy("testing", "mx.elsewhere.example"))),
-    enforce("mode none", goes("opportunistic", False), "self", Page(policy("none"))),
+    enforce("testing, self-signed", delivered_by("mta-sts", False), "self", Page(policy("testing", "{h}"))),
+    enforce("testing, expired", delivered_by("mta-sts", False), "expired", Page(policy("testing", "{h}"))),
+    enforce("testing, for another name", delivered_by("mta-sts", False), "other", Page(policy("testing", "{h}"))),
+    enforce("testing, another host", delivered_by("mta-sts", True), page=Page(policy("testing", "mx.elsewhere.example"))),
+    enforce("mode none", delivered_by("opportunistic", False), "self", Page(policy("none"))),
     no_policy("no version", Page(policy("enforce", "{h}", version=None))),
     no_policy("another version", Page(policy("enforce", "{h}", version="STSv2"))),
     no_policy("no mode", Page(policy(None, "{h}"))),
@@ -484,9 +484,9 @@ def hostile():
                 phase = {"dot": "final"}.get(step, step if step in ("mail", "rcpt", "data") else None)
                 # A failure in a group or flight affects everything that was sent before it.
                 phase = None if way == ", by BDAT" or (way == ", in groups" and "hangs" in trouble) else phase
-                yield Case(f"hostile: {step}: {trouble}{way}", [host], waits(words, phase), is_open=True)
+                yield Case(f"hostile: {step}: {trouble}{way}", [host], deferred(words, phase), is_open=True)
     lf = {step: reply + b" ok\n" for step, reply in STEPS.items()} | {"ehlo": b"250-mx\n250 8BITMIME\n"}
-    yield Case("hostile: LF alone", [Host(at=lf, offers=NO_TLS)], in_clear(), is_open=True)
+    yield Case("hostile: LF alone", [Host(at=lf, offers=NO_TLS)], delivered_in_clear(), is_open=True)
     for title, at, words in [
         ("greeting: 354", {"greeting": b"354 go on"}, "unexpected reply: 354"),
         ("greeting: two at once", {"greeting": b"220 hello\r\n250 ok"}, "data before a command|unexpected reply"),
@@ -496,53 +496,53 @@ def hostile():
         ("greeting: HTTP", {"greeting": b"HTTP/1.1 400 Bad Request"}, "a line that is not an SMTP reply"),
         ("greeting: TLS", {"greeting": b"\x16\x03\x01\x00\x05hello"}, "a line that is not an SMTP reply"),
     ]:
-        yield Case(f"hostile: {title}", [Host(at=at, offers=NO_TLS)], waits(words, None), is_open=True)
+        yield Case(f"hostile: {title}", [Host(at=at, offers=NO_TLS)], deferred(words, None), is_open=True)
 
 
 def slow():
     """Cases that end with a timeout of a minute, and cases that would take minutes and are disconnected."""
     silent = {"handshake": SILENCE}
-    yield Case("slow: the handshake never ends: in the clear", [Host(at=silent)], in_clear(), is_open=True)
-    yield Case("slow: the handshake never ends, MTA-STS", [Host(at=silent)], waits("TLS failed.*in time"), policy=enforced())
-    yield Case("slow: the handshake never ends, DANE", [Host(tlsa=("3 1 1 good",), at=silent)], waits("TLS failed.*in time"), SECURE)
+    yield Case("slow: the handshake never ends: in the clear", [Host(at=silent)], delivered_in_clear(), is_open=True)
+    yield Case("slow: the handshake never ends, MTA-STS", [Host(at=silent)], deferred("TLS failed.*in time"), policy=enforced_policy())
+    yield Case("slow: the handshake never ends, DANE", [Host(tlsa=("3 1 1 good",), at=silent)], deferred("TLS failed.*in time"), SECURE)
 
 
     late = Page(policy("enforce", "{h}"), drips=True)
-    yield Case("slow: the policy is sent byte by byte: none", [Host("self", offers=NO_TLS)], in_clear(), policy=late, is_open=True)
+    yield Case("slow: the policy is sent byte by byte: none", [Host("self", offers=NO_TLS)], delivered_in_clear(), policy=late, is_open=True)
     silent = Page(is_silent=True)
-    yield Case("slow: the policy's web server is silent: none", [Host("self", offers=NO_TLS)], in_clear(), policy=silent, is_open=True)
+    yield Case("slow: the policy's web server is silent: none", [Host("self", offers=NO_TLS)], delivered_in_clear(), policy=silent, is_open=True)
 
 
 def after_a_start():
     """Mail that is queued when postrider starts."""
     for number in range(1, 11):
         title = f"at a start, another key, {number}"
-        yield named(title, "self", "3 1 1 good", wanted=MEANS_NONE)
-    yield named("at a start, 3 1 1", "self", "3 1 1 self")
+        yield dane_case(title, "self", "3 1 1 good", expected=MEANS_NONE)
+    yield dane_case("at a start, 3 1 1", "self", "3 1 1 self")
 
 
-def leniently():
+def lenient_cases():
     """With `dane = "auto"` and a name server that does not validate, forged answers must not remove the protection."""
     host = Host("self", ("3 1 1 good",), name="tlsa-bare.{d}")
-    yield Case("DANE: dane=auto: TLSA without its signature", [host], waits("", "tls"), FORGED, known=LENIENT)
+    yield Case("DANE: dane=auto: TLSA without its signature", [host], deferred("", "tls"), FORGED, known=LENIENT)
     host = Host("self", ("3 1 1 good",), name="tlsa-gone.{d}")
-    yield Case("DANE: by auto: TLSA taken away", [host], waits("", "tls"), FORGED, known=LENIENT)
+    yield Case("DANE: by auto: TLSA taken away", [host], deferred("", "tls"), FORGED, known=LENIENT)
     records = ("mx-bare.{d} 1 MX 10 {h}",)
-    bare = {"zone": FORGED, "to": "mx-bare.{d}", "records": records, "wanted": waits("", None), "known": LENIENT}
-    yield named("dane=auto: MX without its signature", "self", "3 1 1 good", **bare)
-    deep = {"to": "any.w.{d}", "records": ("*.w.{d} 1 MX 10 {h}",), "wanted": goes("opportunistic", False)}
-    yield named("dane=auto: MX at a wildcard, no TLSA", "self", **deep, known=WILDCARD)
+    bare = {"zone": FORGED, "to": "mx-bare.{d}", "records": records, "expected": deferred("", None), "known": LENIENT}
+    yield dane_case("dane=auto: MX without its signature", "self", "3 1 1 good", **bare)
+    deep = {"to": "any.w.{d}", "records": ("*.w.{d} 1 MX 10 {h}",), "expected": delivered_by("opportunistic", False)}
+    yield dane_case("dane=auto: MX at a wildcard, no TLSA", "self", **deep, known=WILDCARD)
     record = "*._tcp.{h} 1 TLSA {t:3 1 1 good}"
-    yield named("dane=auto: TLSA at a wildcard, another key", "self", records=(record,), wanted=MEANS_NONE, known=LENIENT)
+    yield dane_case("dane=auto: TLSA at a wildcard, another key", "self", records=(record,), expected=MEANS_NONE, known=LENIENT)
 
 
 def dripping():
     for step, code in STEPS.items():
         phase = {"dot": "final"}.get(step, step if step in ("mail", "rcpt", "data") else None)
         host = Host(at={step: drip(b"%s-x\r\n" % code)}, offers=NO_TLS)
-        yield Case(f"slow: {step}: a byte a second", [host], waits(CLOSED, phase), is_open=True)
+        yield Case(f"slow: {step}: a byte a second", [host], deferred(CLOSED, phase), is_open=True)
     for step in ("greeting", "ehlo", "dot"):
-        yield Case(f"slow: {step}: silence", [Host(at={step: SILENCE}, offers=NO_TLS)], waits(CLOSED, None), is_open=True)
+        yield Case(f"slow: {step}: silence", [Host(at={step: SILENCE}, offers=NO_TLS)], deferred(CLOSED, None), is_open=True)
 
 
 # Changes to the signed records of names in the forged zone: record type, and what remains of the records.

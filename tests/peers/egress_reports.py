@@ -24,23 +24,23 @@ BY_WEB = '_smtp._tls.{d} 1 TXT "v=TLSRPTv1; rua=https://mta-sts.{D}:{w}' + PATH 
 BY_WEB_LATER = BY_WEB.replace(PATH, LATER_PATH)
 
 
-class Later(Page):
+class AcceptSecondPost(Page):
     """Accepts the second POST only."""
 
     def send(self, stream):
         self.status = "201 Created"
-        if self.asked == 1:
+        if self.request_count == 1:
             self.status = "503 Later"
             self.posted.clear()
         super().send(stream)
 
 
 # Pages to which reports are posted.
-PAGES = {PATH: Page(status="201 Created"), LATER_PATH: Later()}
+PAGES = {PATH: Page(status="201 Created"), LATER_PATH: AcceptSecondPost()}
 
 
 @dataclass
-class Told:
+class ReportExpectation:
     """A case, its expected policy and failure in the report, and the page for reports posted to a web server."""
 
     case: Case
@@ -49,56 +49,56 @@ class Told:
     page: str = ""
 
 
-def asks(title, host, wanted, record=BY_MAIL, **more):
-    return Case(f"TLS-RPT: {title}", [host], wanted, records=(record,), **more)
+def report_case(title, host, expected, record=BY_MAIL, **more):
+    return Case(f"TLS-RPT: {title}", [host], expected, records=(record,), **more)
 
 
-def enforced():
+def enforced_policy():
     return Page(policy("enforce", "{h}"))
 
 
 NOT_A_POLICY = Page("mode: none\n")
-TOLD = [
-    Told(asks("3 1 1", Host("self", ("3 1 1 self",)), cases.goes("dane", True), zone=cases.SECURE), "tlsa"),
+REPORT_EXPECTATIONS = [
+    ReportExpectation(report_case("3 1 1", Host("self", ("3 1 1 self",)), cases.delivered_by("dane", True), zone=cases.SECURE), "tlsa"),
     # The report itself is delivered although the message is not.
-    Told(
-        asks("another key", Host("self", ("3 1 1 good",)), cases.MEANS_NONE, zone=cases.SECURE),
+    ReportExpectation(
+        report_case("another key", Host("self", ("3 1 1 good",)), cases.MEANS_NONE, zone=cases.SECURE),
         "tlsa",
         "tlsa-invalid",
     ),
-    Told(asks("MTA-STS", Host("good"), cases.goes("mta-sts", True), policy=enforced()), "sts"),
-    Told(
-        asks("MTA-STS, expired", Host("expired"), cases.waits("expired"), BY_WEB, policy=enforced()),
+    ReportExpectation(report_case("MTA-STS", Host("good"), cases.delivered_by("mta-sts", True), policy=enforced_policy()), "sts"),
+    ReportExpectation(
+        report_case("MTA-STS, expired", Host("expired"), cases.deferred("expired"), BY_WEB, policy=enforced_policy()),
         "sts",
         "certificate-expired",
         PATH,
     ),
-    Told(
-        asks("MTA-STS, the second time", Host("good"), cases.goes("mta-sts", True), BY_WEB_LATER, policy=enforced()),
+    ReportExpectation(
+        report_case("MTA-STS, the second time", Host("good"), cases.delivered_by("mta-sts", True), BY_WEB_LATER, policy=enforced_policy()),
         "sts",
         page=LATER_PATH,
     ),
-    Told(
-        asks("MTA-STS testing, another name", Host("other"), cases.goes("mta-sts", False), policy=Page(policy("testing", "{h}"))),
+    ReportExpectation(
+        report_case("MTA-STS testing, another name", Host("other"), cases.delivered_by("mta-sts", False), policy=Page(policy("testing", "{h}"))),
         "sts",
         "certificate-host-mismatch",
     ),
-    Told(
-        asks("MTA-STS, no policy", Host("self"), cases.goes("opportunistic", False), policy=NOT_A_POLICY),
+    ReportExpectation(
+        report_case("MTA-STS, no policy", Host("self"), cases.delivered_by("opportunistic", False), policy=NOT_A_POLICY),
         "sts",
         "sts-policy-invalid",
     ),
-    Told(
-        asks("no STARTTLS", Host(offers=cases.NO_TLS), cases.in_clear(), is_open=True),
+    ReportExpectation(
+        report_case("no STARTTLS", Host(offers=cases.NO_TLS), cases.delivered_in_clear(), is_open=True),
         "no-policy-found",
         "starttls-not-supported",
     ),
 ]
 
 
-def of_mail(host, domain):
+def mailed_reports(host, domain):
     """The reports that a mail host has received."""
-    for message in host.taken:
+    for message in host.messages:
         parsed = email.message_from_bytes(bytes(message))
         if parsed.get_content_type() != "multipart/report":
             continue
@@ -110,14 +110,14 @@ def of_mail(host, domain):
         yield json.loads(gzip.decompress(base64.b64decode(parts[0].get_payload())))
 
 
-def of_web(page, domain):
+def posted_reports(page, domain):
     """The reports about a domain that the web server has received."""
     for head, body in page.posted:
         if "content-type: application/tlsrpt+gzip" not in head.lower():
             raise Failed(f"it was posted as {head}")
-        told = json.loads(gzip.decompress(body))
-        if told["policies"][0]["policy"]["policy-domain"] == domain:
-            yield told
+        report = json.loads(gzip.decompress(body))
+        if report["policies"][0]["policy"]["policy-domain"] == domain:
+            yield report
 
 
 def until(true, what):
@@ -128,18 +128,18 @@ def until(true, what):
         time.sleep(0.1)
 
 
-def judge(sender, told):
-    case = told.case
+def check_result(sender, expectation):
+    case = expectation.case
     domain = case.domain
 
-    def booked():
+    def is_report_sent():
         days = sender.admin("tls-reports", "--domain", domain)["days"]
         return days and (days[0]["report"] or {}).get("state") == "sent"
 
-    until(booked, f"a report about {domain}")
+    until(is_report_sent, f"a report about {domain}")
 
     def reports():
-        return list(of_web(PAGES[told.page], domain) if told.page else of_mail(case.hosts[0], domain))
+        return list(posted_reports(PAGES[expectation.page], domain) if expectation.page else mailed_reports(case.hosts[0], domain))
 
     until(reports, f"the report about {domain}")
     # Retries on other days have reports of their own.
@@ -148,25 +148,25 @@ def judge(sender, told):
     found = first["policies"][0]
     summary, details = found["summary"], found.get("failure-details", [])
     failed, succeeded = summary["total-failure-session-count"], summary["total-successful-session-count"]
-    wrong = []
+    faults = []
     if len(alike) != 1:
-        wrong.append(f"it came {len(alike)} times")
-    if (found["policy"]["policy-type"], found["policy"]["policy-domain"]) != (told.policy, domain):
-        wrong.append(f"it has the policy {found['policy']}")
-    if bool(told.failure) != bool(failed) or bool(told.failure) == bool(succeeded):
-        wrong.append(f"{succeeded} went well, {failed} failed")
-    if [detail["result-type"] for detail in details] != [told.failure] * bool(told.failure):
-        wrong.append(f"what failed: {details}")
+        faults.append(f"it came {len(alike)} times")
+    if (found["policy"]["policy-type"], found["policy"]["policy-domain"]) != (expectation.policy, domain):
+        faults.append(f"it has the policy {found['policy']}")
+    if bool(expectation.failure) != bool(failed) or bool(expectation.failure) == bool(succeeded):
+        faults.append(f"{succeeded} went well, {failed} failed")
+    if [detail["result-type"] for detail in details] != [expectation.failure] * bool(expectation.failure):
+        faults.append(f"what failed: {details}")
     if details and (details[0]["receiving-mx-hostname"], details[0]["receiving-ip"]) != (case.hosts[0].name, case.hosts[0].address):
-        wrong.append(f"at another host: {details[0]}")
+        faults.append(f"at another host: {details[0]}")
     if sum(detail["failed-session-count"] for detail in details) != failed:
-        wrong.append(f"the sums differ: {details}")
-    if wrong:
-        raise Failed("; ".join(wrong))
+        faults.append(f"the sums differ: {details}")
+    if faults:
+        raise Failed("; ".join(faults))
 
 
-def judge_all(sender, report):
+def check_results(sender, report):
     # So that a run around midnight has all messages on one day.
     sender.advance(hours=1)
-    for told in TOLD:
-        report.case(f"{told.case.title}: reported", lambda told=told: judge(sender, told), told.case.known)
+    for expectation in REPORT_EXPECTATIONS:
+        report.case(f"{expectation.case.title}: reported", lambda expectation=expectation: check_result(sender, expectation), expectation.case.known)

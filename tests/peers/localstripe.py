@@ -28,14 +28,14 @@ import time
 from pathlib import Path
 
 sys.dont_write_bytecode = True
-from check import NODE_CACHE, Failed, Skip, tell  # noqa: E402
+from check import NODE_CACHE, Failed, Skip, report_case  # noqa: E402
 from openapi import environment  # noqa: E402
-from processor import Processor, ask  # noqa: E402
-from program import SECRETS, Program, comes, expect, next_second, said  # noqa: E402
+from processor import Processor, call_api  # noqa: E402
+from program import SECRETS, Program, expect, next_second, status_and_result, wait_for_value  # noqa: E402
 from receiving import free_port  # noqa: E402  (sets the path to the drills)
 from events import Server  # noqa: E402
 from nodes import Sink  # noqa: E402
-from under_way import INVOICES, Past, Payouts  # noqa: E402
+from interrupted import INVOICES, InterruptedBackfill, Payouts  # noqa: E402
 
 HOME = NODE_CACHE / "localstripe"
 PACKAGES = ["localstripe==1.15.10", "aiohttp==3.14.5"]
@@ -53,7 +53,7 @@ PLANS = {"pro": (3000, "month", "prod_mail"), "yearly": (30_000, "year", "prod_m
 GOOD_CARD, BAD_CARD = "4242424242424242", "4000000000000341"
 
 
-class Local:
+class LocalStripe:
     """A localstripe with some plans, and the actions of a shop."""
 
     def __init__(self, programs, base, hook):
@@ -61,9 +61,9 @@ class Local:
         with self.log.open("wb") as log:
             command = [str(programs / "python"), "-c", SERVE, str(self.port)]
             self.process = subprocess.Popen(command, stdout=log, stderr=log, cwd=base)
-        comes("localstripe", True, self.answers)
+        wait_for_value("localstripe", True, self.answers)
         for name, secret in {"before": SECRETS[0], "after": SECRETS[1], "wrong": "whsec_wrong"}.items():
-            self.ask("POST", f"/_config/webhooks/{name}", {"url": hook, "secret": secret})
+            self.call_api("POST", f"/_config/webhooks/{name}", {"url": hook, "secret": secret})
         for name in ("prod_mail", "prod_course"):
             self.post("products", id=name, name=name)
         for name, (amount, interval, product) in PLANS.items():
@@ -73,21 +73,21 @@ class Local:
         if self.process.poll() is not None:
             raise Failed(f"localstripe ended: {self.log.read_text(errors='replace')[-1500:]}")
         try:
-            return ask(self.port, "GET", "/v1/plans")[0] == 200
+            return call_api(self.port, "GET", "/v1/plans")[0] == 200
         except OSError:
             return False
 
-    def ask(self, method, target, body=None):
-        status, value = ask(self.port, method, target, body)
+    def call_api(self, method, target, body=None):
+        status, value = call_api(self.port, method, target, body)
         if status != 200:
             raise Failed(f"localstripe: {method} {target}: {status} {str(value)[:300]}")
         return status, value
 
     def get(self, path):
-        return self.ask("GET", f"/v1/{path}")[1]
+        return self.call_api("GET", f"/v1/{path}")[1]
 
     def post(self, path, **fields):
-        return self.ask("POST", f"/v1/{path}", fields)[1]
+        return self.call_api("POST", f"/v1/{path}", fields)[1]
 
     def customer(self, email, card=GOOD_CARD, **more):
         if card.isdigit():
@@ -104,7 +104,7 @@ class Local:
     def bill(self, customer, subscription):
         """Pays the next invoice of a subscription and returns it."""
         invoice = self.post("invoices", customer=customer, subscription=subscription)["id"]
-        return self.ask("POST", f"/v1/invoices/{invoice}/pay")[1]
+        return self.call_api("POST", f"/v1/invoices/{invoice}/pay")[1]
 
     def events(self):
         return self.get("events?limit=1000")["data"]
@@ -123,7 +123,7 @@ class Shop:
 
     def brought(self, email, customer=None):
         """The customer's referral in the first program."""
-        return [program.referred(email, customer=customer) for program in self.programs][0]
+        return [program.add_referral(email, customer=customer) for program in self.programs][0]
 
 
 def named_by_metadata(shop, email):
@@ -203,7 +203,7 @@ def is_excluded(shop, email):
     shop.brought(email)
     customer = shop.local.customer(email, metadata={"stx": "False"})
     made = next(event["id"] for event in shop.local.events() if event["data"]["object"]["id"] == customer)
-    comes("the customer's event", True, lambda: made in {event["id"] for event in shop.programs[0].heard()})
+    wait_for_value("the customer's event", True, lambda: made in {event["id"] for event in shop.programs[0].list_events()})
     shop.local.subscribe(customer)
     return "active", []
 
@@ -211,7 +211,7 @@ def is_excluded(shop, email):
 def left(shop, email):
     shop.brought(email)
     subscription = shop.local.subscribe(shop.local.customer(email))
-    shop.local.ask("DELETE", f"/v1/subscriptions/{subscription}")
+    shop.local.call_api("DELETE", f"/v1/subscriptions/{subscription}")
     return "cancelled", [(600, 3000)]
 
 
@@ -236,15 +236,15 @@ def address(story):
     return story.__name__.replace("_", "-") + "@customers.example"
 
 
-class Told:
+class ReceivedEvents:
     """The events that localstripe sent to the first program, compared with the stories."""
 
     def __init__(self, local, programs):
         self.local, self.program = local, programs[0]
         shop = Shop(local, programs)
-        self.wanted = {story: story(shop, address(story)) for story in STORIES}
+        self.expected = {story: story(shop, address(story)) for story in STORIES}
 
-    def came(self):
+    def check_arrivals(self):
         """Each event arrived twice with a valid signature and once with an invalid one."""
         events = {event["id"] for event in self.local.events()}
 
@@ -253,44 +253,44 @@ class Told:
             taken, refused = log.count("successfully delivered"), log.count("failed with response code 400")
             return 2 * sent - taken, sent - refused
 
-        comes("webhooks still to be accepted, and to be refused", (0, 0), unanswered)
+        wait_for_value("webhooks still to be accepted, and to be refused", (0, 0), unanswered)
         expect("other responses", 0, self.local.log.read_text().count("failed with response code 5"))
-        heard = self.program.heard()
+        heard = self.program.list_events()
         expect("events that are not stored", set(), events - {event["id"] for event in heard})
         expect("events that failed", [], [event for event in heard if event["status"] == "failed"])
 
-    def is_so(self, story):
-        status, lines = self.wanted[story]
-        found = self.program.books().get(address(story), (None, None))
-        wanted = (status, lines and sorted((*line, "stands") for line in lines) or lines)
-        expect("status and lines", wanted, found)
+    def check_story(self, story):
+        status, lines = self.expected[story]
+        found = self.program.ledger_lines().get(address(story), (None, None))
+        expected = (status, lines and sorted((*line, "stands") for line in lines) or lines)
+        expect("status and lines", expected, found)
 
-    def again(self):
+    def resend_events(self):
         """Sends all events again in another order, and replays one by command."""
-        before, events = self.program.books(), self.local.events()
+        before, events = self.program.ledger_lines(), self.local.events()
         random.Random(1).shuffle(events)
         for event in events:
-            expect(f"{event['type']} again", (200, "duplicate"), said(self.program.deliver(event)))
+            expect(f"{event['type']} again", (200, "duplicate"), status_and_result(self.program.deliver(event)))
         self.program.admin("processor", "replay", events[0]["id"])
-        expect("lines", before, self.program.books())
+        expect("lines", before, self.program.ledger_lines())
 
-    def replayed(self):
+    def check_replay(self):
         """An unreadable invoice fails, is listed, fails again on replay, and is processed once it is readable."""
         invoice = self.local.invoices()[0]
         broken = invoice | {"amount_paid": "much"}
-        expect("its answer", 500, self.program.tell("invoice.paid", broken, "evt_broken")[0])
+        expect("its answer", 500, self.program.send_event("invoice.paid", broken, "evt_broken")[0])
         failed = self.program.admin("processor", "events", "--status", "failed")["data"]
         expect("failed events", ["evt_broken"], [event["id"] for event in failed])
         again = self.program.admin("processor", "replay", "evt_broken")["event"]
         expect("the event", ("failed", 2), (again["status"], again["attempts"]))
-        expect("its answer", (200, "done"), said(self.program.tell("invoice.paid", invoice, "evt_broken")))
+        expect("its answer", (200, "done"), status_and_result(self.program.send_event("invoice.paid", invoice, "evt_broken")))
         expect("failed events", [], self.program.admin("processor", "events", "--status", "failed")["data"])
 
 
 # Events that localstripe does not send, and features that it lacks
 
 
-class Untold:
+class SimulatedEvents:
     """Checkouts, refunds, disputes, credit notes and trials about payments of localstripe's customers."""
 
     def __init__(self, local, programs, processor):
@@ -299,8 +299,8 @@ class Untold:
     def invoice(self, email):
         return [one for one in self.local.invoices() if one["customer_email"].lower() == email][-1]
 
-    def stands(self, what, story, *wanted):
-        expect(what, wanted, self.program.books()[address(story)])
+    def expect_lines(self, what, story, *expected):
+        expect(what, expected, self.program.ledger_lines()[address(story)])
 
     def checkout(self):
         """A checkout names the referral; an earlier invoice is then attributed to it."""
@@ -308,84 +308,84 @@ class Untold:
         session = {"id": "cs_1", "object": "checkout.session", "status": "complete", "payment_status": "paid"}
         session |= {"customer": self.invoice("other." + email)["customer"], "created": int(time.time())}
         session |= {"amount_total": 3000, "currency": "usd"}
-        of = [session | {"client_reference_id": program.referred(email)} for program in self.programs]
-        self.program.told("checkout.session.completed", of[0])
+        of = [session | {"client_reference_id": program.add_referral(email)} for program in self.programs]
+        self.program.process_event("checkout.session.completed", of[0])
         self.processor.objects["checkout/sessions"].append(of[1])
-        self.stands("with it", will_be_known_by_a_checkout, "active", [(600, 3000, "stands")])
+        self.expect_lines("with it", will_be_known_by_a_checkout, "active", [(600, 3000, "stands")])
 
     def refunds(self):
         charge = self.invoice(address(found_by_address))["charge"]["id"]
         for status, left in (("active", (300, 1500, "stands")), ("refunded", (300, 1500, "reversed"))):
             next_second()
             self.refund = self.local.post("refunds", charge=charge, amount=1500)
-            self.program.told("charge.refunded", self.local.get(f"charges/{charge}"))
-            self.stands("after a refund", found_by_address, status, [left])
+            self.program.process_event("charge.refunded", self.local.get(f"charges/{charge}"))
+            self.expect_lines("after a refund", found_by_address, status, [left])
 
     def refund_that_failed(self):
-        self.program.told("refund.failed", self.refund | {"status": "failed"})
-        self.stands("after it failed", found_by_address, "active", [(300, 1500, "stands")])
+        self.program.process_event("refund.failed", self.refund | {"status": "failed"})
+        self.expect_lines("after it failed", found_by_address, "active", [(300, 1500, "stands")])
 
     def dispute(self, story, kind, status):
         dispute = {"id": f"dp_{story.__name__}", "object": "dispute", "status": status, "created": int(time.time())}
         dispute["charge"] = self.invoice(address(story))["charge"]["id"]
         known = self.processor.objects["disputes"]
         known[:] = [one for one in known if one["id"] != dispute["id"]] + [dispute]
-        self.program.told(f"charge.dispute.{kind}", dispute)
+        self.program.process_event(f"charge.dispute.{kind}", dispute)
 
     def disputes(self):
         self.dispute(paid_tax, "created", "warning_needs_response")
-        self.stands("an inquiry", paid_tax, "active", [(600, 3000, "stands")])
+        self.expect_lines("an inquiry", paid_tax, "active", [(600, 3000, "stands")])
         self.dispute(had_a_credit, "created", "needs_response")
-        self.stands("a dispute", had_a_credit, "refunded", [(400, 2000, "reversed")])
+        self.expect_lines("a dispute", had_a_credit, "refunded", [(400, 2000, "reversed")])
         self.dispute(had_a_credit, "closed", "won")
-        self.stands("one that was won", had_a_credit, "active", [(400, 2000, "reversed")])
+        self.expect_lines("one that was won", had_a_credit, "active", [(400, 2000, "reversed")])
 
     def credit_notes(self):
         note = {"id": "cn_1", "object": "credit_note", "currency": "usd", "status": "issued", "refunds": []}
         note |= {"invoice": self.invoice(address(paid_by_debit))["id"], "post_payment_amount": 1000}
-        self.program.told("credit_note.created", note)
-        self.stands("with it", paid_by_debit, "active", [(400, 2000, "stands")])
-        self.program.told("credit_note.voided", note | {"status": "void"})
-        self.stands("without it", paid_by_debit, "active", [(600, 3000, "stands")])
+        self.program.process_event("credit_note.created", note)
+        self.expect_lines("with it", paid_by_debit, "active", [(400, 2000, "stands")])
+        self.program.process_event("credit_note.voided", note | {"status": "void"})
+        self.expect_lines("without it", paid_by_debit, "active", [(600, 3000, "stands")])
 
     def trial(self):
         """Trials: localstripe supports them but reports them as incomplete."""
         email = "trial@customers.example"
         customer = self.local.customer(email)
-        self.program.referred(email, customer=customer)
+        self.program.add_referral(email, customer=customer)
         subscription = self.local.get("subscriptions/" + self.local.subscribe(customer, trial_period_days=14))
-        self.program.told("customer.subscription.updated", subscription | {"status": "trialing"})
-        expect("on trial", ("trialing", []), self.program.books()[email])
+        self.program.process_event("customer.subscription.updated", subscription | {"status": "trialing"})
+        expect("on trial", ("trialing", []), self.program.ledger_lines()[email])
         next_second()
-        self.program.told("customer.subscription.updated", subscription | {"status": "canceled"})
-        expect("after it", ("cancelled", []), self.program.books()[email])
+        self.program.process_event("customer.subscription.updated", subscription | {"status": "canceled"})
+        expect("after it", ("cancelled", []), self.program.ledger_lines()[email])
 
     def later_shape(self):
         """Since 2025 neither invoice nor charge names the other; a third event, here the last one, links them."""
         email = "later@customers.example"
-        self.program.referred(email, customer="cus_later")
+        self.program.add_referral(email, customer="cus_later")
         charge = {"id": "ch_later", "object": "charge", "payment_intent": "pi_later", "currency": "usd"}
-        self.program.told("charge.refunded", charge | {"amount": 3000, "amount_refunded": 1000})
+        self.program.process_event("charge.refunded", charge | {"amount": 3000, "amount_refunded": 1000})
         invoice = {"id": "in_later", "object": "invoice", "customer": "cus_later", "currency": "usd", "status": "paid"}
         invoice |= {"total": 3600, "total_taxes": [{"amount": 600}], "amount_paid": 3600}
-        self.program.told("invoice.paid", invoice)
-        expect("before", ("active", [(600, 3000, "stands")]), self.program.books()[email])
+        self.program.process_event("invoice.paid", invoice)
+        expect("before", ("active", [(600, 3000, "stands")]), self.program.ledger_lines()[email])
         payment = {"type": "payment_intent", "payment_intent": "pi_later"}
         payment = {"id": "inpay_later", "object": "invoice_payment", "invoice": "in_later", "payment": payment}
-        self.program.told("invoice_payment.paid", payment)
-        expect("after", ("active", [(433, 2167, "stands")]), self.program.books()[email])
+        self.program.process_event("invoice_payment.paid", payment)
+        expect("after", ("active", [(433, 2167, "stands")]), self.program.ledger_lines()[email])
 
 
 def read_back(programs, local):
     """The second program, which received no events, reads localstripe's past by a backfill."""
-    told, reading = programs
+    event_program, backfill_program = programs
     # The backfill does not include the current second.
     next_second()
-    done = reading.admin("backfill", "--since", str(int(time.time()) - 3600))["backfill"]
+    done = backfill_program.admin("backfill", "--since", str(int(time.time()) - 3600))["backfill"]
     paid = [one for one in local.invoices() if one["status"] == "paid"]
     expect("the back-fill", ("done", len(paid)), (done["status"], done["invoices_seen"]))
-    theirs = told.books()
-    for email, found in reading.books().items():
+    theirs = event_program.ledger_lines()
+    for email, found in backfill_program.ledger_lines().items():
         expect(f"lines of {email}", theirs.pop(email), found)
     expect("missing customers", {}, theirs)
 
@@ -404,38 +404,38 @@ class Peers:
 
     def start(self, programs):
         self.server.start()
-        self.hearing = Program(self.server, "hearing")
-        self.local = Local(programs, self.base, f"http://127.0.0.1:{self.server.port}/{self.hearing.hook}")
+        self.event_program = Program(self.server, "hearing")
+        self.local = LocalStripe(programs, self.base, f"http://127.0.0.1:{self.server.port}/{self.event_program.hook}")
         self.processor = Processor(self.local)
-        self.reading = Program(self.server, "reading", self.processor)
-        self.past = Past(self.server)
+        self.backfill_program = Program(self.server, "reading", self.processor)
+        self.interrupted_backfill = InterruptedBackfill(self.server)
 
     def checks(self):
-        both, hearing, local, processor = [self.hearing, self.reading], self.hearing, self.local, self.processor
-        told = Told(local, both)
-        untold, payouts = Untold(local, both, processor), Payouts(hearing, processor)
-        yield "localstripe: each event processed once", told.came
+        both, event_program, local, processor = [self.event_program, self.backfill_program], self.event_program, self.local, self.processor
+        received_events = ReceivedEvents(local, both)
+        simulated_events, payouts = SimulatedEvents(local, both, processor), Payouts(event_program, processor)
+        yield "localstripe: each event processed once", received_events.check_arrivals
         for story in STORIES:
-            yield f"localstripe: {story.__name__.replace('_', ' ')}", lambda story=story: told.is_so(story)
-        yield "localstripe: all events once more", told.again
-        yield "an event that fails, replayed", told.replayed
-        yield "audit after the events", hearing.audit
-        yield "a checkout", untold.checkout
-        yield "refunds", untold.refunds
-        yield "disputes", untold.disputes
+            yield f"localstripe: {story.__name__.replace('_', ' ')}", lambda story=story: received_events.check_story(story)
+        yield "localstripe: all events once more", received_events.resend_events
+        yield "an event that fails, replayed", received_events.check_replay
+        yield "audit after the events", event_program.audit
+        yield "a checkout", simulated_events.checkout
+        yield "refunds", simulated_events.refunds
+        yield "disputes", simulated_events.disputes
         yield "back-fill of localstripe's past", lambda: read_back(both, local)
-        yield "audit after the backfill", self.reading.audit
-        yield "a refund that failed", untold.refund_that_failed
-        yield "credit notes", untold.credit_notes
-        yield "a trial", untold.trial
-        yield "the shape since 2025", untold.later_shape
+        yield "audit after the backfill", self.backfill_program.audit
+        yield "a refund that failed", simulated_events.refund_that_failed
+        yield "credit notes", simulated_events.credit_notes
+        yield "a trial", simulated_events.trial
+        yield "the shape since 2025", simulated_events.later_shape
         yield "partners' accounts", payouts.ready
         yield "transfers, killed before the response", payouts.killed
-        yield "transfers, looked for later", payouts.looked_for
-        yield "transfers, one reversed", payouts.came_back
-        yield "audit of the payouts", hearing.audit
-        yield f"back-fill of {INVOICES}, killed", self.past.read
-        yield "audit after the interrupted backfill", self.past.program.audit
+        yield "transfers, looked for later", payouts.check_later_lookup
+        yield "transfers, one reversed", payouts.check_reversal
+        yield "audit of the payouts", event_program.audit
+        yield f"back-fill of {INVOICES}, killed", self.interrupted_backfill.read
+        yield "audit after the interrupted backfill", self.interrupted_backfill.program.audit
         yield "clean exit", self.end
 
     def end(self):
@@ -458,7 +458,7 @@ def check(args):
         try:
             peers.start(programs)
             for name, work in peers.checks():
-                failures += tell(name, work)[1]
+                failures += report_case(name, work)[1]
         finally:
             peers.kill()
         if failures:

@@ -4,7 +4,7 @@
 
 `at` sets the behaviour at a step (`greeting`, `ehlo`, `starttls`, `handshake`, `ehlo-tls`, `mail`, `rcpt`, `data`,
 `dot`): bytes replace the reply; a function is called with the conversation and ends it. `host.clear` and `host.sealed`
-contain what was received in clear text and under TLS, `host.taken` the accepted messages.
+contain what was received in clear text and under TLS, `host.messages` the accepted messages.
 """
 
 import contextlib
@@ -43,9 +43,9 @@ class Host:
 
     def __post_init__(self):
         self.address, self.clear, self.sealed = None, bytearray(), bytearray()
-        self.taken, self.open = [], set()
+        self.messages, self.open = [], set()
 
-    def hang_up(self):
+    def close_connections(self):
         """Closes all connections to the host."""
         for each in list(self.open):
             with contextlib.suppress(OSError):
@@ -146,7 +146,7 @@ class Conversation:
         finally:
             self.stream.settimeout(IDLE_S)
 
-    def take(self, end):
+    def read_until(self, end):
         """Reads up to and including `end`."""
         while end not in self.rest:
             data = self.receive()
@@ -165,7 +165,7 @@ class Conversation:
         found, self.rest = self.rest[:count], self.rest[count:]
         return found
 
-    def say(self, step, usual=None):
+    def reply(self, step, usual=None):
         """Sends the reply of a step. Returns whether it was the usual one or equivalent."""
         act = self.host.at.get(step, USUAL.get(step, b"250 ok") if usual is None else usual)
         if callable(act):
@@ -175,35 +175,35 @@ class Conversation:
         return act[:1] in (b"2", b"3")
 
     def run(self):
-        self.say("greeting")
+        self.reply("greeting")
         while True:
-            line = self.take(b"\r\n").strip()
+            line = self.read_until(b"\r\n").strip()
             verb = line.split(b" ", 1)[0].upper()
             if verb in (b"EHLO", b"HELO"):
                 self.hello(verb)
             elif verb == b"STARTTLS":
-                self.say("starttls") and self.start_tls()
+                self.reply("starttls") and self.start_tls()
             elif verb == b"DATA":
-                if self.say("data"):
-                    self.end_of_content(self.take(b"\r\n.\r\n"))
+                if self.reply("data"):
+                    self.end_of_content(self.read_until(b"\r\n.\r\n"))
             elif verb == b"BDAT":
                 self.end_of_content(self.exactly(int(line.split()[1])))
             elif verb == b"QUIT":
-                self.say("quit", b"221 bye")
+                self.reply("quit", b"221 bye")
                 return
             else:
-                self.say({b"MAIL": "mail", b"RCPT": "rcpt"}.get(verb, "other"))
+                self.reply({b"MAIL": "mail", b"RCPT": "rcpt"}.get(verb, "other"))
 
     def end_of_content(self, content):
-        if self.say("dot"):
-            self.host.taken.append(content)
+        if self.reply("dot"):
+            self.host.messages.append(content)
 
     def hello(self, verb):
         offers = [offer for offer in self.host.offers if not (self.is_sealed and offer == "STARTTLS")]
         lines = ["mx.postrider.test", *(offers if verb == b"EHLO" else [])]
-        shown = b"".join(b"250%c%s\r\n" % (b" -"[at < len(lines) - 1], text.encode()) for at, text in enumerate(lines))
+        response = b"".join(b"250%c%s\r\n" % (b" -"[at < len(lines) - 1], text.encode()) for at, text in enumerate(lines))
         step = "ehlo" if verb == b"EHLO" else "helo"
-        self.say(step + ("-tls" if self.is_sealed else ""), shown)
+        self.reply(step + ("-tls" if self.is_sealed else ""), response)
 
     def start_tls(self):
         if act := self.host.at.get("handshake"):

@@ -53,17 +53,17 @@ class NameServer:
             kind = struct.unpack("!H", question[at : at + 2])[0]
         except (struct.error, IndexError):
             return None
-        asked = question[12 : at + 4]
+        question_bytes = question[12 : at + 4]
         code, records = self.find(b".".join(labels).decode("latin-1").lower(), kind)
         body = b"".join(record(name, kind, data) for name, kind, data in records)
         flags = 0x8580 | (flags & 0x0100)
-        if 12 + len(asked) + len(body) + 64 > room:
-            return struct.pack("!6H", number, flags | 0x0200, 1, 0, 0, 0) + asked
+        if 12 + len(question_bytes) + len(body) + 64 > room:
+            return struct.pack("!6H", number, flags | 0x0200, 1, 0, 0, 0) + question_bytes
         authority = b""
         if not records and code in (NO_ERROR, NO_NAME):
             authority = record("", TYPES["SOA"], b"\0\0" + struct.pack("!5I", 1, 3600, 600, 86400, 0))
         header = struct.pack("!6H", number, flags | code, 1, len(records), 1 if authority else 0, 0)
-        return header + asked + body + authority
+        return header + question_bytes + body + authority
 
     def find(self, name, kind):
         found = []

@@ -22,7 +22,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-from check import NODE_CACHE, Failed, Skip, start, tell
+from check import NODE_CACHE, Failed, Skip, start, report_case
 
 ENVIRONMENT = NODE_CACHE / "python"
 # Client generators, whose requirements conflict with those of Schemathesis.
@@ -70,7 +70,7 @@ def absolute(schema):
     text = json.dumps(schema).replace('"$ref": "#/', '"$ref": "urn:doc#/')
     return json.loads(text)
 
-def judge(where, schema, example):
+def check_example(where, schema, example):
     validator = Draft202012Validator(absolute(schema), registry=registry, format_checker=FormatChecker())
     for error in validator.iter_errors(example):
         print(where, "example at", error.json_path, error.message[:300])
@@ -87,9 +87,9 @@ for path, methods in document["paths"].items():
                 if "example" not in content:
                     print(where, "has no example")
                 else:
-                    judge(where, content["schema"], content["example"])
+                    check_example(where, content["schema"], content["example"])
 for word, example in document["components"]["examples"].items():
-    judge(word, document["components"]["schemas"]["Error"], example["value"])
+    check_example(word, document["components"]["schemas"]["Error"], example["value"])
 """
 
 
@@ -137,7 +137,7 @@ def sent_by_clients(api, directory):
     generate += ["--output", "models.py", "--output-model-type", "pydantic_v2.BaseModel"]
     run_in(directory, generate, "datamodel-code-generator")
     body = json.loads(run_in(directory, [python, "-c", BODY_BY_MODELS], "the models"))
-    status, answer = api.ask("POST", "/emails", body)
+    status, answer = api.call_api("POST", "/emails", body)
     if status != 200:
         raise Failed(f"POST /emails with a body of the models: {status} {answer}")
 
@@ -156,8 +156,8 @@ def environment(directory=ENVIRONMENT, packages=PACKAGES):
         try:
             subprocess.run(command, capture_output=True, timeout=FETCH_S, check=True)
         except (subprocess.SubprocessError, OSError) as failure:
-            said = (getattr(failure, "stderr", None) or b"").decode(errors="replace").strip()[-300:]
-            raise Skip(f"cannot create the Python environment (is PyPI reachable?): {said or failure}") from None
+            output = (getattr(failure, "stderr", None) or b"").decode(errors="replace").strip()[-300:]
+            raise Skip(f"cannot create the Python environment (is PyPI reachable?): {output or failure}") from None
     mark.write_text("\n".join(packages))
     return programs
 
@@ -165,9 +165,9 @@ def environment(directory=ENVIRONMENT, packages=PACKAGES):
 class Api:
     def __init__(self, line):
         self.address, self.key = line["api"].rstrip("/"), line["api_key"]
-        self.document = self.ask("GET", "/openapi.json")[1]
+        self.document = self.call_api("GET", "/openapi.json")[1]
 
-    def ask(self, method, path, body=None):
+    def call_api(self, method, path, body=None):
         """Status and JSON of a response."""
         given = None if body is None else json.dumps(body).encode()
         headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
@@ -196,13 +196,13 @@ def validated(api, programs):
         raise Failed((done.stdout + done.stderr).strip()[-3000:])
 
 
-def examples_taken(api):
+def check_examples(api):
     """Sends every request example. Afterwards every list is non-empty if the document has an example for it."""
     for path, methods in api.document["paths"].items():
         example = api.example("post", path)
         if "{" in path or example is None or "api_key" not in json.dumps(methods["post"].get("security")):
             continue
-        status, answer = api.ask("POST", path, example)
+        status, answer = api.call_api("POST", path, example)
         if status not in (200, 201, 202, 404):
             raise Failed(f"POST {path} with its example: {status} {json.dumps(answer)[:500]}")
 
@@ -214,7 +214,7 @@ def known_ids(api):
         lists, found = path.split("/{", 1)[0], re.search(r"/{(\w+)}", path)
         if not found or lists not in api.document["paths"] or "get" not in api.document["paths"][lists]:
             continue
-        _, answer = api.ask("GET", lists)
+        _, answer = api.call_api("GET", lists)
         entries = next((value for value in (answer or {}).values() if isinstance(value, list)), [])
         # The last entry may be used by the calls themselves, such as an API key that deletes itself.
         entries = [entry["id"] for entry in entries if isinstance(entry.get("id"), str)]
@@ -236,7 +236,7 @@ def config(api):
     return "\n".join(known + judged)
 
 
-def held_to(api, programs, directory, args, phase):
+def check_conformance(api, programs, directory, args, phase):
     """Runs some phases of Schemathesis."""
     file = Path(directory, "schemathesis.toml")
     file.write_text(config(api))
@@ -249,29 +249,29 @@ def held_to(api, programs, directory, args, phase):
         within_s += args.seconds
     # Run outside the tree, because it writes further files.
     done = subprocess.run(command, capture_output=True, text=True, timeout=within_s, cwd=directory, env=os.environ)
-    said = done.stdout + done.stderr
+    output = done.stdout + done.stderr
     if done.returncode:
-        raise Failed(said.strip()[-20000:])
-    count = re.search(r"(\d+) generated, (\d+) passed", said)
+        raise Failed(output.strip()[-20000:])
+    count = re.search(r"(\d+) generated, (\d+) passed", output)
     print(f"    {count.group(0) if count else 'no requests?'}")
 
 
 def check(line, args, directory):
-    programs, failed = tell("openapi: tools from PyPI", environment)
+    programs, failed = report_case("openapi: tools from PyPI", environment)
     if programs is None:
         return failed
     api = Api(line)
     checks = {
         "the document is OpenAPI 3.1": lambda: validated(api, programs),
-        "every request example is accepted": lambda: examples_taken(api),
+        "every request example is accepted": lambda: check_examples(api),
         "generated clients are typed and send": lambda: sent_by_clients(api, directory),
-        "schemathesis: the examples and bounds of the document": lambda: held_to(
+        "schemathesis: the examples and bounds of the document": lambda: check_conformance(
             api, programs, directory, args, COVERAGE
         ),
     }
     if args.fuzz:
-        checks["schemathesis: random requests"] = lambda: held_to(api, programs, directory, args, RANDOM)
-    return sum(tell(name, work)[1] for name, work in checks.items()) > 0
+        checks["schemathesis: random requests"] = lambda: check_conformance(api, programs, directory, args, RANDOM)
+    return sum(report_case(name, work)[1] for name, work in checks.items()) > 0
 
 
 def main():

@@ -36,7 +36,7 @@ class Page:
     is_silent: bool = False
 
     def __post_init__(self):
-        self.asked = 0
+        self.request_count = 0
         # Posted requests: head and body.
         self.posted = []
 
@@ -83,13 +83,13 @@ class PolicyWeb:
                 stream.close()
                 return
             with context.wrap_socket(stream, server_side=True) as stream:
-                asked = b""
-                while b"\r\n\r\n" not in asked:
+                request = b""
+                while b"\r\n\r\n" not in request:
                     data = stream.recv(65536)
                     if not data:
                         return
-                    asked += data
-                head, body = asked.split(b"\r\n\r\n", 1)
+                    request += data
+                head, body = request.split(b"\r\n\r\n", 1)
                 head = head.decode()
                 length = re.search(r"(?im)^content-length: *(\d+)", head)
                 while length and len(body) < int(length[1]):
@@ -99,7 +99,7 @@ class PolicyWeb:
                 if page is None or path != WELL_KNOWN:
                     # An unexpected path shows that a redirect was followed.
                     page = self.pages.get(path, Page(status="404 Not Found"))
-                page.asked += 1
+                page.request_count += 1
                 if head.startswith("POST "):
                     page.posted.append((head, body))
                 page.send(stream)

@@ -5,7 +5,7 @@
                                   GET, POST /v1/transfers                 one per Idempotency-Key
                                   GET  anything else                      forwarded to localstripe
 
-`moods` sets the responses to transfer requests by destination; `hold` delays another request. Tests kill the server
+`outcomes` sets the responses to transfer requests by destination; `delay_request` delays another request. Tests kill the server
 while it waits for a response.
 """
 
@@ -21,7 +21,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 ACCOUNT = "acct_shop"
 # The lists that a backfill reads.
 LISTS = ("checkout/sessions", "subscriptions", "invoices", "charges", "refunds", "disputes", "credit_notes", "events", "invoice_payments")
-BEHIND = {"subscriptions": "?status=all&limit=1000", "invoices": "?limit=1000", "charges": "?limit=1000"}
+UPSTREAM_QUERIES = {"subscriptions": "?status=all&limit=1000", "invoices": "?limit=1000", "charges": "?limit=1000"}
 HELD_S = 60
 # Responses to a transfer request besides success or an error code: make the transfer but do not respond, neither make
 # it nor respond, or return 503.
@@ -33,47 +33,47 @@ NOTHING = 0, None
 class Processor:
     """A simulated processor on its own port."""
 
-    def __init__(self, behind=None):
-        self.behind = behind
+    def __init__(self, upstream=None):
+        self.upstream = upstream
         self.objects = collections.defaultdict(list)
         self.customers = {}
-        self.takes_transfers = collections.defaultdict(bool)
-        self.moods = collections.defaultdict(collections.deque)
+        self.accepts_transfers = collections.defaultdict(bool)
+        self.outcomes = collections.defaultdict(collections.deque)
         # By idempotency key: the request body and its response; keys that were reused although they must not be.
         self.keys, self.transfers, self.misused = {}, [], []
-        self.asked, self.lock = collections.Counter(), threading.Lock()
-        self.wanted, self.waiting, self.go = None, 0, threading.Event()
-        self.server = doors(self)
+        self.request_counts, self.lock = collections.Counter(), threading.Lock()
+        self.is_delayed_request, self.waiting, self.go = None, 0, threading.Event()
+        self.server = start_server(self)
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
 
-    def hold(self, wanted):
-        """Delays the first request for which `wanted(path, number of earlier requests)` is true."""
-        self.wanted = wanted
+    def delay_request(self, predicate):
+        """Delays the first request for which `predicate(path, number of earlier requests)` is true."""
+        self.is_delayed_request = predicate
 
-    def let_go(self):
+    def drop_delayed(self):
         """Closes delayed requests without a response."""
         self.go.set()
-        self.wanted, self.waiting, self.go = None, 0, threading.Event()
+        self.is_delayed_request, self.waiting, self.go = None, 0, threading.Event()
 
     def answer(self, method, target, headers, body):
         """Status and body."""
         path, _, query = target.partition("?")
         with self.lock:
-            number = self.asked[path.split("/")[2]]
-            self.asked[path.split("/")[2]] += 1
-            is_held = self.wanted is not None and self.wanted(path, number)
-            if is_held:
-                self.wanted = None
-        if is_held:
-            answered = NOTHING
+            number = self.request_counts[path.split("/")[2]]
+            self.request_counts[path.split("/")[2]] += 1
+            is_delayed = self.is_delayed_request is not None and self.is_delayed_request(path, number)
+            if is_delayed:
+                self.is_delayed_request = None
+        if is_delayed:
+            response = NOTHING
         elif method == "POST" and path == "/v1/transfers":
-            answered = self.transfer(headers, body)
+            response = self.transfer(headers, body)
         else:
-            answered = self.get(path, query)
-        if answered == NOTHING:
+            response = self.get(path, query)
+        if response == NOTHING:
             self.waiting, go = self.waiting + 1, self.go
             go.wait(HELD_S)
-        return answered
+        return response
 
     def get(self, path, query):
         name = path.removeprefix("/v1/")
@@ -81,51 +81,51 @@ class Processor:
             return 200, {"id": ACCOUNT, "object": "account", "livemode": False}
         if name.startswith("accounts/"):
             account = name.split("/")[1]
-            return 200, connected(account, self.takes_transfers[account])
+            return 200, connected(account, self.accepts_transfers[account])
         if name == "transfers":
             return 200, page(list(reversed(self.transfers)), query)
         if path.removeprefix("/v1/customers/") in self.customers:
             return 200, self.customers[path.removeprefix("/v1/customers/")]
         if name in LISTS:
             return 200, page(self.listed(name), query)
-        return self.behind.ask("GET", f"{path}?{query}") if self.behind else (404, {"error": {}})
+        return self.upstream.call_api("GET", f"{path}?{query}") if self.upstream else (404, {"error": {}})
 
     def listed(self, name):
         """All objects of a list, newest first."""
         found = list(self.objects[name])
-        if self.behind and name in BEHIND:
-            found += self.behind.ask("GET", f"/v1/{name}{BEHIND[name]}")[1]["data"]
+        if self.upstream and name in UPSTREAM_QUERIES:
+            found += self.upstream.call_api("GET", f"/v1/{name}{UPSTREAM_QUERIES[name]}")[1]["data"]
         return sorted(found, key=lambda one: one["created"], reverse=True)
 
     def transfer(self, headers, body):
-        """Makes a transfer unless the destination has another mood; once per key, even if the response is lost."""
-        key, asked = headers["idempotency-key"], dict(urllib.parse.parse_qsl(body))
+        """Makes a transfer unless the destination has another outcome; once per key, even if the response is lost."""
+        key, parameters = headers["idempotency-key"], dict(urllib.parse.parse_qsl(body))
         with self.lock:
-            moods = self.moods[asked["destination"]]
-            mood = moods.popleft() if moods else None
-            if mood == BUSY:
+            outcomes = self.outcomes[parameters["destination"]]
+            outcome = outcomes.popleft() if outcomes else None
+            if outcome == BUSY:
                 return 503, {"error": {"message": "busy"}}
-            if mood == LOST:
+            if outcome == LOST:
                 return NOTHING
             if key not in self.keys:
-                is_refused = mood not in (None, SILENT)
-                refusal = 400, {"error": {"code": mood, "message": f"It says {mood}"}}
-                self.keys[key] = asked, refusal if is_refused else (200, self.made(asked))
-            elif self.keys[key][0] != asked or self.keys[key][1][0] != 200:
+                is_refused = outcome not in (None, SILENT)
+                refusal = 400, {"error": {"code": outcome, "message": f"It says {outcome}"}}
+                self.keys[key] = parameters, refusal if is_refused else (200, self.create_transfer(parameters))
+            elif self.keys[key][0] != parameters or self.keys[key][1][0] != 200:
                 self.misused.append(key)
-            return NOTHING if mood == SILENT else self.keys[key][1]
+            return NOTHING if outcome == SILENT else self.keys[key][1]
 
-    def made(self, asked):
+    def create_transfer(self, parameters):
         names = ("amount", "currency", "destination", "transfer_group")
-        transfer = {name: asked[name] for name in names} | {"object": "transfer", "created": int(time.time())}
+        transfer = {name: parameters[name] for name in names} | {"object": "transfer", "created": int(time.time())}
         transfer["amount"] = int(transfer["amount"])
-        transfer["metadata"] = {name[9:-1]: value for name, value in asked.items() if name.startswith("metadata[")}
+        transfer["metadata"] = {name[9:-1]: value for name, value in parameters.items() if name.startswith("metadata[")}
         transfer["id"] = f"tr_{len(self.transfers)}"
         self.transfers.append(transfer)
         return transfer
 
     def close(self):
-        self.let_go()
+        self.drop_delayed()
         self.server.shutdown()
         self.server.server_close()
 
@@ -136,22 +136,22 @@ def connected(account, takes):
 
 def page(objects, query):
     """A page of a list, selected by the query."""
-    asked = dict(urllib.parse.parse_qsl(query))
-    since, until = int(asked.pop("created[gte]", 0)), int(asked.pop("created[lt]", 1 << 60))
-    limit, after = int(asked.pop("limit", 10)), asked.pop("starting_after", None)
+    parameters = dict(urllib.parse.parse_qsl(query))
+    since, until = int(parameters.pop("created[gte]", 0)), int(parameters.pop("created[lt]", 1 << 60))
+    limit, after = int(parameters.pop("limit", 10)), parameters.pop("starting_after", None)
     # Objects are always returned expanded.
-    asked.pop("expand[]", None)
-    if asked.get("status") == "all":
-        del asked["status"]
-    wanted = lambda one: since <= one["created"] < until and all(one.get(name) == value for name, value in asked.items())  # noqa: E731
-    found = [one for one in objects if wanted(one)]
+    parameters.pop("expand[]", None)
+    if parameters.get("status") == "all":
+        del parameters["status"]
+    matches = lambda one: since <= one["created"] < until and all(one.get(name) == value for name, value in parameters.items())  # noqa: E731
+    found = [one for one in objects if matches(one)]
     if after:
         found = found[[one["id"] for one in found].index(after) + 1 :]
     return {"object": "list", "data": found[:limit], "has_more": len(found) > limit}
 
 
-def doors(processor):
-    class Door(BaseHTTPRequestHandler):
+def start_server(processor):
+    class RequestHandler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         # Head and body are sent without waiting for an ACK in between.
         disable_nagle_algorithm = True
@@ -174,19 +174,19 @@ def doors(processor):
         def log_message(self, *_):
             pass
 
-    class Doors(ThreadingHTTPServer):
+    class RequestServer(ThreadingHTTPServer):
         request_queue_size = 512
         daemon_threads = True
 
         def handle_error(self, *_):
             pass  # the server was killed in the middle of a request
 
-    server = Doors(("127.0.0.1", 0), Door)
+    server = RequestServer(("127.0.0.1", 0), RequestHandler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server
 
 
-def ask(port, method, target, body=None):
+def call_api(port, method, target, body=None):
     """Status and body of a response of localstripe."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     with contextlib.closing(connection):

@@ -20,24 +20,24 @@ PARTNERS = ("ada", "bob", "cleo", "dora", "eve")
 PATIENCE_S = 20
 
 
-def expect(what, wanted, found):
-    if wanted != found:
-        raise Failed(f"{what}: {found!r} instead of {wanted!r}")
+def expect(what, expected, found):
+    if expected != found:
+        raise Failed(f"{what}: {found!r} instead of {expected!r}")
 
 
-def comes(what, wanted, find):
+def wait_for_value(what, expected, find):
     """Waits until `find` returns the wanted value."""
     deadline = time.monotonic() + PATIENCE_S
-    while (found := find()) != wanted:
+    while (found := find()) != expected:
         if time.monotonic() > deadline:
-            raise Failed(f"{what}: {found!r} instead of {wanted!r} after {PATIENCE_S} s")
+            raise Failed(f"{what}: {found!r} instead of {expected!r} after {PATIENCE_S} s")
         time.sleep(0.02)
 
 
 def next_second():
     """The processor's timestamps are in seconds: events within one second have no order."""
     now = int(time.time())
-    comes("the next second", True, lambda: time.time() >= now + 1)
+    wait_for_value("the next second", True, lambda: time.time() >= now + 1)
 
 
 class Program:
@@ -45,8 +45,8 @@ class Program:
 
     def __init__(self, server, name, processor=None):
         self.server, self.owner, self.shift = server, f"owner@{name}.example", 0
-        made = server.admin("account", "create", "--email", self.owner, "--plan", "dedicated", "--production")
-        self.key = made["api_key"]["secret"]
+        created = server.admin("account", "create", "--email", self.owner, "--plan", "dedicated", "--production")
+        self.key = created["api_key"]["secret"]
         self.admin("enable", "--website", f"https://{name}.example", "--currency", "usd", "--mode", "test")
         self.admin("set", "velocity_per_hour=100000")
         self.connect(processor)
@@ -78,22 +78,22 @@ class Program:
             cursor = f"&cursor={page['next_cursor']}"
 
     def partner(self, name):
-        told = {"email": f"{name}@partners.example", "token": name, "send_invite": False}
-        return self.api("POST", "/affiliates", told)["affiliate"]["id"]
+        body = {"email": f"{name}@partners.example", "token": name, "send_invite": False}
+        return self.api("POST", "/affiliates", body)["affiliate"]["id"]
 
-    def referred(self, email, partner="ada", customer=None):
-        told = {"token": partner, "email": email} | ({"processor_customer_id": customer} if customer else {})
-        return self.api("POST", "/affiliate-referrals", told)["referral"]["id"]
+    def add_referral(self, email, partner="ada", customer=None):
+        body = {"token": partner, "email": email} | ({"processor_customer_id": customer} if customer else {})
+        return self.api("POST", "/affiliate-referrals", body)["referral"]["id"]
 
-    def sold(self, partner, cents):
+    def record_sale(self, partner, cents):
         """A customer of a partner pays."""
         email, at = f"{partner}s@customers.example", int(time.time() + self.shift)
-        self.referred(email, partner)
+        self.add_referral(email, partner)
         invoice = {"id": f"in_{partner}", "object": "invoice", "customer_email": email, "currency": "usd", "status": "paid"}
         invoice |= {"total": cents, "amount_paid": cents, "status_transitions": {"paid_at": at + 1}}
-        self.told("invoice.paid", invoice)
+        self.process_event("invoice.paid", invoice)
 
-    def tell(self, kind, thing, name=None):
+    def send_event(self, kind, thing, name=None):
         """Sends an event of the processor. Returns status and body."""
         at = int(time.time() + self.shift)
         event = {"id": name or f"evt_{time.time_ns()}", "type": kind, "created": at, "livemode": False}
@@ -104,10 +104,10 @@ class Program:
         tag = hmac.new(SECRETS[0].encode(), f"{at}.{json.dumps(event)}".encode(), hashlib.sha256).hexdigest()
         return call(self.server.port, None, "POST", f"/{self.hook}", event, stripe_signature=f"t={at},v1={tag}")
 
-    def told(self, kind, thing):
-        expect(f"the response to {kind}", (200, "done"), said(self.tell(kind, thing)))
+    def process_event(self, kind, thing):
+        expect(f"the response to {kind}", (200, "done"), status_and_result(self.send_event(kind, thing)))
 
-    def books(self):
+    def ledger_lines(self):
         """Each customer's status and lines: earned amount, sale amount, and whether it was reversed."""
         lines = collections.defaultdict(list)
         for line in self.all("/affiliate-commissions"):
@@ -116,7 +116,7 @@ class Program:
         referrals = self.all("/affiliate-referrals")
         return {one["email"]: (one["status"], sorted(lines[one["id"]])) for one in referrals}
 
-    def heard(self):
+    def list_events(self):
         """The processor's events, as the owner sees them."""
         found, cursor = [], []
         while True:
@@ -130,5 +130,5 @@ class Program:
         expect("the audit", [], self.admin("audit")["broken"])
 
 
-def said(answer):
+def status_and_result(answer):
     return answer[0], answer[1].get("status")

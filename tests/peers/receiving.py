@@ -58,8 +58,8 @@ servers = ["{names.address}"]
         made = self.admin("account", "create", "--email", OWNER, "--plan", "dedicated", "--production")
         self.key = made["api_key"]["secret"]
         made = self.admin("domain", "create", DOMAIN, "--account", OWNER, "--verified")
-        domains = self.ask("GET", "/domains")["domains"]
-        self.ask("PATCH", f"/domains/{domains[0]['id']}", {"inbound_enabled": True})
+        domains = self.call_api("GET", "/domains")["domains"]
+        self.call_api("PATCH", f"/domains/{domains[0]['id']}", {"inbound_enabled": True})
         self.rss = [self.resident()]
         self.sampling = True
         self.sampler = threading.Thread(target=self.sample, daemon=True)
@@ -77,7 +77,7 @@ servers = ["{names.address}"]
         command = [self.binary, "admin", "--config", self.config, *words, "--json"]
         return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout or "null")
 
-    def ask(self, method, path, body=None):
+    def call_api(self, method, path, body=None):
         status, answer = call(self.api, self.key, method, path, body)
         if status != 200:
             raise RuntimeError(f"{method} {path} was answered {status}: {str(answer)[:300]}")
@@ -98,7 +98,7 @@ servers = ["{names.address}"]
         found, cursor = [], None
         while True:
             more = f"&cursor={cursor}" if cursor else ""
-            page = self.ask("GET", f"/received-emails?order=asc&limit={PAGE}{more}")
+            page = self.call_api("GET", f"/received-emails?order=asc&limit={PAGE}{more}")
             found += page["received_emails"]
             cursor = page["next_cursor"]
             if not page["has_more"]:
@@ -140,7 +140,7 @@ class Session:
             self.socket.sendall(f"PROXY TCP4 {proxied} 127.0.0.1 1 25\r\n".encode())
         self.lines = self.socket.makefile("rb")
         self.reply()
-        self.say("EHLO host.good.example")
+        self.send_command("EHLO host.good.example")
 
     def reply(self):
         """Code and text of a reply. Raises `ConnectionError` when the connection has ended."""
@@ -153,7 +153,7 @@ class Session:
             if line[3:4] != b"-":
                 return int(line[:3]), line[4:].decode("utf-8", "replace").strip()
 
-    def say(self, text):
+    def send_command(self, text):
         self.socket.sendall(text.encode("utf-8", "surrogateescape") + b"\r\n")
         return self.reply()
 

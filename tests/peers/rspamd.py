@@ -19,7 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from check import START_S, Failed, Skip, program, run, tell
+from check import START_S, Failed, Skip, program, report_case, run
 from nameserver import NameServer
 from receiving import BALANCER, DOMAIN, Server, Session, free_port, until
 
@@ -102,7 +102,7 @@ class Rspamd:
         return found[-1]
 
 
-class Door:
+class SmtpClient:
     """Submits messages and returns their results."""
 
     def __init__(self, binary, place, names, rspamd, options):
@@ -111,7 +111,7 @@ class Door:
         self.server = Server(binary, place, names, f'[proxy]\nnetworks = ["{BALANCER}/32"]', mx)
         self.rspamd, self.count = rspamd, 0
 
-    def hand_in(self, text):
+    def submit(self, text):
         """Message-ID, reply, and the received email in the API if it was accepted."""
         self.count += 1
         name = f"{self.count}.{self.server.mx}@good.example"
@@ -121,16 +121,16 @@ class Door:
         message = "\r\n".join([*fields, *mime, "", text, ""]).encode()
         session = Session(self.server.mx, proxied=PEER)
         try:
-            session.say(f"MAIL FROM:<{SENDER}>")
-            session.say(f"RCPT TO:<b@{DOMAIN}>")
+            session.send_command(f"MAIL FROM:<{SENDER}>")
+            session.send_command(f"RCPT TO:<b@{DOMAIN}>")
             session.socket.sendall(b"BDAT %d LAST\r\n" % len(message) + message)
             code, reply = session.reply()
         finally:
             session.close()
-        shown = None
+        email = None
         if code == 250:
-            shown = self.server.ask("GET", f"/received-emails/{reply.split()[-1]}")["received_email"]
-        return name, (code, reply), shown
+            email = self.server.call_api("GET", f"/received-emails/{reply.split()[-1]}")["received_email"]
+        return name, (code, reply), email
 
     def close(self):
         ended = self.server.end()
@@ -140,53 +140,53 @@ class Door:
             raise Failed("the log contains a panic")
 
 
-def expect(what, wanted, found):
-    if wanted != found:
-        raise Failed(f"{what}: {found!r} instead of {wanted!r}")
+def expect(what, expected, found):
+    if expected != found:
+        raise Failed(f"{what}: {found!r} instead of {expected!r}")
 
 
-def taken(door, text, status):
+def expect_accepted(client, text, status):
     """Submits a message that must be accepted. Returns rspamd's action, and checks what rspamd was sent."""
-    name, (code, reply), shown = door.hand_in(text)
+    name, (code, reply), email = client.submit(text)
     expect(f"the reply ({reply})", 250, code)
-    address, sender, action, score, recipient = door.rspamd.judged(name)
+    address, sender, action, score, recipient = client.rspamd.judged(name)
     expect("what rspamd received", (PEER, SENDER, f"b@{DOMAIN}"), (address, sender, recipient))
-    expect(f"spam_status after {action!r} with {score}", status, shown["spam_status"])
-    if abs(float(score) - shown["spam_score"]) > 0.011:
-        raise Failed(f"spam_score: {shown['spam_score']} instead of {score}")
+    expect(f"spam_status after {action!r} with {score}", status, email["spam_status"])
+    if abs(float(score) - email["spam_score"]) > 0.011:
+        raise Failed(f"spam_score: {email['spam_score']} instead of {score}")
     return action
 
 
-def refused(door, text, code):
-    _, (found, reply), _ = door.hand_in(text)
+def expect_refused(client, text, code):
+    _, (found, reply), _ = client.submit(text)
     expect(f"the reply ({reply})", code, found)
 
 
-def as_rspamd_judges(door):
-    expect("an ordinary message", "no action", taken(door, "Lunch at noon? — Ada", "not_spam"))
-    expect("a message to be marked", "add header", taken(door, MARKED, "spam"))
-    refused(door, SPAM, 550)
-    taken(door, "And a large one.\r\n" + ("x" * 76 + "\r\n") * (LARGE_BYTES // 78), "not_spam")
+def as_rspamd_judges(client):
+    expect("an ordinary message", "no action", expect_accepted(client, "Lunch at noon? — Ada", "not_spam"))
+    expect("a message to be marked", "add header", expect_accepted(client, MARKED, "spam"))
+    expect_refused(client, SPAM, 550)
+    expect_accepted(client, "And a large one.\r\n" + ("x" * 76 + "\r\n") * (LARGE_BYTES // 78), "not_spam")
     for _ in range(MANY):
-        taken(door, "Another.", "not_spam")
+        expect_accepted(client, "Another.", "not_spam")
 
 
-def by_the_scores_of_the_operator(door):
+def by_the_scores_of_the_operator(client):
     # Every message scores above -50.
-    expect("an ordinary message", "no action", taken(door, "Lunch at noon? — Ada", "spam"))
-    refused(door, SPAM, 550)
+    expect("an ordinary message", "no action", expect_accepted(client, "Lunch at noon? — Ada", "spam"))
+    expect_refused(client, SPAM, 550)
 
 
-def without(door, failure):
-    door.rspamd.stop()
+def without(client, failure):
+    client.rspamd.stop()
     if failure == "closed":
-        refused(door, "Is anybody there?", 451)
+        expect_refused(client, "Is anybody there?", 451)
     else:
-        _, (code, reply), shown = door.hand_in("Is anybody there?")
+        _, (code, reply), email = client.submit("Is anybody there?")
         expect(f"the reply ({reply})", 250, code)
-        expect("spam_status", ("not_checked", None), (shown["spam_status"], shown["spam_score"]))
-    door.rspamd.start()
-    taken(door, "And now?", "spam" if failure == "closed" else "not_spam")
+        expect("spam_status", ("not_checked", None), (email["spam_status"], email["spam_score"]))
+    client.rspamd.start()
+    expect_accepted(client, "And now?", "spam" if failure == "closed" else "not_spam")
 
 
 def check(args):
@@ -206,10 +206,10 @@ def check(args):
             for failure, (judged, options) in cases.items():
                 place = Path(base, failure)
                 place.mkdir()
-                door = Door(args.postrider, place, names, rspamd, [f'rspamd_failure = "{failure}"', *options])
-                failures += tell(judged.__name__.replace("_", " "), lambda: judged(door))[1]
-                failures += tell(f"without rspamd, {failure}", lambda: without(door, failure))[1]
-                failures += tell("clean exit", door.close)[1]
+                client = SmtpClient(args.postrider, place, names, rspamd, [f'rspamd_failure = "{failure}"', *options])
+                failures += report_case(judged.__name__.replace("_", " "), lambda: judged(client))[1]
+                failures += report_case(f"without rspamd, {failure}", lambda: without(client, failure))[1]
+                failures += report_case("clean exit", client.close)[1]
         finally:
             rspamd.stop()
             names.close()

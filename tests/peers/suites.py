@@ -34,7 +34,7 @@ import time
 from pathlib import Path
 
 sys.dont_write_bytecode = True
-from check import NODE_CACHE, Failed, Skip, tell  # noqa: E402
+from check import NODE_CACHE, Failed, Skip, report_case  # noqa: E402
 from nameserver import NameServer  # noqa: E402
 from openapi import environment  # noqa: E402
 from receiving import BALANCER  # noqa: E402
@@ -77,23 +77,23 @@ class Table:
     """Results of one suite."""
 
     def __init__(self, suite):
-        self.suite, self.cases, self.wrong, self.began = suite, 0, [], time.monotonic()
+        self.suite, self.cases, self.differences, self.started_at = suite, 0, [], time.monotonic()
 
-    def note(self, case, wanted, found):
+    def note(self, case, expected, found):
         self.cases += 1
-        wanted = wanted if isinstance(wanted, list) else [wanted]
+        expected = expected if isinstance(expected, list) else [expected]
         name = f"{self.suite}/{case}"
-        if (found in wanted) == (name not in DIFFERENCES):
+        if (found in expected) == (name not in DIFFERENCES):
             return
-        self.wrong.append(f"{name}: {found!r}, not {wanted}" if found not in wanted else f"{name} no longer differs")
+        self.differences.append(f"{name}: {found!r}, not {expected}" if found not in expected else f"{name} no longer differs")
 
     def close(self):
-        if self.wrong:
-            raise Failed(f"{len(self.wrong)} of {self.cases} cases:\n      " + "\n      ".join(self.wrong[:40]))
+        if self.differences:
+            raise Failed(f"{len(self.differences)} of {self.cases} cases:\n      " + "\n      ".join(self.differences[:40]))
         if not self.cases:
             raise Skip("no test messages are present")
         excused = sum(name.startswith(self.suite + "/") for name in DIFFERENCES)
-        print(f"    {self.suite}: {self.cases} cases, {excused} documented differences, {time.monotonic() - self.began:.1f} s")
+        print(f"    {self.suite}: {self.cases} cases, {excused} documented differences, {time.monotonic() - self.started_at:.1f} s")
 
 
 # SPF
@@ -126,13 +126,13 @@ def spf_zone(data):
     return zone
 
 
-def spf_case(door, test):
+def spf_case(client, test):
     """The SPF result of a case and its explanation, or that the server refuses the command."""
-    client = socket.create_connection(("127.0.0.1", door.server.mx), timeout=60, source_address=(BALANCER, 0))
-    with client, client.makefile("rb") as lines:
-        six = ":" in test["host"]
-        family, own = ("TCP6", "::1") if six else ("TCP4", "127.0.0.1")
-        client.sendall(f"PROXY {family} {test['host']} {own} 1 25\r\n".encode())
+    connection = socket.create_connection(("127.0.0.1", client.server.mx), timeout=60, source_address=(BALANCER, 0))
+    with connection, connection.makefile("rb") as lines:
+        is_ipv6 = ":" in test["host"]
+        family, local_address = ("TCP6", "::1") if is_ipv6 else ("TCP4", "127.0.0.1")
+        connection.sendall(f"PROXY {family} {test['host']} {local_address} 1 25\r\n".encode())
 
         def reply():
             line = lines.readline()
@@ -140,21 +140,21 @@ def spf_case(door, test):
                 line = lines.readline()
             return line.decode(errors="replace").strip()
 
-        def say(text):
-            client.sendall(text.encode() + b"\r\n")
+        def send_command(text):
+            connection.sendall(text.encode() + b"\r\n")
             return reply()
 
         reply()
-        for command in (f"EHLO {test['helo']}", f"MAIL FROM:<{test['mailfrom']}>", f"RCPT TO:<{door.recipient}>"):
-            said = say(command)
-            if not said.startswith("250"):
-                return "refused: " + said, None
-        client.sendall(b"BDAT %d LAST\r\n" % len(PLAIN) + PLAIN)
+        for command in (f"EHLO {test['helo']}", f"MAIL FROM:<{test['mailfrom']}>", f"RCPT TO:<{client.recipient}>"):
+            response = send_command(command)
+            if not response.startswith("250"):
+                return "refused: " + response, None
+        connection.sendall(b"BDAT %d LAST\r\n" % len(PLAIN) + PLAIN)
         found = reply().split()[-1]
-    whole = door.server.ask("GET", f"/received-emails/{found}")["received_email"]
-    field = next(one["value"] for one in whole["headers"] if one["name"].lower() == "authentication-results")
-    why = re.search(r"spf=fail \(([^()]*)\)", field)
-    return whole["auth"]["spf"], why and why[1]
+    email = client.server.call_api("GET", f"/received-emails/{found}")["received_email"]
+    field = next(header["value"] for header in email["headers"] if header["name"].lower() == "authentication-results")
+    explanation = re.search(r"spf=fail \(([^()]*)\)", field)
+    return email["auth"]["spf"], explanation and explanation[1]
 
 
 def in_comment(text):
@@ -162,22 +162,22 @@ def in_comment(text):
     return re.sub(r"[^A-Za-z0-9 .,_=:/-]", " ", text)[:80].lower().strip()
 
 
-def spf(home, door):
+def spf(home, client):
     import yaml
 
     table = Table("spf")
     text = (home / "pyspf-2.0.14" / "test" / "rfc7208-tests.yml").read_text()
     with concurrent.futures.ThreadPoolExecutor(6) as pool:
         for scenario in yaml.safe_load_all(text):
-            door.names.set(spf_zone(scenario["zonedata"]))
+            client.names.set(spf_zone(scenario["zonedata"]))
             tests = scenario["tests"]
-            for case, (found, why) in zip(tests, pool.map(lambda test: spf_case(door, test), tests.values())):
+            for case, (found, why) in zip(tests, pool.map(lambda test: spf_case(client, test), tests.values())):
                 table.note(case, tests[case]["result"], found)
                 if "explanation" in tests[case] and not found.startswith("refused"):
-                    wanted = tests[case]["explanation"]
-                    wanted = None if wanted == "DEFAULT" else in_comment(wanted)
-                    table.note(case + " (explanation)", wanted, why and in_comment(why))
-    door.names.set(door.zone)
+                    expected = tests[case]["explanation"]
+                    expected = None if expected == "DEFAULT" else in_comment(expected)
+                    table.note(case + " (explanation)", expected, why and in_comment(why))
+    client.names.set(client.zone)
     table.close()
 
 
@@ -186,7 +186,7 @@ def spf(home, door):
 PLAIN = b"From: Ada <ada@example.org>\r\nTo: b@acme.example\r\nSubject: hello\r\nDate: Thu, 1 Jan 2026 00:00:00 +0000\r\nMessage-ID: <1@example.org>\r\n\r\nHey gang,\r\nThis is a  test \r\n--J.\r\n\r\n"
 
 
-class Door:
+class SmtpClient:
     """Submits messages and returns their results in the API."""
 
     def __init__(self, binary, base, zone):
@@ -197,10 +197,10 @@ class Door:
         self.session, self.recipient = Session(self.server.mx), f"b@{DOMAIN}"
         self.again = lambda: Session(self.server.mx)
 
-    def hand_in(self, message, sender="x@nothing.example"):
+    def submit(self, message, sender="x@nothing.example"):
         """Submits a message. Returns the id of the received email."""
-        self.session.say(f"MAIL FROM:<{sender}> BODY=8BITMIME")
-        self.session.say(f"RCPT TO:<{self.recipient}>")
+        self.session.send_command(f"MAIL FROM:<{sender}> BODY=8BITMIME")
+        self.session.send_command(f"RCPT TO:<{self.recipient}>")
         self.session.socket.sendall(b"BDAT %d LAST\r\n" % len(message) + message)
         code, text = self.session.reply()
         if code != 250:
@@ -211,17 +211,17 @@ class Door:
 
     def auth(self, message, sender="x@nothing.example"):
         """Authentication results of a message; the API and the Authentication-Results field must agree."""
-        found, code = self.hand_in(message, sender)
+        found, code = self.submit(message, sender)
         if found is None:
             return {"spf": code, "dkim": code, "dmarc": code, "arc": code}
-        whole = self.server.ask("GET", f"/received-emails/{found}")["received_email"]
+        whole = self.server.call_api("GET", f"/received-emails/{found}")["received_email"]
         field = next(one["value"] for one in whole["headers"] if one["name"].lower() == "authentication-results")
-        said = dict(whole["auth"])
-        for name in said:
+        results = dict(whole["auth"])
+        for name in results:
             words = re.findall(rf"[;\s]{name}=(\w+)", field) or ["none"]
-            if said[name] not in words:
-                said[name] = f"{said[name]} in the API, {words} in the field"
-        return said
+            if results[name] not in words:
+                results[name] = f"{results[name]} in the API, {words} in the field"
+        return results
 
     def close(self):
         self.session.close()
@@ -282,8 +282,8 @@ def own_signature(key, tags, message, algorithm="rsa-sha256", name="DKIM-Signatu
     covered = re.search(r"\bh=([^;]*)", tags)
     data = ""
     left = list(reversed(fields))
-    for wanted in covered[1].split(":") if covered else []:
-        at = next((at for at, (field, _) in enumerate(left) if field.strip().lower() == wanted.strip().lower()), None)
+    for expected in covered[1].split(":") if covered else []:
+        at = next((at for at, (field, _) in enumerate(left) if field.strip().lower() == expected.strip().lower()), None)
         if at is not None:
             field, value = left.pop(at)
             data += relaxed(field, value)
@@ -309,11 +309,11 @@ def dkim_zone(key):
     return zone
 
 
-def dkim(key, door):
+def dkim(key, client):
     table = Table("dkim")
 
-    def case(name, wanted, message):
-        table.note(name, wanted, door.auth(message)["dkim"])
+    def case(name, expected, message):
+        table.note(name, expected, client.auth(message)["dkim"])
 
     case("no signature", "none", PLAIN)
     for head in (b"simple", b"relaxed"):
@@ -327,17 +327,17 @@ def dkim(key, door):
     case("another subject", "fail", good.replace(b"Subject: hello", b"Subject: hallo"))
     case("another author on top", "fail", b"From: Eve <eve@example.org>\r\n" + key.sign(PLAIN, include_headers=[b"from", b"from"]))
     case("a length", "neutral", key.sign(PLAIN, length=True) + b"more\r\n")
-    for selector, wanted in {
+    for selector, expected in {
         "missing": "permerror", "away": "temperror", "revoked": "permerror", "sha1": "permerror", "both": "pass", "any": "pass", "mail": "pass",
         "strict": "pass", "testing": "pass", "nonsense": "permerror", "bad": ["permerror", "fail"], "tlsrpt": "permerror", "badk": "permerror",
         "badversion": "permerror", "several": "pass", "ed": "permerror",
     }.items():
-        case(f"key {selector}", wanted, key.sign(PLAIN, selector.encode()))
+        case(f"key {selector}", expected, key.sign(PLAIN, selector.encode()))
     case("two, one good", "pass", key.sign(key.sign(PLAIN), b"missing"))
     case("a key away and one missing", "temperror", key.sign(key.sign(PLAIN, b"missing"), b"away"))
 
-    def own(name, wanted, tags):
-        case(name, wanted, own_signature(key, tags, PLAIN).encode() + PLAIN)
+    def own(name, expected, tags):
+        case(name, expected, own_signature(key, tags, PLAIN).encode() + PLAIN)
 
     own("own signer", "pass", TAGS)
     own("for a name below", "pass", TAGS.replace("s=s;", "s=s; i=x@sub.example.org;"))
@@ -361,7 +361,7 @@ def dkim(key, door):
     table.close()
 
 
-def dmarc(key, door):
+def dmarc(key, client):
     table = Table("dmarc")
     zone = dkim_zone(key)
     records = {
@@ -373,20 +373,20 @@ def dmarc(key, door):
         zone[f"{name}.example"] = [("TXT", "v=spf1 ip4:127.0.0.1 -all")]
         zone[f"bounce.{name}.example"] = [("TXT", "v=spf1 ip4:127.0.0.1 -all")]
         zone[f"_dmarc.{name}.example"] = ["TROUBLE"] if texts is None else [("TXT", text) for text in texts]
-    door.names.set(zone)
+    client.names.set(zone)
 
-    def case(name, wanted, author, sender):
-        table.note(name, wanted, door.auth(PLAIN.replace(b"ada@example.org", author.encode()), sender)["dmarc"])
+    def case(name, expected, author, sender):
+        table.note(name, expected, client.auth(PLAIN.replace(b"ada@example.org", author.encode()), sender)["dmarc"])
 
     for name in records:
-        wanted = {"two": "none", "none": "none", "nonsense": "none", "upper": "none", "late": "none", "away": "temperror"}.get(name, "pass")
-        case(f"record {name}", wanted, f"a@{name}.example", f"a@{name}.example")
-        below = "fail" if name == "strict" else wanted
+        expected = {"two": "none", "none": "none", "nonsense": "none", "upper": "none", "late": "none", "away": "temperror"}.get(name, "pass")
+        case(f"record {name}", expected, f"a@{name}.example", f"a@{name}.example")
+        below = "fail" if name == "strict" else expected
         case(f"record {name}, of a name below", below, f"a@{name}.example", f"a@bounce.{name}.example")
-        fails = "temperror" if name == "away" else "none" if wanted == "none" else "fail"
+        fails = "temperror" if name == "away" else "none" if expected == "none" else "fail"
         case(f"record {name}, of another", fails, f"a@{name}.example", "a@nothing.example")
-        case(f"record {name}, author below", wanted if name != "strict" else "fail", f"a@sub.{name}.example", f"a@{name}.example")
-    door.names.set(dkim_zone(key))
+        case(f"record {name}, author below", expected if name != "strict" else "fail", f"a@sub.{name}.example", f"a@{name}.example")
+    client.names.set(dkim_zone(key))
     table.close()
 
 
@@ -427,7 +427,7 @@ class Chain:
         return fields.encode() + self.message
 
 
-def arc(key, door):
+def arc(key, client):
     table = Table("arc")
 
     def new():
@@ -483,15 +483,15 @@ def arc(key, door):
     cases["results: another i="] = ("fail", new().seal(results=swap("i=1", "i=2")))
     cases["results: changed after"] = ("fail", new().seal())
     cases["results: changed after"][1].sets[0][0] = ("ARC-Authentication-Results", "i=1; lists.example.org; spf=fail")
-    for name, (wanted, chain) in cases.items():
-        table.note(name, wanted, door.auth(chain.whole())["arc"])
+    for name, (expected, chain) in cases.items():
+        table.note(name, expected, client.auth(chain.whole())["arc"])
     import dkim
 
     message = b"Authentication-Results: lists.example.org; arc=none; spf=pass\r\n" + PLAIN
     for count in (1, 2, 3):
         lines = dkim.arc_sign(message, b"s", b"example.org", key.rsa, b"lists.example.org")
         passed = message = b"".join(lines) + message
-        table.note(f"dkimpy's, {count} sets", "pass", door.auth(passed)["arc"])
+        table.note(f"dkimpy's, {count} sets", "pass", client.auth(passed)["arc"])
         field = b"\nAuthentication-Results: lists.example.org; arc="
         message = message.replace(field + b"none", field + b"pass")
     table.close()
@@ -525,22 +525,22 @@ def subject_by_python(data):
     return " ".join(str(subject).split())
 
 
-def mime(door):
+def mime(client):
     from receiving import call
 
     table = Table("mime")
     for name, data in mime_messages():
-        found, code = door.hand_in(data)
+        found, code = client.submit(data)
         if found is None:
             bare = re.search(rb"\r(?!\n)|(?<!\r)\n|\0", data)
             table.note(f"{name}: answered", [550, 554] if bare else 250, code)
             continue
-        whole = door.server.ask("GET", f"/received-emails/{found}")["received_email"]
-        status, raw = call(door.server.api, door.server.key, "GET", f"/received-emails/{found}/raw")
+        whole = client.server.call_api("GET", f"/received-emails/{found}")["received_email"]
+        status, raw = call(client.server.api, client.server.key, "GET", f"/received-emails/{found}/raw")
         table.note(f"{name}: raw", True, status == 200 and isinstance(raw, bytes) and raw.endswith(data))
         for file in whole["attachments"]:
             path = f"/received-emails/{found}/attachments/{file['id']}"
-            status, got = call(door.server.api, door.server.key, "GET", path)
+            status, got = call(client.server.api, client.server.key, "GET", path)
             table.note(f"{name}: {file['id']}", 200, status)
             if isinstance(got, bytes):
                 table.note(f"{name}: {file['id']}, size", file["size"], len(got))
@@ -554,22 +554,22 @@ def check(args):
     home, failures = fetched(), 0
     key = Key(home)
     with tempfile.TemporaryDirectory() as base:
-        door = Door(args.postrider, Path(base), dkim_zone(key))
+        client = SmtpClient(args.postrider, Path(base), dkim_zone(key))
         for title, suite in {
-            "SPF, the suite of RFC 7208": lambda: spf(home, door),
-            "DKIM, by dkimpy": lambda: dkim(key, door),
-            "DMARC": lambda: dmarc(key, door),
-            "ARC, as ValiMail's suite": lambda: arc(key, door),
-            "MIME, messages of others": lambda: mime(door),
+            "SPF, the suite of RFC 7208": lambda: spf(home, client),
+            "DKIM, by dkimpy": lambda: dkim(key, client),
+            "DMARC": lambda: dmarc(key, client),
+            "ARC, as ValiMail's suite": lambda: arc(key, client),
+            "MIME, messages of others": lambda: mime(client),
         }.items():
-            failures += tell(title, suite)[1]
-        failures += tell("no panic, clean exit", lambda: end(door))[1]
+            failures += report_case(title, suite)[1]
+        failures += report_case("no panic, clean exit", lambda: end(client))[1]
     return failures
 
 
-def end(door):
-    door.close()
-    if "panic" in door.server.log.read_text(errors="replace"):
+def end(client):
+    client.close()
+    if "panic" in client.server.log.read_text(errors="replace"):
         raise Failed("the log contains a panic")
 
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::domain::{DOMAIN, NOW, name, wanted_of};
 use super::players::{AWS_ID, AWS_SECRET, Cloudflare, DigitalOcean, Records, Route53, TOKEN};
-use super::script::{Provider, ZoneRecord, kept};
+use super::script::{Provider, ZoneRecord, zone_record};
 use super::set_players::{Gandi, Hetzner};
 
 /// Environment variable that holds the job of a child process, as JSON.
@@ -31,8 +31,8 @@ async fn apply_job_from_environment() {
     let merge = MergePolicy { spf: job["merge"].as_bool().unwrap(), mx: false };
     let dry_run = job["dry_run"].as_bool().unwrap();
     let domain = name(job["domain"].as_str().unwrap_or(DOMAIN));
-    let wanted = wanted_of(domain.as_str());
-    let request = PublishRequest { domain: &domain, zone: zone.as_ref(), records: &wanted, merge, dry_run, now: NOW };
+    let expected = wanted_of(domain.as_str());
+    let request = PublishRequest { domain: &domain, zone: zone.as_ref(), records: &expected, merge, dry_run, now: NOW };
     let result = match publisher.apply(&credentials, &request).await {
         Ok(report) => json!({
             "applied": report.applied,
@@ -65,11 +65,11 @@ async fn run(provider: &Provider, job: Value) -> Value {
         .output()
         .await
         .unwrap();
-    let said = String::from_utf8(output.stdout).unwrap();
-    let result = said.lines().find_map(|line| line.strip_prefix(RESULT));
-    let result = result.unwrap_or_else(|| panic!("{said}\n{}", String::from_utf8_lossy(&output.stderr)));
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    let result = stdout.lines().find_map(|line| line.strip_prefix(RESULT));
+    let result = result.unwrap_or_else(|| panic!("{stdout}\n{}", String::from_utf8_lossy(&output.stderr)));
     for secret in [TOKEN, AWS_SECRET] {
-        assert!(!said.contains(secret) && !String::from_utf8_lossy(&output.stderr).contains(secret));
+        assert!(!stdout.contains(secret) && !String::from_utf8_lossy(&output.stderr).contains(secret));
     }
     serde_json::from_str(result).unwrap()
 }
@@ -78,15 +78,15 @@ fn job(provider: &str, credentials: Value) -> Value {
     json!({"provider": provider, "credentials": credentials, "zone": DOMAIN, "merge": true, "dry_run": false})
 }
 
-fn records(kept: &[ZoneRecord]) -> Records {
-    Arc::new(Mutex::new(kept.to_vec()))
+fn records(zone: &[ZoneRecord]) -> Records {
+    Arc::new(Mutex::new(zone.to_vec()))
 }
 
 /// All values of a record set, sorted.
 fn values(records: &Records, name: &str, kind: &str) -> Vec<String> {
     let records = records.lock().unwrap();
-    let here = records.iter().filter(|kept| kept.name == name && kept.kind == kind);
-    let mut values: Vec<String> = here.map(|kept| kept.value.clone()).collect();
+    let matching = records.iter().filter(|record| record.name == name && record.kind == kind);
+    let mut values: Vec<String> = matching.map(|record| record.value.clone()).collect();
     values.sort();
     values
 }
@@ -95,11 +95,11 @@ const MERGED: &str = "v=spf1 mx include:spf.post.example -all";
 const DONE: [&str; 6] = ["create done", "create done", "create done", "update done", "create done", "create done"];
 
 /// Applies the job as a dry run and then twice; the dry run and the second run must write nothing.
-async fn twice(provider: &Provider, job: &Value) {
+async fn apply_twice(provider: &Provider, job: &Value) {
     let mut dry = job.clone();
     dry["dry_run"] = true.into();
-    let looked = run(provider, dry).await;
-    assert_eq!(looked["applied"], false, "{looked}");
+    let dry_run_result = run(provider, dry).await;
+    assert_eq!(dry_run_result["applied"], false, "{dry_run_result}");
     assert_eq!(provider.writes(), Vec::<String>::new());
     let first = run(provider, job.clone()).await;
     assert_eq!(first, json!({"applied": true, "steps": DONE, "failure": null}));
@@ -112,22 +112,22 @@ async fn twice(provider: &Provider, job: &Value) {
 #[tokio::test]
 async fn cloudflare() {
     // Records from before Cloudflare quoted TXT contents have no quotes.
-    let kept = records(&[
-        kept(7, DOMAIN, "TXT", "v=spf1 mx -all"),
-        kept(8, DOMAIN, "TXT", "\"google-site-verification=xyz\""),
-        kept(9, DOMAIN, "CNAME", "pages.example"),
+    let zone = records(&[
+        zone_record(7, DOMAIN, "TXT", "v=spf1 mx -all"),
+        zone_record(8, DOMAIN, "TXT", "\"google-site-verification=xyz\""),
+        zone_record(9, DOMAIN, "CNAME", "pages.example"),
     ]);
-    let provider = Provider::start("api.cloudflare.com", Cloudflare(Arc::clone(&kept))).await;
+    let provider = Provider::start("api.cloudflare.com", Cloudflare(Arc::clone(&zone))).await;
     let mut job = job("cloudflare", json!({"api_token": TOKEN}));
     job["zone"] = Value::Null;
-    twice(&provider, &job).await;
+    apply_twice(&provider, &job).await;
     let base = "/client/v4/zones/z1/dns_records";
     let post = format!("POST {base}");
     let mut writes = vec![post; 6];
     writes[3] = format!("PATCH {base}/7");
     assert_eq!(provider.writes(), writes);
-    assert_eq!(values(&kept, DOMAIN, "TXT"), ["\"google-site-verification=xyz\"".to_owned(), format!("\"{MERGED}\"")]);
-    assert_eq!(values(&kept, "rp.shop.example", "CNAME"), ["rp.post.example"]);
+    assert_eq!(values(&zone, DOMAIN, "TXT"), ["\"google-site-verification=xyz\"".to_owned(), format!("\"{MERGED}\"")]);
+    assert_eq!(values(&zone, "rp.shop.example", "CNAME"), ["rp.post.example"]);
 
     job["credentials"]["api_token"] = "tok-not-the-right-one".into();
     let refused = run(&provider, job).await;
@@ -138,8 +138,8 @@ async fn cloudflare() {
 /// A CNAME at the zone apex is flattened by Cloudflare; below the apex it conflicts with other records.
 #[tokio::test]
 async fn cloudflare_with_an_alias_below_the_zone() {
-    let kept = records(&[kept(9, "mail.shop.example", "CNAME", "pages.example")]);
-    let provider = Provider::start("api.cloudflare.com", Cloudflare(Arc::clone(&kept))).await;
+    let zone = records(&[zone_record(9, "mail.shop.example", "CNAME", "pages.example")]);
+    let provider = Provider::start("api.cloudflare.com", Cloudflare(Arc::clone(&zone))).await;
     let mut job = job("cloudflare", json!({"api_token": TOKEN}));
     job["domain"] = "mail.shop.example".into();
     let result = run(&provider, job).await;
@@ -152,7 +152,7 @@ async fn cloudflare_with_an_alias_below_the_zone() {
 async fn cloudflare_without_the_zone() {
     struct Empty;
     impl super::script::Script for Empty {
-        fn answer(&self, _: &super::script::RecordedRequest) -> (u16, String) {
+        fn respond(&self, _: &super::script::RecordedRequest) -> (u16, String) {
             (200, json!({"success": true, "errors": [], "result": []}).to_string())
         }
     }
@@ -163,14 +163,14 @@ async fn cloudflare_without_the_zone() {
 
 #[tokio::test]
 async fn digitalocean() {
-    let texts = [kept(7, DOMAIN, "TXT", "v=spf1 mx -all"), kept(8, DOMAIN, "TXT", "MS=ms123")];
-    let kept = records(&texts);
-    let script = DigitalOcean { records: Arc::clone(&kept), deletes: true };
+    let texts = [zone_record(7, DOMAIN, "TXT", "v=spf1 mx -all"), zone_record(8, DOMAIN, "TXT", "MS=ms123")];
+    let zone = records(&texts);
+    let script = DigitalOcean { records: Arc::clone(&zone), deletes: true };
     let provider = Provider::start("api.digitalocean.com", script).await;
     let mut job = job("digitalocean", json!({"api_token": TOKEN}));
-    twice(&provider, &job).await;
-    assert_eq!(values(&kept, DOMAIN, "TXT"), ["MS=ms123", MERGED]);
-    assert_eq!(values(&kept, "rp.shop.example", "CNAME"), ["rp.post.example."]);
+    apply_twice(&provider, &job).await;
+    assert_eq!(values(&zone, DOMAIN, "TXT"), ["MS=ms123", MERGED]);
+    assert_eq!(values(&zone, "rp.shop.example", "CNAME"), ["rp.post.example."]);
     // The new record is created before the old one is deleted.
     let base = format!("/v2/domains/{DOMAIN}/records");
     assert_eq!(provider.writes()[3..5], [format!("POST {base}"), format!("DELETE {base}/7")]);
@@ -181,30 +181,30 @@ async fn digitalocean() {
 
 #[tokio::test]
 async fn a_record_that_cannot_be_deleted_stays_as_it_was() {
-    let kept = records(&[kept(7, DOMAIN, "TXT", "v=spf1 mx -all")]);
-    let script = DigitalOcean { records: Arc::clone(&kept), deletes: false };
+    let zone = records(&[zone_record(7, DOMAIN, "TXT", "v=spf1 mx -all")]);
+    let script = DigitalOcean { records: Arc::clone(&zone), deletes: false };
     let provider = Provider::start("api.digitalocean.com", script).await;
     let result = run(&provider, job("digitalocean", json!({"api_token": TOKEN}))).await;
     assert_eq!(result["applied"], false);
     let steps = ["create done", "create done", "create done", "update failed", "create not_done", "create not_done"];
     assert_eq!(result["steps"], json!(steps));
     assert!(result["failure"].as_str().unwrap().contains("this record is locked"), "{result}");
-    assert_eq!(values(&kept, DOMAIN, "TXT"), ["v=spf1 mx -all"]);
+    assert_eq!(values(&zone, DOMAIN, "TXT"), ["v=spf1 mx -all"]);
 }
 
 #[tokio::test]
 async fn route53() {
-    let kept = records(&[
-        kept(7, DOMAIN, "TXT", "\"v=spf1 \" \"mx -all\""),
-        kept(8, DOMAIN, "TXT", "\"MS=ms123\""),
-        kept(9, DOMAIN, "NS", "ns-1.example."),
+    let zone = records(&[
+        zone_record(7, DOMAIN, "TXT", "\"v=spf1 \" \"mx -all\""),
+        zone_record(8, DOMAIN, "TXT", "\"MS=ms123\""),
+        zone_record(9, DOMAIN, "NS", "ns-1.example."),
     ]);
-    let provider = Provider::start("route53.amazonaws.com", Route53(Arc::clone(&kept))).await;
+    let provider = Provider::start("route53.amazonaws.com", Route53(Arc::clone(&zone))).await;
     let mut job = job("route53", json!({"access_key_id": AWS_ID, "secret_access_key": AWS_SECRET}));
     job["zone"] = Value::Null;
-    twice(&provider, &job).await;
-    assert_eq!(values(&kept, DOMAIN, "TXT"), ["\"MS=ms123\"".to_owned(), format!("\"{MERGED}\"")]);
-    assert_eq!(values(&kept, DOMAIN, "MX"), ["10 in.post.example"]);
+    apply_twice(&provider, &job).await;
+    assert_eq!(values(&zone, DOMAIN, "TXT"), ["\"MS=ms123\"".to_owned(), format!("\"{MERGED}\"")]);
+    assert_eq!(values(&zone, DOMAIN, "MX"), ["10 in.post.example"]);
     assert_eq!(provider.writes().len(), 6);
 
     job["credentials"]["secret_access_key"] = "not-the-right-one".into();
@@ -214,38 +214,38 @@ async fn route53() {
 
 #[tokio::test]
 async fn a_set_with_an_unsupported_txt_escape_is_not_rewritten() {
-    let there = [kept(7, DOMAIN, "TXT", "\"caf\\303\\251\"")];
-    let kept = records(&there);
-    let provider = Provider::start("route53.amazonaws.com", Route53(Arc::clone(&kept))).await;
+    let existing = [zone_record(7, DOMAIN, "TXT", "\"caf\\303\\251\"")];
+    let zone = records(&existing);
+    let provider = Provider::start("route53.amazonaws.com", Route53(Arc::clone(&zone))).await;
     let job = job("route53", json!({"access_key_id": AWS_ID, "secret_access_key": AWS_SECRET}));
     let result = run(&provider, job).await;
     assert_eq!(result["steps"][3], "create failed");
     assert!(result["failure"].as_str().unwrap().contains("manually"), "{result}");
-    assert_eq!(values(&kept, DOMAIN, "TXT"), ["\"caf\\303\\251\""]);
+    assert_eq!(values(&zone, DOMAIN, "TXT"), ["\"caf\\303\\251\""]);
 }
 
 #[tokio::test]
 async fn hetzner() {
-    let texts = [kept(0, DOMAIN, "TXT", "\"v=spf1 mx -all\""), kept(0, DOMAIN, "TXT", "\"MS=ms123\"")];
-    let kept = records(&texts);
-    let provider = Provider::start("api.hetzner.cloud", Hetzner(Arc::clone(&kept))).await;
+    let texts = [zone_record(0, DOMAIN, "TXT", "\"v=spf1 mx -all\""), zone_record(0, DOMAIN, "TXT", "\"MS=ms123\"")];
+    let zone = records(&texts);
+    let provider = Provider::start("api.hetzner.cloud", Hetzner(Arc::clone(&zone))).await;
     let mut job = job("hetzner", json!({"api_token": TOKEN}));
-    twice(&provider, &job).await;
-    assert_eq!(values(&kept, DOMAIN, "TXT"), ["\"MS=ms123\"".to_owned(), format!("\"{MERGED}\"")]);
-    assert_eq!(values(&kept, DOMAIN, "MX"), ["10 in.post.example."]);
+    apply_twice(&provider, &job).await;
+    assert_eq!(values(&zone, DOMAIN, "TXT"), ["\"MS=ms123\"".to_owned(), format!("\"{MERGED}\"")]);
+    assert_eq!(values(&zone, DOMAIN, "MX"), ["10 in.post.example."]);
     job["credentials"]["api_token"] = "tok-not-the-right-one".into();
     assert_eq!(run(&provider, job).await["fault"], "credentials");
 }
 
 #[tokio::test]
 async fn gandi() {
-    let texts = [kept(0, DOMAIN, "TXT", "\"v=spf1 mx -all\""), kept(0, DOMAIN, "TXT", "\"MS=ms123\"")];
-    let kept = records(&texts);
-    let provider = Provider::start("api.gandi.net", Gandi(Arc::clone(&kept))).await;
+    let texts = [zone_record(0, DOMAIN, "TXT", "\"v=spf1 mx -all\""), zone_record(0, DOMAIN, "TXT", "\"MS=ms123\"")];
+    let zone = records(&texts);
+    let provider = Provider::start("api.gandi.net", Gandi(Arc::clone(&zone))).await;
     let mut job = job("gandi", json!({"api_token": TOKEN}));
-    twice(&provider, &job).await;
-    assert_eq!(values(&kept, DOMAIN, "TXT"), ["\"MS=ms123\"".to_owned(), format!("\"{MERGED}\"")]);
-    assert_eq!(values(&kept, "rp.shop.example", "CNAME"), ["rp.post.example."]);
+    apply_twice(&provider, &job).await;
+    assert_eq!(values(&zone, DOMAIN, "TXT"), ["\"MS=ms123\"".to_owned(), format!("\"{MERGED}\"")]);
+    assert_eq!(values(&zone, "rp.shop.example", "CNAME"), ["rp.post.example."]);
     job["credentials"]["api_token"] = "tok-not-the-right-one".into();
     assert_eq!(run(&provider, job).await["fault"], "credentials");
 }

@@ -36,7 +36,7 @@ pub(crate) struct RecordedRequest {
 /// The behaviour of one provider.
 pub(crate) trait Script: Send + Sync + 'static {
     /// Returns the status and the body of the response.
-    fn answer(&self, asked: &RecordedRequest) -> (u16, String);
+    fn respond(&self, request: &RecordedRequest) -> (u16, String);
 }
 
 /// A record in the provider's own notation.
@@ -48,15 +48,15 @@ pub(crate) struct ZoneRecord {
     pub(crate) value: String,
 }
 
-pub(crate) fn kept(id: u64, name: &str, kind: &str, value: &str) -> ZoneRecord {
+pub(crate) fn zone_record(id: u64, name: &str, kind: &str, value: &str) -> ZoneRecord {
     ZoneRecord { id, name: name.to_owned(), kind: kind.to_owned(), value: value.to_owned() }
 }
 
-/// A running provider; `asked` records its requests.
+/// A running provider; `requests` records its requests.
 pub(crate) struct Provider {
     pub(crate) proxy: String,
     pub(crate) home: TempDir,
-    pub(crate) asked: Arc<Mutex<Vec<RecordedRequest>>>,
+    pub(crate) requests: Arc<Mutex<Vec<RecordedRequest>>>,
 }
 
 impl Provider {
@@ -80,22 +80,22 @@ impl Provider {
                 .unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let proxy = format!("http://{}", listener.local_addr().unwrap());
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let shared = Shared { host, script: Arc::new(script), asked: Arc::clone(&asked) };
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let shared = Shared { host, script: Arc::new(script), requests: Arc::clone(&requests) };
         let acceptor = TlsAcceptor::from(Arc::new(config));
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 tokio::spawn(serve(stream, acceptor.clone(), shared.clone()));
             }
         });
-        Self { proxy, home, asked }
+        Self { proxy, home, requests }
     }
 
     /// All requests but GET, as `METHOD path`.
     pub(crate) fn writes(&self) -> Vec<String> {
-        let asked = self.asked.lock().unwrap();
-        let writes = asked.iter().filter(|asked| asked.method != "GET");
-        writes.map(|asked| format!("{} {}", asked.method, asked.path)).collect()
+        let requests = self.requests.lock().unwrap();
+        let writes = requests.iter().filter(|request| request.method != "GET");
+        writes.map(|request| format!("{} {}", request.method, request.path)).collect()
     }
 }
 
@@ -103,7 +103,7 @@ impl Provider {
 struct Shared {
     host: &'static str,
     script: Arc<dyn Script>,
-    asked: Arc<Mutex<Vec<RecordedRequest>>>,
+    requests: Arc<Mutex<Vec<RecordedRequest>>>,
 }
 
 /// Serves one proxy connection: reads the CONNECT request, then answers as the host.
@@ -127,9 +127,9 @@ async fn serve(stream: TcpStream, acceptor: TlsAcceptor, shared: Shared) {
     let service = service_fn(move |request| {
         let shared = shared.clone();
         async move {
-            let asked = read(request).await;
-            let (status, body) = shared.script.answer(&asked);
-            shared.asked.lock().unwrap().push(asked);
+            let recorded = read(request).await;
+            let (status, body) = shared.script.respond(&recorded);
+            shared.requests.lock().unwrap().push(recorded);
             hyper::Response::builder().status(status).body(Full::new(Bytes::from(body)))
         }
     });

@@ -26,14 +26,14 @@ pub(crate) async fn code_for(world: &TestWorld, to: &str, how: Value) -> EmailId
 }
 
 /// Waits until an email has ended. Returns its recipient and the detail of its last event.
-async fn ended(world: &TestWorld, id: EmailId) -> (Recipient, Value) {
+async fn wait_for_end(world: &TestWorld, id: EmailId) -> (Recipient, Value) {
     let email = world.wait(id, |e| e.recipients[0].state.is_terminal()).await;
-    let events = store::event::list(&world.world.store, world.account, id, 10).await.unwrap();
+    let events = store::event::list(&world.services.store, world.account, id, 10).await.unwrap();
     (email.recipients[0].clone(), events.last().unwrap().detail.clone())
 }
 
 async fn is_expired(world: &TestWorld, id: EmailId) {
-    let (recipient, detail) = ended(world, id).await;
+    let (recipient, detail) = wait_for_end(world, id).await;
     assert_eq!((recipient.state, recipient.attempts), (RecipientState::Failed, 0), "nothing was tried");
     assert_eq!(detail["failure"]["reason"], "expired", "{detail}");
 }
@@ -41,64 +41,64 @@ async fn is_expired(world: &TestWorld, id: EmailId) {
 const PAST: Duration = Duration::from_secs(606);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_expires_while_its_destination_is_suspended() {
+async fn an_email_expires_while_its_destination_is_suspended() {
     let world = TestWorld::start().await;
-    let since = world.world.clock.now();
+    let since = world.services.clock.now();
     let suspension = || Some(OperatorSuspension { since, until: None, because: None });
     let destination = Destination::Domain("dest.example".parse().unwrap());
-    let worker = &world.world.worker;
-    worker.order_destination(&destination, |standing| standing.suspension = suspension()).await.unwrap();
+    let worker = &world.services.worker;
+    worker.order_destination(&destination, |overrides| overrides.suspension = suspension()).await.unwrap();
     let id = code(&world, "b@dest.example").await;
-    world.world.clock.advance(PAST);
+    world.services.clock.advance(PAST);
     is_expired(&world, id).await;
-    assert!(world.sink.taken().is_empty(), "no host was contacted");
+    assert!(world.sink.received().is_empty(), "no host was contacted");
     world.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_expires_while_the_operator_holds_it() {
+async fn an_email_expires_while_the_operator_holds_it() {
     let world = TestWorld::start_with("paused = true\n").await;
     let id = code(&world, "b@dest.example").await;
-    world.world.worker.command_email(id, &QueueCommand::Hold).await.unwrap();
+    world.services.worker.command_email(id, &QueueCommand::Hold).await.unwrap();
     world.reload("");
-    world.world.clock.advance(PAST);
+    world.services.clock.advance(PAST);
     is_expired(&world, id).await;
-    assert!(world.sink.taken().is_empty());
+    assert!(world.sink.received().is_empty());
     world.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_expires_while_delivery_is_paused() {
+async fn an_email_expires_while_delivery_is_paused() {
     let world = TestWorld::start_with("paused = true\n").await;
     let id = code(&world, "b@dest.example").await;
-    world.world.clock.advance(PAST);
+    world.services.clock.advance(PAST);
     is_expired(&world, id).await;
     world.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_expires_after_a_restart() {
+async fn an_email_expires_after_a_restart() {
     let world = TestWorld::start_with("paused = true\n").await;
     let id = code(&world, "b@dest.example").await;
     let world = world.restart("paused = true\n").await;
-    world.world.clock.advance(PAST);
+    world.services.clock.advance(PAST);
     is_expired(&world, id).await;
     world.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_expires_in_the_ready_queue() {
+async fn an_email_expires_in_the_ready_queue() {
     let rarely = "[[delivery.pace]]\nmail_host = \"mx.dest.example\"\nmessages_per_second = 0.001\n";
     let world = TestWorld::start_with(rarely).await;
     let first = world.relay(&["a@dest.example"], "the one of this quarter of an hour").await;
     world.wait(first, |e| e.recipients[0].state == RecipientState::Delivered).await;
     let id = code(&world, "b@dest.example").await;
-    let worker = &world.world.worker;
+    let worker = &world.services.worker;
     assert_eq!(worker.ready_queue_statuses().iter().map(|site| site.ready).sum::<usize>(), 1);
-    world.world.clock.advance(PAST);
+    world.services.clock.advance(PAST);
     is_expired(&world, id).await;
     assert_eq!(worker.ready_queue_statuses().iter().map(|site| site.ready).sum::<usize>(), 0, "no ready task");
-    assert_eq!(world.sink.taken().len(), 1);
+    assert_eq!(world.sink.received().len(), 1);
     world.end().await;
 }
 
@@ -110,8 +110,8 @@ async fn an_expired_email_reports_the_last_reply_of_its_destination() {
     world.sink.script("b@dest.example", &[Behaviour::AtRcpt("421 4.7.28 an unusual rate of mail from you")]);
     let id = code(&world, "b@dest.example").await;
     world.wait(id, |e| e.recipients[0].state == RecipientState::Deferred).await;
-    world.world.clock.advance(PAST);
-    let (recipient, detail) = ended(&world, id).await;
+    world.services.clock.advance(PAST);
+    let (recipient, detail) = wait_for_end(&world, id).await;
     assert_eq!(recipient.state, RecipientState::Bounced);
     assert_eq!(recipient.last_response.map(|reply| reply.code), Some(421));
     let bounce = &detail["bounce"];
@@ -120,31 +120,31 @@ async fn an_expired_email_reports_the_last_reply_of_its_destination() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_expires_behind_a_slow_message() {
+async fn an_email_expires_behind_a_slow_message() {
     let world = TestWorld::start_with("paused = true\n[[delivery.pace]]\nconnections_max = 1\n").await;
     world.sink.script("slow@dest.example", &[Behaviour::AtRcptLater("550 5.1.1 nobody")]);
     let first = code(&world, "slow@dest.example").await;
     let next = code(&world, "b@dest.example").await;
     world.reload("[[delivery.pace]]\nconnections_max = 1\n");
-    world.sink.asked().await;
-    world.world.clock.advance(PAST);
-    world.sink.go_on();
+    world.sink.pending_reply().await;
+    world.services.clock.advance(PAST);
+    world.sink.release_reply();
     world.wait(first, |e| e.recipients[0].state == RecipientState::Bounced).await;
     is_expired(&world, next).await;
-    assert!(world.sink.taken().is_empty());
+    assert!(world.sink.received().is_empty());
     world.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_expires_while_held_after_its_scheduled_time() {
+async fn an_email_expires_while_held_after_its_scheduled_time() {
     let world = TestWorld::start().await;
-    let due = world.world.clock.now() + Duration::from_secs(60);
+    let due = world.services.clock.now() + Duration::from_secs(60);
     let how = json!({"expires_in": 600, "scheduled_at": due.to_string()});
     let id = code_for(&world, "b@dest.example", how).await;
     world.suspend(true).await;
-    world.world.clock.advance(Duration::from_secs(61));
+    world.services.clock.advance(Duration::from_secs(61));
     world.wait(id, |e| e.recipients[0].state == RecipientState::Held).await;
-    world.world.clock.advance(PAST);
+    world.services.clock.advance(PAST);
     is_expired(&world, id).await;
     world.suspend(false).await;
     world.end().await;

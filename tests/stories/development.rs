@@ -48,7 +48,7 @@ impl Dev {
     }
 
     /// Sends a request to the API port. Returns the status, the header and the body of the response.
-    fn ask(&self, request: &str, fields: &str, body: &str) -> (u16, String, String) {
+    fn request(&self, request: &str, fields: &str, body: &str) -> (u16, String, String) {
         let host = self.at("api");
         let host = if fields.contains("Host:") { String::new() } else { format!("Host: {host}\r\n") };
         let mut stream = TcpStream::connect(self.at("api")).unwrap();
@@ -66,7 +66,7 @@ impl Dev {
     }
 
     fn inbox(&self, path: &str) -> Value {
-        let (status, _, body) = self.ask(&format!("GET /inbox{path}"), "", "");
+        let (status, _, body) = self.request(&format!("GET /inbox{path}"), "", "");
         assert_eq!(status, 200, "{path}: {body}");
         serde_json::from_str(&body).unwrap()
     }
@@ -75,7 +75,7 @@ impl Dev {
         let key = self.ready["api_key"].as_str().unwrap();
         let fields = format!("Authorization: Bearer {key}\r\nContent-Type: application/json\r\n");
         let body = if body.is_null() { String::new() } else { body.to_string() };
-        let (status, _, body) = self.ask(request, &fields, &body);
+        let (status, _, body) = self.request(request, &fields, &body);
         assert!(status < 300, "{request}: {status} {body}");
         serde_json::from_str(&body).unwrap()
     }
@@ -87,7 +87,7 @@ impl Dev {
 
     /// Waits for an event of this kind about an email.
     fn event(&self, id: &str, kind: &str) -> Value {
-        let found = self.until(|| {
+        let found = self.wait_until(|| {
             let events = self.api(&format!("GET /emails/{id}/events"), &Value::Null);
             let events = events["events"].as_array().cloned().unwrap_or_default();
             events.into_iter().find(|event| event["type"] == kind)
@@ -96,12 +96,12 @@ impl Dev {
     }
 
     /// Polls until there is a result, up to the timeout.
-    fn until<T>(&self, look: impl Fn() -> Option<T>) -> Option<T> {
+    fn wait_until<T>(&self, read_state: impl Fn() -> Option<T>) -> Option<T> {
         let (sender, done) = std::sync::mpsc::channel::<()>();
         let mut waited = Duration::ZERO;
         let pause = Duration::from_millis(25);
         while waited < PATIENCE {
-            if let Some(found) = look() {
+            if let Some(found) = read_state() {
                 drop(sender);
                 return Some(found);
             }
@@ -137,24 +137,24 @@ fn the_key_and_the_inbox_survive_a_restart() {
     let home = tempfile::tempdir().unwrap();
     let first = Dev::start(home.path(), &[]);
     let secrets = |dev: &Dev| (dev.ready["api_key"].clone(), dev.ready["smtp_password"].clone());
-    let before = secrets(&first);
+    let first_secrets = secrets(&first);
     assert!(home.path().join("postrider/dev/store").exists());
     first.send("you@example.net");
-    let arrived = first.until(|| Some(first.inbox("/messages")).filter(|inbox| inbox["total"] == 1)).unwrap();
+    let arrived = first.wait_until(|| Some(first.inbox("/messages")).filter(|inbox| inbox["total"] == 1)).unwrap();
     let message = &arrived["messages"][0];
     assert_eq!(message["dkim"][0]["result"], "pass", "{message}");
     assert_eq!((&message["source"], &message["preview"]), (&json!("delivered"), &json!("It works")));
     drop(first);
 
     let second = Dev::start(home.path(), &[]);
-    assert_eq!(secrets(&second), before);
+    assert_eq!(secrets(&second), first_secrets);
     assert_eq!(second.inbox("/messages")["messages"][0], *message);
     second.send("you@example.net");
     drop(second);
 
-    let fresh = Dev::start(home.path(), &["--fresh"]);
-    assert_ne!(secrets(&fresh), before);
-    assert_eq!(fresh.inbox("/messages")["total"], 0);
+    let cleared = Dev::start(home.path(), &["--fresh"]);
+    assert_ne!(secrets(&cleared), first_secrets);
+    assert_eq!(cleared.inbox("/messages")["total"], 0);
 }
 
 #[test]
@@ -186,16 +186,16 @@ fn mail_without_a_login_is_stored_in_the_inbox() {
     let message = &found["messages"][0];
     assert_eq!((&message["subject"], &message["source"]), (&json!("Grüße"), &json!("handed_in")));
     assert_eq!(message["to"], json!(["anybody@nowhere.example", "else@nowhere.example"]));
-    let whole = dev.inbox("/messages/1");
-    assert_eq!((&whole["has_html"], &whole["attachments"][0]["filename"]), (&json!(true), &json!("a b.csv")));
-    let (_, head, html) = dev.ask("GET /inbox/messages/1/html", "", "");
+    let message = dev.inbox("/messages/1");
+    assert_eq!((&message["has_html"], &message["attachments"][0]["filename"]), (&json!(true), &json!("a b.csv")));
+    let (_, head, html) = dev.request("GET /inbox/messages/1/html", "", "");
     assert!(head.contains("content-security-policy: sandbox ") && html.contains("<base target=\"_blank\"><title>"));
-    let (_, head, file) = dev.ask("GET /inbox/messages/1/attachments/0", "", "");
+    let (_, head, file) = dev.request("GET /inbox/messages/1/attachments/0", "", "");
     assert!(head.contains("attachment; filename*=utf-8''a%20b.csv") && file.starts_with("a,b"), "{head}");
     // An unchanged version returns no messages.
     let version = found["version"].as_str().unwrap();
     assert_eq!(dev.inbox(&format!("/messages?since={version}")), json!({"version": version}));
-    let (status, ..) = dev.ask("DELETE /inbox/messages/1", "", "");
+    let (status, ..) = dev.request("DELETE /inbox/messages/1", "", "");
     assert_eq!((status, &dev.inbox("/messages")["total"]), (200, &json!(0)));
 }
 
@@ -203,14 +203,14 @@ fn mail_without_a_login_is_stored_in_the_inbox() {
 fn the_inbox_and_the_api_share_a_port() {
     let home = tempfile::tempdir().unwrap();
     let dev = Dev::start(home.path(), &[]);
-    let (status, head, page) = dev.ask("GET /", "", "");
+    let (status, head, page) = dev.request("GET /", "", "");
     assert!(status == 200 && head.contains("text/html") && page.contains("<title>Inbox"), "{head}");
-    let (status, head, _) = dev.ask("GET /emails", "", "");
+    let (status, head, _) = dev.request("GET /emails", "", "");
     assert!(status == 401 && head.contains("application/json"), "{head}");
-    assert_eq!(dev.ask("POST /inbox/messages", "", "").0, 405);
-    assert_eq!(dev.ask("GET /inboxes", "", "").0, 404);
+    assert_eq!(dev.request("POST /inbox/messages", "", "").0, 405);
+    assert_eq!(dev.request("GET /inboxes", "", "").0, 404);
     // A foreign Host header is refused, so that DNS rebinding by a web site cannot read the mail.
-    assert_eq!(dev.ask("GET /inbox/messages", "Host: evil.example\r\n", "").0, 404);
+    assert_eq!(dev.request("GET /inbox/messages", "Host: evil.example\r\n", "").0, 404);
     let features = &dev.api("GET /account", &Value::Null)["account"]["features"];
     assert_eq!(
         *features,
@@ -240,17 +240,17 @@ fn recipients_of_the_simulator_behave() {
 #[test]
 fn foreign_directories_are_not_modified() {
     let home = tempfile::tempdir().unwrap();
-    let stderr_of = |done: &Output| String::from_utf8_lossy(&done.stderr).into_owned();
+    let stderr_of = |output: &Output| String::from_utf8_lossy(&output.stderr).into_owned();
     let at = home.path().join("others");
     std::fs::create_dir_all(at.join("inbox")).unwrap();
     std::fs::write(at.join("inbox/notes.txt"), "x").unwrap();
     let data_dir = at.to_str().unwrap();
-    for more in [&[][..], &["--fresh"]] {
-        let arguments = [&["--api", "127.0.0.1:0", "--data-dir", data_dir], more].concat();
-        let done = command(home.path(), &arguments).output().unwrap();
-        assert!(!done.status.success() && stderr_of(&done).lines().count() == 1, "{done:?}");
-        let why = "not a directory of `postrider dev`";
-        assert!(stderr_of(&done).contains(why) && stderr_of(&done).contains("--data-dir"), "{done:?}");
+    for options in [&[][..], &["--fresh"]] {
+        let arguments = [&["--api", "127.0.0.1:0", "--data-dir", data_dir], options].concat();
+        let output = command(home.path(), &arguments).output().unwrap();
+        assert!(!output.status.success() && stderr_of(&output).lines().count() == 1, "{output:?}");
+        let reason = "not a directory of `postrider dev`";
+        assert!(stderr_of(&output).contains(reason) && stderr_of(&output).contains("--data-dir"), "{output:?}");
         assert!(at.join("inbox/notes.txt").exists() && !at.join("dev.json").exists());
     }
 }
@@ -259,11 +259,11 @@ fn foreign_directories_are_not_modified() {
 fn fresh_removes_nothing_if_the_configuration_is_invalid() {
     let home = tempfile::tempdir().unwrap();
     drop(Dev::start(home.path(), &[]));
-    let wrong = command(home.path(), &["--api", "127.0.0.1:0", "--fresh"])
+    let output = command(home.path(), &["--api", "127.0.0.1:0", "--fresh"])
         .env("POSTRIDER_STORE_ENGINE", "postgres")
         .output()
         .unwrap();
-    assert!(!wrong.status.success() && String::from_utf8_lossy(&wrong.stderr).contains("postgres"), "{wrong:?}");
+    assert!(!output.status.success() && String::from_utf8_lossy(&output.stderr).contains("postgres"), "{output:?}");
     assert!(home.path().join("postrider/dev/store").exists());
     drop(Dev::start(home.path(), &["--fresh"]));
 }
@@ -272,16 +272,16 @@ fn fresh_removes_nothing_if_the_configuration_is_invalid() {
 fn a_port_in_use_is_reported_in_one_line() {
     let home = tempfile::tempdir().unwrap();
     let dev = Dev::start(home.path(), &[]);
-    let stderr_of = |done: &Output| String::from_utf8_lossy(&done.stderr).into_owned();
-    let done = command(home.path(), &["--api", dev.at("api")]).output().unwrap();
+    let stderr_of = |output: &Output| String::from_utf8_lossy(&output.stderr).into_owned();
+    let output = command(home.path(), &["--api", dev.at("api")]).output().unwrap();
     let line = format!("postrider: {} is in use by another program", dev.at("api"));
-    assert!(!done.status.success() && stderr_of(&done).starts_with(&line), "{done:?}");
-    assert!(stderr_of(&done).lines().count() == 1 && stderr_of(&done).contains("--api"), "{done:?}");
-    let done = command(home.path(), &["--api", "127.0.0.1:0"]).output().unwrap();
-    assert!(!done.status.success() && stderr_of(&done).lines().count() == 1, "{done:?}");
+    assert!(!output.status.success() && stderr_of(&output).starts_with(&line), "{output:?}");
+    assert!(stderr_of(&output).lines().count() == 1 && stderr_of(&output).contains("--api"), "{output:?}");
+    let output = command(home.path(), &["--api", "127.0.0.1:0"]).output().unwrap();
+    assert!(!output.status.success() && stderr_of(&output).lines().count() == 1, "{output:?}");
     assert!(
-        stderr_of(&done).contains("in use by another process") && stderr_of(&done).contains("--data-dir"),
-        "{done:?}"
+        stderr_of(&output).contains("in use by another process") && stderr_of(&output).contains("--data-dir"),
+        "{output:?}"
     );
 }
 
@@ -297,6 +297,6 @@ fn stripe_can_be_configured() {
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let dev = Dev { child, ready: serde_json::from_str(&line).unwrap() };
     // The request is refused for its signature: the signing secret is configured.
-    let (status, _, body) = dev.ask("POST /billing/stripe", "Content-Type: application/json\r\n", "{}");
+    let (status, _, body) = dev.request("POST /billing/stripe", "Content-Type: application/json\r\n", "{}");
     assert!(status == 400 || status == 401, "{status} {body}");
 }

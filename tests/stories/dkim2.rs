@@ -16,7 +16,7 @@ use crate::world::{DOMAIN, TestWorld, ZONE};
 const ON: &str = "dkim2 = \"on\"\n";
 
 async fn domain(world: &TestWorld) -> SendingDomain {
-    store::domain::find_by_name(&world.world.store, &DOMAIN.parse().unwrap()).await.unwrap().unwrap()
+    store::domain::find_by_name(&world.services.store, &DOMAIN.parse().unwrap()).await.unwrap().unwrap()
 }
 
 /// Publishes the domain's keys in DNS.
@@ -36,30 +36,30 @@ async fn world() -> TestWorld {
     world
 }
 
-async fn judged(world: &TestWorld, taken: &ReceivedMessage) -> String {
-    verdict(world.names.address, &taken.content, (&taken.sender, &taken.recipient)).await
+async fn dkim2_result(world: &TestWorld, received: &ReceivedMessage) -> String {
+    verdict(world.names.address, &received.content, (&received.sender, &received.recipient)).await
 }
 
-fn has_fields(taken: &ReceivedMessage) -> bool {
-    taken.content.contains("DKIM2-Signature:") || taken.content.contains("Message-Instance:")
+fn has_fields(received: &ReceivedMessage) -> bool {
+    received.content.contains("DKIM2-Signature:") || received.content.contains("Message-Instance:")
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_signature_is_valid_for_its_recipient_only() {
     let world = world().await;
     world.relay(&["one@dest.example", "two@other.example"], "hello").await;
-    let taken = world.sink.wait_for(2).await;
-    for (mine, other) in [(&taken[0], &taken[1]), (&taken[1], &taken[0])] {
-        assert_eq!(judged(&world, mine).await, "Pass", "{}", mine.content);
-        assert!(mine.content.starts_with("DKIM2-Signature: i=1; m=1; t="), "{}", mine.content);
-        assert_eq!(mine.content.matches("\r\nDKIM-Signature:").count(), 2, "{}", mine.content);
+    let received = world.sink.wait_for(2).await;
+    for (message, other_message) in [(&received[0], &received[1]), (&received[1], &received[0])] {
+        assert_eq!(dkim2_result(&world, message).await, "Pass", "{}", message.content);
+        assert!(message.content.starts_with("DKIM2-Signature: i=1; m=1; t="), "{}", message.content);
+        assert_eq!(message.content.matches("\r\nDKIM-Signature:").count(), 2, "{}", message.content);
         // Replayed unchanged to another recipient, or from another sender.
-        let on = verdict(world.names.address, &mine.content, (&mine.sender, &other.recipient)).await;
+        let on = verdict(world.names.address, &message.content, (&message.sender, &other_message.recipient)).await;
         assert!(on.contains("RcptToMismatch(1)"), "{on}");
-        let on = verdict(world.names.address, &mine.content, (&other.sender, &mine.recipient)).await;
+        let on = verdict(world.names.address, &message.content, (&other_message.sender, &message.recipient)).await;
         assert!(on.contains("MailFromMismatch(1)"), "{on}");
-        let changed = ReceivedMessage { content: mine.content.replace("hello", "hullo"), ..mine.clone() };
-        assert!(judged(&world, &changed).await.contains("HashMismatch(1)"));
+        let changed = ReceivedMessage { content: message.content.replace("hello", "hullo"), ..message.clone() };
+        assert!(dkim2_result(&world, &changed).await.contains("HashMismatch(1)"));
     }
     world.end().await;
 }
@@ -67,7 +67,7 @@ async fn each_signature_is_valid_for_its_recipient_only() {
 #[tokio::test(flavor = "multi_thread")]
 async fn mail_sent_by_http_and_scheduled_mail_is_signed_too() {
     let world = world().await;
-    let due = world.world.clock.now() + Duration::from_secs(60);
+    let due = world.services.clock.now() + Duration::from_secs(60);
     for scheduled_at in [None, Some(due.to_string())] {
         let body = json!({
             "from": format!("Ada <ada@{DOMAIN}>"), "to": "one@dest.example", "subject": "h\u{e4}llo",
@@ -77,9 +77,9 @@ async fn mail_sent_by_http_and_scheduled_mail_is_signed_too() {
         assert_eq!(status, 200, "{answer}");
     }
     world.sink.wait_for(1).await;
-    world.world.clock.advance(Duration::from_secs(61));
-    for taken in world.sink.wait_for(2).await {
-        assert_eq!(judged(&world, &taken).await, "Pass", "{}", taken.content);
+    world.services.clock.advance(Duration::from_secs(61));
+    for received in world.sink.wait_for(2).await {
+        assert_eq!(dkim2_result(&world, &received).await, "Pass", "{}", received.content);
     }
     world.end().await;
 }
@@ -92,7 +92,7 @@ async fn a_retry_is_signed_anew_and_from_disk() {
     world.wait(id, |e| e.recipients[0].state == RecipientState::Deferred).await;
     let world = world.restart(ON).await;
     // The keys were rotated meanwhile: the retry is signed with the current keys.
-    let domains = world.world.intake.domains();
+    let domains = world.services.intake.domains();
     let old = domain(&world).await;
     domains.rotate_keys(old.account, old.id).await.unwrap();
     let mut zone = ZONE.to_owned();
@@ -102,13 +102,13 @@ async fn a_retry_is_signed_anew_and_from_disk() {
         }
     }
     world.names.set(&zone);
-    let turned = domains.verify(old.account, old.id).await.unwrap().domain;
-    assert_ne!(turned.dkim.selector, old.dkim.selector);
-    world.world.clock.advance(Duration::from_secs(75));
-    let taken = world.sink.wait_for(1).await;
-    assert_eq!(judged(&world, &taken[0]).await, "Pass", "{}", taken[0].content);
-    let set = format!("s={}:ed25519-sha256:", turned.dkim.ed25519_selector());
-    assert!(taken[0].content.contains(&set), "{}", taken[0].content);
+    let verified = domains.verify(old.account, old.id).await.unwrap().domain;
+    assert_ne!(verified.dkim.selector, old.dkim.selector);
+    world.services.clock.advance(Duration::from_secs(75));
+    let received = world.sink.wait_for(1).await;
+    assert_eq!(dkim2_result(&world, &received[0]).await, "Pass", "{}", received[0].content);
+    let set = format!("s={}:ed25519-sha256:", verified.dkim.ed25519_selector());
+    assert!(received[0].content.contains(&set), "{}", received[0].content);
     world.end().await;
 }
 
@@ -122,9 +122,9 @@ async fn without_the_setting_no_field_is_added() {
     let world = TestWorld::start_with(&format!("{ON}paused = true\n")).await;
     world.relay(&["one@dest.example"], "on, and off").await;
     let world = world.restart("").await;
-    let taken = world.sink.wait_for(1).await;
-    assert!(!has_fields(&taken[0]), "{}", taken[0].content);
-    assert!(taken[0].content.starts_with("DKIM-Signature:"), "{}", taken[0].content);
+    let received = world.sink.wait_for(1).await;
+    assert!(!has_fields(&received[0]), "{}", received[0].content);
+    assert!(received[0].content.starts_with("DKIM-Signature:"), "{}", received[0].content);
     world.end().await;
 }
 
@@ -132,11 +132,11 @@ async fn without_the_setting_no_field_is_added() {
 async fn mail_of_a_deleted_domain_is_sent_without_dkim2() {
     let world = TestWorld::start_with(&format!("{ON}paused = true\n")).await;
     world.relay(&["one@dest.example"], "orphaned").await;
-    let gone = domain(&world).await;
-    world.world.intake.domains().delete(gone.account, gone.id).await.unwrap();
+    let deleted_domain = domain(&world).await;
+    world.services.intake.domains().delete(deleted_domain.account, deleted_domain.id).await.unwrap();
     world.reload(ON);
-    let taken = world.sink.wait_for(1).await;
-    assert!(!has_fields(&taken[0]), "{}", taken[0].content);
+    let received = world.sink.wait_for(1).await;
+    assert!(!has_fields(&received[0]), "{}", received[0].content);
     world.end().await;
 }
 
@@ -147,15 +147,15 @@ async fn mail_is_sent_without_dkim2_if_the_keys_cannot_be_unsealed() {
     world.relay(&["one@dest.example"], "locked out").await;
     // After the restart the unsealed keys are no longer cached.
     let world = world.restart(&paused).await;
-    let before = domain(&world).await;
-    let mut after = before.clone();
-    after.dkim.rsa = SealedSecret("AAAA".to_owned());
+    let old_domain = domain(&world).await;
+    let mut new_domain = old_domain.clone();
+    new_domain.dkim.rsa = SealedSecret("AAAA".to_owned());
     let mut batch = Batch::progress();
-    store::domain::update(&mut batch, &before, &after);
-    world.world.store.commit(batch).await.unwrap();
+    store::domain::update(&mut batch, &old_domain, &new_domain);
+    world.services.store.commit(batch).await.unwrap();
     world.reload(ON);
-    let taken = world.sink.wait_for(1).await;
-    assert!(!has_fields(&taken[0]), "{}", taken[0].content);
+    let received = world.sink.wait_for(1).await;
+    assert!(!has_fields(&received[0]), "{}", received[0].content);
     world.end().await;
 }
 
@@ -168,9 +168,9 @@ async fn existing_dkim2_fields_are_left_alone() {
     let lines = ["EHLO test", "MAIL FROM:<ada@acme.example>", "RCPT TO:<one@dest.example>", "DATA", &message];
     let replies = dialog(world.relay, &lines).await;
     assert!(replies[5].starts_with("250 2.0.0 OK"), "{replies:?}");
-    let taken = world.sink.wait_for(1).await;
-    assert!(taken[0].content.contains(fields), "{}", taken[0].content);
-    assert_eq!(taken[0].content.matches("Message-Instance:").count(), 1, "{}", taken[0].content);
-    assert_eq!(taken[0].content.matches("DKIM2-Signature:").count(), 1, "{}", taken[0].content);
+    let received = world.sink.wait_for(1).await;
+    assert!(received[0].content.contains(fields), "{}", received[0].content);
+    assert_eq!(received[0].content.matches("Message-Instance:").count(), 1, "{}", received[0].content);
+    assert_eq!(received[0].content.matches("DKIM2-Signature:").count(), 1, "{}", received[0].content);
     world.end().await;
 }

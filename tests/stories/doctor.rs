@@ -17,7 +17,7 @@ gmail.com. TXT x
 
 /// Runs the doctor with a NAT address and a smarthost, so that all DNS queries are in the zone. Returns the exit status
 /// and the JSON.
-async fn doctor(names: &NameServer, smarthost: &str, more: &[&str]) -> (Option<i32>, Value) {
+async fn doctor(names: &NameServer, smarthost: &str, extra: &[&str]) -> (Option<i32>, Value) {
     // Not in the temporary directory: if that is a tmpfs, the doctor reports it.
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let file = directory.path().join("postrider.toml");
@@ -28,10 +28,10 @@ async fn doctor(names: &NameServer, smarthost: &str, more: &[&str]) -> (Option<i
         names.address
     );
     std::fs::write(&file, text).unwrap();
-    run(&file, more).await
+    run(&file, extra).await
 }
 
-async fn run(file: &Path, more: &[&str]) -> (Option<i32>, Value) {
+async fn run(file: &Path, extra: &[&str]) -> (Option<i32>, Value) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_postrider"));
     // Ignore the configuration of the environment that runs the tests.
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("POSTRIDER_")) {
@@ -40,7 +40,7 @@ async fn run(file: &Path, more: &[&str]) -> (Option<i32>, Value) {
     let output = command
         .args(["doctor", "--json", "--address", "203.0.113.5", "--ntp", "127.0.0.1:1", "--config"])
         .arg(file)
-        .args(more)
+        .args(extra)
         .output()
         .await
         .unwrap();
@@ -68,8 +68,8 @@ async fn the_exit_status_reports_failed_checks() {
     let failed: Vec<_> =
         report["checks"].as_array().unwrap().iter().filter(|check| check["status"] == "failed").collect();
     // These checks depend on the machine that runs the tests.
-    let own = ["service", "disk", "disk_sync", "file_limit", "clock"];
-    assert!(failed.iter().all(|check| own.contains(&check["name"].as_str().unwrap())), "{report:#}");
+    let machine_checks = ["service", "disk", "disk_sync", "file_limit", "clock"];
+    assert!(failed.iter().all(|check| machine_checks.contains(&check["name"].as_str().unwrap())), "{report:#}");
     assert_eq!(code, Some(i32::from(!failed.is_empty())), "{report:#}");
     for name in ["configuration", "dns", "hostname", "spf", "return_path", "port_25_out"] {
         assert_eq!(status(&report, name), "ok", "{report:#}");

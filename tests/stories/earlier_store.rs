@@ -51,68 +51,71 @@ fn at(offset: Duration) -> impl FnOnce(&mut Config) {
     move |config| config.testing.clock_offset = Some(ahead)
 }
 
-async fn ask(world: &TestWorld, method: &str, path: &str, body: Value) -> Value {
+async fn call_api(world: &TestWorld, method: &str, path: &str, body: Value) -> Value {
     let body = if body.is_null() { String::new() } else { body.to_string() };
-    let (status, answer) = world.call(method, path, &body).await;
-    assert!((200..300).contains(&status), "{method} {path}: {status} {answer}");
-    answer
+    let (status, response) = world.call(method, path, &body).await;
+    assert!((200..300).contains(&status), "{method} {path}: {status} {response}");
+    response
 }
 
-fn id_of(answer: &Value) -> String {
-    answer["id"].as_str().unwrap().to_owned()
+fn email_id(response: &Value) -> String {
+    response["id"].as_str().unwrap().to_owned()
 }
 
-fn email(to: &str, more: Value) -> Value {
+fn email(to: &str, extra: Value) -> Value {
     let mut body = json!({"from": "Ada <ada@acme.example>", "to": to, "subject": "Kept", "text": "for ever"});
-    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    body.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
     body
 }
 
 /// Creates one object of each kind. Returns their ids by name.
 async fn fill(world: &TestWorld) -> BTreeMap<String, String> {
-    let mut made = BTreeMap::new();
+    let mut created = BTreeMap::new();
     let webhook = json!({"url": "https://hooks.example/", "events": ["email.delivered"]});
-    made.insert(
+    created.insert(
         "webhook",
-        ask(world, "POST", "/webhooks", webhook).await["webhook"]["id"].as_str().unwrap().to_owned(),
+        call_api(world, "POST", "/webhooks", webhook).await["webhook"]["id"].as_str().unwrap().to_owned(),
     );
     let template = json!({"name": "Welcome", "alias": "welcome", "subject": "Hello {{name}}", "text": "Dear {{name}}"});
-    let template = ask(world, "POST", "/templates", template).await["template"]["id"].as_str().unwrap().to_owned();
-    ask(world, "POST", &format!("/templates/{template}/publish"), Value::Null).await;
-    made.insert("template", template);
+    let template = call_api(world, "POST", "/templates", template).await["template"]["id"].as_str().unwrap().to_owned();
+    call_api(world, "POST", &format!("/templates/{template}/publish"), Value::Null).await;
+    created.insert("template", template);
     let automation = json!({
         "name": "A", "trigger": {"event": "signed_up"},
         "steps": [{"type": "delay", "duration": "1h"}, {"type": "send_email", "template": "welcome", "variables": {"name": "U"}, "from": "ada@acme.example"}],
     });
     let automation =
-        ask(world, "POST", "/automations", automation).await["automation"]["id"].as_str().unwrap().to_owned();
-    ask(world, "POST", &format!("/automations/{automation}"), json!({"action": "activate"})).await;
-    made.insert("automation", automation);
-    ask(world, "POST", "/events", json!({"name": "signed_up", "user_id": "7", "email": "u7@dest.example"})).await;
-    ask(world, "POST", "/suppressions", json!({"email": "gone@dest.example"})).await;
-    ask(world, "PATCH", &format!("/domains/{DOMAIN}"), json!({"inbound_enabled": true})).await;
+        call_api(world, "POST", "/automations", automation).await["automation"]["id"].as_str().unwrap().to_owned();
+    call_api(world, "POST", &format!("/automations/{automation}"), json!({"action": "activate"})).await;
+    created.insert("automation", automation);
+    call_api(world, "POST", "/events", json!({"name": "signed_up", "user_id": "7", "email": "u7@dest.example"})).await;
+    call_api(world, "POST", "/suppressions", json!({"email": "gone@dest.example"})).await;
+    call_api(world, "PATCH", &format!("/domains/{DOMAIN}"), json!({"inbound_enabled": true})).await;
     let message = "From: <bob@far.example>\r\nSubject: hi\r\n\r\nGood day\r\n.";
     let lines = ["EHLO far.example", "MAIL FROM:<bob@far.example>", "RCPT TO:<info@acme.example>", "DATA", message];
     assert!(dialog(world.mx, &lines).await.pop().unwrap().starts_with("250 "));
     let tags = json!({"tags": [{"name": "kind", "value": "first"}]});
-    let delivered = id_of(&ask(world, "POST", "/emails", email("one@dest.example", tags)).await);
+    let delivered = email_id(&call_api(world, "POST", "/emails", email("one@dest.example", tags)).await);
     world.wait(delivered.parse().unwrap(), |e| e.recipients[0].state == RecipientState::Delivered).await;
-    made.insert("delivered", delivered);
+    created.insert("delivered", delivered);
     world.sink.script("later@dest.example", &[Behaviour::AtRcpt("451 4.7.1 greylisted")]);
-    let deferred = id_of(&ask(world, "POST", "/emails", email("later@dest.example", json!({}))).await);
+    let deferred = email_id(&call_api(world, "POST", "/emails", email("later@dest.example", json!({}))).await);
     world.wait(deferred.parse().unwrap(), |e| e.recipients[0].state == RecipientState::Deferred).await;
-    made.insert("deferred", deferred);
-    let in_two_hours = (world.world.clock.now() + Duration::from_secs(7_200)).to_string();
+    created.insert("deferred", deferred);
+    let in_two_hours = (world.services.clock.now() + Duration::from_secs(7_200)).to_string();
     let scheduled = json!({"scheduled_at": in_two_hours});
-    made.insert("scheduled", id_of(&ask(world, "POST", "/emails", email("soon@dest.example", scheduled)).await));
-    made.into_iter().map(|(name, id)| (name.to_owned(), id)).collect()
+    created.insert(
+        "scheduled",
+        email_id(&call_api(world, "POST", "/emails", email("soon@dest.example", scheduled)).await),
+    );
+    created.into_iter().map(|(name, id)| (name.to_owned(), id)).collect()
 }
 
-fn files_below(directory: &Path, below: &Path, found: &mut BTreeMap<String, WrittenFile>) {
-    for path in std::fs::read_dir(below).unwrap().map(|entry| entry.unwrap().path()) {
-        let name = path.strip_prefix(directory).unwrap().to_str().unwrap().to_owned();
+fn collect_files(root: &Path, directory: &Path, found: &mut BTreeMap<String, WrittenFile>) {
+    for path in std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()) {
+        let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
         if path.is_dir() {
-            files_below(directory, &path, found);
+            collect_files(root, &path, found);
         } else if path.is_file() && !name.ends_with("reserve") {
             let content = std::fs::read(&path).unwrap();
             let end = content.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
@@ -127,14 +130,14 @@ fn files_below(directory: &Path, below: &Path, found: &mut BTreeMap<String, Writ
 async fn a_store_is_written() {
     assert!(!file().exists());
     let directory = tempfile::tempdir().unwrap();
-    let kept = directory.path().to_owned();
-    let world = TestWorld::start_in(directory, at(Duration::ZERO)).await;
-    let made = fill(&world).await;
+    let store_directory = directory.path().to_owned();
+    let world = TestWorld::start_in_directory(directory, at(Duration::ZERO)).await;
+    let created = fill(&world).await;
     let directory = world.close().await;
     let mut files = BTreeMap::new();
-    files_below(&kept, &kept, &mut files);
+    collect_files(&store_directory, &store_directory, &mut files);
     drop(directory);
-    let text = serde_json::to_vec(&Written { made, files }).unwrap();
+    let text = serde_json::to_vec(&Written { made: created, files }).unwrap();
     let mut out = flate2::write::GzEncoder::new(std::fs::File::create(file()).unwrap(), flate2::Compression::best());
     out.write_all(&text).unwrap();
     out.finish().unwrap();
@@ -156,33 +159,33 @@ fn unpack(directory: &Path) -> BTreeMap<String, String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_of_an_earlier_release_opens_and_works() {
     let directory = tempfile::tempdir().unwrap();
-    let made = unpack(directory.path());
-    let world = TestWorld::start_in(directory, at(Duration::from_secs(600))).await;
-    let get = async |path: String| ask(&world, "GET", &path, Value::Null).await;
+    let created = unpack(directory.path());
+    let world = TestWorld::start_in_directory(directory, at(Duration::from_secs(600))).await;
+    let get = async |path: String| call_api(&world, "GET", &path, Value::Null).await;
 
     // The delivered email has its body and tags, and is found by a tag.
-    let shown = get(format!("/emails/{}", made["delivered"])).await;
+    let email = get(format!("/emails/{}", created["delivered"])).await;
     assert_eq!(
-        (&shown["email"]["status"], &shown["email"]["text"]),
+        (&email["email"]["status"], &email["email"]["text"]),
         (&json!("delivered"), &json!("for ever")),
-        "{shown}"
+        "{email}"
     );
     let found = get("/emails?tag=kind:first".to_owned()).await;
-    assert_eq!(found["emails"][0]["id"], json!(made["delivered"]), "{found}");
+    assert_eq!(found["emails"][0]["id"], json!(created["delivered"]), "{found}");
     let received = get("/received-emails".to_owned()).await;
     assert_eq!(received["received_emails"][0]["from"], json!("bob@far.example"), "{received}");
-    let webhook = get(format!("/webhooks/{}", made["webhook"])).await;
+    let webhook = get(format!("/webhooks/{}", created["webhook"])).await;
     assert_eq!(webhook["webhook"]["url"], json!("https://hooks.example/"), "{webhook}");
     let suppressed = get("/suppressions".to_owned()).await;
     assert_eq!(suppressed["suppressions"][0]["email"], json!("gone@dest.example"), "{suppressed}");
     let welcome = json!({"from": "ada@acme.example", "to": "two@dest.example", "template": "welcome", "variables": {"name": "Zo\u{eb}"}});
-    let sent = id_of(&ask(&world, "POST", "/emails", welcome).await);
+    let sent = email_id(&call_api(&world, "POST", "/emails", welcome).await);
     world.wait(sent.parse().unwrap(), |e| e.recipients[0].state == RecipientState::Delivered).await;
 
     // Pending work continues: the retry, the automation's delay, the scheduled email.
-    world.world.clock.advance(Duration::from_secs(3 * 3_600));
+    world.services.clock.advance(Duration::from_secs(3 * 3_600));
     for name in ["deferred", "scheduled"] {
-        world.wait(made[name].parse().unwrap(), |e| e.recipients[0].state == RecipientState::Delivered).await;
+        world.wait(created[name].parse().unwrap(), |e| e.recipients[0].state == RecipientState::Delivered).await;
     }
     world
         .wait_for_emails(|emails| {
@@ -192,7 +195,7 @@ async fn a_store_of_an_earlier_release_opens_and_works() {
             })
         })
         .await;
-    let automation = get(format!("/automations/{}", made["automation"])).await;
+    let automation = get(format!("/automations/{}", created["automation"])).await;
     assert_eq!(automation["automation"]["status"], json!("active"), "{automation}");
     world.end().await;
 }

@@ -15,7 +15,7 @@ use queue::queue_command::QueueCommand;
 use serde_json::json;
 
 use crate::database::Server;
-use crate::two_nodes::{end, nodes};
+use crate::two_nodes::{end_nodes, nodes};
 use crate::world::sink::Behaviour;
 use crate::world::{PATIENCE, TestWorld};
 
@@ -23,21 +23,21 @@ const LATER: Duration = Duration::from_secs(600);
 const GREY: &[Behaviour] = &[Behaviour::AtRcpt("451 4.7.1 greylisted")];
 
 async fn cause(world: &TestWorld, id: EmailId) -> WaitCause {
-    world.world.worker.trace_email(id).await.unwrap().waits.remove(0).cause
+    world.services.worker.trace_email(id).await.unwrap().waits.remove(0).cause
 }
 
 /// Waits until an email waits for this cause.
-async fn until_cause(world: &TestWorld, id: EmailId, wanted: WaitCause) {
-    let seen = async {
-        while cause(world, id).await != wanted {
+async fn wait_for_cause(world: &TestWorld, id: EmailId, expected: WaitCause) {
+    let poll = async {
+        while cause(world, id).await != expected {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(PATIENCE, seen).await.expect("the email waits for another cause");
+    tokio::time::timeout(PATIENCE, poll).await.expect("the email waits for another cause");
 }
 
 /// An email that was tried once and is due for a retry.
-async fn deferred(world: &TestWorld, to: &str) -> EmailId {
+async fn submit_deferred(world: &TestWorld, to: &str) -> EmailId {
     world.sink.script(to, GREY);
     let id = world.relay(&[to], "later").await;
     world.wait(id, |e| e.recipients[0].state == RecipientState::Deferred).await;
@@ -53,65 +53,66 @@ async fn attempts(world: &TestWorld, id: EmailId) -> u32 {
 }
 
 /// Sends mail of another account to these recipients and waits until it arrived. Held mail would have arrived by then.
-async fn others_mail_goes(world: &mut TestWorld, to: &[&str]) {
-    let (enrolment, name) = (&world.world.provisioning, "else.example".parse().unwrap());
-    let other = enrolment.create_account("owner@else.example".parse().unwrap(), Plan::Dedicated, true).await.unwrap();
-    let domains = world.world.intake.domains();
+async fn deliver_mail_of_another_account(world: &mut TestWorld, to: &[&str]) {
+    let (provisioning, name) = (&world.services.provisioning, "else.example".parse().unwrap());
+    let other =
+        provisioning.create_account("owner@else.example".parse().unwrap(), Plan::Dedicated, true).await.unwrap();
+    let domains = world.services.intake.domains();
     domains.create(other.account.id, NewDomain::with_name(name), None).await.unwrap();
     domains.force_verify(&"else.example".parse().unwrap()).await.unwrap();
-    let ours = std::mem::replace(&mut world.api_key, other.api_key);
-    let before = world.sink.taken().len();
+    let own_api_key = std::mem::replace(&mut world.api_key, other.api_key);
+    let received_before = world.sink.received().len();
     for to in to {
         let mail = json!({"from": "a@else.example", "to": to, "subject": "s", "text": "t"});
-        let (status, answer) = world.call("POST", "/emails", &mail.to_string()).await;
-        assert_eq!(status, 200, "{answer}");
+        let (status, response) = world.call("POST", "/emails", &mail.to_string()).await;
+        assert_eq!(status, 200, "{response}");
     }
-    world.api_key = ours;
-    let taken = world.sink.wait_for(before + to.len()).await;
-    assert!(taken[before..].iter().all(|taken| to.contains(&taken.recipient.as_str())));
+    world.api_key = own_api_key;
+    let received = world.sink.wait_for(received_before + to.len()).await;
+    assert!(received[received_before..].iter().all(|received| to.contains(&received.recipient.as_str())));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn mail_of_a_suspended_account_is_held_until_the_suspension_is_lifted() {
     let mut world = TestWorld::start().await;
     let host = Destination::MailHost("slow.example".parse().unwrap());
-    let one = PaceOverride { connections_max: Some(1), messages_per_second: None };
-    world.world.worker.order_destination(&host, |standing| standing.pace = one).await.unwrap();
-    let retried = deferred(&world, "retried@dest.example").await;
-    let by_hand = deferred(&world, "by-hand@dest.example").await;
-    world.world.worker.command_email(by_hand, &QueueCommand::Hold).await.unwrap();
+    let single_connection = PaceOverride { connections_max: Some(1), messages_per_second: None };
+    world.services.worker.order_destination(&host, |overrides| overrides.pace = single_connection).await.unwrap();
+    let retried = submit_deferred(&world, "retried@dest.example").await;
+    let by_hand = submit_deferred(&world, "by-hand@dest.example").await;
+    world.services.worker.command_email(by_hand, &QueueCommand::Hold).await.unwrap();
     world.sink.script("asked@slow.example", &[Behaviour::AtRcptLater("451 4.7.1 later")]);
-    let asked = world.relay(&["asked@slow.example"], "being tried").await;
-    world.sink.asked().await;
+    let in_attempt = world.relay(&["asked@slow.example"], "being tried").await;
+    world.sink.pending_reply().await;
     let in_line = world.relay(&["in-line@slow.example"], "in memory").await;
-    until_cause(&world, in_line, WaitCause::Connections { max: 1, slowed: None }).await;
+    wait_for_cause(&world, in_line, WaitCause::Connections { max: 1, slowed: None }).await;
 
     world.suspend(true).await;
     for id in [retried, in_line] {
         assert_eq!(cause(&world, id).await, WaitCause::AccountSuspended);
     }
     assert_eq!(cause(&world, by_hand).await, WaitCause::Held);
-    let waiting = world.world.worker.count_held(Some(world.account)).await.unwrap();
+    let waiting = world.services.worker.count_held(Some(world.account)).await.unwrap();
     assert_eq!(waiting.recipients, 4);
     // A running attempt finishes.
-    world.sink.go_on();
-    world.wait(asked, |e| e.recipients[0].state == RecipientState::Deferred).await;
-    world.world.clock.advance(LATER);
-    others_mail_goes(&mut world, &["a@dest.example", "b@slow.example"]).await;
-    for (id, tried) in [(retried, 1), (asked, 1), (in_line, 0)] {
+    world.sink.release_reply();
+    world.wait(in_attempt, |e| e.recipients[0].state == RecipientState::Deferred).await;
+    world.services.clock.advance(LATER);
+    deliver_mail_of_another_account(&mut world, &["a@dest.example", "b@slow.example"]).await;
+    for (id, attempt_count) in [(retried, 1), (in_attempt, 1), (in_line, 0)] {
         assert_eq!(cause(&world, id).await, WaitCause::AccountSuspended);
-        assert_eq!(attempts(&world, id).await, tried);
+        assert_eq!(attempts(&world, id).await, attempt_count);
     }
     // An operator's retry of one email does not lift the suspension.
-    world.world.worker.command_email(retried, &QueueCommand::Retry).await.unwrap();
+    world.services.worker.command_email(retried, &QueueCommand::Retry).await.unwrap();
     assert_eq!(cause(&world, retried).await, WaitCause::AccountSuspended);
 
     world.suspend(false).await;
-    for id in [retried, asked, in_line] {
+    for id in [retried, in_attempt, in_line] {
         delivered(&world, id).await;
     }
     assert_eq!((cause(&world, by_hand).await, attempts(&world, by_hand).await), (WaitCause::Held, 1));
-    world.world.worker.command_email(by_hand, &QueueCommand::Release).await.unwrap();
+    world.services.worker.command_email(by_hand, &QueueCommand::Release).await.unwrap();
     delivered(&world, by_hand).await;
     world.end().await;
 }
@@ -119,80 +120,80 @@ async fn mail_of_a_suspended_account_is_held_until_the_suspension_is_lifted() {
 #[tokio::test(flavor = "multi_thread")]
 async fn mail_of_a_suspended_account_expires() {
     let world = TestWorld::start().await;
-    let id = deferred(&world, "late@dest.example").await;
+    let id = submit_deferred(&world, "late@dest.example").await;
     world.suspend(true).await;
     let world = world.restart("").await;
     assert_eq!(cause(&world, id).await, WaitCause::AccountSuspended, "after a restart, too");
-    world.world.clock.advance(Duration::from_secs(49 * 3_600));
+    world.services.clock.advance(Duration::from_secs(49 * 3_600));
     world.suspend(false).await;
     let email = world.wait(id, |e| e.recipients[0].state.is_terminal()).await;
     assert_eq!(email.recipients[0].last_event.0, EventKind::Bounced);
-    assert_eq!((email.recipients[0].attempts, world.sink.taken().len()), (1, 0), "no host was contacted");
+    assert_eq!((email.recipients[0].attempts, world.sink.received().len()), (1, 0), "no host was contacted");
     world.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_account_suspension_applies_on_the_other_node() {
     let server = Server::start(&[]);
-    let [one, two] = nodes(&server, |_, _| {}).await;
-    one.sink.script("other-node@dest.example", GREY);
-    let id = two.relay(&["other-node@dest.example"], "later").await;
-    two.wait(id, |e| e.recipients[0].state == RecipientState::Deferred).await;
-    one.suspend(true).await;
-    until_cause(&two, id, WaitCause::AccountSuspended).await;
-    one.suspend(false).await;
-    one.world.clock.advance(LATER);
-    two.world.clock.advance(LATER);
-    delivered(&two, id).await;
-    end([one, two]).await;
+    let [first, second] = nodes(&server, |_, _| {}).await;
+    first.sink.script("other-node@dest.example", GREY);
+    let id = second.relay(&["other-node@dest.example"], "later").await;
+    second.wait(id, |e| e.recipients[0].state == RecipientState::Deferred).await;
+    first.suspend(true).await;
+    wait_for_cause(&second, id, WaitCause::AccountSuspended).await;
+    first.suspend(false).await;
+    first.services.clock.advance(LATER);
+    second.services.clock.advance(LATER);
+    delivered(&second, id).await;
+    end_nodes([first, second]).await;
 }
 
 /// Backs up a store with a waiting email, delivers that email, then continues with the restored backup.
-async fn restored(send: bool) -> (TestWorld, EmailId) {
+async fn restore_store(send: bool) -> (TestWorld, EmailId) {
     let world = TestWorld::start().await;
-    let id = deferred(&world, "again@dest.example").await;
+    let id = submit_deferred(&world, "again@dest.example").await;
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("backup");
-    world.world.store.backup(&file, |_| {}).await.unwrap();
-    world.world.clock.advance(LATER);
+    world.services.store.backup(&file, |_| {}).await.unwrap();
+    world.services.clock.advance(LATER);
     delivered(&world, id).await;
-    assert_eq!(world.sink.taken().len(), 1);
+    assert_eq!(world.sink.received().len(), 1);
     let mut config = world.config();
     config.data_dir = directory.path().to_owned();
     restore(&file, &store_options(&config), send).unwrap();
-    let world = world.move_to(directory).await;
-    world.world.clock.advance(LATER);
+    let world = world.restart_in_directory(directory).await;
+    world.services.clock.advance(LATER);
     (world, id)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restored_store_sends_nothing_until_the_hold_is_lifted() {
-    let (world, id) = restored(false).await;
+    let (world, id) = restore_store(false).await;
     assert_eq!(cause(&world, id).await, WaitCause::QueueHeld);
     let new = world.relay(&["new@dest.example"], "accepted all the same").await;
     // The hold survives restarts.
     let world = world.restart("").await;
-    world.world.clock.advance(LATER);
+    world.services.clock.advance(LATER);
     for id in [id, new] {
         assert_eq!(cause(&world, id).await, WaitCause::QueueHeld);
     }
-    let waiting = world.world.worker.count_held(None).await.unwrap();
+    let waiting = world.services.worker.count_held(None).await.unwrap();
     assert_eq!(waiting.recipients, 2);
     assert_eq!(waiting.oldest, Some(world.email(id).await.email.created_at));
-    assert_eq!(world.sink.taken().len(), 1, "nothing was sent again");
-    assert!(world.world.worker.lift_queue_hold().await.unwrap().is_some());
+    assert_eq!(world.sink.received().len(), 1, "nothing was sent again");
+    assert!(world.services.worker.lift_queue_hold().await.unwrap().is_some());
     for id in [id, new] {
         delivered(&world, id).await;
     }
-    assert_eq!(world.sink.taken().len(), 3);
+    assert_eq!(world.sink.received().len(), 3);
     let world = world.restart("").await;
-    assert_eq!(world.world.worker.queue_hold(), None, "lifting is permanent");
+    assert_eq!(world.services.worker.queue_hold(), None, "lifting is permanent");
     world.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_restored_with_send_sends_at_once() {
-    let (world, id) = restored(true).await;
+    let (world, id) = restore_store(true).await;
     delivered(&world, id).await;
     world.end().await;
 }

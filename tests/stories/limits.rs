@@ -9,7 +9,7 @@ use crate::world::sink::Behaviour;
 use crate::world::{TestWorld, ZONE};
 
 async fn top(world: &TestWorld, name: &str) -> TopDestination {
-    let top = world.world.worker.top_destinations(10, |_| {}).await.unwrap();
+    let top = world.services.worker.top_destinations(10, |_| {}).await.unwrap();
     let found = top.destinations.iter().find(|destination| destination.name.contains(name));
     found.unwrap_or_else(|| panic!("{name}: {top:#?}")).clone()
 }
@@ -19,9 +19,9 @@ async fn a_refused_connection_is_shown_as_the_limit_before_the_hosts_are_dead() 
     let world = TestWorld::start().await;
     let first = world.relay(&["one@dead.example"], "first").await;
     world.wait(first, |e| e.recipients[0].state == RecipientState::Deferred).await;
-    let shown = top(&world, "dead.example").await;
-    assert_eq!(shown.limit, LimitingFactor::Unreachable, "{shown:?}");
-    assert!(shown.last_reply.unwrap().contains("refused"));
+    let top_destination = top(&world, "dead.example").await;
+    assert_eq!(top_destination.limit, LimitingFactor::Unreachable, "{top_destination:?}");
+    assert!(top_destination.last_reply.unwrap().contains("refused"));
     for n in 0..4 {
         world.relay(&["one@dead.example"], &format!("number {n}")).await;
     }
@@ -32,11 +32,11 @@ async fn a_refused_connection_is_shown_as_the_limit_before_the_hosts_are_dead() 
         .await;
     // An untried email shows the error that others met at these hosts.
     let untried = world.relay(&["two@dead.example"], "untried").await;
-    let trace = world.world.worker.trace_email(untried).await.unwrap();
+    let trace = world.services.worker.trace_email(untried).await.unwrap();
     let error = trace.waits[0].destination_error.clone().unwrap_or_else(|| panic!("{trace:#?}"));
     assert!(error.contains("refused"), "{error}");
     // `end` would wait until the untried message leaves memory, which takes 30 s.
-    world.world.close().await;
+    world.services.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -57,12 +57,12 @@ async fn failing_dns_is_shown_as_the_limit() {
     world.names.set(&format!("{ZONE}$SERVFAIL lost.example\n"));
     let id = world.relay(&["one@lost.example"], "nowhere yet").await;
     let email = world.wait(id, |e| e.recipients[0].state == RecipientState::Deferred).await;
-    let shown = top(&world, "lost.example").await;
-    assert_eq!(shown.limit, LimitingFactor::Dns, "{shown:?}");
-    assert_eq!(shown.last_reply, email.recipients[0].error);
+    let top_destination = top(&world, "lost.example").await;
+    assert_eq!(top_destination.limit, LimitingFactor::Dns, "{top_destination:?}");
+    assert_eq!(top_destination.last_reply, email.recipients[0].error);
     // Once DNS works again, the limit is gone.
     world.names.set(&format!("{ZONE}lost.example. MX 10 mx.dest.example.\n"));
-    world.world.clock.advance(std::time::Duration::from_secs(120));
+    world.services.clock.advance(std::time::Duration::from_secs(120));
     world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
     world.end().await;
 }
@@ -75,14 +75,14 @@ async fn a_local_error_is_not_shown_as_an_smtp_reply() {
     let recipient = &email.recipients[0];
     assert_eq!((recipient.state, &recipient.last_response), (RecipientState::Bounced, &None));
     assert!(recipient.error.as_deref().unwrap().contains("null MX"), "{recipient:?}");
-    let attempts = store::attempt::list(&world.world.store, world.account, id, 10).await.unwrap();
+    let attempts = store::attempt::list(&world.services.store, world.account, id, 10).await.unwrap();
     assert!(attempts[0].reply.is_none() && attempts[0].error.is_some(), "{attempts:?}");
-    let events = store::event::list(&world.world.store, world.account, id, 10).await.unwrap();
+    let events = store::event::list(&world.services.store, world.account, id, 10).await.unwrap();
     let bounced = events.iter().find(|event| event.kind == EventKind::Bounced).unwrap();
     assert!(bounced.detail["bounce"]["smtp_code"].is_null(), "{bounced:?}");
     assert!(bounced.detail["bounce"]["diagnostic"].as_str().unwrap().starts_with("x-postrider; "));
-    let (_, shown) = world.call("GET", &format!("/emails/{id}"), "").await;
-    let shown = &shown["email"]["recipients"][0];
-    assert!(shown["last_response"].is_null() && shown["error"].is_string(), "{shown}");
+    let (_, view) = world.call("GET", &format!("/emails/{id}"), "").await;
+    let view = &view["email"]["recipients"][0];
+    assert!(view["last_response"].is_null() && view["error"].is_string(), "{view}");
     world.end().await;
 }

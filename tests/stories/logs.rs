@@ -26,7 +26,7 @@ impl io::Write for Lines {
 
 impl Lines {
     /// Captures everything that the process logs from now on, as JSON.
-    fn begin() -> Self {
+    fn start() -> Self {
         static LINES: OnceLock<Lines> = OnceLock::new();
         let lines = LINES.get_or_init(|| {
             let lines = Lines::default();
@@ -39,14 +39,14 @@ impl Lines {
         lines.clone()
     }
 
-    fn all(&self) -> Vec<Value> {
+    fn lines(&self) -> Vec<Value> {
         let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
         text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"))).collect()
     }
 
     /// Lines whose field has this value.
     fn with(&self, field: &str, value: &str) -> Vec<Value> {
-        self.all().into_iter().filter(|line| line[field] == value).collect()
+        self.lines().into_iter().filter(|line| line[field] == value).collect()
     }
 
     /// Waits until there are `count` such lines.
@@ -68,7 +68,7 @@ impl Lines {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_finished_attempt_logs_one_line_with_its_reason() {
-    let lines = Lines::begin();
+    let lines = Lines::start();
     let world = TestWorld::start().await;
     let id = world.relay(&["one@dest.example"], "good").await;
     world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
@@ -105,7 +105,7 @@ async fn each_finished_attempt_logs_one_line_with_its_reason() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn failed_authentication_is_logged_with_the_client_address() {
-    let lines = Lines::begin();
+    let lines = Lines::start();
     let mut world = TestWorld::start().await;
     for _ in 0..50 {
         world.api_key = mail::credential::CredentialSecret::new("rnl_", [b'x'; 32]);
@@ -125,7 +125,7 @@ async fn failed_authentication_is_logged_with_the_client_address() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unresponsive_dns_servers_are_logged_once() {
-    let lines = Lines::begin();
+    let lines = Lines::start();
     let silent = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let settings = dns::resolver::ResolverSettings {
         servers: vec![silent.local_addr().unwrap()],

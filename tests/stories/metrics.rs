@@ -23,7 +23,7 @@ fn recorded() -> PrometheusHandle {
 }
 
 fn scrape(world: &TestWorld, recorded: &PrometheusHandle) -> String {
-    Scrape::new(world.world.clone(), recorded.clone(), world.config().data_dir).render()
+    Scrape::new(world.services.clone(), recorded.clone(), world.config().data_dir).render()
 }
 
 /// Value of a series.
@@ -32,18 +32,18 @@ fn value(text: &str, series: &str) -> Option<f64> {
 }
 
 /// Scrapes until the text satisfies the condition.
-async fn wait(world: &TestWorld, recorded: &PrometheusHandle, wanted: impl Fn(&str) -> bool) -> String {
+async fn wait(world: &TestWorld, recorded: &PrometheusHandle, condition: impl Fn(&str) -> bool) -> String {
     let waiting = async {
         loop {
             let text = scrape(world, recorded);
-            if wanted(&text) {
+            if condition(&text) {
                 return text;
             }
             tokio::task::yield_now().await;
         }
     };
-    let waited = tokio::time::timeout(crate::world::PATIENCE, waiting).await;
-    waited.unwrap_or_else(|_| panic!("{}", scrape(world, recorded)))
+    let result = tokio::time::timeout(crate::world::PATIENCE, waiting).await;
+    result.unwrap_or_else(|_| panic!("{}", scrape(world, recorded)))
 }
 
 /// A parsed exposition text.
@@ -53,7 +53,7 @@ struct Exposition<'t> {
     types: BTreeMap<&'t str, &'t str>,
     /// Metric names in the order of their series.
     metrics: Vec<&'t str>,
-    wrong: Vec<String>,
+    faults: Vec<String>,
 }
 
 impl<'t> Exposition<'t> {
@@ -63,11 +63,11 @@ impl<'t> Exposition<'t> {
             let about = |word: &str| line.strip_prefix(word).and_then(|rest| rest.split_once(' '));
             if let Some((name, text)) = about("# HELP ") {
                 if text.is_empty() || read.help.insert(name, text).is_some() {
-                    read.wrong.push(format!("{name}: HELP is empty or duplicated"));
+                    read.faults.push(format!("{name}: HELP is empty or duplicated"));
                 }
             } else if let Some((name, kind)) = about("# TYPE ") {
                 if read.types.insert(name, kind).is_some() {
-                    read.wrong.push(format!("{name}: duplicate TYPE"));
+                    read.faults.push(format!("{name}: duplicate TYPE"));
                 }
             } else {
                 read.series(line);
@@ -88,7 +88,7 @@ impl<'t> Exposition<'t> {
             self.metrics.push(name);
         }
         if line.rsplit(' ').next().unwrap().parse::<f64>().is_err() {
-            self.wrong.push(format!("invalid value: {line}"));
+            self.faults.push(format!("invalid value: {line}"));
         }
     }
 }
@@ -124,32 +124,32 @@ const NOT_IN_NAMES: &[&str] = &[
 /// Violations of the rules of `promtool check metrics`.
 fn lint(text: &str) -> Vec<String> {
     let mut read = Exposition::read(text);
-    let mut wrong = std::mem::take(&mut read.wrong);
+    let mut faults = std::mem::take(&mut read.faults);
     let distinct: BTreeSet<&str> = read.metrics.iter().copied().collect();
     if distinct.len() != read.metrics.len() {
-        wrong.push(format!("the series of a metric are not contiguous: {:?}", read.metrics));
+        faults.push(format!("the series of a metric are not contiguous: {:?}", read.metrics));
     }
     for name in distinct {
         let Some(kind) = read.types.get(name) else {
-            wrong.push(format!("{name}: no TYPE"));
+            faults.push(format!("{name}: no TYPE"));
             continue;
         };
         if !read.help.contains_key(name) {
-            wrong.push(format!("{name}: no HELP"));
+            faults.push(format!("{name}: no HELP"));
         }
         if (*kind == "counter") != name.ends_with("_total") {
-            wrong.push(format!("{name}: a {kind}; counters, and they alone, end in _total"));
+            faults.push(format!("{name}: a {kind}; counters, and they alone, end in _total"));
         }
         if name.bytes().any(|b| !matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'_')) {
-            wrong.push(format!("{name}: not in snake case"));
+            faults.push(format!("{name}: not in snake case"));
         }
         if !read.is_summary(name) && SUMMARY_ENDS.iter().any(|end| name.ends_with(end)) {
-            wrong.push(format!("{name}: has a suffix reserved for summaries"));
+            faults.push(format!("{name}: has a suffix reserved for summaries"));
         }
         let words = name.split('_').filter(|word| NOT_IN_NAMES.contains(word));
-        wrong.extend(words.map(|word| format!("{name}: contains the word {word}")));
+        faults.extend(words.map(|word| format!("{name}: contains the word {word}")));
     }
-    wrong
+    faults
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -167,7 +167,7 @@ async fn queued_recipients_are_counted_by_state_class_and_domain() {
     assert!(value(&text, "postrider_data_dir_free_bytes").unwrap() > 0.0);
     assert!(value(&text, "postrider_dns_lookups_total{outcome=\"records\"}").unwrap() >= 2.0);
     assert!(value(&text, "postrider_dns_lookup_seconds_count").unwrap() >= 2.0);
-    world.world.clock.advance(std::time::Duration::from_secs(30));
+    world.services.clock.advance(std::time::Duration::from_secs(30));
     let age = value(&scrape(&world, &recorded), "postrider_queue_oldest_age_seconds").unwrap();
     assert!((30.0..300.0).contains(&age), "{age}");
 
@@ -177,7 +177,7 @@ async fn queued_recipients_are_counted_by_state_class_and_domain() {
     world.sink.script("two@dest.example", &[Behaviour::AtRcpt("550 5.1.1 no such user")]);
     let bounced = world.relay(&["two@dest.example"], "nobody").await;
     world.wait(bounced, |e| e.recipients[0].state == RecipientState::Bounced).await;
-    world.world.clock.advance(std::time::Duration::from_secs(600));
+    world.services.clock.advance(std::time::Duration::from_secs(600));
     world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
     // The DSN about the bounce is delivered, too.
     let is_empty = |text: &str| value(text, "postrider_queue_oldest_age_seconds") == Some(0.0);
@@ -190,8 +190,8 @@ async fn queued_recipients_are_counted_by_state_class_and_domain() {
 
 #[test]
 fn the_lint_finds_violations() {
-    let wrong = "# HELP a_total x\n# TYPE a_total gauge\na_total 1\n# TYPE b counter\nb 1\nc_ms 2\n";
-    let found = lint(wrong);
+    let invalid = "# HELP a_total x\n# TYPE a_total gauge\na_total 1\n# TYPE b counter\nb 1\nc_ms 2\n";
+    let found = lint(invalid);
     for part in ["a_total: a gauge", "b: no HELP", "b: a counter", "c_ms: no TYPE"] {
         assert!(found.iter().any(|found| found.contains(part)), "{part}: {found:?}");
     }

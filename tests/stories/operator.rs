@@ -16,7 +16,7 @@ use crate::world::{PATIENCE, TestWorld};
 #[tokio::test(flavor = "multi_thread")]
 async fn hold_release_retry_and_drop() {
     let world = TestWorld::start().await;
-    let worker = &world.world.worker;
+    let worker = &world.services.worker;
     world.sink.script("grey@dest.example", &[Behaviour::AtRcpt("451 4.7.1 greylisted")]);
     let id = world.relay(&["grey@dest.example"], "later").await;
     world.wait(id, |e| e.recipients[0].state == RecipientState::Deferred).await;
@@ -40,13 +40,16 @@ async fn hold_release_retry_and_drop() {
 }
 
 /// Waits until a bulk command has made this progress. Returns the number of changed recipients.
-pub(crate) async fn as_far_as(given: &BulkCommandHandle, wanted: impl Fn(CommandProgress) -> bool) -> u64 {
+pub(crate) async fn wait_for_command_progress(
+    handle: &BulkCommandHandle,
+    condition: impl Fn(CommandProgress) -> bool,
+) -> u64 {
     let waiting = async {
         loop {
-            let moved = given.wait_for_progress();
-            let carried = given.progress().await.unwrap();
-            if wanted(carried) {
-                return carried.done;
+            let moved = handle.wait_for_progress();
+            let progress = handle.progress().await.unwrap();
+            if condition(progress) {
+                return progress.done;
             }
             moved.await;
         }
@@ -55,22 +58,22 @@ pub(crate) async fn as_far_as(given: &BulkCommandHandle, wanted: impl Fn(Command
 }
 
 /// Waits until a bulk command is finished. Returns the number of changed recipients.
-pub(crate) async fn carried_out(given: BulkCommandHandle) -> u64 {
-    as_far_as(&given, |carried| carried.partitions_left == 0).await
+pub(crate) async fn wait_for_command(handle: BulkCommandHandle) -> u64 {
+    wait_for_command_progress(&handle, |progress| progress.partitions_left == 0).await
 }
 
 /// Waits until an email's first recipient waits for this cause.
-async fn until_cause(world: &TestWorld, id: EmailId, wanted: WaitCause) {
-    let seen = async {
+async fn wait_for_cause(world: &TestWorld, id: EmailId, expected: WaitCause) {
+    let poll = async {
         loop {
-            let waiting = world.world.worker.trace_email(id).await.unwrap().waits;
-            if waiting.first().is_some_and(|waiting| waiting.cause == wanted) {
+            let waiting = world.services.worker.trace_email(id).await.unwrap().waits;
+            if waiting.first().is_some_and(|waiting| waiting.cause == expected) {
                 return;
             }
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(PATIENCE, seen).await.expect("the email waits for another cause")
+    tokio::time::timeout(PATIENCE, poll).await.expect("the email waits for another cause")
 }
 
 pub(crate) fn to(domain: &str) -> TaskFilter {
@@ -80,13 +83,13 @@ pub(crate) fn to(domain: &str) -> TaskFilter {
 pub(crate) fn suspend(because: &str) -> impl Fn(&mut mail::destination::DestinationOverrides) {
     let suspension =
         OperatorSuspension { since: jiff::Timestamp::UNIX_EPOCH, until: None, because: Some(because.to_owned()) };
-    move |standing| standing.suspension = Some(suspension.clone())
+    move |overrides| overrides.suspension = Some(suspension.clone())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn bulk_commands_change_all_matching_recipients() {
     let world = TestWorld::start().await;
-    let worker = &world.world.worker;
+    let worker = &world.services.worker;
     let mut ids = Vec::new();
     for name in ["a@dest.example", "b@dest.example", "c@other.example"] {
         world.sink.script(name, &[Behaviour::AtRcpt("451 4.7.1 greylisted")]);
@@ -94,7 +97,10 @@ async fn bulk_commands_change_all_matching_recipients() {
         world.wait(id, |e| e.recipients[0].state == RecipientState::Deferred).await;
         ids.push(id);
     }
-    assert_eq!(carried_out(worker.command_matching(to("dest.example"), &QueueCommand::Hold).await.unwrap()).await, 2);
+    assert_eq!(
+        wait_for_command(worker.command_matching(to("dest.example"), &QueueCommand::Hold).await.unwrap()).await,
+        2
+    );
     let cause = async |n: usize| worker.trace_email(ids[n]).await.unwrap().waits[0].cause.clone();
     assert_eq!(cause(0).await, WaitCause::Held);
     assert_eq!(cause(2).await, WaitCause::Schedule { attempt: 2 });
@@ -106,14 +112,17 @@ async fn bulk_commands_change_all_matching_recipients() {
     assert_eq!(top.destinations[1].limit, LimitingFactor::Schedule);
 
     let held = TaskFilter { held: Some(true), ..TaskFilter::default() };
-    assert_eq!(carried_out(worker.command_matching(held.clone(), &QueueCommand::Release).await.unwrap()).await, 2);
-    assert_eq!(carried_out(worker.command_matching(held, &QueueCommand::Drop).await.unwrap()).await, 0);
-    assert_eq!(carried_out(worker.command_matching(to("dest.example"), &QueueCommand::Retry).await.unwrap()).await, 2);
+    assert_eq!(wait_for_command(worker.command_matching(held.clone(), &QueueCommand::Release).await.unwrap()).await, 2);
+    assert_eq!(wait_for_command(worker.command_matching(held, &QueueCommand::Drop).await.unwrap()).await, 0);
+    assert_eq!(
+        wait_for_command(worker.command_matching(to("dest.example"), &QueueCommand::Retry).await.unwrap()).await,
+        2
+    );
     for id in &ids[..2] {
         world.wait(*id, |e| e.recipients[0].state == RecipientState::Delivered).await;
     }
     assert_eq!(
-        carried_out(worker.command_matching(TaskFilter::default(), &QueueCommand::Drop).await.unwrap()).await,
+        wait_for_command(worker.command_matching(TaskFilter::default(), &QueueCommand::Drop).await.unwrap()).await,
         1
     );
     assert_eq!(world.email(ids[2]).await.recipients[0].state, RecipientState::Cancelled);
@@ -123,7 +132,7 @@ async fn bulk_commands_change_all_matching_recipients() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_suspended_destination_waits_until_it_is_resumed() {
     let world = TestWorld::start().await;
-    let worker = &world.world.worker;
+    let worker = &world.services.worker;
     for destination in
         [Destination::Domain("dest.example".parse().unwrap()), Destination::MailHost("dest.example".parse().unwrap())]
     {
@@ -145,7 +154,7 @@ async fn a_suspended_destination_waits_until_it_is_resumed() {
         let because = Some("they asked us to".to_owned());
         assert_eq!(waiting.cause, WaitCause::Suspended { destination: destination.clone(), because });
         assert_eq!(world.email(id).await.recipients[0].attempts, 0);
-        worker.order_destination(&destination, |standing| standing.suspension = None).await.unwrap();
+        worker.order_destination(&destination, |overrides| overrides.suspension = None).await.unwrap();
         world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
         assert_eq!(worker.destination_orders(), [], "a lifted suspension leaves no override");
     }
@@ -157,46 +166,46 @@ async fn destination_overrides_survive_a_restart() {
     let world = TestWorld::start().await;
     let hosts = Destination::MailHost("dest.example".parse().unwrap());
     let pace = PaceOverride { connections_max: Some(1), messages_per_second: Some(0.5) };
-    world.world.worker.order_destination(&hosts, |standing| standing.pace = pace).await.unwrap();
+    world.services.worker.order_destination(&hosts, |overrides| overrides.pace = pace).await.unwrap();
     let domain = Destination::Domain("other.example".parse().unwrap());
-    world.world.worker.order_destination(&domain, suspend("for now")).await.unwrap();
+    world.services.worker.order_destination(&domain, suspend("for now")).await.unwrap();
     let id = world.relay(&["a@other.example"], "later").await;
-    let ordered = world.world.worker.destination_orders();
+    let ordered = world.services.worker.destination_orders();
     let world = world.restart("").await;
-    assert_eq!(world.world.worker.destination_orders(), ordered);
+    assert_eq!(world.services.worker.destination_orders(), ordered);
     let first = world.relay(&["a@dest.example"], "at once").await;
     world.wait(first, |e| e.recipients[0].state == RecipientState::Delivered).await;
-    let standings = world.world.worker.ready_queue_statuses();
-    let site = standings.iter().find(|site| site.name == "10 mx.dest.example").unwrap();
+    let statuses = world.services.worker.ready_queue_statuses();
+    let site = statuses.iter().find(|site| site.name == "10 mx.dest.example").unwrap();
     assert_eq!(site.connections_max, 1);
     assert_eq!(world.email(id).await.recipients[0].attempts, 0);
-    world.world.worker.order_destination(&domain, |standing| standing.suspension = None).await.unwrap();
+    world.services.worker.order_destination(&domain, |overrides| overrides.suspension = None).await.unwrap();
     world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
     world.end().await;
 }
 
 /// Name of the mail host that received the mail of this recipient.
-async fn taken_by<'s>(recipient: &str, sinks: [(&'s str, &Sink); 2]) -> Option<&'s str> {
-    let has = |sink: &Sink| sink.taken().iter().any(|taken| taken.recipient == recipient);
-    sinks.into_iter().find(|(_, sink)| has(sink)).map(|(name, _)| name)
+async fn receiving_sink<'s>(recipient: &str, sinks: [(&'s str, &Sink); 2]) -> Option<&'s str> {
+    let has_received = |sink: &Sink| sink.received().iter().any(|message| message.recipient == recipient);
+    sinks.into_iter().find(|(_, sink)| has_received(sink)).map(|(name, _)| name)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn smarthosts_by_domain_by_override_and_as_fail_over() {
     let relay = Sink::start().await;
-    let more = format!(
+    let smarthosts = format!(
         "[[delivery.smarthosts]]\nname = \"partner\"\nhosts = [\"{0}\"]\ndomains = [\"other.example\"]\n\
          [[delivery.smarthosts]]\nname = \"late\"\nhosts = [\"{0}\"]\ndomains = [\"dead.example\"]\n\
          when = \"fail-over\"\n",
         relay.address
     );
-    let world = TestWorld::start_with(&more).await;
-    let worker = &world.world.worker;
+    let world = TestWorld::start_with(&smarthosts).await;
+    let worker = &world.services.worker;
     let sinks = [("relay", &relay), ("mx", &world.sink)];
     let send = async |to: &str| {
         let id = world.relay(&[to], "on its way").await;
         world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
-        taken_by(to, sinks).await
+        receiving_sink(to, sinks).await
     };
     assert_eq!(send("one@other.example").await, Some("relay"));
     assert_eq!(send("one@dest.example").await, Some("mx"));
@@ -205,43 +214,43 @@ async fn smarthosts_by_domain_by_override_and_as_fail_over() {
     let partner = || Some(RouteOverride::Smarthost("partner".parse().unwrap()));
     let dest = Destination::Domain("dest.example".parse().unwrap());
     let other = Destination::Domain("other.example".parse().unwrap());
-    worker.order_destination(&dest, |standing| standing.way = partner()).await.unwrap();
-    worker.order_destination(&other, |standing| standing.way = Some(RouteOverride::MailHosts)).await.unwrap();
+    worker.order_destination(&dest, |overrides| overrides.way = partner()).await.unwrap();
+    worker.order_destination(&other, |overrides| overrides.way = Some(RouteOverride::MailHosts)).await.unwrap();
     assert_eq!(send("two@dest.example").await, Some("relay"));
     assert_eq!(send("two@other.example").await, Some("mx"));
     let unknown = Some(RouteOverride::Smarthost("nobody".parse().unwrap()));
-    assert!(worker.order_destination(&dest, |standing| standing.way.clone_from(&unknown)).await.is_err());
-    worker.order_destination(&dest, |standing| standing.way = None).await.unwrap();
+    assert!(worker.order_destination(&dest, |overrides| overrides.way.clone_from(&unknown)).await.is_err());
+    worker.order_destination(&dest, |overrides| overrides.way = None).await.unwrap();
     assert_eq!(send("three@dest.example").await, Some("mx"));
 
     world.sink.script("four@dest.example", &[Behaviour::AtRcpt("451 4.7.1 greylisted")]);
     let id = world.relay(&["four@dest.example"], "later").await;
     world.wait(id, |e| e.recipients[0].state == RecipientState::Deferred).await;
     assert_eq!(
-        carried_out(worker.command_matching(to("dest.example"), &QueueCommand::Reroute(partner())).await.unwrap())
+        wait_for_command(worker.command_matching(to("dest.example"), &QueueCommand::Reroute(partner())).await.unwrap())
             .await,
         1
     );
     worker.command_email(id, &QueueCommand::Retry).await.unwrap();
     world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
-    assert_eq!(taken_by("four@dest.example", sinks).await, Some("relay"));
+    assert_eq!(receiving_sink("four@dest.example", sinks).await, Some("relay"));
     world.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn domains_behind_one_provider_share_its_connections() {
-    let more = "[[delivery.pace]]\nmail_host = \"example\"\nconnections_max = 1\n";
-    let world = TestWorld::start_with(more).await;
+    let smarthosts = "[[delivery.pace]]\nmail_host = \"example\"\nconnections_max = 1\n";
+    let world = TestWorld::start_with(smarthosts).await;
     world.sink.script("slow@dest.example", &[Behaviour::StallAfterDot]);
     let slow = world.relay(&["slow@dest.example"], "takes its time").await;
-    let worker = &world.world.worker;
-    until_cause(&world, slow, WaitCause::Reply).await;
+    let worker = &world.services.worker;
+    wait_for_cause(&world, slow, WaitCause::Reply).await;
     // Another domain with other hosts of the same provider.
     let other = world.relay(&["a@other.example"], "waits for it").await;
-    until_cause(&world, other, WaitCause::Connections { max: 1, slowed: None }).await;
+    wait_for_cause(&world, other, WaitCause::Connections { max: 1, slowed: None }).await;
     let hosts = Destination::MailHost("example".parse().unwrap());
     let pace = PaceOverride { connections_max: Some(2), messages_per_second: None };
-    worker.order_destination(&hosts, |standing| standing.pace = pace).await.unwrap();
+    worker.order_destination(&hosts, |overrides| overrides.pace = pace).await.unwrap();
     world.wait(other, |e| e.recipients[0].state == RecipientState::Delivered).await;
 }
 
@@ -252,13 +261,13 @@ async fn a_waiting_email_is_explained_after_its_dns_records_expired() {
     world.relay(&["slow@dest.example"], "takes its time").await;
     // The connection is busy with this message; later mail waits.
     world.sink.wait_for(1).await;
-    let behind = world.relay(&["a@dest.example"], "waits for it").await;
+    let waiting_email = world.relay(&["a@dest.example"], "waits for it").await;
     let busy = WaitCause::Connections { max: 1, slowed: None };
-    until_cause(&world, behind, busy.clone()).await;
+    wait_for_cause(&world, waiting_email, busy.clone()).await;
     // The zone's TTL is one minute.
-    world.world.clock.advance(Duration::from_secs(120));
-    let worker = &world.world.worker;
-    let waiting = worker.trace_email(behind).await.unwrap().waits.remove(0);
+    world.services.clock.advance(Duration::from_secs(120));
+    let worker = &world.services.worker;
+    let waiting = worker.trace_email(waiting_email).await.unwrap().waits.remove(0);
     assert_eq!((waiting.cause, waiting.position), (busy, Some(0)));
     assert_eq!(waiting.destination.as_deref(), Some("10 mx.dest.example"));
     let top = worker.top_destinations(10, |_| {}).await.unwrap();
@@ -273,7 +282,7 @@ async fn a_bulk_command_waits_for_a_running_attempt_and_is_applied_once() {
     let world =
         TestWorld::start_with(&format!("[[delivery.smarthosts]]\nname = \"partner\"\nhosts = \"{}\"\n", relay.address))
             .await;
-    let worker = &world.world.worker;
+    let worker = &world.services.worker;
     world.sink.script("c@other.example", &[Behaviour::AtRcpt("451 4.7.1 greylisted")]);
     let other = world.relay(&["c@other.example"], "another").await;
     world.wait(other, |e| e.recipients[0].state == RecipientState::Deferred).await;
@@ -282,29 +291,29 @@ async fn a_bulk_command_waits_for_a_running_attempt_and_is_applied_once() {
         let address = "a@dest.example";
         world.sink.script(address, &[Behaviour::AtRcptLater("451 4.7.1 greylisted")]);
         let id = world.relay(&[address], "being tried").await;
-        until_cause(&world, id, WaitCause::Reply).await;
-        let given = worker.command_matching(to("dest.example"), &order).await.unwrap();
-        assert_eq!(as_far_as(&given, |carried| carried.busy == 1).await, 0, "{order:?}");
+        wait_for_cause(&world, id, WaitCause::Reply).await;
+        let handle = worker.command_matching(to("dest.example"), &order).await.unwrap();
+        assert_eq!(wait_for_command_progress(&handle, |progress| progress.busy == 1).await, 0, "{order:?}");
         // A command about other recipients does not wait for this attempt.
         assert_eq!(
-            carried_out(worker.command_matching(to("other.example"), &QueueCommand::Hold).await.unwrap()).await,
+            wait_for_command(worker.command_matching(to("other.example"), &QueueCommand::Hold).await.unwrap()).await,
             1
         );
-        assert_eq!(given.progress().await.unwrap().busy, 1);
-        world.sink.go_on();
+        assert_eq!(handle.progress().await.unwrap().busy, 1);
+        world.sink.release_reply();
         assert_eq!(
-            as_far_as(&given, |carried| (carried.partitions_left, carried.busy) == (0, 0)).await,
+            wait_for_command_progress(&handle, |progress| (progress.partitions_left, progress.busy) == (0, 0)).await,
             1,
             "{order:?}"
         );
 
-        let seen = async || worker.trace_email(id).await.unwrap();
+        let trace_now = async || worker.trace_email(id).await.unwrap();
         let is_done = |trace: &queue::queue_admin::EmailTrace| match (&order, trace.waits.first()) {
             (QueueCommand::Hold, Some(waiting)) => waiting.cause == WaitCause::Held,
             (QueueCommand::Reroute(_), Some(waiting)) => waiting.destination.as_ref().unwrap().contains("partner"),
             (_, waiting) => waiting.is_none(),
         };
-        let trace = seen().await;
+        let trace = trace_now().await;
         assert!(is_done(&trace), "{order:?} {:?}", trace.waits);
         assert_eq!((trace.attempts.len(), trace.email.recipients[0].attempts), (1, 1));
         if order == QueueCommand::Drop {
@@ -316,11 +325,11 @@ async fn a_bulk_command_waits_for_a_running_attempt_and_is_applied_once() {
         let back = if order == QueueCommand::Hold { QueueCommand::Release } else { QueueCommand::Reroute(None) };
         worker.command_email(id, &back).await.unwrap();
         assert_eq!(
-            carried_out(worker.command_matching(to("other.example"), &QueueCommand::Hold).await.unwrap()).await,
+            wait_for_command(worker.command_matching(to("other.example"), &QueueCommand::Hold).await.unwrap()).await,
             1
         );
-        assert_eq!(given.progress().await.unwrap().done, 1);
-        let trace = seen().await;
+        assert_eq!(handle.progress().await.unwrap().done, 1);
+        let trace = trace_now().await;
         assert!(!is_done(&trace), "{order:?} {:?}", trace.waits);
         worker.command_email(id, &QueueCommand::Drop).await.unwrap();
     }

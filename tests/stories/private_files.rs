@@ -30,13 +30,13 @@ pub(crate) fn start(data_dir: &Path) -> Child {
 }
 
 /// Paths whose mode gives rights to group or others.
-fn open_to_others(at: &Path) -> Vec<String> {
+fn find_accessible_files(at: &Path) -> Vec<String> {
     let found = std::fs::symlink_metadata(at).unwrap();
     let mode = found.permissions().mode() & 0o777;
     let mut open: Vec<String> = (mode & 0o077 != 0).then(|| format!("{} {mode:o}", at.display())).into_iter().collect();
     if found.is_dir() {
         let entries = std::fs::read_dir(at).unwrap();
-        open.extend(entries.flat_map(|entry| open_to_others(&entry.unwrap().path())));
+        open.extend(entries.flat_map(|entry| find_accessible_files(&entry.unwrap().path())));
     }
     open
 }
@@ -57,30 +57,30 @@ fn created_files_are_private_to_the_owner() {
     let admin = |arguments: &[&str], data_dir: &Path, file: &Path| {
         postrider(&["admin", "--data-dir"]).arg(data_dir).args(arguments).arg(file).output().unwrap()
     };
-    let done = admin(&["backup"], &data_dir, &backup);
-    assert!(done.status.success(), "{done:?}");
+    let output = admin(&["backup"], &data_dir, &backup);
+    assert!(output.status.success(), "{output:?}");
     assert!(data_dir.join("admin.sock").exists() && data_dir.join("secret.key").exists());
-    assert_eq!(open_to_others(&data_dir), Vec::<String>::new());
+    assert_eq!(find_accessible_files(&data_dir), Vec::<String>::new());
     child.kill().unwrap();
     child.wait().unwrap();
 
     let restored = directory.path().join("restored");
-    let done = admin(&["restore"], &restored, &backup);
-    assert!(done.status.success(), "{done:?}");
-    assert_eq!(open_to_others(&restored), Vec::<String>::new());
+    let output = admin(&["restore"], &restored, &backup);
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(find_accessible_files(&restored), Vec::<String>::new());
 }
 
 /// Paths not owned by this user and group.
-fn of_others(at: &Path, owner: (u32, u32)) -> Vec<String> {
+fn find_foreign_files(at: &Path, owner: (u32, u32)) -> Vec<String> {
     let found = std::fs::symlink_metadata(at).unwrap();
     let (uid, gid) = (found.uid(), found.gid());
-    let mut others: Vec<String> =
+    let mut foreign_files: Vec<String> =
         ((uid, gid) != owner).then(|| format!("{} {uid}:{gid}", at.display())).into_iter().collect();
     if found.is_dir() {
         let entries = std::fs::read_dir(at).unwrap();
-        others.extend(entries.flat_map(|entry| of_others(&entry.unwrap().path(), owner)));
+        foreign_files.extend(entries.flat_map(|entry| find_foreign_files(&entry.unwrap().path(), owner)));
     }
-    others
+    foreign_files
 }
 
 /// Only root can create files for another user; without root the test does nothing.
@@ -101,17 +101,17 @@ fn files_created_by_root_belong_to_the_owner_of_the_directory() {
     let mut child = start(&data_dir);
     let backup = directory.path().join("backup");
     let admin = |data_dir: &Path, arguments: &[&str]| {
-        let done = postrider(&["admin", "--data-dir"]).arg(data_dir).args(arguments).output().unwrap();
-        assert!(done.status.success(), "{done:?}");
+        let output = postrider(&["admin", "--data-dir"]).arg(data_dir).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
     };
     admin(&data_dir, &["backup", backup.to_str().unwrap()]);
     admin(&data_dir, &["clock", "advance", "1"]);
-    assert_eq!(of_others(&data_dir, OWNER), Vec::<String>::new());
-    assert_eq!(of_others(&backup, OWNER), Vec::<String>::new());
+    assert_eq!(find_foreign_files(&data_dir, OWNER), Vec::<String>::new());
+    assert_eq!(find_foreign_files(&backup, OWNER), Vec::<String>::new());
     child.kill().unwrap();
     child.wait().unwrap();
     admin(&restored, &["restore", backup.to_str().unwrap()]);
     admin(&restored, &["store", "check"]);
     admin(&restored, &["store", "hold"]);
-    assert_eq!(of_others(&restored, OWNER), Vec::<String>::new());
+    assert_eq!(find_foreign_files(&restored, OWNER), Vec::<String>::new());
 }

@@ -11,10 +11,10 @@ use crate::world::submit;
 #[tokio::test(flavor = "multi_thread")]
 async fn notify_success_reports_relayed_mail() {
     let world = TestWorld::start().await;
-    let wish = " NOTIFY=SUCCESS ORCPT=rfc822;one@dest.example";
-    world.relay_with(&["one@dest.example"], wish, "hello").await;
-    let taken = world.sink.wait_for(2).await;
-    let report = taken.iter().find(|taken| taken.recipient == "ada@acme.example").unwrap();
+    let parameters = " NOTIFY=SUCCESS ORCPT=rfc822;one@dest.example";
+    world.relay_with(&["one@dest.example"], parameters, "hello").await;
+    let received = world.sink.wait_for(2).await;
+    let report = received.iter().find(|received| received.recipient == "ada@acme.example").unwrap();
     assert_eq!(report.sender, "");
     assert!(report.content.contains("Original-Recipient: rfc822;one@dest.example\r\n"), "{}", report.content);
     assert!(report.content.contains("Action: relayed\r\nStatus: 2."), "{}", report.content);
@@ -30,14 +30,14 @@ async fn notify_delay_sends_one_delay_dsn() {
     for attempts in 1..=10 {
         let email = world.wait(id, |email| email.recipients[0].attempts == attempts).await;
         let next = email.recipients[0].next_attempt_at.unwrap();
-        let wait = next.duration_since(world.world.clock.now());
-        world.world.clock.advance(Duration::try_from(wait).unwrap_or_default() + Duration::from_millis(1));
+        let wait = next.duration_since(world.services.clock.now());
+        world.services.clock.advance(Duration::try_from(wait).unwrap_or_default() + Duration::from_millis(1));
     }
     world.wait(id, |email| email.recipients[0].state == RecipientState::Delivered).await;
     // Ten deferrals, but only the first one after four hours causes a delay DSN.
-    let taken = world.sink.wait_for(2).await;
-    let reports: Vec<_> = taken.iter().filter(|taken| taken.recipient == "ada@acme.example").collect();
-    assert_eq!((reports.len(), taken.len()), (1, 2));
+    let received = world.sink.wait_for(2).await;
+    let reports: Vec<_> = received.iter().filter(|received| received.recipient == "ada@acme.example").collect();
+    assert_eq!((reports.len(), received.len()), (1, 2));
     let content = &reports[0].content;
     assert!(content.contains("Action: delayed\r\nStatus: 4.2.1\r\n"), "{content}");
     assert!(content.contains("Will-Retry-Until: "), "{content}");
@@ -59,7 +59,7 @@ async fn a_thousand_failures_are_reported_in_one_dsn() {
     assert_eq!((report.sender.as_str(), report.recipient.as_str()), ("", "ada@acme.example"));
     assert_eq!(report.content.matches("\r\nFinal-Recipient: rfc822; gone").count(), 1_000);
     assert_eq!(report.content.matches("Status: 5.1.1\r\n").count(), 1_000);
-    let emails = store::email::list(&world.world.store, world.account, None, 10).await.unwrap();
+    let emails = store::email::list(&world.services.store, world.account, None, 10).await.unwrap();
     assert_eq!(emails.len(), 2, "the message and one report");
     world.end().await;
 }
@@ -67,19 +67,19 @@ async fn a_thousand_failures_are_reported_in_one_dsn() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dsn_waits_for_attempts_due_soon_and_no_longer() {
     let world = TestWorld::start().await;
-    let gone = [Behaviour::AtRcpt("550 5.1.1 user unknown")];
-    world.sink.script("gone@dest.example", &gone);
-    world.sink.script("soon@other.example", &[Behaviour::AtRcpt("451 4.2.1 come back"), gone[0]]);
-    let late = [vec![Behaviour::AtRcpt("451 4.2.1 come back"); 2], gone.to_vec()].concat();
-    world.sink.script("late@other.example", &late);
+    let unknown_user = [Behaviour::AtRcpt("550 5.1.1 user unknown")];
+    world.sink.script("gone@dest.example", &unknown_user);
+    world.sink.script("soon@other.example", &[Behaviour::AtRcpt("451 4.2.1 come back"), unknown_user[0]]);
+    let deferred_then_refused = [vec![Behaviour::AtRcpt("451 4.2.1 come back"); 2], unknown_user.to_vec()].concat();
+    world.sink.script("late@other.example", &deferred_then_refused);
     let id = world.relay(&["gone@dest.example", "soon@other.example", "late@other.example"], "hello").await;
     // The second attempt is due in a minute: the DSN waits for it. The third is due five minutes later: it does not.
     world.wait(id, |email| email.recipients.iter().all(|r| r.attempts == 1)).await;
-    world.world.clock.advance(Duration::from_secs(75));
+    world.services.clock.advance(Duration::from_secs(75));
     world.wait(id, |email| email.recipients[1].state.is_terminal()).await;
     let first = world.sink.wait_for(1).await.remove(0).content;
     assert!(first.contains("rfc822; gone@") && first.contains("rfc822; soon@") && !first.contains("late@"));
-    world.world.clock.advance(Duration::from_secs(400));
+    world.services.clock.advance(Duration::from_secs(400));
     world.wait(id, |email| email.recipients[2].state.is_terminal()).await;
     let second = world.sink.wait_for(2).await.remove(1).content;
     assert!(second.contains("Final-Recipient: rfc822; late@other.example\r\n"), "{second}");
@@ -91,21 +91,21 @@ async fn a_dsn_waits_for_attempts_due_soon_and_no_longer() {
 async fn a_pending_dsn_is_sent_once_after_a_restart() {
     let world = TestWorld::start().await;
     world.sink.script("gone@dest.example", &[Behaviour::AtRcpt("550 5.1.1 user unknown")]);
-    let again = Behaviour::AtRcpt("451 4.2.1 come back");
-    world.sink.script("grey@other.example", &[again, Behaviour::AtRcpt("550 5.1.1 user unknown")]);
+    let deferral = Behaviour::AtRcpt("451 4.2.1 come back");
+    world.sink.script("grey@other.example", &[deferral, Behaviour::AtRcpt("550 5.1.1 user unknown")]);
     let id = world.relay(&["gone@dest.example", "grey@other.example"], "hello").await;
-    let tried = |email: &store::email::EmailWithRecipients| email.recipients.iter().all(|r| r.attempts == 1);
-    world.wait(id, tried).await;
-    assert!(world.sink.taken().is_empty(), "the report waits");
+    let is_attempted = |email: &store::email::EmailWithRecipients| email.recipients.iter().all(|r| r.attempts == 1);
+    world.wait(id, is_attempted).await;
+    assert!(world.sink.received().is_empty(), "the report waits");
     let world = world.restart("").await;
-    world.world.clock.advance(Duration::from_secs(75));
+    world.services.clock.advance(Duration::from_secs(75));
     world.wait(id, |email| email.recipients.iter().all(|r| r.state.is_terminal())).await;
     let report = world.sink.wait_for(1).await.remove(0).content;
     assert!(report.contains("rfc822; gone@dest.example") && report.contains("rfc822; grey@other.example"));
     let world = world.restart("").await;
-    world.world.clock.advance(Duration::from_secs(3600));
-    let emails = store::email::list(&world.world.store, world.account, None, 10).await.unwrap();
-    assert_eq!((emails.len(), world.sink.taken().len()), (2, 1), "one DSN");
+    world.services.clock.advance(Duration::from_secs(3600));
+    let emails = store::email::list(&world.services.store, world.account, None, 10).await.unwrap();
+    assert_eq!((emails.len(), world.sink.received().len()), (2, 1), "one DSN");
     world.end().await;
 }
 
@@ -136,7 +136,7 @@ async fn a_sender_with_smtputf8_gets_a_dsn_in_utf8() {
 }
 
 /// Sends a bounce from the recipient's host to a return path. Returns the last reply.
-async fn comes_back(world: &TestWorld, return_path: &str) -> String {
+async fn return_bounce(world: &TestWorld, return_path: &str) -> String {
     let report = "From: MAILER-DAEMON@mx.dest.example\r\nSubject: Undelivered Mail Returned to Sender\r\n\
         Content-Type: multipart/report; report-type=delivery-status; boundary=b\r\n\r\n\
         --b\r\n\r\nSorry.\r\n--b\r\nContent-Type: message/delivery-status\r\n\r\nReporting-MTA: dns; mx.dest.example\r\n\r\n\
@@ -156,15 +156,15 @@ async fn a_late_bounce_is_reported_once_to_the_sender() {
     for id in [id, quiet] {
         world.wait(id, |email| email.recipients[0].state == RecipientState::Delivered).await;
     }
-    let paths: Vec<String> = world.sink.wait_for(2).await.into_iter().map(|taken| taken.sender).collect();
+    let paths: Vec<String> = world.sink.wait_for(2).await.into_iter().map(|received| received.sender).collect();
     for path in paths.iter().chain(&paths) {
-        let reply = comes_back(&world, path).await;
+        let reply = return_bounce(&world, path).await;
         assert!(reply.starts_with("250 "), "{reply}");
     }
     for id in [id, quiet] {
         world.wait(id, |email| email.recipients[0].state == RecipientState::Bounced).await;
     }
-    let reported = |taken: &crate::world::sink::ReceivedMessage| taken.recipient == "ada@acme.example";
+    let reported = |received: &crate::world::sink::ReceivedMessage| received.recipient == "ada@acme.example";
     let report = world.sink.wait_for(3).await.into_iter().find(reported).unwrap();
     assert_eq!(report.sender, "", "null sender");
     for line in [
@@ -176,7 +176,7 @@ async fn a_late_bounce_is_reported_once_to_the_sender() {
     }
     // A last email proves that no second DSN was sent before it.
     world.relay(&["three@other.example"], "last").await;
-    let taken = world.sink.wait_for(4).await;
-    assert_eq!((taken.len(), taken.iter().filter(|one| reported(one)).count()), (4, 1));
+    let received = world.sink.wait_for(4).await;
+    assert_eq!((received.len(), received.iter().filter(|one| reported(one)).count()), (4, 1));
     world.end().await;
 }

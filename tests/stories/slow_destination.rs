@@ -13,8 +13,8 @@ async fn a_destination_that_stalls_delays_nobody_else() {
     for n in 0..30 {
         world.relay(&["one@dest.example"], &format!("free {n}")).await;
     }
-    let taken = world.sink.wait_for(30).await;
-    assert!(taken.iter().all(|message| message.recipient == "one@dest.example"));
+    let received = world.sink.wait_for(30).await;
+    assert!(received.iter().all(|message| message.recipient == "one@dest.example"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -30,6 +30,6 @@ async fn slow_destinations_leave_memory_for_others() {
     for n in 0..20 {
         world.relay(&["one@dest.example"], &format!("free {n}")).await;
     }
-    let taken = world.sink.wait_for(20).await;
-    assert!(taken.iter().all(|message| message.recipient == "one@dest.example"));
+    let received = world.sink.wait_for(20).await;
+    assert!(received.iter().all(|message| message.recipient == "one@dest.example"));
 }

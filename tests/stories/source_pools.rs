@@ -31,32 +31,32 @@ async fn delivered(world: &TestWorld, id: EmailId) {
 
 /// Source addresses of the received messages, ordered by recipient.
 fn sources(world: &TestWorld) -> Vec<String> {
-    let mut taken = world.sink.taken();
-    taken.sort_by(|one, other| one.recipient.cmp(&other.recipient));
-    taken.iter().map(|taken| taken.from.to_string()).collect()
+    let mut received = world.sink.received();
+    received.sort_by(|one, other| one.recipient.cmp(&other.recipient));
+    received.iter().map(|received| received.from.to_string()).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn mail_leaves_from_the_pool_of_the_plan_or_of_the_account() {
     let world = TestWorld::start_with(TWO).await;
-    let worker = &world.world.worker;
+    let worker = &world.services.worker;
     let first = world.relay(&["1@dest.example"], "by plan").await;
     delivered(&world, first).await;
-    let attempts = store::attempt::list(&world.world.store, world.account, first, 10).await.unwrap();
+    let attempts = store::attempt::list(&world.services.store, world.account, first, 10).await.unwrap();
     assert_eq!(attempts[0].source.map(|ip| ip.to_string()).as_deref(), Some("127.0.0.21"));
-    assert_eq!(world.sink.taken()[0].helo, "out2.postrider.example");
+    assert_eq!(world.sink.received()[0].helo, "out2.postrider.example");
 
     worker.assign_pool(world.account, Some(pool("theirs"))).await.unwrap();
     assert!(worker.assign_pool(world.account, Some(pool("nobodys"))).await.is_err());
     delivered(&world, world.relay(&["2@dest.example"], "by order").await).await;
     assert!(sources(&world)[1].starts_with("127.0.0.3"), "{:?}", sources(&world));
-    assert_eq!(world.sink.taken()[1].helo, "out.postrider.example");
+    assert_eq!(world.sink.received()[1].helo, "out.postrider.example");
     assert_eq!(worker.accounts_by_pool()[&pool("theirs")], [world.account]);
 
     let world = world.restart(TWO).await;
     delivered(&world, world.relay(&["3@dest.example"], "still by order").await).await;
     assert!(sources(&world)[2].starts_with("127.0.0.3"), "{:?}", sources(&world));
-    world.world.worker.assign_pool(world.account, None).await.unwrap();
+    world.services.worker.assign_pool(world.account, None).await.unwrap();
     delivered(&world, world.relay(&["4@dest.example"], "by plan again").await).await;
     assert_eq!(sources(&world)[3], "127.0.0.21");
     world.end().await;
@@ -65,22 +65,22 @@ async fn mail_leaves_from_the_pool_of_the_plan_or_of_the_account() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_warm_up_limits_mail_and_explains_the_wait() {
     let world = TestWorld::start_with(WARMING).await;
-    let worker = &world.world.worker;
+    let worker = &world.services.worker;
     delivered(&world, world.relay(&["1@dest.example"], "the first").await).await;
     let second = world.relay(&["2@dest.example"], "waits").await;
     delivered(&world, world.relay(&["3@other.example"], "another provider").await).await;
 
-    let now = world.world.clock.now();
+    let now = world.services.clock.now();
     let waiting = worker.trace_email(second).await.unwrap().waits.remove(0);
     assert_eq!(waiting.cause, WaitCause::WarmUp { pool: pool("new"), per_day: 48 }, "{}", waiting.cause);
     let wait = waiting.until.unwrap().duration_since(now).as_secs();
     assert!((1_700..=1_800).contains(&wait), "{wait}");
-    let standing = worker.pool_statuses().into_iter().find(|p| p.source.pool == pool("new")).unwrap();
-    let warm_up = standing.warm_up.unwrap();
+    let status = worker.pool_statuses().into_iter().find(|p| p.source.pool == pool("new")).unwrap();
+    let warm_up = status.warm_up.unwrap();
     assert_eq!((warm_up.day, warm_up.days, warm_up.per_day), (1, 2, 48));
     assert_eq!(warm_up.used_up[0].0, "dest.example");
 
-    world.world.clock.advance(Duration::from_secs(1_801));
+    world.services.clock.advance(Duration::from_secs(1_801));
     delivered(&world, second).await;
     let third = world.relay(&["4@dest.example"], "waits, too").await;
     worker.warm_up_pool(pool("new"), Some(WarmUpOverride::Over)).await.unwrap();
@@ -93,13 +93,13 @@ async fn a_warm_up_limits_mail_and_explains_the_wait() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn mail_over_the_warm_up_limit_spills_over_to_another_pool() {
-    let more = format!("source_addresses = [\"127.0.0.11\"]\n{WARMING}spill_over = \"default\"\n");
-    let world = TestWorld::start_with(&more).await;
+    let pools = format!("source_addresses = [\"127.0.0.11\"]\n{WARMING}spill_over = \"default\"\n");
+    let world = TestWorld::start_with(&pools).await;
     for n in 1..=4 {
         delivered(&world, world.relay(&[&format!("{n}@dest.example")], "some").await).await;
     }
     assert_eq!(sources(&world), ["127.0.0.41", "127.0.0.11", "127.0.0.11", "127.0.0.11"]);
-    world.world.clock.advance(Duration::from_secs(1_801));
+    world.services.clock.advance(Duration::from_secs(1_801));
     delivered(&world, world.relay(&["5@dest.example"], "half an hour later").await).await;
     assert_eq!(sources(&world)[4], "127.0.0.41");
     world.end().await;
@@ -107,11 +107,11 @@ async fn mail_over_the_warm_up_limit_spills_over_to_another_pool() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn mail_waiting_for_a_warm_up_moves_to_a_newly_assigned_pool() {
-    let more = format!("{WARMING}[[delivery.pools]]\nname = \"theirs\"\naddresses = [\"127.0.0.31\"]\n");
-    let world = TestWorld::start_with(&more).await;
+    let pools = format!("{WARMING}[[delivery.pools]]\nname = \"theirs\"\naddresses = [\"127.0.0.31\"]\n");
+    let world = TestWorld::start_with(&pools).await;
     delivered(&world, world.relay(&["1@dest.example"], "the first").await).await;
     let second = world.relay(&["2@dest.example"], "waits").await;
-    world.world.worker.assign_pool(world.account, Some(pool("theirs"))).await.unwrap();
+    world.services.worker.assign_pool(world.account, Some(pool("theirs"))).await.unwrap();
     delivered(&world, second).await;
     assert_eq!(sources(&world), ["127.0.0.41", "127.0.0.31"]);
     world.end().await;
@@ -132,16 +132,16 @@ async fn expiring_mail_is_sent_first_during_a_warm_up() {
         patient.push(world.relay(&[&format!("a@{domain}.example")], "has time").await);
     }
     let code = code_for(&world, "a@four.example", json!({"expires_in": 7_200})).await;
-    let worker = &world.world.worker;
+    let worker = &world.services.worker;
     for id in patient.iter().chain([&code]) {
         let waiting = worker.trace_email(*id).await.unwrap().waits.remove(0);
         assert_eq!(waiting.cause, WaitCause::WarmUp { pool: pool("new"), per_day: 48 }, "{}", waiting.cause);
     }
-    world.world.clock.advance(Duration::from_secs(1_801));
+    world.services.clock.advance(Duration::from_secs(1_801));
     delivered(&world, code).await;
-    assert_eq!(world.sink.taken().len(), 2, "the expiring email is sent first");
+    assert_eq!(world.sink.received().len(), 2, "the expiring email is sent first");
     for count in 3..=5 {
-        world.world.clock.advance(Duration::from_secs(1_801));
+        world.services.clock.advance(Duration::from_secs(1_801));
         world.sink.wait_for(count).await;
     }
     for id in patient {

@@ -19,14 +19,14 @@ fn store_check_works_with_and_without_a_running_server() {
     let data_dir = directory.path().join("data");
     let mut child = start(&data_dir);
     let running = check(&data_dir, &["--json"]);
-    let shown: Value = serde_json::from_slice(&running.stdout).unwrap();
-    assert!(running.status.success() && shown["sound"] == true && shown["rows"].as_u64() > Some(5), "{running:?}");
+    let report: Value = serde_json::from_slice(&running.stdout).unwrap();
+    assert!(running.status.success() && report["sound"] == true && report["rows"].as_u64() > Some(5), "{running:?}");
     child.kill().unwrap();
     child.wait().unwrap();
     // The socket of the killed server is left behind and must not be used.
     let stopped = check(&data_dir, &["--json"]);
-    let shown: Value = serde_json::from_slice(&stopped.stdout).unwrap();
-    assert!(stopped.status.success() && shown["sound"] == true, "{stopped:?}");
+    let report: Value = serde_json::from_slice(&stopped.stdout).unwrap();
+    assert!(stopped.status.success() && report["sound"] == true, "{stopped:?}");
 
     let index = data_dir.join("store/index.redb");
     let mut bytes = std::fs::read(&index).unwrap();
@@ -43,9 +43,9 @@ fn store_check_works_with_and_without_a_running_server() {
     let stderr = String::from_utf8_lossy(&damaged.stderr);
     assert!(!stderr.contains("panicked"), "{stderr}");
     let damaged = check(&data_dir, &["--json"]);
-    let shown: Value = serde_json::from_slice(&damaged.stdout).unwrap();
-    assert!(!damaged.status.success() && shown["sound"] == false, "{damaged:?}");
-    assert_eq!(shown["faults"][0]["object"], "index", "{shown}");
-    assert_eq!(shown["faults"][0]["id"], "index.redb", "{shown}");
+    let report: Value = serde_json::from_slice(&damaged.stdout).unwrap();
+    assert!(!damaged.status.success() && report["sound"] == false, "{damaged:?}");
+    assert_eq!(report["faults"][0]["object"], "index", "{report}");
+    assert_eq!(report["faults"][0]["id"], "index.redb", "{report}");
     assert!(damaged.stderr.is_empty(), "{damaged:?}");
 }

@@ -26,20 +26,20 @@ fn zone() -> String {
     )
 }
 
-async fn day_of(world: &TestWorld, domain: &str, day: Day) -> Option<StoredTlsStats> {
-    store::tls_daily_stats::get(&world.world.store, day, &domain.parse().unwrap()).await.unwrap()
+async fn stats_of_day(world: &TestWorld, domain: &str, day: Day) -> Option<StoredTlsStats> {
+    store::tls_daily_stats::get(&world.services.store, day, &domain.parse().unwrap()).await.unwrap()
 }
 
-fn go_to(world: &TestWorld, time: Timestamp) {
-    let clock = &world.world.clock;
+fn advance_clock_to(world: &TestWorld, time: Timestamp) {
+    let clock = &world.services.clock;
     clock.advance(Duration::try_from(time.duration_since(clock.now())).unwrap());
 }
 
 /// Advances the clock to noon of the next day, so that the day does not end during the test.
-fn noon(world: &TestWorld) -> Day {
-    let tomorrow = Day::containing(world.world.clock.now()).ends_at();
-    go_to(world, tomorrow + Duration::from_secs(12 * 3600));
-    Day::containing(world.world.clock.now())
+fn advance_to_noon(world: &TestWorld) -> Day {
+    let tomorrow = Day::containing(world.services.clock.now()).ends_at();
+    advance_clock_to(world, tomorrow + Duration::from_secs(12 * 3600));
+    Day::containing(world.services.clock.now())
 }
 
 /// A time at which all reports of the day are due.
@@ -52,11 +52,11 @@ async fn deliver(world: &TestWorld, to: &str) {
     world.wait(email, |e| e.recipients[0].state == RecipientState::Delivered).await;
 }
 
-async fn until_booked(world: &TestWorld, domain: &str, day: Day, state: ReportState) -> StoredTlsStats {
+async fn wait_for_report_state(world: &TestWorld, domain: &str, day: Day, state: ReportState) -> StoredTlsStats {
     let booked = async {
         loop {
-            let found = day_of(world, domain, day).await;
-            if let Some(found) = found.filter(|f| f.stands.book.as_ref().is_some_and(|b| b.state == state)) {
+            let found = stats_of_day(world, domain, day).await;
+            if let Some(found) = found.filter(|f| f.stats.book.as_ref().is_some_and(|b| b.state == state)) {
                 return found;
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -65,8 +65,8 @@ async fn until_booked(world: &TestWorld, domain: &str, day: Day, state: ReportSt
     tokio::time::timeout(crate::world::PATIENCE, booked).await.expect("the report's state is stored")
 }
 
-fn unpacked(taken: &ReceivedMessage) -> Value {
-    let (_, part) = taken.content.split_once("Content-Type: application/tlsrpt+gzip").expect("the report");
+fn decode_report(received: &ReceivedMessage) -> Value {
+    let (_, part) = received.content.split_once("Content-Type: application/tlsrpt+gzip").expect("the report");
     let (_, body) = part.split_once("\r\n\r\n").unwrap();
     let base64: String = body.split("--=_tlsrpt").next().unwrap().split_whitespace().collect();
     let mut json = Vec::new();
@@ -79,23 +79,23 @@ fn unpacked(taken: &ReceivedMessage) -> Value {
 async fn a_day_is_counted_and_reported_once() {
     let mut world = TestWorld::start_with(CONTACT).await;
     world.names.set(&zone());
-    let day = noon(&world);
+    let day = advance_to_noon(&world);
     deliver(&world, "one@dest.example").await;
-    world.world.clock.advance(Duration::from_secs(60));
+    world.services.clock.advance(Duration::from_secs(60));
     deliver(&world, "two@dest.example").await;
     deliver(&world, "three@other.example").await;
     // Counts survive a restart.
     world = world.restart(CONTACT).await;
-    let found = day_of(&world, "dest.example", day).await.expect("a stored count");
-    let counted: u64 = found.stands.counts.policies.iter().map(|policy| policy.failed).sum();
-    assert!((1..=2).contains(&counted), "{:?}", found.stands.counts);
+    let found = stats_of_day(&world, "dest.example", day).await.expect("a stored count");
+    let counted: u64 = found.stats.counts.policies.iter().map(|policy| policy.failed).sum();
+    assert!((1..=2).contains(&counted), "{:?}", found.stats.counts);
 
-    let before = world.sink.taken().len();
-    go_to(&world, the_day_after(day));
-    let found = until_booked(&world, "dest.example", day, ReportState::Sent).await;
-    until_booked(&world, "other.example", day, ReportState::Unwanted).await;
-    let taken = world.sink.wait_for(before + 1).await;
-    let message = taken.last().unwrap();
+    let before = world.sink.received().len();
+    advance_clock_to(&world, the_day_after(day));
+    let found = wait_for_report_state(&world, "dest.example", day, ReportState::Sent).await;
+    wait_for_report_state(&world, "other.example", day, ReportState::Unwanted).await;
+    let received = world.sink.wait_for(before + 1).await;
+    let message = received.last().unwrap();
     assert_eq!(message.recipient, "tls@reports.example");
     for field in [
         "From: <postmaster@acme.example>",
@@ -107,7 +107,7 @@ async fn a_day_is_counted_and_reported_once() {
     ] {
         assert!(message.content.contains(field), "{field}: {}", message.content);
     }
-    let report = unpacked(message);
+    let report = decode_report(message);
     assert_eq!(report["report-id"], format!("{day}.dest.example@{DOMAIN}"));
     assert_eq!(report["contact-info"], "postmaster@acme.example");
     let policy = &report["policies"][0];
@@ -117,17 +117,18 @@ async fn a_day_is_counted_and_reported_once() {
     assert_eq!(policy["failure-details"][0]["result-type"], "starttls-not-supported");
     assert_eq!(policy["failure-details"][0]["receiving-mx-hostname"], "mx.dest.example");
     assert_eq!(policy["failure-details"][0]["failed-session-count"], counted);
-    let sendings = found.stands.book.unwrap().sendings;
+    let sendings = found.stats.book.unwrap().sendings;
     assert!(matches!(sendings[0].state, ReportSendState::Mailed(_)), "{sendings:?}");
 
     // Neither a restart nor the next poll sends it again, and the delivery of the report itself is not counted.
     world = world.restart(CONTACT).await;
-    go_to(&world, the_day_after(day) + Duration::from_secs(3600));
+    advance_clock_to(&world, the_day_after(day) + Duration::from_secs(3600));
     deliver(&world, "four@other.example").await;
-    let reports = |taken: &[ReceivedMessage]| taken.iter().filter(|t| t.recipient == "tls@reports.example").count();
-    assert_eq!(reports(&world.sink.taken()), 1);
-    world.world.worker.drain().await;
-    assert!(day_of(&world, "reports.example", Day::containing(world.world.clock.now())).await.is_none());
+    let reports =
+        |received: &[ReceivedMessage]| received.iter().filter(|t| t.recipient == "tls@reports.example").count();
+    assert_eq!(reports(&world.sink.received()), 1);
+    world.services.worker.drain().await;
+    assert!(stats_of_day(&world, "reports.example", Day::containing(world.services.clock.now())).await.is_none());
     world.end().await;
 }
 
@@ -135,15 +136,15 @@ async fn a_day_is_counted_and_reported_once() {
 async fn without_a_contact_days_are_counted_and_nothing_is_sent() {
     let world = TestWorld::start().await;
     world.names.set(&zone());
-    let day = noon(&world);
+    let day = advance_to_noon(&world);
     deliver(&world, "one@dest.example").await;
-    go_to(&world, the_day_after(day));
+    advance_clock_to(&world, the_day_after(day));
     deliver(&world, "two@other.example").await;
-    world.world.worker.drain().await;
-    let found = day_of(&world, "dest.example", day).await.expect("a stored count");
-    assert_eq!(found.stands.book, None);
-    assert_eq!(world.sink.taken().len(), 2);
-    assert!(found.day.ends_at() < world.world.clock.now() && found.day.ends_at() > Timestamp::UNIX_EPOCH);
+    world.services.worker.drain().await;
+    let found = stats_of_day(&world, "dest.example", day).await.expect("a stored count");
+    assert_eq!(found.stats.book, None);
+    assert_eq!(world.sink.received().len(), 2);
+    assert!(found.day.ends_at() < world.services.clock.now() && found.day.ends_at() > Timestamp::UNIX_EPOCH);
     world.end().await;
 }
 
@@ -152,22 +153,22 @@ async fn counts_of_all_nodes_are_added_and_one_node_reports() {
     let server = Server::start(&[]);
     let contact: mail::address::Address = "postmaster@acme.example".parse().unwrap();
     let change = |_, config: &mut Config| config.delivery.tls_report_contact = Some(contact.clone());
-    let [one, two] = nodes(&server, change).await;
-    one.names.set(&zone());
-    two.names.set(&zone());
-    let day = noon(&one);
-    assert_eq!(noon(&two), day);
+    let [first, second] = nodes(&server, change).await;
+    first.names.set(&zone());
+    second.names.set(&zone());
+    let day = advance_to_noon(&first);
+    assert_eq!(advance_to_noon(&second), day);
     // The node that accepts an email delivers it.
-    deliver(&one, "one@dest.example").await;
-    deliver(&two, "two@dest.example").await;
-    let connections = u64::try_from(one.sink.connections()).unwrap();
-    two.end().await;
-    go_to(&one, the_day_after(day));
-    let found = until_booked(&one, "dest.example", day, ReportState::Sent).await;
-    assert_eq!((connections, found.stands.counts.policies[0].failed), (2, 2));
-    let taken = one.sink.wait_for(3).await;
-    assert_eq!(unpacked(&taken[2])["policies"][0]["summary"]["total-failure-session-count"], 2);
-    one.end().await;
+    deliver(&first, "one@dest.example").await;
+    deliver(&second, "two@dest.example").await;
+    let connections = u64::try_from(first.sink.connections()).unwrap();
+    second.end().await;
+    advance_clock_to(&first, the_day_after(day));
+    let found = wait_for_report_state(&first, "dest.example", day, ReportState::Sent).await;
+    assert_eq!((connections, found.stats.counts.policies[0].failed), (2, 2));
+    let received = first.sink.wait_for(3).await;
+    assert_eq!(decode_report(&received[2])["policies"][0]["summary"]["total-failure-session-count"], 2);
+    first.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -176,9 +177,11 @@ async fn invalid_dnssec_signatures_are_counted_for_the_tls_report() {
     let world = TestWorld::start_with("dane = \"on\"\n").await;
     let waits = world.relay(&["one@dest.example"], "hello").await;
     world.wait(waits, |e| e.recipients[0].state == RecipientState::Deferred).await;
-    world.world.worker.drain().await;
-    let found = day_of(&world, "dest.example", Day::containing(world.world.clock.now())).await.expect("a stored count");
-    let [policy] = found.stands.counts.policies.as_slice() else { panic!("{:?}", found.stands.counts) };
+    world.services.worker.drain().await;
+    let found = stats_of_day(&world, "dest.example", Day::containing(world.services.clock.now()))
+        .await
+        .expect("a stored count");
+    let [policy] = found.stats.counts.policies.as_slice() else { panic!("{:?}", found.stats.counts) };
     assert_eq!((&policy.applied, policy.failed), (&AppliedTlsPolicy::unverifiable_tlsa(), 1));
     let failure = &policy.details[0].failure;
     assert!(failure.reason.contains("signatures of dest.example"), "{failure:?}");

@@ -12,32 +12,32 @@ use postrider::config::{Config, OnOff};
 use serde_json::json;
 
 use crate::database::Server;
-use crate::new_keys::selectors;
+use crate::dkim_rotation::selectors;
 use crate::world::{DOMAIN, OWNER, PATIENCE, TestWorld, ZONE};
 
 /// Two nodes of one cluster.
 pub(crate) async fn nodes(server: &Server, change: impl Fn(usize, &mut Config)) -> [TestWorld; 2] {
     let url = server.database();
-    let one = TestWorld::node(&url, None, |config| change(0, config)).await;
-    let two = TestWorld::node(&url, Some(&one), |config| change(1, config)).await;
-    [one, two]
+    let first = TestWorld::node(&url, None, |config| change(0, config)).await;
+    let second = TestWorld::node(&url, Some(&first), |config| change(1, config)).await;
+    [first, second]
 }
 
 /// Stops both nodes, the second one first.
-pub(crate) async fn end([one, two]: [TestWorld; 2]) {
-    two.end().await;
-    one.end().await;
+pub(crate) async fn end_nodes([first, second]: [TestWorld; 2]) {
+    second.end().await;
+    first.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn keys_rotated_on_one_node_sign_on_the_other() {
     let server = Server::start(&[]);
-    let [one, two] = nodes(&server, |_, _| {}).await;
-    let domains = one.world.intake.domains();
+    let [first, second] = nodes(&server, |_, _| {}).await;
+    let domains = first.services.intake.domains();
     let name = DOMAIN.parse().unwrap();
-    let old = store::domain::find_by_name(&two.world.store, &name).await.unwrap().unwrap();
+    let old = store::domain::find_by_name(&second.services.store, &name).await.unwrap().unwrap();
     let of_old = [old.dkim.selector.clone(), old.dkim.ed25519_selector()];
-    assert_eq!(selectors(&two, &one.sink, "before").await, of_old);
+    assert_eq!(selectors(&second, &first.sink, "before").await, of_old);
 
     let turning = domains.rotate_keys(old.account, old.id).await.unwrap().domain;
     let next = turning.next_dkim.clone().unwrap();
@@ -47,13 +47,13 @@ async fn keys_rotated_on_one_node_sign_on_the_other() {
             writeln!(zone, "{}. TXT \"{}\"", record.name, record.value).unwrap();
         }
     }
-    one.names.set(&zone);
+    first.names.set(&zone);
     domains.verify(old.account, old.id).await.unwrap();
     // The other node caches a sending identity for one second.
-    two.world.clock.advance(Duration::from_secs(2));
+    second.services.clock.advance(Duration::from_secs(2));
     let of_new = [next.selector.clone(), next.ed25519_selector()];
-    assert_eq!(selectors(&two, &one.sink, "after").await, of_new);
-    end([one, two]).await;
+    assert_eq!(selectors(&second, &first.sink, "after").await, of_new);
+    end_nodes([first, second]).await;
 }
 
 async fn delivered_once(node: &TestWorld, ids: &[EmailId]) {
@@ -77,43 +77,45 @@ async fn clock_skew_between_nodes_does_no_harm() {
             let subject = format!("at once {n}-{number}");
             at_once[n].push(node.relay(&["a@dest.example"], &subject).await);
             // By the clock of the node that receives the request.
-            let due = node.world.clock.now() + Duration::from_secs(3);
+            let due = node.services.clock.now() + Duration::from_secs(3);
             let mail = json!({
                 "from": format!("a@{DOMAIN}"), "to": "b@dest.example", "text": "t",
                 "subject": format!("later {n}-{number}"), "scheduled_at": due.to_string(),
             });
-            let (status, answer) = node.call("POST", "/emails", &mail.to_string()).await;
-            assert_eq!(status, 200, "{answer}");
-            later[n].push(answer["id"].as_str().unwrap().parse::<EmailId>().unwrap());
+            let (status, response) = node.call("POST", "/emails", &mail.to_string()).await;
+            assert_eq!(status, 200, "{response}");
+            later[n].push(response["id"].as_str().unwrap().parse::<EmailId>().unwrap());
         }
     }
     for (node, ids) in nodes.iter().zip(&at_once) {
         delivered_once(node, ids).await;
     }
     for node in &nodes {
-        node.world.clock.advance(Duration::from_secs(4));
+        node.services.clock.advance(Duration::from_secs(4));
     }
     for (node, ids) in nodes.iter().zip(&later) {
         delivered_once(node, ids).await;
     }
-    let taken = nodes[0].sink.wait_for(4 * EACH).await;
-    let subjects: BTreeSet<&str> =
-        taken.iter().filter_map(|taken| taken.content.lines().find(|line| line.starts_with("Subject: "))).collect();
-    assert_eq!((taken.len(), subjects.len()), (4 * EACH, 4 * EACH), "each once");
-    end(nodes).await;
+    let received = nodes[0].sink.wait_for(4 * EACH).await;
+    let subjects: BTreeSet<&str> = received
+        .iter()
+        .filter_map(|received| received.content.lines().find(|line| line.starts_with("Subject: ")))
+        .collect();
+    assert_eq!((received.len(), subjects.len()), (4 * EACH, 4 * EACH), "each once");
+    end_nodes(nodes).await;
 }
 
 /// Number of accepted requests, out of `requests` to each node.
-async fn let_in(nodes: &[TestWorld; 2], requests: usize) -> usize {
-    let mut let_in = 0;
+async fn count_accepted(nodes: &[TestWorld; 2], requests: usize) -> usize {
+    let mut count_accepted = 0;
     for _ in 0..requests {
         for node in nodes {
-            let (status, answer) = node.call("GET", "/emails", "").await;
-            assert!(matches!(status, 200 | 429), "{answer}");
-            let_in += usize::from(status == 200);
+            let (status, response) = node.call("GET", "/emails", "").await;
+            assert!(matches!(status, 200 | 429), "{response}");
+            count_accepted += usize::from(status == 200);
         }
     }
-    let_in
+    count_accepted
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -125,25 +127,25 @@ async fn the_rate_limit_holds_across_both_nodes() {
         config.plans.dedicated.requests_per_second = RATE;
     })
     .await;
-    let clock = &nodes[0].world.clock;
-    let begun = clock.now();
-    let let_in = let_in(&nodes, 40).await;
+    let clock = &nodes[0].services.clock;
+    let started_at = clock.now();
+    let count_accepted = count_accepted(&nodes, 40).await;
     // Bound in docs/CLUSTER.md: rate · t, plus the larger of twice the rate and the number of nodes.
-    let elapsed = clock.now().duration_since(begun).as_secs_f64();
+    let elapsed = clock.now().duration_since(started_at).as_secs_f64();
     let bound = elapsed * f64::from(RATE) + f64::from(2 * RATE);
-    assert!(let_in as f64 <= bound && let_in >= 2, "{let_in} of at most {bound}");
-    end(nodes).await;
+    assert!(count_accepted as f64 <= bound && count_accepted >= 2, "{count_accepted} of at most {bound}");
+    end_nodes(nodes).await;
 }
 
 async fn send(node: &TestWorld) -> bool {
     let mail = json!({"from": format!("a@{DOMAIN}"), "to": "b@dest.example", "subject": "s", "text": "t"});
-    let (status, answer) = node.call("POST", "/emails", &mail.to_string()).await;
-    assert!(status == 200 || answer["error"]["code"] == json!("plan_limit"), "{answer}");
+    let (status, response) = node.call("POST", "/emails", &mail.to_string()).await;
+    assert!(status == 200 || response["error"]["code"] == json!("plan_limit"), "{response}");
     status == 200
 }
 
 /// Emails used today as this node shows it.
-async fn used(node: &TestWorld) -> u64 {
+async fn emails_used_today(node: &TestWorld) -> u64 {
     node.call("GET", "/account", "").await.1["usage"]["emails_day"].as_u64().unwrap()
 }
 
@@ -154,12 +156,12 @@ async fn the_plan_cap_holds_across_both_nodes() {
     let server = Server::start(&[]);
     let nodes = nodes(&server, |_, config| config.plans.free.emails_per_day = Some(CAP)).await;
     let free = |account: &mut mail::account::Account| account.plan = Plan::Free;
-    nodes[0].world.provisioning.change_account(OWNER, free).await.unwrap();
+    nodes[0].services.provisioning.change_account(OWNER, free).await.unwrap();
     for _ in 0..FIRST {
         assert!(send(&nodes[0]).await);
     }
     // The other node learns it within about a second.
-    let learned = async { while used(&nodes[1]).await < FIRST {} };
+    let learned = async { while emails_used_today(&nodes[1]).await < FIRST {} };
     tokio::time::timeout(PATIENCE, learned).await.expect("the other node learns the usage");
     let mut by_the_other = 0;
     while send(&nodes[1]).await {
@@ -173,8 +175,13 @@ async fn the_plan_cap_holds_across_both_nodes() {
     }
     assert!(beyond <= by_the_other, "{beyond}");
     let accepted = CAP + beyond;
-    let learned = async { while used(&nodes[0]).await.min(used(&nodes[1]).await) < accepted {} };
+    let learned =
+        async { while emails_used_today(&nodes[0]).await.min(emails_used_today(&nodes[1]).await) < accepted {} };
     tokio::time::timeout(PATIENCE, learned).await.expect("both nodes learn the usage");
-    assert_eq!((used(&nodes[0]).await, used(&nodes[1]).await), (accepted, accepted), "the stored usage is exact");
-    end(nodes).await;
+    assert_eq!(
+        (emails_used_today(&nodes[0]).await, emails_used_today(&nodes[1]).await),
+        (accepted, accepted),
+        "the stored usage is exact"
+    );
+    end_nodes(nodes).await;
 }

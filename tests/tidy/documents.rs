@@ -7,7 +7,8 @@ use super::order;
 use super::tree::{Finding, Tree};
 
 const MAPPED: &[&str] = &["src", "tests", "bench", "etc", "docs", "sdk", "web"];
-const DOCUMENTS: &[&str] = &["README.md", "docs/ARCHITECTURE.md", "docs/FLOW.md", SECURITY_MODEL];
+const DOCUMENTS: &[&str] =
+    &["README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/ARCHITECTURE.md", "docs/FLOW.md", SECURITY_MODEL];
 /// The last column of its tables names the test that checks a bound.
 const SECURITY_MODEL: &str = "docs/SECURITY-MODEL.md";
 /// Paths that a build or a run creates; they may be named without existing.
@@ -21,8 +22,9 @@ pub(crate) fn map(tree: &Tree) -> Vec<Finding> {
     };
     let lines = map_lines(&readme.text);
     if lines.is_empty() {
-        let what = "has no map: a fenced block with one line per crate, beginning with its path (`mail/  description`)";
-        return vec![Finding::new("README.md", 0, what)];
+        let problem =
+            "has no map: a fenced block with one line per crate, beginning with its path (`mail/  description`)";
+        return vec![Finding::new("README.md", 0, problem)];
     }
     let mut findings = Vec::new();
     for (number, path) in &lines {
@@ -31,9 +33,9 @@ pub(crate) fn map(tree: &Tree) -> Vec<Finding> {
         }
     }
     let top = MAPPED.iter().map(|name| (*name).to_owned()).filter(|name| tree.has(name));
-    for room in order::members(tree).into_iter().chain(top) {
-        if !lines.iter().any(|(_, path)| path.trim_end_matches('/') == room) {
-            findings.push(Finding::new("README.md", 0, format!("the map does not show {room}/")));
+    for directory in order::members(tree).into_iter().chain(top) {
+        if !lines.iter().any(|(_, path)| path.trim_end_matches('/') == directory) {
+            findings.push(Finding::new("README.md", 0, format!("the map does not show {directory}/")));
         }
     }
     findings
@@ -93,7 +95,7 @@ pub(crate) fn paths(tree: &Tree) -> Vec<Finding> {
                 fenced = !fenced;
             }
             let words = line.split('`').skip(1).step_by(2).filter(|_| !fenced);
-            for word in words.filter(|word| leads_somewhere(tree, word) && !tree.has(word)) {
+            for word in words.filter(|word| is_repository_path(tree, word) && !tree.has(word)) {
                 findings.push(Finding::new(document, number, format!("`{word}` does not exist: correct the path")));
             }
         }
@@ -101,8 +103,8 @@ pub(crate) fn paths(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-fn leads_somewhere(tree: &Tree, word: &str) -> bool {
-    if !is_path(word) || word.starts_with('/') || MADE.iter().any(|made| word.starts_with(made)) {
+fn is_repository_path(tree: &Tree, word: &str) -> bool {
+    if !is_path(word) || word.starts_with('/') || MADE.iter().any(|created_path| word.starts_with(created_path)) {
         return false;
     }
     let first = word.split('/').next().unwrap_or_default();
@@ -118,6 +120,6 @@ fn is_path(word: &str) -> bool {
 fn a_map_is_found() {
     let text =
         "# X\n```sh\ncargo run\n```\n```\nmail/    nouns\n         and rules\nsrc/     wiring\n.ci/run  test\n```\n";
-    let wanted = [(6, "mail/"), (8, "src/"), (9, ".ci/run")].map(|(n, path)| (n, path.to_owned()));
-    assert_eq!(map_lines(text), wanted);
+    let expected = [(6, "mail/"), (8, "src/"), (9, ".ci/run")].map(|(n, path)| (n, path.to_owned()));
+    assert_eq!(map_lines(text), expected);
 }

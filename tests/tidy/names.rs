@@ -33,11 +33,11 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     }
     for source in tree.rust() {
         for (number, line) in source.lines() {
-            let Some(name) = declared(line) else { continue };
-            let words = words_of(name);
+            let Some(name) = declared_name(line) else { continue };
+            let words = split_words(name);
             if let Some(word) = refused_word(words.iter().map(String::as_str)) {
-                let what = format!("{name} has \"{word}\" in its name: {ADVICE}");
-                findings.push(Finding::new(&source.path, number, what));
+                let problem = format!("{name} has \"{word}\" in its name: {ADVICE}");
+                findings.push(Finding::new(&source.path, number, problem));
             }
             if VAGUE_TYPES.contains(&name) {
                 findings.push(Finding::new(&source.path, number, format!("{name} is not a noun: {ADVICE}")));
@@ -64,14 +64,14 @@ pub(crate) fn check_unique(tree: &Tree) -> Vec<Finding> {
             }
             // An associated type is indented in its trait or implementation.
             let is_associated = line.starts_with(' ') && line.trim_start().starts_with("type ");
-            let Some(name) = declared(line).filter(|_| !is_associated) else { continue };
+            let Some(name) = declared_name(line).filter(|_| !is_associated) else { continue };
             if !name.starts_with(char::is_uppercase) {
                 continue;
             }
-            let here = (source.path.clone(), number);
-            if let Some((path, line)) = declared_at.insert((before.to_owned(), name.to_owned()), here) {
-                let what = format!("{name} is also declared in {path}:{line}: rename one of them");
-                findings.push(Finding::new(&source.path, number, what));
+            let location = (source.path.clone(), number);
+            if let Some((path, line)) = declared_at.insert((before.to_owned(), name.to_owned()), location) {
+                let problem = format!("{name} is also declared in {path}:{line}: rename one of them");
+                findings.push(Finding::new(&source.path, number, problem));
             }
         }
     }
@@ -87,7 +87,7 @@ fn refused_word<'a>(words: impl Iterator<Item = &'a str>) -> Option<&'static str
 }
 
 /// The name that a line declares as a type, trait or module.
-fn declared(line: &str) -> Option<&str> {
+fn declared_name(line: &str) -> Option<&str> {
     let mut words = line.split_whitespace();
     let mut word = words.next()?;
     while word == "pub" || word.starts_with("pub(") {
@@ -102,7 +102,7 @@ fn declared(line: &str) -> Option<&str> {
 }
 
 /// The words of a name: `EventHandler` and `event_handler` are both `event`, `handler`.
-fn words_of(name: &str) -> Vec<String> {
+fn split_words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     for c in name.chars() {
         if c == '_' || c.is_uppercase() {
@@ -116,7 +116,7 @@ fn words_of(name: &str) -> Vec<String> {
 }
 
 #[test]
-fn refused_words_are_seen() {
+fn refused_words_are_found() {
     for (line, is_refused) in [
         ("pub(crate) struct QueueManager<T> {", true),
         ("mod utils;", true),
@@ -126,7 +126,7 @@ fn refused_words_are_seen() {
         ("struct Commonplace;", false),
         ("let helper = 1;", false),
     ] {
-        let found = declared(line).and_then(|name| refused_word(words_of(name).iter().map(String::as_str)));
+        let found = declared_name(line).and_then(|name| refused_word(split_words(name).iter().map(String::as_str)));
         assert_eq!(found.is_some(), is_refused, "{line}");
     }
 }

@@ -8,7 +8,7 @@ use toml::Table;
 use super::tree::{Finding, Tree, code, has_word_start};
 
 /// Each crate and the crates that it may depend on. The root package may depend on all.
-const ROOMS: &[(&str, &[&str])] = &[
+const CRATES: &[(&str, &[&str])] = &[
     ("mail", &[]),
     ("proxy", &["mail"]),
     ("store", &["mail"]),
@@ -21,7 +21,7 @@ const ROOMS: &[(&str, &[&str])] = &[
 ];
 
 /// External crates (as named in code) and the only paths that may use them. Tests and benchmarks may use any.
-const PLACES: &[(&str, &[&str])] = &[
+const ALLOWED_PATHS: &[(&str, &[&str])] = &[
     ("redb", &["store/"]),
     ("tokio_postgres", &["store/"]),
     ("deadpool_postgres", &["store/"]),
@@ -46,7 +46,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("api", &["redb"]),
 ];
 /// Reports forbidden dependencies in the manifests.
-pub(crate) fn rooms(tree: &Tree) -> Vec<Finding> {
+pub(crate) fn dependencies_between_crates(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for member in members(tree) {
         let path = format!("{member}/Cargo.toml");
@@ -54,20 +54,20 @@ pub(crate) fn rooms(tree: &Tree) -> Vec<Finding> {
             findings.push(Finding::new(&path, 0, "is a member of the workspace but cannot be read as TOML"));
             continue;
         };
-        let Some((_, known)) = ROOMS.iter().find(|(room, _)| *room == member) else {
-            let what = format!("{member} is not in the dependency table: add it in tests/tidy/order.rs");
-            findings.push(Finding::new(&path, 0, what));
+        let Some((_, allowed)) = CRATES.iter().find(|(name, _)| *name == member) else {
+            let problem = format!("{member} is not in the dependency table: add it in tests/tidy/order.rs");
+            findings.push(Finding::new(&path, 0, problem));
             continue;
         };
         for dependency in dependencies(&manifest) {
-            let is_room = dependency == "postrider" || ROOMS.iter().any(|(room, _)| *room == dependency);
-            if is_room && !known.contains(&dependency.as_str()) && dependency != member {
-                let what = format!("{member} must not depend on {dependency}: move shared code further left");
-                findings.push(Finding::new(&path, line_of(tree, &path, &dependency), what));
+            let is_own_crate = dependency == "postrider" || CRATES.iter().any(|(name, _)| *name == dependency);
+            if is_own_crate && !allowed.contains(&dependency.as_str()) && dependency != member {
+                let problem = format!("{member} must not depend on {dependency}: move shared code further left");
+                findings.push(Finding::new(&path, find_line(tree, &path, &dependency), problem));
             }
-            if forbidden(&member, &dependency) {
-                let what = format!("{member} must not depend on {dependency}");
-                findings.push(Finding::new(&path, line_of(tree, &path, &dependency), what));
+            if is_forbidden(&member, &dependency) {
+                let problem = format!("{member} must not depend on {dependency}");
+                findings.push(Finding::new(&path, find_line(tree, &path, &dependency), problem));
             }
         }
     }
@@ -78,20 +78,20 @@ pub(crate) fn rooms(tree: &Tree) -> Vec<Finding> {
 pub(crate) fn crates(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for source in tree.rust() {
-        let free = ["tests/", "bench/"].iter().any(|start| source.path.starts_with(start))
+        let is_exempt = ["tests/", "bench/"].iter().any(|start| source.path.starts_with(start))
             || source.path.contains("/tests/")
             || source.path.contains("/benches/");
-        if free {
+        if is_exempt {
             continue;
         }
-        for (name, places) in PLACES {
-            if places.iter().any(|place| source.path.starts_with(place)) {
+        for (name, paths) in ALLOWED_PATHS {
+            if paths.iter().any(|path| source.path.starts_with(path)) {
                 continue;
             }
-            let used = format!("{name}::");
-            if let Some((number, _)) = source.lines().find(|(_, line)| has_word_start(code(line), &used)) {
-                let what = format!("{name} may only be used in {}", places.join(", "));
-                findings.push(Finding::new(&source.path, number, what));
+            let prefix = format!("{name}::");
+            if let Some((number, _)) = source.lines().find(|(_, line)| has_word_start(code(line), &prefix)) {
+                let problem = format!("{name} may only be used in {}", paths.join(", "));
+                findings.push(Finding::new(&source.path, number, problem));
             }
         }
     }
@@ -118,11 +118,11 @@ fn dependencies(manifest: &Table) -> Vec<String> {
         .collect()
 }
 
-fn forbidden(room: &str, dependency: &str) -> bool {
-    FORBIDDEN.iter().any(|(r, crates)| *r == room && crates.contains(&dependency))
+fn is_forbidden(name: &str, dependency: &str) -> bool {
+    FORBIDDEN.iter().any(|(r, crates)| *r == name && crates.contains(&dependency))
 }
 
-fn line_of(tree: &Tree, path: &str, dependency: &str) -> usize {
+fn find_line(tree: &Tree, path: &str, dependency: &str) -> usize {
     let source = tree.find(path).into_iter().flat_map(|source| source.lines());
     let mut lines = source.filter(|(_, line)| line.starts_with(dependency));
     lines.next().map_or(0, |(number, _)| number)

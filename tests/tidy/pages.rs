@@ -3,12 +3,12 @@
 use super::tree::{Finding, Tree, code, has_word_start};
 
 /// Reports Rust files that do not begin with `//!`.
-pub(crate) fn opening(tree: &Tree) -> Vec<Finding> {
+pub(crate) fn missing_file_docs(tree: &Tree) -> Vec<Finding> {
     tree.rust()
         .filter(|source| !source.text.starts_with("//!"))
         .map(|source| {
-            let what = "has no file docs: begin with //! and state its purpose, flow, limits and standards";
-            Finding::new(&source.path, 1, what)
+            let problem = "has no file docs: begin with //! and state its purpose, flow, limits and standards";
+            Finding::new(&source.path, 1, problem)
         })
         .collect()
 }
@@ -17,18 +17,18 @@ pub(crate) fn opening(tree: &Tree) -> Vec<Finding> {
 pub(crate) fn lib_files(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for source in tree.rust().filter(|source| source.name() == "lib.rs") {
-        let mut inside = false;
+        let mut is_continued = false;
         for (number, line) in source.lines() {
             let line = code(line).trim();
-            if inside || line.is_empty() {
-                inside = inside && !line.ends_with(';') && !line.ends_with(']');
+            if is_continued || line.is_empty() {
+                is_continued = is_continued && !line.ends_with(';') && !line.ends_with(']');
                 continue;
             }
             let starts = ["#", "pub mod ", "pub(crate) mod ", "mod ", "pub use ", "pub(crate) use "];
             if !starts.iter().any(|start| line.starts_with(start)) || line.ends_with('{') && line.contains("mod ") {
                 findings.push(Finding::new(&source.path, number, "lib.rs holds no code: move it to a file of its own"));
             }
-            inside = !line.ends_with(';') && !line.ends_with(']');
+            is_continued = !line.ends_with(';') && !line.ends_with(']');
         }
     }
     findings
@@ -37,17 +37,17 @@ pub(crate) fn lib_files(tree: &Tree) -> Vec<Finding> {
 /// Reports marks of unfinished work, and absolute paths of one machine.
 pub(crate) fn leftovers(tree: &Tree) -> Vec<Finding> {
     // Split, so that this file is not reported itself.
-    let marks = [concat!("to", "do!("), concat!("db", "g!("), concat!("unimplement", "ed!("), concat!("FIX", "ME")];
-    let places = [concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/")];
+    let markers = [concat!("to", "do!("), concat!("db", "g!("), concat!("unimplement", "ed!("), concat!("FIX", "ME")];
+    let prefixes = [concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/")];
     let mut findings = Vec::new();
     for source in &tree.sources {
         for (number, line) in source.lines() {
-            if let Some(mark) = marks.iter().find(|mark| has_word_start(line, mark)) {
-                findings.push(Finding::new(&source.path, number, format!("{mark} is left over: finish it")));
+            if let Some(marker) = markers.iter().find(|marker| has_word_start(line, marker)) {
+                findings.push(Finding::new(&source.path, number, format!("{marker} is left over: finish it")));
             }
-            if let Some(place) = places.iter().find(|place| has_path(line, place)) {
-                let what = format!("{place}… is an absolute path of one machine: make it relative");
-                findings.push(Finding::new(&source.path, number, what));
+            if let Some(prefix) = prefixes.iter().find(|prefix| has_path(line, prefix)) {
+                let problem = format!("{prefix}… is an absolute path of one machine: make it relative");
+                findings.push(Finding::new(&source.path, number, problem));
             }
         }
     }
@@ -55,8 +55,8 @@ pub(crate) fn leftovers(tree: &Tree) -> Vec<Finding> {
 }
 
 /// Returns whether an absolute path starts in the line (and not `a/path/in/the/middle`).
-fn has_path(line: &str, place: &str) -> bool {
-    line.match_indices(place).any(|(at, _)| {
+fn has_path(line: &str, prefix: &str) -> bool {
+    line.match_indices(prefix).any(|(at, _)| {
         let before = line.get(..at).and_then(|text| text.chars().next_back());
         !before.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '}' | '/' | '~'))
     })

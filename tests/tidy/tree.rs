@@ -18,21 +18,22 @@ pub(crate) struct Finding {
     /// Line number from 1; 0 means the whole file.
     pub(crate) line: usize,
     /// The problem and what to do.
-    pub(crate) what: String,
+    pub(crate) problem: String,
 }
 
 impl Finding {
-    pub(crate) fn new(file: &str, line: usize, what: impl Into<String>) -> Self {
-        Self { file: file.to_owned(), line, what: what.into() }
+    pub(crate) fn new(file: &str, line: usize, problem: impl Into<String>) -> Self {
+        Self { file: file.to_owned(), line, problem: problem.into() }
     }
 }
 
 /// Panics with all findings, one per line.
 #[track_caller]
-pub(crate) fn settle(findings: Vec<Finding>) {
+pub(crate) fn assert_none(findings: Vec<Finding>) {
     let mut text = String::new();
-    for Finding { file, line, what } in &findings {
-        let _ = if *line == 0 { writeln!(text, "{file}: {what}") } else { writeln!(text, "{file}:{line}: {what}") };
+    for Finding { file, line, problem } in &findings {
+        let _ =
+            if *line == 0 { writeln!(text, "{file}: {problem}") } else { writeln!(text, "{file}:{line}: {problem}") };
     }
     assert!(findings.is_empty(), "{} problems:\n{text}", findings.len());
 }
@@ -92,11 +93,12 @@ impl Tree {
             let name = entry.file_name().to_string_lossy().into_owned();
             let path = if prefix.is_empty() { name.clone() } else { format!("{prefix}/{name}") };
             let kind = entry.file_type().expect("a file's type");
-            let ours = !MADE.iter().any(|made| path == *made || name == *made) && name != ".git";
-            if kind.is_dir() && ours {
+            let is_included =
+                !MADE.iter().any(|created_path| path == *created_path || name == *created_path) && name != ".git";
+            if kind.is_dir() && is_included {
                 self.walk(&entry.path(), &path);
             } else if kind.is_file()
-                && ours
+                && is_included
                 && is_text(&entry.path())
                 && let Ok(text) = fs::read_to_string(entry.path())
             {

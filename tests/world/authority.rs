@@ -32,7 +32,7 @@ const DAYS: i64 = 90;
 struct Order {
     names: Vec<String>,
     /// Validation result of each name; `None` while pending.
-    proved: Vec<Option<bool>>,
+    validated: Vec<Option<bool>>,
     chain: Option<String>,
     /// Certificate that this order replaces (RFC 9773 5).
     replaces: Option<String>,
@@ -41,12 +41,12 @@ struct Order {
 #[derive(Default)]
 struct State {
     nonces: HashSet<String>,
-    counted: usize,
+    nonce_count: usize,
     account: Option<Value>,
     orders: Vec<Order>,
-    issued: Vec<Vec<u8>>,
+    issued_certificates: Vec<Vec<u8>>,
     /// Addresses that validation of all names connects to: HTTP and TLS.
-    leads: (Option<SocketAddr>, Option<SocketAddr>),
+    validation_addresses: (Option<SocketAddr>, Option<SocketAddr>),
     /// Suggested renewal window, the same for all certificates.
     window: Option<(Timestamp, Timestamp)>,
 }
@@ -72,7 +72,7 @@ impl PublicKeyData for Key {
     }
 }
 
-type Answer = Result<(u16, Vec<(&'static str, String)>, String), String>;
+type ResourceResponse = Result<(u16, Vec<(&'static str, String)>, String), String>;
 
 impl Authority {
     /// Starts on a free loopback port.
@@ -92,7 +92,7 @@ impl Authority {
                 let authority = serving.clone();
                 let service = service_fn(move |request| {
                     let authority = authority.clone();
-                    async move { Ok::<_, std::convert::Infallible>(authority.answer(request).await) }
+                    async move { Ok::<_, std::convert::Infallible>(authority.handle(request).await) }
                 });
                 let http = hyper::server::conn::http1::Builder::new();
                 tokio::spawn(http.serve_connection(TokioIo::new(stream), service));
@@ -107,27 +107,27 @@ impl Authority {
     }
 
     /// Sets the addresses to which all names resolve from now on: for port 80 and for port 443.
-    pub fn lead(&self, http: Option<SocketAddr>, tls: Option<SocketAddr>) {
-        self.state.lock().unwrap().leads = (http, tls);
+    pub fn resolve_names_to(&self, http: Option<SocketAddr>, tls: Option<SocketAddr>) {
+        self.state.lock().unwrap().validation_addresses = (http, tls);
     }
 
     /// The issued certificates, DER.
-    pub fn issued(&self) -> Vec<Vec<u8>> {
-        self.state.lock().unwrap().issued.clone()
+    pub fn issued_certificates(&self) -> Vec<Vec<u8>> {
+        self.state.lock().unwrap().issued_certificates.clone()
     }
 
     /// Number of orders.
-    pub fn orders(&self) -> usize {
+    pub fn order_count(&self) -> usize {
         self.state.lock().unwrap().orders.len()
     }
 
     /// Sets the suggested renewal window.
-    pub fn advise(&self, window: (Timestamp, Timestamp)) {
+    pub fn suggest_renewal_window(&self, window: (Timestamp, Timestamp)) {
         self.state.lock().unwrap().window = Some(window);
     }
 
     /// The `replaces` field of each order.
-    pub fn replaced(&self) -> Vec<Option<String>> {
+    pub fn replaced_certificates(&self) -> Vec<Option<String>> {
         self.state.lock().unwrap().orders.iter().map(|order| order.replaces.clone()).collect()
     }
 
@@ -137,26 +137,26 @@ impl Authority {
 
     fn nonce(&self) -> String {
         let mut state = self.state.lock().unwrap();
-        state.counted += 1;
-        let nonce = format!("nonce-{}", state.counted);
+        state.nonce_count += 1;
+        let nonce = format!("nonce-{}", state.nonce_count);
         state.nonces.insert(nonce.clone());
         nonce
     }
 
-    async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+    async fn handle(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
         let path = request.uri().path().trim_start_matches('/').to_owned();
         let body = request.into_body().collect().await.unwrap().to_bytes();
         let parts: Vec<&str> = path.split('/').collect();
-        let answered = match parts.as_slice() {
-            ["directory"] => Ok((200, Vec::new(), self.listed())),
+        let result = match parts.as_slice() {
+            ["directory"] => Ok((200, Vec::new(), self.directory_body())),
             ["nonce"] => Ok((200, Vec::new(), String::new())),
-            ["renewal", _] => self.advice(),
-            _ => match self.signed(&path, &body) {
-                Ok((payload, jwk)) => self.asked(&parts, &payload, jwk).await,
+            ["renewal", _] => self.renewal_info(),
+            _ => match self.verify_jws(&path, &body) {
+                Ok((payload, jwk)) => self.respond(&parts, &payload, jwk).await,
                 Err(error) => Err(error),
             },
         };
-        let (status, fields, body) = answered.unwrap_or_else(|detail| {
+        let (status, fields, body) = result.unwrap_or_else(|detail| {
             let problem = json!({"type": "urn:ietf:params:acme:error:malformed", "detail": detail});
             (400, Vec::new(), problem.to_string())
         });
@@ -167,7 +167,7 @@ impl Authority {
         response.body(Full::new(Bytes::from(body))).unwrap()
     }
 
-    fn listed(&self) -> String {
+    fn directory_body(&self) -> String {
         json!({
             "newNonce": self.url("nonce"), "newAccount": self.url("account"), "newOrder": self.url("order"),
             "revokeCert": self.url("revoke"), "keyChange": self.url("key"), "renewalInfo": self.url("renewal"),
@@ -175,14 +175,14 @@ impl Authority {
         .to_string()
     }
 
-    fn advice(&self) -> Answer {
+    fn renewal_info(&self) -> ResourceResponse {
         let (start, end) = self.state.lock().unwrap().window.ok_or("no advice")?;
         let window = json!({"suggestedWindow": {"start": start.to_string(), "end": end.to_string()}});
         Ok((200, vec![("retry-after", "21600".to_owned())], window.to_string()))
     }
 
     /// Verifies a signed request. Returns its payload, and the JWK if it contains one (RFC 8555 6.2).
-    fn signed(&self, path: &str, body: &[u8]) -> Result<(Value, Option<Value>), String> {
+    fn verify_jws(&self, path: &str, body: &[u8]) -> Result<(Value, Option<Value>), String> {
         let jws: Value = serde_json::from_slice(body).map_err(|error| error.to_string())?;
         let part = |name: &str| jws[name].as_str().map(str::to_owned).ok_or(format!("no {name}"));
         let (protected, payload, signature) = (part("protected")?, part("payload")?, part("signature")?);
@@ -195,8 +195,8 @@ impl Authority {
         if header["url"] != self.url(path) || header["alg"] != "ES256" {
             return Err(format!("wrong url or alg: {header}"));
         }
-        let brought = header.get("jwk").cloned();
-        let jwk = match &brought {
+        let header_jwk = header.get("jwk").cloned();
+        let jwk = match &header_jwk {
             Some(jwk) => jwk.clone(),
             None if header["kid"] == self.url("account/1") => state.account.clone().ok_or("no account")?,
             None => return Err("another account".to_owned()),
@@ -209,10 +209,10 @@ impl Authority {
             .map_err(|_| "invalid signature")?;
         let payload = bytes(&payload)?;
         let payload = if payload.is_empty() { Ok(Value::Null) } else { serde_json::from_slice(&payload) };
-        Ok((payload.map_err(|error| error.to_string())?, brought))
+        Ok((payload.map_err(|error| error.to_string())?, header_jwk))
     }
 
-    async fn asked(&self, parts: &[&str], payload: &Value, jwk: Option<Value>) -> Answer {
+    async fn respond(&self, parts: &[&str], payload: &Value, jwk: Option<Value>) -> ResourceResponse {
         let number = |text: &str| text.parse::<usize>().map_err(|error| error.to_string());
         match parts {
             ["account"] => {
@@ -225,8 +225,8 @@ impl Authority {
                 let replaces = payload["replaces"].as_str().map(str::to_owned);
                 let order = {
                     let mut state = self.state.lock().unwrap();
-                    let proved = vec![None; names.len()];
-                    state.orders.push(Order { proved, names, chain: None, replaces });
+                    let validated = vec![None; names.len()];
+                    state.orders.push(Order { validated, names, chain: None, replaces });
                     state.orders.len() - 1
                 };
                 Ok((201, vec![("location", self.url(&format!("order/{order}")))], self.order(order)))
@@ -236,14 +236,14 @@ impl Authority {
                 Ok((200, Vec::new(), self.authorization(number(order)?, number(name)?).to_string()))
             }
             ["challenge", order, name, kind] => {
-                self.look(number(order)?, number(name)?, kind).await;
-                let all = self.authorization(number(order)?, number(name)?);
-                let challenges = all["challenges"].as_array().unwrap();
-                let mut one = challenges.iter().find(|one| one["type"] == *kind).unwrap().clone();
+                self.validate_challenge(number(order)?, number(name)?, kind).await;
+                let authorization = self.authorization(number(order)?, number(name)?);
+                let challenges = authorization["challenges"].as_array().unwrap();
+                let mut challenge = challenges.iter().find(|challenge| challenge["type"] == *kind).unwrap().clone();
                 // The result is seen by polling later, as with any CA.
-                one["status"] = json!("processing");
-                one.as_object_mut().unwrap().remove("error");
-                Ok((200, Vec::new(), one.to_string()))
+                challenge["status"] = json!("processing");
+                challenge.as_object_mut().unwrap().remove("error");
+                Ok((200, Vec::new(), challenge.to_string()))
             }
             ["finalize", order] => {
                 self.issue(number(order)?, payload["csr"].as_str().ok_or("no csr")?)?;
@@ -261,34 +261,34 @@ impl Authority {
     fn order(&self, number: usize) -> String {
         let state = self.state.lock().unwrap();
         let order = &state.orders[number];
-        let status = match (&order.chain, &order.proved) {
+        let status = match (&order.chain, &order.validated) {
             (Some(_), _) => "valid",
-            (None, proved) if proved.contains(&Some(false)) => "invalid",
-            (None, proved) if proved.contains(&None) => "pending",
+            (None, validated) if validated.contains(&Some(false)) => "invalid",
+            (None, validated) if validated.contains(&None) => "pending",
             _ => "ready",
         };
         let names = order.names.iter().map(|name| json!({"type": "dns", "value": name}));
-        let places = 0..order.names.len();
-        let mut shown = json!({
+        let indices = 0..order.names.len();
+        let mut view = json!({
             "status": status,
             "identifiers": names.collect::<Vec<_>>(),
             "authorizations":
-                places.map(|n| self.url(&format!("authorization/{number}/{n}"))).collect::<Vec<_>>(),
+                indices.map(|n| self.url(&format!("authorization/{number}/{n}"))).collect::<Vec<_>>(),
             "finalize": self.url(&format!("finalize/{number}")),
         });
         if let Some(replaces) = &order.replaces {
-            shown["replaces"] = json!(replaces);
+            view["replaces"] = json!(replaces);
         }
         if order.chain.is_some() {
-            shown["certificate"] = json!(self.url(&format!("certificate/{number}")));
+            view["certificate"] = json!(self.url(&format!("certificate/{number}")));
         }
-        shown.to_string()
+        view.to_string()
     }
 
     fn authorization(&self, order: usize, name: usize) -> Value {
         let state = self.state.lock().unwrap();
-        let (known, proved) = (&state.orders[order].names[name], state.orders[order].proved[name]);
-        let status = match proved {
+        let (identifier, validated) = (&state.orders[order].names[name], state.orders[order].validated[name]);
+        let status = match validated {
             None => "pending",
             Some(true) => "valid",
             Some(false) => "invalid",
@@ -298,7 +298,7 @@ impl Authority {
                 "type": kind, "status": status, "token": token(order, name),
                 "url": self.url(&format!("challenge/{order}/{name}/{kind}")),
             });
-            if proved == Some(false) {
+            if validated == Some(false) {
                 let kind = "urn:ietf:params:acme:error:connection";
                 challenge["error"] = json!({"type": kind, "detail": "no valid response"});
             }
@@ -306,29 +306,31 @@ impl Authority {
         };
         json!({
             "status": status,
-            "identifier": {"type": "dns", "value": known},
+            "identifier": {"type": "dns", "value": identifier},
             "challenges": [challenge("dns-01"), challenge("http-01"), challenge("tls-alpn-01")],
         })
     }
 
     /// Validates a challenge and stores the result.
-    async fn look(&self, order: usize, name: usize, kind: &str) {
-        let (wanted, known, (http, tls)) = {
+    async fn validate_challenge(&self, order: usize, name: usize, kind: &str) {
+        let (key_authorization, identifier, (http, tls)) = {
             let state = self.state.lock().unwrap();
             let jwk = state.account.as_ref().unwrap();
             // RFC 7638: members in lexicographic order.
             let text = |name: &str| jwk[name].as_str().unwrap().to_owned();
             let canonical = format!(r#"{{"crv":"P-256","kty":"EC","x":"{}","y":"{}"}}"#, text("x"), text("y"));
             let thumbprint = BASE64.encode(digest(&SHA256, canonical.as_bytes()));
-            let wanted = format!("{}.{thumbprint}", token(order, name));
-            (wanted, state.orders[order].names[name].clone(), state.leads)
+            let key_authorization = format!("{}.{thumbprint}", token(order, name));
+            (key_authorization, state.orders[order].names[name].clone(), state.validation_addresses)
         };
-        let proved = match (kind, http, tls) {
-            ("http-01", Some(at), _) => by_http(at, &known, &token(order, name)).await == Some(wanted),
-            ("tls-alpn-01", _, Some(at)) => by_tls(at, &known, &wanted).await,
+        let validated = match (kind, http, tls) {
+            ("http-01", Some(at), _) => {
+                validate_http(at, &identifier, &token(order, name)).await == Some(key_authorization)
+            }
+            ("tls-alpn-01", _, Some(at)) => validate_tls(at, &identifier, &key_authorization).await,
             _ => false,
         };
-        self.state.lock().unwrap().orders[order].proved[name] = Some(proved);
+        self.state.lock().unwrap().orders[order].validated[name] = Some(validated);
     }
 
     fn issue(&self, order: usize, csr: &str) -> Result<(), String> {
@@ -336,19 +338,19 @@ impl Authority {
         let csr = x509_cert::request::CertReq::from_der(&csr).map_err(|error| error.to_string())?;
         let key = Key(csr.info.public_key.subject_public_key.raw_bytes().to_vec());
         let mut state = self.state.lock().unwrap();
-        let mut asked = CertificateParams::new(state.orders[order].names.clone()).unwrap();
+        let mut params = CertificateParams::new(state.orders[order].names.clone()).unwrap();
         let today = self.clock.now().to_zoned(jiff::tz::TimeZone::UTC).date();
         let day = |date: jiff::civil::Date| {
             let month = u8::try_from(date.month()).unwrap();
             rcgen::date_time_ymd(date.year().into(), month, u8::try_from(date.day()).unwrap())
         };
-        asked.use_authority_key_identifier_extension = true;
-        asked.not_before = day(today);
-        asked.not_after = day(today.checked_add(jiff::Span::new().days(DAYS)).unwrap());
+        params.use_authority_key_identifier_extension = true;
+        params.not_before = day(today);
+        params.not_after = day(today.checked_add(jiff::Span::new().days(DAYS)).unwrap());
         let issuer = Issuer::from_params(&self.root.0, &self.root.1);
-        let made = asked.signed_by(&key, &issuer).map_err(|error| error.to_string())?;
-        state.issued.push(made.der().to_vec());
-        state.orders[order].chain = Some(made.pem());
+        let certificate = params.signed_by(&key, &issuer).map_err(|error| error.to_string())?;
+        state.issued_certificates.push(certificate.der().to_vec());
+        state.orders[order].chain = Some(certificate.pem());
         Ok(())
     }
 }
@@ -357,24 +359,24 @@ fn token(order: usize, name: usize) -> String {
     format!("token-{order}-{name}")
 }
 
-async fn by_http(at: SocketAddr, name: &str, token: &str) -> Option<String> {
+async fn validate_http(at: SocketAddr, name: &str, token: &str) -> Option<String> {
     let mut stream = TcpStream::connect(at).await.ok()?;
     let request =
         format!("GET /.well-known/acme-challenge/{token} HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.ok()?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.ok()?;
-    let (head, body) = answer.split_once("\r\n\r\n")?;
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await.ok()?;
+    let (head, body) = response.split_once("\r\n\r\n")?;
     head.starts_with("HTTP/1.1 200 ").then(|| body.to_owned())
 }
 
 /// RFC 8737 3: checks the ALPN protocol, the name, and the digest in a critical extension.
-async fn by_tls(at: SocketAddr, name: &str, wanted: &str) -> bool {
+async fn validate_tls(at: SocketAddr, name: &str, key_authorization: &str) -> bool {
     let Ok(stream) = TcpStream::connect(at).await else { return false };
-    let Some(shown) = tls::shown(stream, name, &[b"acme-tls/1"]).await else { return false };
-    let shown = x509_cert::Certificate::from_der(&shown).unwrap();
-    let extensions = shown.tbs_certificate.extensions.unwrap_or_default();
-    let digest = digest(&SHA256, wanted.as_bytes());
+    let Some(certificate) = tls::server_certificate(stream, name, &[b"acme-tls/1"]).await else { return false };
+    let certificate = x509_cert::Certificate::from_der(&certificate).unwrap();
+    let extensions = certificate.tbs_certificate.extensions.unwrap_or_default();
+    let digest = digest(&SHA256, key_authorization.as_bytes());
     let expected = [&[4, 32][..], digest.as_ref()].concat();
     extensions.iter().any(|one| {
         one.extn_id.to_string() == "1.3.6.1.5.5.7.1.31" && one.critical && one.extn_value.as_bytes() == expected

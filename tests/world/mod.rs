@@ -53,7 +53,7 @@ mx.dead.example. A 127.0.0.2
 /// A running postrider.
 pub struct TestWorld {
     /// The services that the listeners share.
-    pub world: Services,
+    pub services: Services,
     /// Mail host of all domains in the zone.
     pub sink: Sink,
     pub names: NameServer,
@@ -67,7 +67,7 @@ pub struct TestWorld {
     pub password: CredentialSecret,
     /// API key of the account.
     pub api_key: CredentialSecret,
-    doors: Listeners,
+    listeners: Listeners,
     running: std::sync::Mutex<Config>,
     _directory: Option<tempfile::TempDir>,
 }
@@ -75,12 +75,12 @@ pub struct TestWorld {
 static PROVIDER: Once = Once::new();
 
 /// The configuration of a test; `more` is appended to the section `[delivery]`.
-pub fn configuration(directory: &std::path::Path, dns: SocketAddr, port: u16, more: &str) -> Config {
+pub fn configuration(directory: &std::path::Path, dns: SocketAddr, port: u16, extra: &str) -> Config {
     let text = format!(
         "hostname = \"out.postrider.example\"\ndata_dir = {directory:?}\n[api]\nlisten = \"127.0.0.1:0\"\nrate_limit = \"off\"\n\
          [[relay]]\nlisten = \"127.0.0.1:0\"\nnetworks = [\"127.0.0.0/8\"]\naccount = \"{OWNER}\"\n\
          [dns]\nservers = [\"{dns}\"]\n[testing]\nclock_offset = \"0s\"\n\
-         [delivery]\nport = {port}\nallow_private_destinations = true\n{more}"
+         [delivery]\nport = {port}\nallow_private_destinations = true\n{extra}"
     );
     config::from_text(&text, []).unwrap_or_else(|problems| panic!("{problems:?}"))
 }
@@ -92,16 +92,16 @@ impl TestWorld {
     }
 
     /// Starts a server with more lines in the section `[delivery]`.
-    pub async fn start_with(more: &str) -> Self {
+    pub async fn start_with(extra: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let sink = Sink::start().await;
         let names = NameServer::start(ZONE).await;
-        let config = configuration(directory.path(), names.address, sink.address.port(), more);
+        let config = configuration(directory.path(), names.address, sink.address.port(), extra);
         Self::open(&config, sink, names, Some(directory)).await
     }
 
     /// Starts a server on a data directory.
-    pub async fn start_in(directory: tempfile::TempDir, change: impl FnOnce(&mut Config)) -> Self {
+    pub async fn start_in_directory(directory: tempfile::TempDir, change: impl FnOnce(&mut Config)) -> Self {
         let sink = Sink::start().await;
         let names = NameServer::start(ZONE).await;
         let mut config = configuration(directory.path(), names.address, sink.address.port(), "");
@@ -111,21 +111,21 @@ impl TestWorld {
 
     /// Shuts down as on SIGTERM. Returns the data directory.
     pub async fn close(self) -> Option<tempfile::TempDir> {
-        self.doors.shut_down().await;
-        self.world.close().await;
+        self.listeners.shut_down().await;
+        self.services.close().await;
         self._directory
     }
 
     /// Starts a node over a database. With `beside` it uses that node's secret key and mail host.
-    pub async fn node(database: &str, beside: Option<&Self>, change: impl FnOnce(&mut Config)) -> Self {
+    pub async fn node(database: &str, other: Option<&Self>, change: impl FnOnce(&mut Config)) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let sink = Sink::start().await;
         let names = NameServer::start(ZONE).await;
-        if let Some(other) = beside {
+        if let Some(other) = other {
             let key = other.config().data_dir.join("secret.key");
             std::fs::copy(key, directory.path().join("secret.key")).unwrap();
         }
-        let port = beside.map_or(&sink, |other| &other.sink).address.port();
+        let port = other.map_or(&sink, |other| &other.sink).address.port();
         let mut config = configuration(directory.path(), names.address, port, "");
         config.store.engine = StoreEngine::Postgres;
         config.store.url = Some(SecretString(database.to_owned()));
@@ -137,26 +137,27 @@ impl TestWorld {
         PROVIDER.call_once(|| {
             let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         });
-        let world = Services::build(config).await.unwrap();
-        let doors = Listeners::new(config, 1);
-        let enrolment = &world.provisioning;
-        let enrolled = match enrolment.create_account(OWNER.parse().unwrap(), Plan::Dedicated, true).await {
-            Ok(enrolled) => {
-                let (domains, name) = (world.intake.domains(), DOMAIN.parse::<DomainName>().unwrap());
+        let services = Services::build(config).await.unwrap();
+        let listeners = Listeners::new(config, 1);
+        let provisioning = &services.provisioning;
+        let provisioned = match provisioning.create_account(OWNER.parse().unwrap(), Plan::Dedicated, true).await {
+            Ok(provisioned) => {
+                let (domains, name) = (services.intake.domains(), DOMAIN.parse::<DomainName>().unwrap());
                 let new = NewDomain::with_name(name.clone());
-                domains.create(enrolled.account.id, new, None).await.unwrap();
+                domains.create(provisioned.account.id, new, None).await.unwrap();
                 domains.force_verify(&name).await.unwrap();
-                enrolled
+                provisioned
             }
-            Err(_) => enrolment.create_credentials(OWNER).await.unwrap(),
+            Err(_) => provisioning.create_credentials(OWNER).await.unwrap(),
         };
         let certificates = ActiveCertificates::new(&Certificate::self_signed(&["localhost"]).unwrap()).unwrap();
-        let any = "127.0.0.1:0".parse().unwrap();
-        let submission = doors.listen_submission(config, &world, any, (certificates.smtp(), false)).unwrap();
-        let relay = doors.listen_relay(&world, &config.relay[0], any).unwrap();
-        let api = doors.listen_api(&world, any, config, None).await.unwrap();
-        let mx = doors.listen_mx(config, &world, any, certificates.smtp()).unwrap();
-        world.start();
+        let any_port = "127.0.0.1:0".parse().unwrap();
+        let submission =
+            listeners.listen_submission(config, &services, any_port, (certificates.smtp(), false)).unwrap();
+        let relay = listeners.listen_relay(&services, &config.relay[0], any_port).unwrap();
+        let api = listeners.listen_api(&services, any_port, config, None).await.unwrap();
+        let mx = listeners.listen_mx(config, &services, any_port, certificates.smtp()).unwrap();
+        services.start();
         Self {
             sink,
             names,
@@ -164,39 +165,39 @@ impl TestWorld {
             api,
             relay,
             mx,
-            account: enrolled.account.id,
-            password: enrolled.smtp_password,
-            api_key: enrolled.api_key,
-            doors,
-            world,
+            account: provisioned.account.id,
+            password: provisioned.smtp_password,
+            api_key: provisioned.api_key,
+            listeners,
+            services,
             running: std::sync::Mutex::new(config.clone()),
             _directory: directory,
         }
     }
 
     /// Shuts down as on SIGTERM and starts again on the same directory.
-    pub async fn restart(mut self, more: &str) -> Self {
+    pub async fn restart(mut self, extra: &str) -> Self {
         let directory = self._directory.take().unwrap();
-        self.open_in(directory, more).await
+        self.reopen(directory, extra).await
     }
 
     /// Restarts on another directory, with the secret key of this one.
-    pub async fn move_to(self, directory: tempfile::TempDir) -> Self {
+    pub async fn restart_in_directory(self, directory: tempfile::TempDir) -> Self {
         std::fs::copy(self.config().data_dir.join("secret.key"), directory.path().join("secret.key")).unwrap();
-        self.open_in(directory, "").await
+        self.reopen(directory, "").await
     }
 
-    async fn open_in(self, directory: tempfile::TempDir, more: &str) -> Self {
-        self.doors.shut_down().await;
-        self.world.close().await;
-        let config = configuration(directory.path(), self.names.address, self.sink.address.port(), more);
+    async fn reopen(self, directory: tempfile::TempDir, extra: &str) -> Self {
+        self.listeners.shut_down().await;
+        self.services.close().await;
+        let config = configuration(directory.path(), self.names.address, self.sink.address.port(), extra);
         Self::open(&config, self.sink, self.names, Some(directory)).await
     }
 
     /// Reloads as on SIGHUP, with other lines in the section `[delivery]`.
-    pub fn reload(&self, more: &str) -> reload::ConfigChanges {
+    pub fn reload(&self, extra: &str) -> reload::ConfigChanges {
         let directory = self.running.lock().unwrap().data_dir.clone();
-        let new = configuration(&directory, self.names.address, self.sink.address.port(), more);
+        let new = configuration(&directory, self.names.address, self.sink.address.port(), extra);
         self.reload_with(|config| *config = new)
     }
 
@@ -206,14 +207,14 @@ impl TestWorld {
         let mut new = running.clone();
         change(&mut new);
         let changes = reload::apply_changes(&mut running, &new);
-        self.world.reload(&running);
-        self.doors.reload(&running);
+        self.services.reload(&running);
+        self.listeners.reload(&running);
         changes
     }
 
     /// The listeners.
-    pub fn doors(&self) -> &Listeners {
-        &self.doors
+    pub fn listeners(&self) -> &Listeners {
+        &self.listeners
     }
 
     /// The current configuration.
@@ -224,68 +225,68 @@ impl TestWorld {
     /// Suspends the account or lifts the suspension.
     pub async fn suspend(&self, suspended: bool) {
         let change = |account: &mut mail::account::Account| account.suspended = suspended;
-        self.world.provisioning.change_account(&self.account.to_string(), change).await.unwrap();
+        self.services.provisioning.change_account(&self.account.to_string(), change).await.unwrap();
     }
 
     pub async fn email(&self, id: EmailId) -> EmailWithRecipients {
-        store::email::get(&self.world.store, self.account, id).await.unwrap().unwrap()
+        store::email::get(&self.services.store, self.account, id).await.unwrap().unwrap()
     }
 
     /// Waits until an email satisfies the condition.
-    pub async fn wait(&self, id: EmailId, wanted: impl Fn(&EmailWithRecipients) -> bool) -> EmailWithRecipients {
-        let waiting = async {
+    pub async fn wait(&self, id: EmailId, condition: impl Fn(&EmailWithRecipients) -> bool) -> EmailWithRecipients {
+        let poll = async {
             loop {
                 // Subscribe before reading, so that no change in between is missed.
-                let changed = self.world.worker.next_outcome();
+                let outcome = self.services.worker.next_outcome();
                 let email = self.email(id).await;
-                if wanted(&email) {
+                if condition(&email) {
                     return email;
                 }
-                changed.await;
+                outcome.await;
             }
         };
-        match tokio::time::timeout(PATIENCE, waiting).await {
+        match tokio::time::timeout(PATIENCE, poll).await {
             Ok(email) => email,
             Err(_) => panic!("timed out: {:#?}", self.email(id).await),
         }
     }
 
     /// Waits until the account's emails satisfy the condition.
-    pub async fn wait_for_emails(&self, wanted: impl Fn(&[EmailWithRecipients]) -> bool) {
-        let waiting = async {
+    pub async fn wait_for_emails(&self, condition: impl Fn(&[EmailWithRecipients]) -> bool) {
+        let poll = async {
             loop {
-                let changed = self.world.worker.next_outcome();
-                let emails = store::email::list(&self.world.store, self.account, None, 100).await.unwrap();
-                if wanted(&emails) {
+                let outcome = self.services.worker.next_outcome();
+                let emails = store::email::list(&self.services.store, self.account, None, 100).await.unwrap();
+                if condition(&emails) {
                     return;
                 }
-                changed.await;
+                outcome.await;
             }
         };
-        tokio::time::timeout(PATIENCE, waiting).await.expect("timed out");
+        tokio::time::timeout(PATIENCE, poll).await.expect("timed out");
     }
 
     /// Shuts down and checks for leaks: tasks in memory that are not stored, message bodies, connections.
     pub async fn end(self) {
-        let worker = std::sync::Arc::clone(&self.world.worker);
-        let idle = async {
+        let worker = std::sync::Arc::clone(&self.services.worker);
+        let poll = async {
             loop {
-                let changed = worker.next_outcome();
+                let outcome = worker.next_outcome();
                 if worker.memory_load().0 == 0 {
                     return;
                 }
-                changed.await;
+                outcome.await;
             }
         };
-        tokio::time::timeout(PATIENCE, idle).await.expect("tasks left in memory");
-        self.doors.shut_down().await;
+        tokio::time::timeout(PATIENCE, poll).await.expect("tasks left in memory");
+        self.listeners.shut_down().await;
         worker.drain().await;
         // A DSN may have been queued since then: its task is stored, too.
-        let on_disk = store::task::list_all(&self.world.store, None, 1_000).await.unwrap().tasks.len();
+        let on_disk = store::task::list_all(&self.services.store, None, 1_000).await.unwrap().tasks.len();
         let (in_memory, body_bytes, _) = worker.memory_load();
         assert!(in_memory <= on_disk, "{in_memory} tasks in memory, {on_disk} on disk");
         assert!(in_memory > 0 || body_bytes == 0, "{body_bytes} bytes of bodies left over");
         assert!(worker.ready_queue_statuses().iter().all(|site| site.connections == 0), "connections left over");
-        self.world.close().await;
+        self.services.close().await;
     }
 }

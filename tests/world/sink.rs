@@ -49,10 +49,10 @@ pub struct ReceivedMessage {
 #[derive(Default)]
 struct State {
     behaviours: HashMap<String, Vec<Behaviour>>,
-    taken: Vec<ReceivedMessage>,
+    received: Vec<ReceivedMessage>,
     connections: usize,
     greeting: Option<&'static str>,
-    greets_all: bool,
+    is_greeting_kept: bool,
 }
 
 /// The mail host. Clones share its state.
@@ -61,8 +61,8 @@ pub struct Sink {
     pub address: SocketAddr,
     state: Arc<Mutex<State>>,
     changed: Arc<watch::Sender<usize>>,
-    goes_on: Arc<Notify>,
-    asked: Arc<Notify>,
+    release: Arc<Notify>,
+    pending_reply: Arc<Notify>,
 }
 
 impl Sink {
@@ -78,15 +78,15 @@ impl Sink {
             address: listener.local_addr().unwrap(),
             state: Arc::default(),
             changed: Arc::new(watch::Sender::new(0)),
-            goes_on: Arc::default(),
-            asked: Arc::default(),
+            release: Arc::default(),
+            pending_reply: Arc::default(),
         };
-        let serving = sink.clone();
+        let server = sink.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let sink = serving.clone();
+                let sink = server.clone();
                 sink.state.lock().unwrap().connections += 1;
-                tokio::spawn(async move { sink.talk(stream).await });
+                tokio::spawn(async move { sink.serve(stream).await });
             }
         });
         sink
@@ -98,29 +98,29 @@ impl Sink {
     }
 
     /// Waits until a delayed reply is pending.
-    pub async fn asked(&self) {
-        self.asked.notified().await;
+    pub async fn pending_reply(&self) {
+        self.pending_reply.notified().await;
     }
 
     /// Releases one pending reply.
-    pub fn go_on(&self) {
-        self.goes_on.notify_one();
+    pub fn release_reply(&self) {
+        self.release.notify_one();
     }
 
     /// Sends this greeting to the next connection and closes it.
-    pub fn greet(&self, greeting: &'static str) {
+    pub fn script_greeting(&self, greeting: &'static str) {
         self.state.lock().unwrap().greeting = Some(greeting);
     }
 
     /// Sends this greeting to all connections and closes them; `None` restores the normal greeting.
-    pub fn greet_all(&self, greeting: Option<&'static str>) {
+    pub fn script_all_greetings(&self, greeting: Option<&'static str>) {
         let mut state = self.state.lock().unwrap();
-        (state.greeting, state.greets_all) = (greeting, greeting.is_some());
+        (state.greeting, state.is_greeting_kept) = (greeting, greeting.is_some());
     }
 
     /// All messages accepted so far.
-    pub fn taken(&self) -> Vec<ReceivedMessage> {
-        self.state.lock().unwrap().taken.clone()
+    pub fn received(&self) -> Vec<ReceivedMessage> {
+        self.state.lock().unwrap().received.clone()
     }
 
     /// Number of connections so far.
@@ -131,10 +131,10 @@ impl Sink {
     /// Waits until `count` messages were accepted.
     pub async fn wait_for(&self, count: usize) -> Vec<ReceivedMessage> {
         let mut changed = self.changed.subscribe();
-        let enough = changed.wait_for(|taken| *taken >= count);
-        let waited = tokio::time::timeout(super::PATIENCE, enough).await;
-        assert!(waited.is_ok(), "only these arrived: {:#?}", self.taken());
-        self.taken()
+        let condition = changed.wait_for(|received| *received >= count);
+        let result = tokio::time::timeout(super::PATIENCE, condition).await;
+        assert!(result.is_ok(), "only these arrived: {:#?}", self.received());
+        self.received()
     }
 
     fn next_behaviour(&self, recipient: &str) -> Option<Behaviour> {
@@ -143,44 +143,44 @@ impl Sink {
         (!script.is_empty()).then(|| script.remove(0))
     }
 
-    fn take(&self, taken: ReceivedMessage) {
+    fn record_message(&self, received: ReceivedMessage) {
         let mut state = self.state.lock().unwrap();
-        state.taken.push(taken);
+        state.received.push(received);
         // Under the lock: of two concurrent updates, the lower count must not be sent last.
-        self.changed.send_replace(state.taken.len());
+        self.changed.send_replace(state.received.len());
     }
 
     /// `Err`: the reply that refuses the recipient. `Ok`: the behaviour after the final dot.
-    async fn at_rcpt(&self, recipient: &str) -> Result<Option<Behaviour>, &'static str> {
+    async fn decide_recipient(&self, recipient: &str) -> Result<Option<Behaviour>, &'static str> {
         match self.next_behaviour(recipient) {
             Some(Behaviour::AtRcpt(reply)) => Err(reply),
             Some(Behaviour::AtRcptLater(reply)) => {
-                self.asked.notify_one();
-                self.goes_on.notified().await;
+                self.pending_reply.notify_one();
+                self.release.notified().await;
                 Err(reply)
             }
             Some(Behaviour::Stall) => std::future::pending().await,
-            later => Ok(later),
+            behaviour => Ok(behaviour),
         }
     }
 
-    async fn talk(&self, stream: TcpStream) -> Option<()> {
+    async fn serve(&self, stream: TcpStream) -> Option<()> {
         let from = stream.peer_addr().ok()?.ip();
         let (read, mut write) = stream.into_split();
         let read = BufReader::new(read);
         let scripted = {
             let mut state = self.state.lock().unwrap();
-            if state.greets_all { state.greeting } else { state.greeting.take() }
+            if state.is_greeting_kept { state.greeting } else { state.greeting.take() }
         };
         if let Some(greeting) = scripted {
             write.write_all(format!("{greeting}\r\n").as_bytes()).await.ok()?;
             return None;
         }
         write.write_all(b"220 sink ESMTP\r\n").await.ok()?;
-        self.converse(read, write, from).await
+        self.run_dialog(read, write, from).await
     }
 
-    async fn converse(
+    async fn run_dialog(
         &self,
         mut read: BufReader<OwnedReadHalf>,
         mut write: OwnedWriteHalf,
@@ -202,16 +202,16 @@ impl Sink {
                 }
                 "HELO" | "RSET" | "NOOP" => "250 2.0.0 OK",
                 "MAIL" => {
-                    sender = bracketed(&line);
-                    parameters = line.split_once('>').map_or("", |(_, rest)| rest.trim()).to_owned();
+                    sender = parse_path(&line);
+                    parameters = line.split_once('>').map_or("", |(_, parameters)| parameters.trim()).to_owned();
                     recipient = None;
                     "250 2.1.0 OK"
                 }
                 "RCPT" => {
-                    let named = bracketed(&line);
-                    match self.at_rcpt(&named).await {
-                        Ok(later) => {
-                            (at_dot, recipient) = (later, Some(named));
+                    let address = parse_path(&line);
+                    match self.decide_recipient(&address).await {
+                        Ok(behaviour) => {
+                            (at_dot, recipient) = (behaviour, Some(address));
                             "250 2.1.5 OK"
                         }
                         Err(reply) => reply,
@@ -220,22 +220,22 @@ impl Sink {
                 "DATA" if recipient.is_none() => "503 5.5.1 no recipient",
                 "DATA" => {
                     write.write_all(b"354 go on\r\n").await.ok()?;
-                    let content = content(&mut read).await?;
+                    let content = read_content(&mut read).await?;
                     let (sender, helo, parameters) = (sender.clone(), helo.clone(), parameters.clone());
                     let recipient = recipient.take()?;
-                    let taken = ReceivedMessage { sender, recipient, parameters, content, from, helo };
+                    let received = ReceivedMessage { sender, recipient, parameters, content, from, helo };
                     match at_dot.take() {
                         Some(Behaviour::AtDot(reply)) => reply,
                         Some(Behaviour::StallAfterDot) => {
-                            self.take(taken);
+                            self.record_message(received);
                             std::future::pending().await
                         }
                         Some(Behaviour::CutAfterDot) => {
-                            self.take(taken);
+                            self.record_message(received);
                             return None;
                         }
                         _ => {
-                            self.take(taken);
+                            self.record_message(received);
                             "250 2.0.0 taken"
                         }
                     }
@@ -251,11 +251,11 @@ impl Sink {
     }
 }
 
-fn bracketed(line: &str) -> String {
+fn parse_path(line: &str) -> String {
     line.split_once('<').and_then(|(_, rest)| rest.split_once('>')).map_or("", |(inner, _)| inner).to_owned()
 }
 
-async fn content(read: &mut (impl AsyncBufReadExt + Unpin)) -> Option<String> {
+async fn read_content(read: &mut (impl AsyncBufReadExt + Unpin)) -> Option<String> {
     let mut content = String::new();
     loop {
         let mut line = Vec::new();

@@ -10,11 +10,11 @@ use super::TestWorld;
 
 /// Sends lines to an SMTP server. Returns the last line of each reply.
 pub async fn dialog(address: SocketAddr, lines: &[&str]) -> Vec<String> {
-    dialog_behind("", address, lines).await
+    dialog_with_proxy_header("", address, lines).await
 }
 
 /// Like `dialog`, with a PROXY header before anything else.
-pub async fn dialog_behind(header: &str, address: SocketAddr, lines: &[&str]) -> Vec<String> {
+pub async fn dialog_with_proxy_header(header: &str, address: SocketAddr, lines: &[&str]) -> Vec<String> {
     let mut stream = BufReader::new(TcpStream::connect(address).await.unwrap());
     stream.get_mut().write_all(header.as_bytes()).await.unwrap();
     let mut replies = vec![reply(&mut stream).await];
@@ -66,10 +66,10 @@ impl TestWorld {
             body.len()
         );
         stream.write_all(request.as_bytes()).await.unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.unwrap();
-        let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
-        let body = answer.split_once("\r\n\r\n").unwrap().1;
+        let mut response = String::new();
+        stream.read_to_string(&mut response).await.unwrap();
+        let status = response.split(' ').nth(1).unwrap().parse().unwrap();
+        let body = response.split_once("\r\n\r\n").unwrap().1;
         (status, serde_json::from_str(body).unwrap_or_default())
     }
 }

@@ -10,9 +10,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsConnector;
 
 #[derive(Debug)]
-struct Anybody(CryptoProvider);
+struct AcceptAnyCertificate(CryptoProvider);
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for AcceptAnyCertificate {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,
@@ -49,7 +49,7 @@ impl ServerCertVerifier for Anybody {
 }
 
 /// The certificate of a server for this name and ALPN protocols; `None` if the handshake fails.
-pub async fn shown<S>(stream: S, name: &str, alpn: &[&[u8]]) -> Option<Vec<u8>>
+pub async fn server_certificate<S>(stream: S, name: &str, alpn: &[&[u8]]) -> Option<Vec<u8>>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -58,14 +58,14 @@ where
         .with_safe_default_protocol_versions()
         .unwrap()
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Anybody(provider)))
+        .with_custom_certificate_verifier(Arc::new(AcceptAnyCertificate(provider)))
         .with_no_client_auth();
-    config.alpn_protocols = alpn.iter().map(|one| one.to_vec()).collect();
+    config.alpn_protocols = alpn.iter().map(|item| item.to_vec()).collect();
     let name = ServerName::try_from(name.to_owned()).unwrap();
     let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await.ok()?;
     let (_, session) = stream.get_ref();
     if !alpn.is_empty() {
         assert_eq!(session.alpn_protocol(), alpn.first().copied());
     }
-    session.peer_certificates()?.first().map(|one| one.to_vec())
+    session.peer_certificates()?.first().map(|item| item.to_vec())
 }

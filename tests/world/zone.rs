@@ -51,7 +51,7 @@ pub(crate) struct NameServer {
     /// Address for UDP and TCP.
     pub(crate) address: SocketAddr,
     shared: Arc<Shared>,
-    _server: Server<Answers>,
+    _server: Server<Responder>,
 }
 
 struct Shared {
@@ -82,7 +82,7 @@ impl NameServer {
     fn on(udp: UdpSocket, tcp: TcpListener, zone_text: &str) -> Self {
         let shared = Arc::new(Shared { zone: RwLock::new(Zone::parse(zone_text)), queries: AtomicUsize::new(0) });
         let address = udp.local_addr().expect("its address");
-        let mut server = Server::new(Answers(Arc::clone(&shared)));
+        let mut server = Server::new(Responder(Arc::clone(&shared)));
         server.register_socket(udp);
         server.register_listener(tcp, Duration::from_secs(10), 16);
         Self { address, shared, _server: server }
@@ -100,7 +100,7 @@ impl NameServer {
 }
 
 #[derive(Clone, Copy)]
-enum Trouble {
+enum Failure {
     Code(ResponseCode),
     Silence,
     Bogus,
@@ -114,7 +114,7 @@ struct Zone {
     records: BTreeMap<(LowerName, RecordType), Vec<Record>>,
     /// Every name with records, and every name above one.
     names: HashSet<LowerName>,
-    trouble: HashMap<(LowerName, Option<RecordType>), Trouble>,
+    failure: HashMap<(LowerName, Option<RecordType>), Failure>,
     /// Zones delegated to other servers.
     delegated: Vec<Record>,
 }
@@ -125,14 +125,14 @@ impl Zone {
         let mut records = format!("$TTL {TTL_S}\n");
         for line in text.lines().map(str::trim) {
             let mut words = line.split_whitespace().take_while(|word| !word.starts_with(';'));
-            let trouble = match words.next() {
-                Some("$SERVFAIL") => Trouble::Code(ResponseCode::ServFail),
-                Some("$REFUSED") => Trouble::Code(ResponseCode::Refused),
-                Some("$TIMEOUT") => Trouble::Silence,
-                Some("$BOGUS") => Trouble::Bogus,
+            let failure = match words.next() {
+                Some("$SERVFAIL") => Failure::Code(ResponseCode::ServFail),
+                Some("$REFUSED") => Failure::Code(ResponseCode::Refused),
+                Some("$TIMEOUT") => Failure::Silence,
+                Some("$BOGUS") => Failure::Bogus,
                 Some("$DELEGATED") => {
-                    let [below, host] = [words.next(), words.next()].map(|word| absolute(word.expect("a name")));
-                    zone.delegated.push(Record::from_rdata(below, TTL_S, RData::NS(NS(host))));
+                    let [subdomain, host] = [words.next(), words.next()].map(|word| absolute(word.expect("a name")));
+                    zone.delegated.push(Record::from_rdata(subdomain, TTL_S, RData::NS(NS(host))));
                     continue;
                 }
                 Some("$SPF99") => {
@@ -147,15 +147,15 @@ impl Zone {
             };
             let name = words.next().expect("a name behind the directive");
             let kind = words.next().map(|kind| kind.parse().expect("a record type"));
-            zone.trouble.insert((LowerName::new(&absolute(name)), kind), trouble);
+            zone.failure.insert((LowerName::new(&absolute(name)), kind), failure);
         }
         let (_, sets) = Parser::new(records, None, Some(Name::root())).parse().expect("a zone text");
         for (key, set) in sets {
-            let mut above = key.name.clone();
-            while zone.names.insert(above.clone()) && !above.is_root() {
-                above = above.base_name();
+            let mut ancestor = key.name.clone();
+            while zone.names.insert(ancestor.clone()) && !ancestor.is_root() {
+                ancestor = ancestor.base_name();
             }
-            let records = set.records_without_rrsigs().cloned().map(cut_strings).collect();
+            let records = set.records_without_rrsigs().cloned().map(split_strings).collect();
             zone.records.insert((key.name, key.record_type), records);
         }
         zone
@@ -173,9 +173,9 @@ impl Zone {
         self.records.entry((LowerName::new(&name), SPF99)).or_default().push(record);
     }
 
-    fn trouble(&self, name: &LowerName, kind: RecordType) -> Option<Trouble> {
-        let of = |kind| self.trouble.get(&(name.clone(), kind)).copied();
-        of(Some(kind)).or_else(|| of(None))
+    fn failure(&self, name: &LowerName, kind: RecordType) -> Option<Failure> {
+        let find = |kind| self.failure.get(&(name.clone(), kind)).copied();
+        find(Some(kind)).or_else(|| find(None))
     }
 
     /// The name whose records answer for `name`: itself, or the wildcard under its closest ancestor.
@@ -183,37 +183,37 @@ impl Zone {
         if self.names.contains(name) {
             return Some(name.clone());
         }
-        let mut above = name.clone();
-        while !above.is_root() {
-            above = above.base_name();
-            if above.is_root() || self.names.contains(&above) {
-                let star = LowerName::new(&Name::from(above).prepend_label("*").ok()?);
-                return self.names.contains(&star).then_some(star);
+        let mut ancestor = name.clone();
+        while !ancestor.is_root() {
+            ancestor = ancestor.base_name();
+            if ancestor.is_root() || self.names.contains(&ancestor) {
+                let wildcard = LowerName::new(&Name::from(ancestor).prepend_label("*").ok()?);
+                return self.names.contains(&wildcard).then_some(wildcard);
             }
         }
         None
     }
 
-    fn answer(&self, name: &LowerName, kind: RecordType) -> (ResponseCode, Vec<Record>) {
+    fn find_records(&self, name: &LowerName, kind: RecordType) -> (ResponseCode, Vec<Record>) {
         let mut answers = Vec::new();
-        let mut asked = name.clone();
+        let mut queried = name.clone();
         for _ in 0..ALIASES_MAX {
-            let Some(owner) = self.owner(&asked) else {
+            let Some(owner) = self.owner(&queried) else {
                 return (ResponseCode::NXDomain, answers);
             };
             let records = |kind| self.records.get(&(owner.clone(), kind)).into_iter().flatten().cloned();
-            let named = |mut record: Record| {
-                record.name = Name::from(asked.clone());
+            let renamed = |mut record: Record| {
+                record.name = Name::from(queried.clone());
                 record
             };
-            let found: Vec<Record> = records(kind).map(named).collect();
+            let found: Vec<Record> = records(kind).map(renamed).collect();
             if !found.is_empty() || kind == RecordType::CNAME {
                 answers.extend(found);
                 return (ResponseCode::NoError, answers);
             }
-            let Some(alias) = records(RecordType::CNAME).map(named).next() else { break };
+            let Some(alias) = records(RecordType::CNAME).map(renamed).next() else { break };
             let RData::CNAME(target) = &alias.data else { break };
-            asked = LowerName::new(&target.0);
+            queried = LowerName::new(&target.0);
             answers.push(alias);
         }
         (ResponseCode::NoError, answers)
@@ -221,7 +221,7 @@ impl Zone {
 }
 
 /// Splits TXT strings into strings of at most 255 bytes.
-fn cut_strings(mut record: Record) -> Record {
+fn split_strings(mut record: Record) -> Record {
     if let RData::TXT(txt) = &record.data {
         let strings: Vec<&[u8]> = txt.txt_data.iter().flat_map(|string| string.chunks(255)).collect();
         record.data = RData::TXT(TXT::from_bytes(strings));
@@ -235,9 +235,9 @@ fn absolute(name: &str) -> Name {
     name
 }
 
-struct Answers(Arc<Shared>);
+struct Responder(Arc<Shared>);
 
-impl Answers {
+impl Responder {
     async fn respond<R: ResponseHandler>(&self, request: &Request, mut out: R) -> ResponseInfo {
         let mut metadata = Metadata::response_from_request(&request.metadata);
         metadata.authoritative = true;
@@ -249,12 +249,12 @@ impl Answers {
             let zone = self.0.zone.read().expect("nothing panics with it");
             let unchecked = request.metadata.checking_disabled;
             referral = zone.delegated.iter().find(|to| to.name.zone_of(&Name::from(name))).cloned();
-            match zone.trouble(name, kind) {
-                Some(Trouble::Bogus) if !unchecked => metadata.response_code = ResponseCode::ServFail,
+            match zone.failure(name, kind) {
+                Some(Failure::Bogus) if !unchecked => metadata.response_code = ResponseCode::ServFail,
                 _ if referral.is_some() => metadata.authoritative = false,
-                Some(Trouble::Silence) => return nothing_sent(metadata),
-                Some(Trouble::Code(code)) => metadata.response_code = code,
-                None | Some(Trouble::Bogus) => (metadata.response_code, records) = zone.answer(name, kind),
+                Some(Failure::Silence) => return empty_response_info(metadata),
+                Some(Failure::Code(code)) => metadata.response_code = code,
+                None | Some(Failure::Bogus) => (metadata.response_code, records) = zone.find_records(name, kind),
             }
         } else {
             metadata.response_code = ResponseCode::FormErr;
@@ -270,15 +270,15 @@ impl Answers {
         }
         let authority = referral.as_ref().or(negative.then_some(&soa));
         let response = builder.build(metadata, &records, [], authority, []);
-        out.send_response(response).await.unwrap_or_else(|_| nothing_sent(metadata))
+        out.send_response(response).await.unwrap_or_else(|_| empty_response_info(metadata))
     }
 }
 
-fn nothing_sent(metadata: Metadata) -> ResponseInfo {
+fn empty_response_info(metadata: Metadata) -> ResponseInfo {
     Header { metadata, counts: HeaderCounts::default() }.into()
 }
 
-impl RequestHandler for Answers {
+impl RequestHandler for Responder {
     fn handle_request<'s, 'r, 'f, R, T>(
         &'s self,
         request: &'r Request,

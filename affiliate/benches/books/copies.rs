@@ -20,9 +20,9 @@ use store::affiliate::processor_state::{self, ProcessorObjectKind, StoredProcess
 use store::affiliate::{commission, customer_counts, payout, referral};
 use store::engine::Batch;
 
-use super::house::House;
+use super::fixture::Fixture;
+use super::processor_objects;
 use super::scale::{Fate, PAID_RUNS, Scale, days, fate, recruiter, spread, stem};
-use super::told;
 
 /// Referrals per commit.
 const AT_ONCE: usize = 100;
@@ -50,7 +50,7 @@ pub(crate) struct Written {
 struct Model {
     stem: String,
     referral: Referral,
-    heard: Vec<(ProcessorObjectKind, String, String)>,
+    objects: Vec<(ProcessorObjectKind, String, String)>,
     invoices: Vec<String>,
     /// With the number of each line's invoice.
     lines: Vec<(u64, Commission)>,
@@ -75,35 +75,35 @@ fn invoice_id(stem: &str, number: u64) -> String {
 
 /// Returns all events of a customer, in order.
 fn events(scale: &Scale, (fate, stem, from): (Fate, &str, i64)) -> Vec<Value> {
-    let mut told: Vec<(&str, Value)> = Vec::new();
+    let mut objects: Vec<(&str, Value)> = Vec::new();
     let status = if fate == Fate::Trialing { "trialing" } else { "active" };
-    told.push(("customer.subscription.created", told::subscription(stem, status)));
+    objects.push(("customer.subscription.created", processor_objects::subscription(stem, status)));
     let invoices = if has_paid(fate) { scale.invoices } else { 0 };
     for number in 0..invoices {
         let (id, paid_at) = (invoice_id(stem, number), from + i64::try_from(number).unwrap() + 1);
-        told.push(("invoice.paid", told::invoice(&id, stem, (currency(fate), paid_at))));
+        objects.push(("invoice.paid", processor_objects::invoice(&id, stem, (currency(fate), paid_at))));
         if fate == Fate::Refunded {
-            told.push(("charge.refunded", told::refunded(&id, currency(fate))));
+            objects.push(("charge.refunded", processor_objects::refunded(&id, currency(fate))));
         }
     }
     if fate == Fate::Cancelled {
-        told.push(("customer.subscription.deleted", told::subscription(stem, "canceled")));
+        objects.push(("customer.subscription.deleted", processor_objects::subscription(stem, "canceled")));
     }
     let event = |(second, (kind, object)): (i64, (&str, Value))| {
-        told::event(&format!("evt_{stem}_{second}"), (kind, from + second), &object)
+        processor_objects::event(&format!("evt_{stem}_{second}"), (kind, from + second), &object)
     };
-    (1..).zip(told).map(event).collect()
+    (1..).zip(objects).map(event).collect()
 }
 
-async fn model(house: &House, scale: &Scale, (fate, partner): (Fate, u64)) -> Model {
-    let (store, account, ledger) = (house.store(), house.account, house.ledger());
+async fn model(fixture: &Fixture, scale: &Scale, (fate, partner): (Fate, u64)) -> Model {
+    let (store, account, ledger) = (fixture.store(), fixture.account, fixture.ledger());
     let stem = format!("model{fate:?}{partner}x").to_lowercase();
     let customer = is_customer(fate).then(|| format!("cus_{stem}"));
     let email = format!("{stem}@buyers.example").parse().unwrap();
-    let by = PartnerSelector::Id(scale.partner_id(partner));
-    let draft = ReferralDraft { partner: by, email, customer: customer.clone(), sub_id: None };
+    let selector = PartnerSelector::Id(scale.partner_id(partner));
+    let draft = ReferralDraft { partner: selector, email, customer: customer.clone(), sub_id: None };
     let id = ledger.refer(account, &draft, &no_extension).await.unwrap().referral.id;
-    let (mut heard, mut lines, mut invoices) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut objects, mut lines, mut invoices) = (Vec::new(), Vec::new(), Vec::new());
     if let Some(customer) = customer {
         // Invoices must be later than the referral, and writing the partners may have taken a while.
         let from = Clock::default().now().as_second();
@@ -127,12 +127,12 @@ async fn model(house: &House, scale: &Scale, (fate, partner): (Fate, u64)) -> Mo
         for (kind, name) in named {
             let read: StoredProcessorObject<Box<RawValue>> =
                 processor_state::get(store, account, kind, &name).await.unwrap();
-            heard.extend(read.value.map(|value| (kind, name, value.get().to_owned())));
+            objects.extend(read.value.map(|value| (kind, name, value.get().to_owned())));
         }
     }
     assert_eq!(has_paid(fate), !lines.is_empty(), "{fate:?}");
     let referral = referral::get(store, account, id).await.unwrap().unwrap();
-    Model { stem, referral, heard, invoices, lines }
+    Model { stem, referral, objects, invoices, lines }
 }
 
 /// Source of a referral; metadata is very rare.
@@ -158,7 +158,7 @@ fn review(fate: Fate, at: Timestamp) -> Option<ReferralReview> {
 
 /// Writes copies of a model.
 struct Copier<'a> {
-    house: &'a House,
+    fixture: &'a Fixture,
     scale: &'a Scale,
     batch: Batch,
     written: &'a mut Written,
@@ -166,11 +166,11 @@ struct Copier<'a> {
 
 impl Copier<'_> {
     fn copy(&mut self, model: &Model, number: u64) {
-        let (account, name, fate) = (self.house.account, stem(number), fate(number));
-        let (id, was) = (self.scale.referral_id(number), model.referral.id.to_string());
+        let (account, name, fate) = (self.fixture.account, stem(number), fate(number));
+        let (id, model_id) = (self.scale.referral_id(number), model.referral.id.to_string());
         let rename = |text: &str| text.replace(&model.stem, &name);
-        for (kind, key, value) in &model.heard {
-            let value = RawValue::from_string(rename(value).replace(&was, &id.to_string())).unwrap();
+        for (kind, key, value) in &model.objects {
+            let value = RawValue::from_string(rename(value).replace(&model_id, &id.to_string())).unwrap();
             StoredProcessorObject::put(&mut self.batch, account, (*kind, &rename(key)), &value);
         }
         let customer = model.referral.customer.as_deref().map(rename);
@@ -178,21 +178,21 @@ impl Copier<'_> {
             let customer = customer.as_deref().unwrap();
             processor_state::link_invoice_to_customer(&mut self.batch, account, customer, &rename(invoice));
         }
-        let at = self.scale.born(number);
-        let mut dealings = model.referral.dealings.clone();
-        dealings.first_earning = dealings.first_earning.as_deref().map(rename);
+        let at = self.scale.created_at(number);
+        let mut activity = model.referral.dealings.clone();
+        activity.first_earning = activity.first_earning.as_deref().map(rename);
         let is_rejected = fate == Fate::Rejected;
-        let was = ReferralStatus::Lead;
+        let status = ReferralStatus::Lead;
         let copy = Referral {
             id,
-            partner: self.scale.partner_id(self.scale.bringer(number)),
+            partner: self.scale.partner_id(self.scale.partner_of(number)),
             status: if is_rejected { ReferralStatus::Rejected } else { model.referral.status },
             source: source(number),
             email: Some(format!("person{number}@buyers.example").parse().unwrap()),
             customer,
-            rejection: is_rejected.then_some(ReferralRejection { reason: RejectReason::Owner, was }),
+            rejection: is_rejected.then_some(ReferralRejection { reason: RejectReason::Owner, was: status }),
             review: review(fate, at),
-            dealings,
+            dealings: activity,
             rev: 1,
             created_at: at,
             updated_at: at,
@@ -200,7 +200,7 @@ impl Copier<'_> {
         };
         referral::create(&mut self.batch, &copy, None);
         if has_paid(fate) && fate != Fate::Refunded {
-            *self.written.paying.entry(self.scale.bringer(number)).or_default() += 1;
+            *self.written.paying.entry(self.scale.partner_of(number)).or_default() += 1;
         }
         for (nth, (invoice, line)) in (0..).zip(&model.lines) {
             self.copy_line((line, &copy), (number, *invoice, nth), &rename);
@@ -213,7 +213,7 @@ impl Copier<'_> {
         (number, invoice, nth): (u64, u64, u64),
         rename: &dyn Fn(&str) -> String,
     ) {
-        let (at, earner) = (self.scale.bought(number, invoice), self.scale.earner(number, line.level()));
+        let (at, earner) = (self.scale.paid_at(number, invoice), self.scale.earner(number, line.level()));
         let id = CommissionId::new(at, spread(number * LINES_MAX + nth).into());
         let mut copy = Commission {
             id,
@@ -224,9 +224,9 @@ impl Copier<'_> {
             rev: 1,
             ..line.clone()
         };
-        if let CommissionOrigin::Sale(sold) = &mut copy.origin {
-            sold.invoice = rename(&sold.invoice);
-            sold.charge = sold.charge.as_deref().map(rename);
+        if let CommissionOrigin::Sale(sale) = &mut copy.origin {
+            sale.invoice = rename(&sale.invoice);
+            sale.charge = sale.charge.as_deref().map(rename);
         }
         if let CommissionState::Reversed { reason, .. } = line.status {
             copy.status = CommissionState::Reversed { reversed_at: at, reason, earned_at: None };
@@ -248,10 +248,10 @@ impl Copier<'_> {
             let frozen = FreezeReasons::default();
             return (invoice % 2 == 0).then_some(CommissionState::Earned { earned_at, frozen });
         }
-        let which = (run, earner, line.currency);
-        let id = payout_id(self.scale, which);
+        let payout_key = (run, earner, line.currency);
+        let id = payout_id(self.scale, payout_key);
         payout::put_item(&mut self.batch, line.account, (id, line.id), line.amount);
-        let sum = self.written.payouts.entry(which).or_default();
+        let sum = self.written.payouts.entry(payout_key).or_default();
         sum.amount += line.amount;
         sum.lines += 1;
         let paid_at = self.scale.run_at(run) + days(1);
@@ -269,24 +269,24 @@ pub(crate) fn payout_id(scale: &Scale, (run, partner, currency): PayoutKey) -> m
 }
 
 /// Writes all referrals.
-pub(crate) async fn write(house: &House, scale: &Scale) -> Written {
+pub(crate) async fn write(fixture: &Fixture, scale: &Scale) -> Written {
     let mut models = HashMap::new();
     // Any twenty consecutive referrals contain each fate; partner 9 has a recruiter, partner 4 has none.
     for fate in (0..20).map(fate).collect::<HashSet<_>>() {
         for partner in [4, 9] {
             let key = (fate, recruiter(partner).is_some());
-            models.insert(key, model(house, scale, (fate, partner)).await);
+            models.insert(key, model(fixture, scale, (fate, partner)).await);
         }
     }
     let mut written = Written::default();
     let mut commit: Option<tokio::task::JoinHandle<_>> = None;
     for chunk in (0..scale.referrals).collect::<Vec<_>>().chunks(AT_ONCE) {
-        let mut copier = Copier { house, scale, batch: Batch::intake(), written: &mut written };
+        let mut copier = Copier { fixture, scale, batch: Batch::intake(), written: &mut written };
         for number in chunk {
-            let is_recruited = recruiter(scale.bringer(*number)).is_some();
+            let is_recruited = recruiter(scale.partner_of(*number)).is_some();
             copier.copy(&models[&(fate(*number), is_recruited)], *number);
         }
-        let (batch, store) = (copier.batch, house.store().clone());
+        let (batch, store) = (copier.batch, fixture.store().clone());
         // A batch is committed while the next is built.
         if let Some(before) = commit.replace(tokio::spawn(async move { store.commit(batch).await })) {
             before.await.unwrap().unwrap();
@@ -295,11 +295,11 @@ pub(crate) async fn write(house: &House, scale: &Scale) -> Written {
     commit.unwrap().await.unwrap().unwrap();
     let mut batch = Batch::intake();
     for (partner, paying) in &written.paying {
-        let of = (house.account, scale.partner_id(*partner));
-        let before = customer_counts::get(house.store(), of.0, of.1).await.unwrap();
-        customer_counts::put(&mut batch, of, &before, before.paying + paying);
+        let partner_key = (fixture.account, scale.partner_id(*partner));
+        let before = customer_counts::get(fixture.store(), partner_key.0, partner_key.1).await.unwrap();
+        customer_counts::put(&mut batch, partner_key, &before, before.paying + paying);
     }
-    house.store().commit(batch).await.unwrap();
+    fixture.store().commit(batch).await.unwrap();
     written.lines += models.values().map(|model| u64::try_from(model.lines.len()).unwrap()).sum::<u64>();
     written
 }

@@ -7,34 +7,38 @@ use affiliate::ledger::IngestOutcome;
 use serde_json::Value;
 use store::affiliate::commission;
 
+use super::fixture::Fixture;
 use super::gauge::{cpu, ms, spread_of, start};
-use super::house::House;
+use super::processor_objects;
 use super::scale::{Fate, Scale, fate, spread, stem};
-use super::told;
 
-async fn hear(house: &House, (name, events): (&str, &[Value])) {
-    let ledger = house.ledger();
+async fn ingest_all(fixture: &Fixture, (name, events): (&str, &[Value])) {
+    let ledger = fixture.ledger();
     let mut times = Vec::with_capacity(events.len());
     let bodies: Vec<Vec<u8>> = events.iter().map(|event| event.to_string().into_bytes()).collect();
     let (before, all) = (cpu(), start());
     for body in &bodies {
-        let began = start();
-        let answer = ledger.ingest(house.account, body).await;
-        times.push(began.elapsed());
+        let started = start();
+        let answer = ledger.ingest(fixture.account, body).await;
+        times.push(started.elapsed());
         assert!(matches!(answer, IngestOutcome::Done | IngestOutcome::Duplicate), "{answer:?}");
     }
-    let (spent, took) = (cpu() - before, all.elapsed());
+    let (cpu_time, elapsed) = (cpu() - before, all.elapsed());
     for event in events {
         let invoice = event["data"]["object"]["id"].as_str().unwrap();
-        let lines = commission::list_by_invoice(house.store(), house.account, invoice).await.unwrap();
+        let lines = commission::list_by_invoice(fixture.store(), fixture.account, invoice).await.unwrap();
         assert!(!lines.is_empty(), "no commission was written for {event}");
     }
-    let each = |of: Duration| ms(of) / bodies.len().max(1) as f64;
-    let [middle, p99, most] = spread_of(times);
-    println!("{name:<40} {middle:>8.3} {p99:>8.3} {most:>8.3} {:>8.3} {:>8.3}", each(spent), each(took));
+    let per_invoice = |duration: Duration| ms(duration) / bodies.len().max(1) as f64;
+    let [middle, p99, maximum] = spread_of(times);
+    println!(
+        "{name:<40} {middle:>8.3} {p99:>8.3} {maximum:>8.3} {:>8.3} {:>8.3}",
+        per_invoice(cpu_time),
+        per_invoice(elapsed)
+    );
 }
 
-pub(crate) async fn measure(house: &House, scale: &Scale, count: u64) {
+pub(crate) async fn measure(fixture: &Fixture, scale: &Scale, count: u64) {
     println!(
         "\n{:<40} {:>8} {:>8} {:>8} {:>8} {:>8}",
         format!("ms per invoice, {count} invoices"),
@@ -44,24 +48,26 @@ pub(crate) async fn measure(house: &House, scale: &Scale, count: u64) {
         "CPU",
         "mean"
     );
-    let of = |wanted: Fate| {
+    let referrals_with = |wanted: Fate| {
         let all = (0..).map(|number| spread(number * 13) % scale.referrals / 20 * 20);
-        let there = (0..20).find(|place| fate(*place) == wanted).unwrap();
-        all.map(move |twenty| twenty + there)
+        let offset = (0..20).find(|candidate| fate(*candidate) == wanted).unwrap();
+        all.map(move |twenty| twenty + offset)
     };
-    let now = house.now.as_second();
+    let now = fixture.now.as_second();
     let paid = |(nth, referral): (u64, u64), email: bool| {
         let id = format!("in_new_{}_{nth}", stem(referral));
-        let mut invoice = told::invoice(&id, &stem(referral), ("usd", now + 60));
+        let mut invoice = processor_objects::invoice(&id, &stem(referral), ("usd", now + 60));
         if email {
             invoice["customer_email"] = format!("person{referral}@buyers.example").into();
         }
-        told::event(&format!("evt_{id}"), ("invoice.paid", now + 60), &invoice)
+        processor_objects::event(&format!("evt_{id}"), ("invoice.paid", now + 60), &invoice)
     };
     let count = usize::try_from(count).unwrap();
-    let next: Vec<_> = (0..).zip(of(Fate::Active)).take(count).map(|it| paid(it, false)).collect();
-    hear(house, ("further invoice of a customer", &next)).await;
-    let first: Vec<_> = (0..).zip(of(Fate::Lead)).take(count).map(|it| paid(it, true)).collect();
-    hear(house, ("first invoice of a lead, matched by email", &first)).await;
-    hear(house, ("duplicate event", &next)).await;
+    let next: Vec<_> =
+        (0..).zip(referrals_with(Fate::Active)).take(count).map(|numbered| paid(numbered, false)).collect();
+    ingest_all(fixture, ("further invoice of a customer", &next)).await;
+    let first: Vec<_> =
+        (0..).zip(referrals_with(Fate::Lead)).take(count).map(|numbered| paid(numbered, true)).collect();
+    ingest_all(fixture, ("first invoice of a lead, matched by email", &first)).await;
+    ingest_all(fixture, ("duplicate event", &next)).await;
 }

@@ -3,7 +3,7 @@
 
 use affiliate::api_objects::{CommissionObject, LinkObject, PayoutObject, PayoutRunObject, ReferralObject};
 use affiliate::partners::{PartnerQuery, PartnerView};
-use affiliate::payouts::PayoutQuery as PayoutWish;
+use affiliate::payouts::PayoutQuery;
 use jiff::{SignedDuration, Timestamp};
 use mail::affiliate::partner::PartnerStatus;
 use mail::affiliate::payout::PayoutStatus;
@@ -15,8 +15,8 @@ use store::affiliate::listing::ListPageRequest;
 use store::affiliate::processor_event::EventStatus;
 use store::affiliate::referral;
 
+use super::fixture::Fixture;
 use super::gauge::{spread_of, start};
-use super::house::House;
 use super::number;
 use super::partners::{email, has_all_links};
 use super::payouts::Drafted;
@@ -29,7 +29,7 @@ const LIMIT: usize = 100;
 type PageSize = (usize, bool);
 
 /// Serializes the objects, as a response would.
-fn seen<T: Serialize>(objects: &[T], has_next: bool) -> PageSize {
+fn page_size<T: Serialize>(objects: &[T], has_next: bool) -> PageSize {
     std::hint::black_box(serde_json::to_vec(objects).unwrap());
     (objects.len(), has_next)
 }
@@ -54,17 +54,17 @@ fn pages() -> u64 {
 async fn time(name: &str, page: impl AsyncFn(u64) -> PageSize) {
     let (mut times, mut rows, mut short) = (Vec::new(), 0, 0);
     for number in 0..pages() {
-        let began = start();
+        let started = start();
         let (count, has_next) = page(number).await;
-        times.push(began.elapsed());
+        times.push(started.elapsed());
         rows += count;
         short += u64::from(count < LIMIT && has_next);
     }
-    let [middle, p99, most] = spread_of(times);
-    println!("{name:<46} {middle:>8.3} {p99:>8.3} {most:>8.3} {:>6.1} {short:>6}", rows as f64 / pages() as f64);
+    let [middle, p99, maximum] = spread_of(times);
+    println!("{name:<46} {middle:>8.3} {p99:>8.3} {maximum:>8.3} {:>6.1} {short:>6}", rows as f64 / pages() as f64);
 }
 
-pub(crate) async fn measure(house: &House, scale: &Scale, (campaigns, drafted): (&[CampaignId], &Drafted)) {
+pub(crate) async fn measure(fixture: &Fixture, scale: &Scale, (campaigns, drafted): (&[CampaignId], &Drafted)) {
     println!(
         "\n{:<46} {:>8} {:>8} {:>8} {:>6} {:>6}",
         format!("ms per page of {LIMIT}"),
@@ -74,7 +74,7 @@ pub(crate) async fn measure(house: &House, scale: &Scale, (campaigns, drafted): 
         "rows",
         "short"
     );
-    let lists = Lists { house, scale, all: (scale.begin, scale.end) };
+    let lists = Lists { fixture, scale, all: (scale.begin, scale.end) };
     lists.partners(campaigns).await;
     lists.referrals().await;
     lists.commissions().await;
@@ -83,7 +83,7 @@ pub(crate) async fn measure(house: &House, scale: &Scale, (campaigns, drafted): 
 }
 
 struct Lists<'a> {
-    house: &'a House,
+    fixture: &'a Fixture,
     scale: &'a Scale,
     /// Period in which the rows were created.
     all: (Timestamp, Timestamp),
@@ -94,7 +94,7 @@ impl Lists<'_> {
         use PartnerStatus::{Active, Pending, Suspended};
         let none = PartnerQuery::default;
         let (id, name) = (campaigns[1].to_string(), "plan 1".to_owned());
-        let wishes = [
+        let queries = [
             ("affiliates", none()),
             ("affiliates, active", PartnerQuery { statuses: vec![Active], ..none() }),
             ("affiliates, pending", PartnerQuery { statuses: vec![Pending], ..none() }),
@@ -106,9 +106,9 @@ impl Lists<'_> {
                 PartnerQuery { campaign: Some(id), statuses: vec![Suspended], ..none() },
             ),
         ];
-        let times = (self.scale.joined(0), self.scale.begin);
-        for (name, wish) in wishes {
-            time(name, async |number| self.partner_page(&wish, page(times, number)).await).await;
+        let times = (self.scale.joined_at(0), self.scale.begin);
+        for (name, query) in queries {
+            time(name, async |number| self.partner_page(&query, page(times, number)).await).await;
         }
         let first = ListPageRequest { before: None, limit: LIMIT, from: None };
         time("affiliates, by address", async |number| {
@@ -119,21 +119,21 @@ impl Lists<'_> {
         time("links of an affiliate who has all", async |number| {
             let partner = spread(number) % self.scale.partners / 50 * 50 + 10;
             assert!(has_all_links(partner));
-            let of = (self.house.account, self.scale.partner_id(partner));
-            self.house.office.require_set_up(of.0).await.unwrap();
+            let partner_key = (self.fixture.account, self.scale.partner_id(partner));
+            self.fixture.service.require_set_up(partner_key.0).await.unwrap();
             let PartnerView { partner, links, program, .. } =
-                self.house.office.get_partner_view(of.0, of.1).await.unwrap();
+                self.fixture.service.get_partner_view(partner_key.0, partner_key.1).await.unwrap();
             let objects: Vec<_> = links.iter().map(|link| LinkObject::of(link, &partner, &program)).collect();
-            seen(&objects, false)
+            page_size(&objects, false)
         })
         .await;
     }
 
-    async fn partner_page(&self, wish: &PartnerQuery, wanted: ListPageRequest) -> PageSize {
-        let program = self.house.office.require_set_up(self.house.account).await.unwrap();
-        let page = self.house.office.list_partners(&program, wish, wanted).await.unwrap();
+    async fn partner_page(&self, query: &PartnerQuery, wanted: ListPageRequest) -> PageSize {
+        let program = self.fixture.service.require_set_up(self.fixture.account).await.unwrap();
+        let page = self.fixture.service.list_partners(&program, query, wanted).await.unwrap();
         let objects: Vec<_> = page.partners.iter().map(PartnerView::object).collect();
-        seen(&objects, page.next.is_some())
+        page_size(&objects, page.next.is_some())
     }
 
     async fn referrals(&self) {
@@ -158,13 +158,13 @@ impl Lists<'_> {
         for (name, filter) in filters {
             time(name, async |number| self.referral_page(&filter, page(self.all, number)).await).await;
         }
-        let of = |number: u64| Some(self.scale.partner_id(self.scale.bringer(spread(number))));
+        let partner_at = |number: u64| Some(self.scale.partner_id(self.scale.partner_of(spread(number))));
         time("referrals of an affiliate", async |number| {
-            self.referral_page(&ReferralFilter { partner: of(number), ..none() }, page(self.all, number)).await
+            self.referral_page(&ReferralFilter { partner: partner_at(number), ..none() }, page(self.all, number)).await
         })
         .await;
         time("referrals of an affiliate, refunded", async |number| {
-            let filter = ReferralFilter { partner: of(number), ..statuses(&[Refunded]) };
+            let filter = ReferralFilter { partner: partner_at(number), ..statuses(&[Refunded]) };
             self.referral_page(&filter, page(self.all, number)).await
         })
         .await;
@@ -175,8 +175,8 @@ impl Lists<'_> {
         })
         .await;
         time("referrals, created between, lead", async |number| {
-            let (one, other) = (between(self.all, number), between(self.all, number + (1 << 20)));
-            let created = (Some(one.min(other)), Some(one.max(other)));
+            let (start, end) = (between(self.all, number), between(self.all, number + (1 << 20)));
+            let created = (Some(start.min(end)), Some(start.max(end)));
             let filter = ReferralFilter { created_after: created.0, created_before: created.1, ..statuses(&[Lead]) };
             self.referral_page(&filter, first).await
         })
@@ -184,10 +184,10 @@ impl Lists<'_> {
     }
 
     async fn referral_page(&self, filter: &referral::ReferralFilter, wanted: ListPageRequest) -> PageSize {
-        self.house.office.require_set_up(self.house.account).await.unwrap();
-        let page = self.house.office.list_referrals(self.house.account, filter, wanted).await.unwrap();
+        self.fixture.service.require_set_up(self.fixture.account).await.unwrap();
+        let page = self.fixture.service.list_referrals(self.fixture.account, filter, wanted).await.unwrap();
         let objects: Vec<_> = page.rows.iter().map(ReferralObject::from).collect();
-        seen(&objects, page.next.is_some())
+        page_size(&objects, page.next.is_some())
     }
 
     async fn commissions(&self) {
@@ -218,13 +218,14 @@ impl Lists<'_> {
             let times = if is_recent { recent } else { self.all };
             time(name, async |number| self.commission_page(&filter, page(times, number)).await).await;
         }
-        let of = |number: u64| Some(self.scale.partner_id(self.scale.bringer(spread(number))));
+        let partner_at = |number: u64| Some(self.scale.partner_id(self.scale.partner_of(spread(number))));
         time("commissions of an affiliate", async |number| {
-            self.commission_page(&CommissionFilter { partner: of(number), ..none() }, page(self.all, number)).await
+            self.commission_page(&CommissionFilter { partner: partner_at(number), ..none() }, page(self.all, number))
+                .await
         })
         .await;
         time("commissions of an affiliate, reversed", async |number| {
-            let filter = CommissionFilter { partner: of(number), ..statuses(&[Reversed]) };
+            let filter = CommissionFilter { partner: partner_at(number), ..statuses(&[Reversed]) };
             self.commission_page(&filter, page(self.all, number)).await
         })
         .await;
@@ -235,8 +236,8 @@ impl Lists<'_> {
         })
         .await;
         time("commissions, created between, reversed", async |number| {
-            let (one, other) = (between(self.all, number), between(self.all, number + (1 << 20)));
-            let created = (Some(one.min(other)), Some(one.max(other)));
+            let (start, end) = (between(self.all, number), between(self.all, number + (1 << 20)));
+            let created = (Some(start.min(end)), Some(start.max(end)));
             let filter =
                 CommissionFilter { created_after: created.0, created_before: created.1, ..statuses(&[Reversed]) };
             self.commission_page(&filter, first).await
@@ -245,56 +246,56 @@ impl Lists<'_> {
     }
 
     async fn commission_page(&self, filter: &commission::CommissionFilter, wanted: ListPageRequest) -> PageSize {
-        self.house.office.require_set_up(self.house.account).await.unwrap();
-        let page = commission::list(self.house.store(), self.house.account, filter, wanted).await.unwrap();
+        self.fixture.service.require_set_up(self.fixture.account).await.unwrap();
+        let page = commission::list(self.fixture.store(), self.fixture.account, filter, wanted).await.unwrap();
         let objects: Vec<_> = page.rows.iter().map(CommissionObject::from).collect();
-        seen(&objects, page.next.is_some())
+        page_size(&objects, page.next.is_some())
     }
 
     async fn payouts(&self, drafted: &Drafted) {
         use PayoutStatus::{Draft, Failed, Paid, Processing};
-        let none = PayoutWish::default;
-        let statuses = |statuses: &[PayoutStatus]| PayoutWish { statuses: statuses.to_vec(), ..none() };
+        let none = PayoutQuery::default;
+        let statuses = |statuses: &[PayoutStatus]| PayoutQuery { statuses: statuses.to_vec(), ..none() };
         let (all, draft) = ((self.scale.begin, drafted.until), (drafted.run.created_at, drafted.until));
         let runs = (self.scale.run_at(0), self.scale.run_at(PAID_RUNS) + SignedDuration::from_secs(1));
-        let under_way = (self.scale.run_at(PAID_RUNS) + SignedDuration::from_millis(1), runs.1);
+        let in_progress = (self.scale.run_at(PAID_RUNS) + SignedDuration::from_millis(1), runs.1);
         let a_run = Some(self.scale.run_id(3));
-        let wishes = [
+        let queries = [
             ("payouts", none(), all),
             ("payouts, draft", statuses(&[Draft]), draft),
-            ("payouts, processing", statuses(&[Processing]), under_way),
+            ("payouts, processing", statuses(&[Processing]), in_progress),
             ("payouts, paid", statuses(&[Paid]), runs),
             ("payouts, failed", statuses(&[Failed]), runs),
             ("payouts, draft or failed", statuses(&[Draft, Failed]), runs),
-            ("payouts of a run", PayoutWish { run: a_run, ..none() }, runs),
-            ("payouts of a run, failed", PayoutWish { run: a_run, ..statuses(&[Failed]) }, runs),
+            ("payouts of a run", PayoutQuery { run: a_run, ..none() }, runs),
+            ("payouts of a run, failed", PayoutQuery { run: a_run, ..statuses(&[Failed]) }, runs),
         ];
-        for (name, wish, times) in wishes {
-            time(name, async |number| self.payout_page(&wish, page(times, number)).await).await;
+        for (name, query, times) in queries {
+            time(name, async |number| self.payout_page(&query, page(times, number)).await).await;
         }
         time("payouts of an affiliate", async |number| {
-            let partner = Some(self.scale.partner_id(self.scale.bringer(spread(number))));
-            self.payout_page(&PayoutWish { partner, ..none() }, page(runs, number)).await
+            let partner = Some(self.scale.partner_id(self.scale.partner_of(spread(number))));
+            self.payout_page(&PayoutQuery { partner, ..none() }, page(runs, number)).await
         })
         .await;
     }
 
-    async fn payout_page(&self, wish: &PayoutWish, wanted: ListPageRequest) -> PageSize {
-        self.house.office.require_set_up(self.house.account).await.unwrap();
-        let page = self.house.ledger().list_payouts(self.house.account, wish, wanted).await.unwrap();
+    async fn payout_page(&self, query: &PayoutQuery, wanted: ListPageRequest) -> PageSize {
+        self.fixture.service.require_set_up(self.fixture.account).await.unwrap();
+        let page = self.fixture.ledger().list_payouts(self.fixture.account, query, wanted).await.unwrap();
         let objects: Vec<_> = page.payouts.iter().map(PayoutObject::from).collect();
-        seen(&objects, page.next.is_some())
+        page_size(&objects, page.next.is_some())
     }
 
     /// Lists that only the owner sees.
     async fn owner(&self, drafted: &Drafted) {
-        let (office, account) = (&self.house.office, self.house.account);
+        let (affiliate, account) = (&self.fixture.service, self.fixture.account);
         time("owner: campaigns, each with its affiliates", async |_| {
             let mut counts = Vec::new();
-            for campaign in office.list_campaigns(account).await.unwrap() {
-                counts.push(office.count_partners(&campaign).await.unwrap());
+            for campaign in affiliate.list_campaigns(account).await.unwrap() {
+                counts.push(affiliate.count_partners(&campaign).await.unwrap());
             }
-            seen(&counts, false)
+            page_size(&counts, false)
         })
         .await;
         for (name, statuses) in [
@@ -304,9 +305,9 @@ impl Lists<'_> {
         ] {
             time(name, async |number| {
                 let wanted = page(self.all, number);
-                let page = referral::list_reviews(self.house.store(), account, &statuses, wanted).await.unwrap();
+                let page = referral::list_reviews(self.fixture.store(), account, &statuses, wanted).await.unwrap();
                 let objects: Vec<_> = page.rows.iter().map(ReferralObject::from).collect();
-                seen(&objects, page.next.is_some())
+                page_size(&objects, page.next.is_some())
             })
             .await;
         }
@@ -315,26 +316,26 @@ impl Lists<'_> {
             ("owner: processor's events, failed", vec![EventStatus::Failed]),
         ] {
             time(name, async |number| {
-                let month = (self.house.now - days(30), self.house.now);
+                let month = (self.fixture.now - days(30), self.fixture.now);
                 let after = (between(month, number), String::new());
-                let page = office.list_processor_events(account, &statuses, (Some(&after), LIMIT)).await.unwrap();
+                let page = affiliate.list_processor_events(account, &statuses, (Some(&after), LIMIT)).await.unwrap();
                 (page.events.len(), page.next.is_some())
             })
             .await;
         }
         time("owner: payout runs", async |_| {
             let wanted = ListPageRequest { before: None, limit: LIMIT, from: None };
-            let page = self.house.ledger().list_runs(account, wanted).await.unwrap();
+            let page = self.fixture.ledger().list_runs(account, wanted).await.unwrap();
             let objects: Vec<_> = page.rows.iter().map(PayoutRunObject::from).collect();
-            seen(&objects, page.next.is_some())
+            page_size(&objects, page.next.is_some())
         })
         .await;
         time("owner: a part of a run's payouts", async |number| {
             let after = Some(PayoutId::new(between((drafted.run.created_at, drafted.until), number), 0));
-            let ledger = self.house.ledger();
+            let ledger = self.fixture.ledger();
             let (payouts, next) = ledger.list_payouts_of_run(&drafted.run, after, LIMIT).await.unwrap();
             let objects: Vec<_> = payouts.iter().map(PayoutObject::from).collect();
-            seen(&objects, next.is_some())
+            page_size(&objects, next.is_some())
         })
         .await;
     }

@@ -15,7 +15,7 @@ use store::affiliate::processor_event::{self, EventStatus, ProcessorEvent, Store
 use store::affiliate::{campaign, partner, partner_link, program};
 use store::engine::Batch;
 
-use super::house::House;
+use super::fixture::Fixture;
 use super::scale::{Scale, days, recruiter, spread, standing};
 
 /// Rows per commit.
@@ -32,7 +32,7 @@ fn points(points: u16) -> BasisPoints {
     BasisPoints::try_from(points).unwrap()
 }
 
-fn campaign_of(house: &House, at: Timestamp, number: u64) -> Campaign {
+fn campaign_of(fixture: &Fixture, at: Timestamp, number: u64) -> Campaign {
     let terms = CommissionTerms {
         base: CommissionRate::Percent(points(2_000)),
         unused: 0,
@@ -47,7 +47,7 @@ fn campaign_of(house: &House, at: Timestamp, number: u64) -> Campaign {
     };
     Campaign {
         id: CampaignId::new(at, spread(number).into()),
-        account: house.account,
+        account: fixture.account,
         name: format!("Plan {number}"),
         visibility: Visibility::Public,
         auto_approve: true,
@@ -59,7 +59,7 @@ fn campaign_of(house: &House, at: Timestamp, number: u64) -> Campaign {
     }
 }
 
-fn program_of(house: &House, at: Timestamp, plan: CampaignId) -> AffiliateProgram {
+fn program_of(fixture: &Fixture, at: Timestamp, plan: CampaignId) -> AffiliateProgram {
     let processor = PaymentProcessor {
         api_base: "https://api.stripe.example".to_owned(),
         restricted_key: None,
@@ -69,7 +69,7 @@ fn program_of(house: &House, at: Timestamp, plan: CampaignId) -> AffiliateProgra
     };
     AffiliateProgram {
         id: ProgramId::new(at, 1),
-        account: house.account,
+        account: fixture.account,
         status: ProgramStatus::Live,
         settings: ProgramSettings::new("https://shop.example".to_owned(), "usd".parse().unwrap(), ProcessorMode::Live),
         default_campaign: Some(plan),
@@ -81,13 +81,13 @@ fn program_of(house: &House, at: Timestamp, plan: CampaignId) -> AffiliateProgra
     }
 }
 
-fn partner_of(house: &House, scale: &Scale, (number, campaigns): (u64, &[CampaignId])) -> Partner {
-    let (at, email) = (scale.joined(number), email(number));
+fn partner_of(fixture: &Fixture, scale: &Scale, (number, campaigns): (u64, &[CampaignId])) -> Partner {
+    let (at, email) = (scale.joined_at(number), email(number));
     let status = standing(number);
-    let is_in = matches!(status, PartnerStatus::Active | PartnerStatus::Suspended);
+    let is_member = matches!(status, PartnerStatus::Active | PartnerStatus::Suspended);
     Partner {
         id: scale.partner_id(number),
-        account: house.account,
+        account: fixture.account,
         email: email.parse().unwrap(),
         first_name: Some("Ada".to_owned()),
         last_name: Some(format!("No. {number}")),
@@ -107,8 +107,8 @@ fn partner_of(house: &House, scale: &Scale, (number, campaigns): (u64, &[Campaig
         email_opt_out: false,
         commission_override: None,
         primary_link: PartnerLinkId::new(at, spread(number).into()),
-        was_paid: is_in,
-        approved_at: is_in.then_some(at),
+        was_paid: is_member,
+        approved_at: is_member.then_some(at),
         terms_accepted_at: None,
         rev: 1,
         created_at: at,
@@ -120,16 +120,18 @@ pub(crate) fn email(partner: u64) -> String {
     format!("partner{partner}@partners.example")
 }
 
-async fn links(house: &House, batch: &mut Batch, (partner, number): (&Partner, u64)) {
+async fn links(fixture: &Fixture, batch: &mut Batch, (partner, number): (&Partner, u64)) {
     let count = if has_all_links(number) { LINKS_MAX } else { 1 };
     for nth in 0..count {
         let token = PartnerLinkToken::parse(&format!("p{number}-{nth}")).unwrap();
-        let free =
-            partner_link::find_free_token(house.store(), house.account, &token, house.now).await.unwrap().unwrap();
+        let free = partner_link::find_free_token(fixture.store(), fixture.account, &token, fixture.now)
+            .await
+            .unwrap()
+            .unwrap();
         let chance = u128::from(spread(number)) + u128::try_from(nth).unwrap();
         let link = PartnerLink {
             id: PartnerLinkId::new(partner.created_at, chance),
-            account: house.account,
+            account: fixture.account,
             partner: partner.id,
             token,
             destination_url: None,
@@ -140,7 +142,7 @@ async fn links(house: &House, batch: &mut Batch, (partner, number): (&Partner, u
     }
 }
 
-fn event_of(house: &House, scale: &Scale, number: u64) -> ProcessorEvent {
+fn event_of(fixture: &Fixture, scale: &Scale, number: u64) -> ProcessorEvent {
     let status = match number % 100 {
         0 => EventStatus::Failed,
         1 => EventStatus::Ignored,
@@ -153,37 +155,37 @@ fn event_of(house: &House, scale: &Scale, number: u64) -> ProcessorEvent {
         status,
         error: (status == EventStatus::Failed).then(|| "the processor does not answer".to_owned()),
         attempts: 1,
-        received_at: house.now - jiff::SignedDuration::from_millis(back.try_into().unwrap()),
+        received_at: fixture.now - jiff::SignedDuration::from_millis(back.try_into().unwrap()),
         body: (status == EventStatus::Failed).then(|| "x".repeat(4_000)),
         is_asked: false,
     }
 }
 
 /// Writes all rows, and returns the campaigns.
-pub(crate) async fn write(house: &House, scale: &Scale) -> Vec<CampaignId> {
-    let at = scale.joined(0);
-    let campaigns: Vec<_> = (0..CAMPAIGNS).map(|number| campaign_of(house, at, number)).collect();
+pub(crate) async fn write(fixture: &Fixture, scale: &Scale) -> Vec<CampaignId> {
+    let at = scale.joined_at(0);
+    let campaigns: Vec<_> = (0..CAMPAIGNS).map(|number| campaign_of(fixture, at, number)).collect();
     let ids: Vec<_> = campaigns.iter().map(|campaign| campaign.id).collect();
     let mut batch = Batch::intake();
     campaigns.iter().for_each(|campaign| campaign::create(&mut batch, campaign));
-    program::create(&mut batch, &program_of(house, at, ids[0]));
-    house.store().commit(batch).await.unwrap();
+    program::create(&mut batch, &program_of(fixture, at, ids[0]));
+    fixture.store().commit(batch).await.unwrap();
     for chunk in (0..scale.partners).collect::<Vec<_>>().chunks(AT_ONCE) {
         let mut batch = Batch::intake();
         for number in chunk {
-            let partner = partner_of(house, scale, (*number, &ids));
+            let partner = partner_of(fixture, scale, (*number, &ids));
             partner::create(&mut batch, &partner);
-            links(house, &mut batch, (&partner, *number)).await;
+            links(fixture, &mut batch, (&partner, *number)).await;
         }
-        house.store().commit(batch).await.unwrap();
+        fixture.store().commit(batch).await.unwrap();
     }
     for chunk in (0..scale.referrals / 10).collect::<Vec<_>>().chunks(AT_ONCE) {
         let mut batch = Batch::intake();
         for number in chunk {
-            let event = event_of(house, scale, *number);
-            processor_event::put(&mut batch, house.account, &StoredProcessorEvent::default(), &event);
+            let event = event_of(fixture, scale, *number);
+            processor_event::put(&mut batch, fixture.account, &StoredProcessorEvent::default(), &event);
         }
-        house.store().commit(batch).await.unwrap();
+        fixture.store().commit(batch).await.unwrap();
     }
     ids
 }

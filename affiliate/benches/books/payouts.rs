@@ -10,7 +10,7 @@ use store::affiliate::{payout, payout_run};
 use store::engine::Batch;
 
 use super::copies::{PayoutKey, Sum, Written, payout_id};
-use super::house::House;
+use super::fixture::Fixture;
 use super::partners::email;
 use super::scale::{PAID_RUNS, Scale, days};
 
@@ -31,16 +31,16 @@ fn fails(partner: u64) -> bool {
 }
 
 fn payout_of(
-    house: &House,
+    fixture: &Fixture,
     scale: &Scale,
-    (id, which): (PayoutId, PayoutKey),
+    (id, key): (PayoutId, PayoutKey),
     (sum, state): (Sum, PayoutState),
 ) -> Payout {
-    let (run, partner, currency) = which;
+    let (run, partner, currency) = key;
     let (at, is_paid) = (scale.run_at(run), state == PayoutState::Paid);
     Payout {
         id,
-        account: house.account,
+        account: fixture.account,
         partner: scale.partner_id(partner),
         run: scale.run_id(run),
         amount: sum.amount,
@@ -62,21 +62,21 @@ fn payout_of(
     }
 }
 
-async fn write_run(house: &House, scale: &Scale, (number, theirs): (u32, &[(PayoutKey, Sum)])) -> usize {
+async fn write_run(fixture: &Fixture, scale: &Scale, (number, payouts_of_run): (u32, &[(PayoutKey, Sum)])) -> usize {
     let (at, is_paid) = (scale.run_at(number), number < PAID_RUNS);
     let state = if is_paid { PayoutState::Paid } else { PayoutState::Open };
-    let of =
-        |(which, sum): &(PayoutKey, Sum)| payout_of(house, scale, (payout_id(scale, *which), *which), (*sum, state));
-    let mut payouts: Vec<Payout> = theirs.iter().map(of).collect();
+    let to_payout =
+        |(key, sum): &(PayoutKey, Sum)| payout_of(fixture, scale, (payout_id(scale, *key), *key), (*sum, state));
+    let mut payouts: Vec<Payout> = payouts_of_run.iter().map(to_payout).collect();
     let open = if is_paid { 0 } else { payouts.len() };
     for partner in (0..scale.partners).filter(|partner| fails(*partner)) {
-        let which = (number, partner, "usd".parse().unwrap());
+        let key = (number, partner, "usd".parse().unwrap());
         let (id, sum) = (scale.payout_id((number, partner), 2), Sum { amount: 500, lines: 1 });
-        payouts.push(payout_of(house, scale, (id, which), (sum, PayoutState::Failed)));
+        payouts.push(payout_of(fixture, scale, (id, key), (sum, PayoutState::Failed)));
     }
     let mut run = PayoutRun {
         id: scale.run_id(number),
-        account: house.account,
+        account: fixture.account,
         status: if is_paid { PayoutRunStatus::Completed } else { PayoutRunStatus::Processing },
         phase: None,
         sifted: None,
@@ -98,28 +98,28 @@ async fn write_run(house: &House, scale: &Scale, (number, theirs): (u32, &[(Payo
     for chunk in payouts.chunks(AT_ONCE) {
         let mut batch = Batch::intake();
         chunk.iter().for_each(|payout| payout::create(&mut batch, payout));
-        house.store().commit(batch).await.unwrap();
+        fixture.store().commit(batch).await.unwrap();
     }
     let mut batch = Batch::intake();
     payout_run::create(&mut batch, &run);
-    house.store().commit(batch).await.unwrap();
+    fixture.store().commit(batch).await.unwrap();
     let mut batch = Batch::progress();
     payout_run::close(&mut batch, &run);
-    house.store().commit(batch).await.unwrap();
+    fixture.store().commit(batch).await.unwrap();
     payouts.len()
 }
 
 /// Writes the runs, and drafts the last one.
-pub(crate) async fn write(house: &House, scale: &Scale, written: &Written) -> Drafted {
+pub(crate) async fn write(fixture: &Fixture, scale: &Scale, written: &Written) -> Drafted {
     let mut payouts = 0;
     for number in 0..=PAID_RUNS {
-        let theirs = written.payouts.iter().filter(|((run, ..), _)| *run == number);
-        let theirs: Vec<_> = theirs.map(|(which, sum)| (*which, *sum)).collect();
-        payouts += write_run(house, scale, (number, &theirs)).await;
+        let in_run = written.payouts.iter().filter(|((run, ..), _)| *run == number);
+        let in_run: Vec<_> = in_run.map(|(key, sum)| (*key, *sum)).collect();
+        payouts += write_run(fixture, scale, (number, &in_run)).await;
     }
-    let drafted = house.ledger().draft_run(house.account, None).await.unwrap();
-    let why = drafted.skipped.iter().take(5).collect::<Vec<_>>();
-    let run = drafted.run.unwrap_or_else(|| panic!("the run has no payouts: {why:?}"));
+    let drafted = fixture.ledger().draft_run(fixture.account, None).await.unwrap();
+    let reasons = drafted.skipped.iter().take(5).collect::<Vec<_>>();
+    let run = drafted.run.unwrap_or_else(|| panic!("the run has no payouts: {reasons:?}"));
     payouts += usize::try_from(run.payouts).unwrap();
     let until = queue::clock::Clock::default().now();
     Drafted { payouts, run, until }

@@ -48,8 +48,8 @@ pub(crate) fn spread(number: u64) -> u64 {
 }
 
 /// Returns the fraction `part / whole` of a duration.
-fn share(of: SignedDuration, part: u64, whole: u64) -> SignedDuration {
-    let ms = of.as_millis() * i128::from(part) / i128::from(whole.max(1));
+fn share(duration: SignedDuration, part: u64, whole: u64) -> SignedDuration {
+    let ms = duration.as_millis() * i128::from(part) / i128::from(whole.max(1));
     SignedDuration::from_millis(ms.try_into().unwrap())
 }
 
@@ -57,8 +57,8 @@ impl Scale {
     pub(crate) fn new(now: Timestamp, (referrals, lines): (u64, u64)) -> Self {
         let referrals = referrals.next_multiple_of(20).max(200);
         // Fifteen of twenty referrals pay, and one line in eleven is a recruiter's.
-        let each = referrals * 15 * 11;
-        let invoices = ((lines * 20 * 10 + each / 2) / each).max(1);
+        let lines_per_invoice = referrals * 15 * 11;
+        let invoices = ((lines * 20 * 10 + lines_per_invoice / 2) / lines_per_invoice).max(1);
         let partners = (referrals / 100).clamp(50, 10_000).next_multiple_of(50);
         Self { referrals, partners, invoices, begin: now - days(DAYS), end: now - days(DAYS_OLD) }
     }
@@ -68,41 +68,41 @@ impl Scale {
     }
 
     /// Time at which a partner joined: in the year before the first referral.
-    pub(crate) fn joined(&self, partner: u64) -> Timestamp {
+    pub(crate) fn joined_at(&self, partner: u64) -> Timestamp {
         self.begin - days(365) + share(days(365), partner, self.partners)
     }
 
     pub(crate) fn partner_id(&self, partner: u64) -> PartnerId {
-        PartnerId::new(self.joined(partner), spread(partner).into())
+        PartnerId::new(self.joined_at(partner), spread(partner).into())
     }
 
-    pub(crate) fn born(&self, referral: u64) -> Timestamp {
+    pub(crate) fn created_at(&self, referral: u64) -> Timestamp {
         self.begin + share(self.span(), referral, self.referrals)
     }
 
     pub(crate) fn referral_id(&self, referral: u64) -> ReferralId {
-        ReferralId::new(self.born(referral), spread(referral).into())
+        ReferralId::new(self.created_at(referral), spread(referral).into())
     }
 
     /// Time at which an invoice was paid: monthly, or more often for recent referrals.
-    pub(crate) fn bought(&self, referral: u64, invoice: u64) -> Timestamp {
-        let born = self.born(referral);
-        let month = share(self.end.duration_since(born), 1, self.invoices + 1).min(days(30));
-        born + share(month, invoice + 1, 1)
+    pub(crate) fn paid_at(&self, referral: u64, invoice: u64) -> Timestamp {
+        let created_at = self.created_at(referral);
+        let month = share(self.end.duration_since(created_at), 1, self.invoices + 1).min(days(30));
+        created_at + share(month, invoice + 1, 1)
     }
 
     /// The partner who brought a referral; never one that was not active.
-    pub(crate) fn bringer(&self, referral: u64) -> u64 {
+    pub(crate) fn partner_of(&self, referral: u64) -> u64 {
         let partner = spread(referral) % self.partners;
         if partner % 50 < 3 { partner + 4 } else { partner }
     }
 
     /// The partner who earns a line of this level.
     pub(crate) fn earner(&self, referral: u64, level: CommissionLevel) -> u64 {
-        let bringer = self.bringer(referral);
+        let partner = self.partner_of(referral);
         match level {
-            CommissionLevel::One | CommissionLevel::OneFixed => bringer,
-            CommissionLevel::Two => recruiter(bringer).unwrap(),
+            CommissionLevel::One | CommissionLevel::OneFixed => partner,
+            CommissionLevel::Two => recruiter(partner).unwrap(),
         }
     }
 

@@ -114,13 +114,14 @@ impl Auditor<'_> {
             return Ok(());
         }
         for (kind, expected) in wanted {
-            let (at, is_it): (_, &dyn Fn(Timestamp) -> bool) = match expected {
+            let (at, is_expected_time): (_, &dyn Fn(Timestamp) -> bool) = match expected {
                 EventTime::Exactly(at) => (*at, &|created_at| created_at == *at),
                 EventTime::NotBefore(at) => (*at, &|_| true),
             };
-            let number = events.iter().filter(|event| event.kind == *kind && is_it(event.created_at)).count();
-            let is_right = number == 1 || number == 0 && !self.period.contains(at);
-            self.check(is_right, Invariant::I10, id, || format!("{} was emitted {number} times", kind.name()));
+            let number =
+                events.iter().filter(|event| event.kind == *kind && is_expected_time(event.created_at)).count();
+            let is_count_right = number == 1 || number == 0 && !self.period.contains(at);
+            self.check(is_count_right, Invariant::I10, id, || format!("{} was emitted {number} times", kind.name()));
         }
         Ok(())
     }

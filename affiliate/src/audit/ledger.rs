@@ -21,11 +21,11 @@ impl Auditor<'_> {
         while let Some(wanted) = next_page(page.as_ref()) {
             let next = referral::list(store, account, &referral::ReferralFilter::default(), wanted).await?;
             self.checked.referrals += next.rows.len();
-            for one in &next.rows {
-                self.check_claims(one).await?;
-                self.check_no_recompute_pending(one).await?;
-                self.check_sums(one).await?;
-                self.check_referral_events(one).await?;
+            for referral in &next.rows {
+                self.check_claims(referral).await?;
+                self.check_no_recompute_pending(referral).await?;
+                self.check_sums(referral).await?;
+                self.check_referral_events(referral).await?;
             }
             page = Some(next);
         }
@@ -33,50 +33,52 @@ impl Auditor<'_> {
     }
 
     /// A referral holds the claim on its email and on each of its customers.
-    async fn check_claims(&mut self, one: &Referral) -> Result<(), LedgerError> {
-        if one.rejection.is_some_and(|rejection| rejection.reason == RejectReason::Expired) {
+    async fn check_claims(&mut self, referral: &Referral) -> Result<(), LedgerError> {
+        if referral.rejection.is_some_and(|rejection| rejection.reason == RejectReason::Expired) {
             return Ok(());
         }
-        let email = one.email.clone().map(ReferralClaim::Email);
-        for claim in email.into_iter().chain(one.customers().cloned().map(ReferralClaim::Customer)) {
-            let holder = referral::find_claim_holder(self.ledger.store(), self.account(), &claim).await?;
-            let is_its = holder.is_some_and(|holder| holder.id == one.id);
-            self.check(is_its, Invariant::I7, one.id, || format!("does not hold its own claim, {claim:?}"));
+        let email = referral.email.clone().map(ReferralClaim::Email);
+        for claim in email.into_iter().chain(referral.customers().cloned().map(ReferralClaim::Customer)) {
+            let claim_holder = referral::find_claim_holder(self.ledger.store(), self.account(), &claim).await?;
+            let is_held_by_referral = claim_holder.is_some_and(|claim_holder| claim_holder.id == referral.id);
+            self.check(is_held_by_referral, Invariant::I7, referral.id, || {
+                format!("does not hold its own claim, {claim:?}")
+            });
         }
         Ok(())
     }
 
     /// No recompute is pending for a referral or one of its customers.
-    async fn check_no_recompute_pending(&mut self, one: &Referral) -> Result<(), LedgerError> {
+    async fn check_no_recompute_pending(&mut self, referral: &Referral) -> Result<(), LedgerError> {
         let (store, account) = (self.ledger.store(), self.account());
-        let mut is_under_way = one.dealings.going_through.is_some();
-        for customer in one.customers() {
+        let mut is_under_way = referral.dealings.going_through.is_some();
+        for customer in referral.customers() {
             let read: processor_state::StoredProcessorObject<CustomerState> =
                 processor_state::get(store, account, ProcessorObjectKind::Customer, customer).await?;
             is_under_way |= read.value.is_some_and(|row| row.going_through.is_some());
         }
-        self.check(!is_under_way, Invariant::I9, one.id, || "has invoices whose recompute is pending".to_owned());
+        self.check(!is_under_way, Invariant::I9, referral.id, || "has invoices whose recompute is pending".to_owned());
         Ok(())
     }
 
     /// The invoices of a referral's customers do not exceed the referral's own revenue and count. Invoices of guest
     /// checkouts have no index by customer, so the referral's sums may be higher.
-    async fn check_sums(&mut self, one: &Referral) -> Result<(), LedgerError> {
+    async fn check_sums(&mut self, referral: &Referral) -> Result<(), LedgerError> {
         let (mut revenue, mut count) = (0_i128, 0_u32);
-        for customer in one.customers() {
-            let (its_revenue, its_count) = self.invoice_totals(one, customer).await?;
-            revenue += its_revenue;
-            count = count.saturating_add(its_count);
+        for customer in referral.customers() {
+            let (invoice_revenue, invoice_count) = self.invoice_totals(referral, customer).await?;
+            revenue += invoice_revenue;
+            count = count.saturating_add(invoice_count);
         }
-        let holds = count <= one.dealings.invoices && revenue <= i128::from(one.revenue_cents);
-        self.check(holds, Invariant::I4, one.id, || {
+        let holds = count <= referral.dealings.invoices && revenue <= i128::from(referral.revenue_cents);
+        self.check(holds, Invariant::I4, referral.id, || {
             format!("has {count} invoices with revenue {revenue}, more than the referral's own totals")
         });
         Ok(())
     }
 
     /// Sums the revenue and the number of a customer's invoices that count for its referral.
-    async fn invoice_totals(&mut self, one: &Referral, customer: &str) -> Result<(i128, u32), LedgerError> {
+    async fn invoice_totals(&mut self, referral: &Referral, customer: &str) -> Result<(i128, u32), LedgerError> {
         let (store, account) = (self.ledger.store(), self.account());
         let (mut revenue, mut count, mut after) = (0_i128, 0_u32, None::<String>);
         loop {
@@ -85,7 +87,7 @@ impl Auditor<'_> {
             for id in &ids {
                 let read: processor_state::StoredProcessorObject<InvoiceState> =
                     processor_state::get(store, account, ProcessorObjectKind::Invoice, id).await?;
-                let Some(row) = read.value.filter(|row| row.referral == Some(one.id)) else {
+                let Some(row) = read.value.filter(|row| row.referral == Some(referral.id)) else {
                     self.check_invoice(id).await?;
                     continue;
                 };
@@ -113,8 +115,8 @@ impl Auditor<'_> {
                 self.check_payout_of_line(line).await?;
                 self.check_commission_events(line).await?;
             }
-            let sold = next.rows.iter().filter_map(Commission::sold_invoice).map(|sold| sold.invoice.clone());
-            for invoice in sold.collect::<BTreeSet<_>>() {
+            let sale = next.rows.iter().filter_map(Commission::sold_invoice).map(|sale| sale.invoice.clone());
+            for invoice in sale.collect::<BTreeSet<_>>() {
                 self.check_invoice(&invoice).await?;
             }
             page = Some(next);
@@ -126,21 +128,21 @@ impl Auditor<'_> {
     async fn check_uniqueness(&mut self, line: &Commission) -> Result<(), LedgerError> {
         let (store, account) = (self.ledger.store(), self.account());
         let named = match line.sold_invoice() {
-            Some(sold) => commission::list_by_invoice(store, account, &sold.invoice).await?,
+            Some(sale) => commission::list_by_invoice(store, account, &sale.invoice).await?,
             None => commission::find_bounty(store, account, line.referral).await?.into_iter().collect(),
         };
-        let is_its = named.iter().any(|named| named.id == line.id);
-        self.check(is_its, Invariant::I1, line.id, || "the index names another line".to_owned());
+        let is_listed = named.iter().any(|named| named.id == line.id);
+        self.check(is_listed, Invariant::I1, line.id, || "the index names another line".to_owned());
         Ok(())
     }
 
     fn check_amounts(&mut self, line: &Commission) {
         self.check(line.amount > 0, Invariant::I6, line.id, || format!("has the amount {}", line.amount));
-        if let Some(sold) = line.sold_invoice().filter(|_| line.level() == CommissionLevel::One) {
-            let calculation = &sold.calculation;
+        if let Some(sale) = line.sold_invoice().filter(|_| line.level() == CommissionLevel::One) {
+            let calculation = &sale.calculation;
             let is_percent = calculation.groups.iter().all(|group| matches!(group.share, RateShare::Percent(_)));
-            let most = calculation.base.saturating_add(line.currency.payout_step());
-            self.check(!is_percent || line.amount < most, Invariant::I6, line.id, || {
+            let maximum = calculation.base.saturating_add(line.currency.payout_step());
+            self.check(!is_percent || line.amount < maximum, Invariant::I6, line.id, || {
                 format!("is {} of a base of {}", line.amount, calculation.base)
             });
         }
@@ -153,7 +155,7 @@ impl Auditor<'_> {
         let found = referral::get(self.ledger.store(), self.account(), line.referral).await?;
         // Lines in a payout or paid can no longer be reversed.
         let is_open = matches!(line.status, CommissionState::Pending { .. } | CommissionState::Earned { .. });
-        let is_barred = found.as_ref().is_none_or(|found| ReferralBar::of(found).is_some());
+        let is_barred = found.as_ref().is_none_or(|found| ReferralBar::from_referral(found).is_some());
         self.check(!(is_open && is_barred), Invariant::I5, line.id, || {
             "is open, but its referral may not earn".to_owned()
         });
@@ -162,9 +164,9 @@ impl Auditor<'_> {
 
     /// Recomputing the invoice from the stored facts changes nothing.
     async fn check_invoice(&mut self, invoice: &str) -> Result<(), LedgerError> {
-        let mut book = UnitOfWork::for_program(self.ledger, self.program.clone());
-        book.recompute_invoice(invoice).await?;
-        self.check(!book.has_changes(), Invariant::I9, invoice, || {
+        let mut work = UnitOfWork::for_program(self.ledger, self.program.clone());
+        work.recompute_invoice(invoice).await?;
+        self.check(!work.has_changes(), Invariant::I9, invoice, || {
             "differs from what the stored facts yield".to_owned()
         });
         Ok(())

@@ -27,12 +27,12 @@ impl Auditor<'_> {
         while let Some(wanted) = next_page(page.as_ref()) {
             let next = partner::list(store, account, &partner::PartnerFilter::default(), wanted).await?;
             self.checked.partners += next.rows.len();
-            for one in &next.rows {
-                self.check_links(one).await?;
-                self.check_recruiters(one).await?;
-                self.check_referral_counts(one).await?;
-                self.check_balance(one).await?;
-                self.check_partner_events(one).await?;
+            for partner in &next.rows {
+                self.check_links(partner).await?;
+                self.check_recruiters(partner).await?;
+                self.check_referral_counts(partner).await?;
+                self.check_balance(partner).await?;
+                self.check_partner_events(partner).await?;
             }
             page = Some(next);
         }
@@ -46,8 +46,8 @@ impl Auditor<'_> {
         self.check(primary == 1, Invariant::I8, partner.id, || "has no primary link".to_owned());
         for link in links {
             let found = partner_link::find_by_token(store, account, &link.token).await?;
-            let is_its = found.is_some_and(|found| found.id == link.id);
-            self.check(is_its, Invariant::I8, link.id, || {
+            let is_same_link = found.is_some_and(|found| found.id == link.id);
+            self.check(is_same_link, Invariant::I8, link.id, || {
                 format!("has the token {}, which belongs to another link", link.token.as_str())
             });
         }
@@ -94,23 +94,23 @@ impl Auditor<'_> {
     async fn check_referral_counts(&mut self, partner: &Partner) -> Result<(), LedgerError> {
         let (store, account) = (self.ledger.store(), self.account());
         let filter = referral::ReferralFilter { partner: Some(partner.id), ..referral::ReferralFilter::default() };
-        let (mut paying, mut brought, mut page) = (0_usize, ReferralCountsByLink::default(), None);
+        let (mut paying, mut by_link, mut page) = (0_usize, ReferralCountsByLink::default(), None);
         while let Some(wanted) = next_page(page.as_ref()) {
             let next = referral::list(store, account, &filter, wanted).await?;
-            paying += next.rows.iter().filter(|one| is_paying(one)).count();
-            next.rows.iter().for_each(|one| brought.add_referral(one));
+            paying += next.rows.iter().filter(|referral| is_paying(referral)).count();
+            next.rows.iter().for_each(|referral| by_link.add_referral(referral));
             page = Some(next);
         }
         let stored = customer_counts::get(store, account, partner.id).await?.paying;
-        let is_same = usize::try_from(stored) == Ok(paying);
-        self.check(is_same, Invariant::I4, partner.id, || {
+        let matches = usize::try_from(stored) == Ok(paying);
+        self.check(matches, Invariant::I4, partner.id, || {
             format!("has {paying} paying customers, but stores the count {stored}")
         });
         let links = partner_link::list(store, account, partner.id).await?;
-        brought.fold_other_links(&links.iter().map(|link| link.id).collect());
+        by_link.fold_other_links(&links.iter().map(|link| link.id).collect());
         let stored = self.ledger.referral_counts((account, partner.id)).await?;
-        self.check(stored == brought, Invariant::I4, partner.id, || {
-            format!("has {brought:?} by its referrals, but stores the counts {stored:?}")
+        self.check(stored == by_link, Invariant::I4, partner.id, || {
+            format!("has {by_link:?} by its referrals, but stores the counts {stored:?}")
         });
         Ok(())
     }

@@ -40,11 +40,11 @@ impl Auditor<'_> {
         loop {
             let found = payout::list_by_run(store, (account, run.id), after, PAGE_ROWS).await?;
             after = found.last().map(|last| last.id);
-            for one in &found {
+            for payout in &found {
                 self.checked.payouts += 1;
-                sums.count(one);
-                self.check_payout(one, run).await?;
-                self.check_payout_events(one).await?;
+                sums.count(payout);
+                self.check_payout(payout, run).await?;
+                self.check_payout_events(payout).await?;
             }
             if found.len() < PAGE_ROWS {
                 break;
@@ -73,46 +73,48 @@ impl Auditor<'_> {
     }
 
     /// The payout equals the sum of its lines and adjustments, and the lines have its state.
-    async fn check_payout(&mut self, one: &Payout, run: &PayoutRun) -> Result<(), LedgerError> {
+    async fn check_payout(&mut self, payout: &Payout, run: &PayoutRun) -> Result<(), LedgerError> {
         let (store, account) = (self.ledger.store(), self.account());
         let (mut amount, mut lines, mut after) = (0_i128, 0_u32, None);
         loop {
-            let found = commission::list_by_payout(store, (account, one.id), after, PAGE_ROWS).await?;
+            let found = commission::list_by_payout(store, (account, payout.id), after, PAGE_ROWS).await?;
             after = found.last().map(|last| last.id);
             for line in &found {
                 amount += i128::from(line.amount);
                 lines = lines.saturating_add(1);
-                let is_its = line.partner == one.partner && line.currency == one.currency;
-                self.check(is_its, Invariant::I2, one.id, || {
+                let is_same_partner = line.partner == payout.partner && line.currency == payout.currency;
+                self.check(is_same_partner, Invariant::I2, payout.id, || {
                     format!("has {}, which belongs to another partner or currency", line.id)
                 });
-                self.check(has_followed(line, one), Invariant::I3, line.id, || {
-                    format!("is {}, but its payout {} is {}", line.status.word(), one.id, one.state)
+                self.check(has_followed(line, payout), Invariant::I3, line.id, || {
+                    format!("is {}, but its payout {} is {}", line.status.word(), payout.id, payout.state)
                 });
             }
             if found.len() < PAGE_ROWS {
                 break;
             }
         }
-        let theirs = adjustment::list_by_payout(store, (account, one.id), ADJUSTMENTS_MAX).await?;
-        let adjusted: i128 = theirs.iter().map(|adjustment| i128::from(adjustment.amount)).sum();
-        let is_let_go = matches!(one.state, PayoutState::Failed | PayoutState::Dropped)
+        let adjustments = adjustment::list_by_payout(store, (account, payout.id), ADJUSTMENTS_MAX).await?;
+        let adjusted: i128 = adjustments.iter().map(|adjustment| i128::from(adjustment.amount)).sum();
+        let is_released = matches!(payout.state, PayoutState::Failed | PayoutState::Dropped)
             || run.phase == Some(PayoutRunPhase::Sweeping);
-        if is_let_go {
-            let is_free = lines == 0 || one.trail.is_some() || run.phase.is_some();
-            self.check(is_free, Invariant::I3, one.id, || format!("is {} but has lines", one.state));
+        if is_released {
+            let may_be_empty = lines == 0 || payout.trail.is_some() || run.phase.is_some();
+            self.check(may_be_empty, Invariant::I3, payout.id, || format!("is {} but has lines", payout.state));
             return Ok(());
         }
         let sum = amount + adjusted;
-        self.check(sum == i128::from(one.amount) && lines == one.lines, Invariant::I2, one.id, || {
-            format!("stores {} from {} lines, but has {lines} lines that sum to {sum}", one.amount, one.lines)
+        self.check(sum == i128::from(payout.amount) && lines == payout.lines, Invariant::I2, payout.id, || {
+            format!("stores {} from {} lines, but has {lines} lines that sum to {sum}", payout.amount, payout.lines)
         });
-        let is_adjusted = adjusted == i128::from(one.adjusted);
-        self.check(is_adjusted, Invariant::I2, one.id, || {
-            format!("stores the adjustment {}, but its adjustments sum to {adjusted}", one.adjusted)
+        let is_adjusted = adjusted == i128::from(payout.adjusted);
+        self.check(is_adjusted, Invariant::I2, payout.id, || {
+            format!("stores the adjustment {}, but its adjustments sum to {adjusted}", payout.adjusted)
         });
         let is_filling = matches!(run.phase, Some(PayoutRunPhase::Drafting { .. }));
-        self.check(one.amount > 0 || is_filling, Invariant::I2, one.id, || format!("has the amount {}", one.amount));
+        self.check(payout.amount > 0 || is_filling, Invariant::I2, payout.id, || {
+            format!("has the amount {}", payout.amount)
+        });
         Ok(())
     }
 

@@ -140,10 +140,10 @@ impl UnitOfWork<'_> {
             charge.add_payment(payment.payment_intent.as_deref())?;
         }
         if let Some(id) = &payment.payment_intent {
-            let known = self.payment(id).await?;
-            known.add_invoice(invoice)?;
+            let payment_state = self.payment(id).await?;
+            payment_state.add_invoice(invoice)?;
             if let Some(charge) = &payment.charge {
-                known.add_charge(charge)?;
+                payment_state.add_charge(charge)?;
             }
         }
         Ok(())
@@ -178,10 +178,10 @@ impl UnitOfWork<'_> {
         let charge = self.charge(id).await?;
         let (invoices, payments) = (charge.invoices().clone(), charge.payments().clone());
         for payment in payments {
-            let known = self.payment(&payment).await?;
-            known.add_charge(id)?;
-            let theirs = known.invoices().clone();
-            self.touched.invoices.extend(theirs);
+            let payment_state = self.payment(&payment).await?;
+            payment_state.add_charge(id)?;
+            let payment_invoices = payment_state.invoices().clone();
+            self.touched.invoices.extend(payment_invoices);
         }
         for invoice in invoices {
             self.invoice(&invoice).await?.add_charge(id)?;
@@ -204,7 +204,8 @@ impl UnitOfWork<'_> {
         let Some(payout) = self.payout(id).await?.map(|payout| payout.clone()) else {
             return Ok(Err(NoEffect("the transfer belongs to no payout")));
         };
-        if payout.method.is_manual() || payout.transfer.as_ref().is_some_and(|its| *its != transfer.id) {
+        if payout.method.is_manual() || payout.transfer.as_ref().is_some_and(|transfer_id| *transfer_id != transfer.id)
+        {
             return Ok(Err(NoEffect("the transfer belongs to no payout")));
         }
         if !transfer.is_whole {

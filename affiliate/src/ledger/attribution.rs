@@ -45,8 +45,8 @@ impl UnitOfWork<'_> {
     /// Returns the referral of an invoice; matches and stores it if it is not known yet.
     pub(super) async fn attribute(&mut self, invoice: &str) -> Result<Option<ReferralId>, LedgerError> {
         let row = self.invoice(invoice).await?;
-        let (known, paid) = (row.referral, row.paid().cloned());
-        let Some(paid) = paid.filter(|_| known.is_none()) else { return Ok(known) };
+        let (referral_id, paid) = (row.referral, row.paid().cloned());
+        let Some(paid) = paid.filter(|_| referral_id.is_none()) else { return Ok(referral_id) };
         let found = match &paid.customer {
             Some(customer) => self.referral_of_customer(customer, &paid).await?,
             None => self.referral_of_guest(&paid).await?,
@@ -78,9 +78,9 @@ impl UnitOfWork<'_> {
         };
         self.link_by_hints(&buyer, &hints).await?;
         if self.customer(customer).await?.referral.is_none()
-            && let Some(known) = self.referral_by_address(&buyer).await?
+            && let Some(referral) = self.referral_by_address(&buyer).await?
         {
-            self.link_customer(customer, known, paid.sale.paid_at).await?;
+            self.link_customer(customer, referral, paid.sale.paid_at).await?;
         }
         Ok(self.customer(customer).await?.referral)
     }
@@ -91,8 +91,8 @@ impl UnitOfWork<'_> {
         let buyer = Buyer { customer: None, email: paid.email.clone(), at, source };
         for hint in &paid.hints {
             let Some(id) = self.referral_of_hint(*hint, &buyer).await? else { continue };
-            let binds = |found: &mut Referral| accepts_customer_at(found, paid.sale.paid_at);
-            if self.referral(id).await?.is_some_and(binds) {
+            let accepts = |found: &mut Referral| accepts_customer_at(found, paid.sale.paid_at);
+            if self.referral(id).await?.is_some_and(accepts) {
                 return Ok(Some(id));
             }
         }
@@ -184,27 +184,27 @@ impl UnitOfWork<'_> {
     /// one.
     async fn referral_of_visit(&mut self, id: VisitId, buyer: &Buyer) -> Result<Option<ReferralId>, LedgerError> {
         let Some(visit) = self.visit(id).await?.map(|found| found.clone()) else { return Ok(None) };
-        if let Some(became) = self.match_visit_referral(&visit, buyer).await? {
-            return Ok(Some(became));
+        if let Some(matched) = self.match_visit_referral(&visit, buyer).await? {
+            return Ok(Some(matched));
         }
         let email = buyer.address();
         let held = match &email {
             Some(email) => self.claim_holder(email).await?,
             None => None,
         };
-        let lapsed = match held {
+        let lapsed_referral = match held {
             Some(held) if held.has_lapsed(buyer.at) => Some(held),
             Some(held) => return Ok(Some(held.id)),
             None => None,
         };
-        let is_late = buyer.at >= visit.expires_at || visit.referrals.len() >= REFERRALS_MAX;
-        if is_late || self.program.status != ProgramStatus::Live {
+        let cannot_attribute = buyer.at >= visit.expires_at || visit.referrals.len() >= REFERRALS_MAX;
+        if cannot_attribute || self.program.status != ProgramStatus::Live {
             return Ok(None);
         }
         // A deleted partner gets no referral. A suspended partner keeps the referrals that visits have already become.
         let Some(partner) = self.partner(visit.partner).await? else { return Ok(None) };
         let prospect = Prospect::from_visit(buyer.source, email, visit);
-        Ok(Some(self.enrol(&partner, prospect, lapsed).await?.id))
+        Ok(Some(self.enrol(&partner, prospect, lapsed_referral).await?.id))
     }
 
     /// Returns the referral of a visit that matches the buyer: by customer, else by email, else one that has no
@@ -216,21 +216,22 @@ impl UnitOfWork<'_> {
         buyer: &Buyer,
     ) -> Result<Option<ReferralId>, LedgerError> {
         let email = buyer.address();
-        let may_be_anybody = buyer.customer.is_some() || email.is_none();
+        let allows_any_buyer = buyer.customer.is_some() || email.is_none();
         let mut best: Option<(u8, ReferralId)> = None;
         for id in &visit.referrals {
             let Some(found) = self.referral(*id).await? else { continue };
-            let has_customer = buyer.customer.as_ref().is_some_and(|its| found.customers().any(|has| has == its));
+            let has_customer =
+                buyer.customer.as_ref().is_some_and(|customer| found.customers().any(|other| other == customer));
             let likeness = if has_customer {
                 3
             } else if found.email.is_some() && found.email == email {
                 2
-            } else if may_be_anybody && found.customer.is_none() && accepts_customer_at(found, buyer.at) {
+            } else if allows_any_buyer && found.customer.is_none() && accepts_customer_at(found, buyer.at) {
                 1
             } else {
                 continue;
             };
-            if best.is_none_or(|(most, _)| likeness > most) {
+            if best.is_none_or(|(best_likeness, _)| likeness > best_likeness) {
                 best = Some((likeness, *id));
             }
         }
@@ -269,8 +270,8 @@ impl UnitOfWork<'_> {
 
 /// True if a referral accepts a new customer at this time (the processor's clock).
 fn accepts_customer_at(referral: &Referral, at: Timestamp) -> bool {
-    let is_passed_on = referral.rejection.is_some_and(|rejection| rejection.reason == RejectReason::Expired);
-    !is_passed_on && (referral.customer.is_some() || at < referral.expires_at)
+    let was_expired = referral.rejection.is_some_and(|rejection| rejection.reason == RejectReason::Expired);
+    !was_expired && (referral.customer.is_some() || at < referral.expires_at)
 }
 
 /// Start of the period whose payments belong to a referral. The processor's clock has whole seconds, so a payment in

@@ -23,8 +23,8 @@ impl Ledger {
     ///
     /// # Errors
     /// The store cannot be read or written.
-    pub async fn balances(&self, whose: PartnerKey) -> Result<BTreeMap<Currency, Balance>, LedgerError> {
-        let Balances(mut balances) = self.read_sums(whose).await?;
+    pub async fn balances(&self, partner: PartnerKey) -> Result<BTreeMap<Currency, Balance>, LedgerError> {
+        let Balances(mut balances) = self.read_sums(partner).await?;
         balances.retain(|_, balance| *balance != Balance::default());
         Ok(balances)
     }
@@ -33,20 +33,20 @@ impl Ledger {
     ///
     /// # Errors
     /// The store cannot be read or written.
-    pub async fn referral_counts(&self, whose: PartnerKey) -> Result<ReferralCountsByLink, LedgerError> {
-        self.read_sums(whose).await
+    pub async fn referral_counts(&self, partner: PartnerKey) -> Result<ReferralCountsByLink, LedgerError> {
+        self.read_sums(partner).await
     }
 
-    async fn read_sums<S: FoldedSums>(&self, whose: PartnerKey) -> Result<S, LedgerError> {
+    async fn read_sums<S: FoldedSums>(&self, partner: PartnerKey) -> Result<S, LedgerError> {
         for _ in 0..ROUNDS_MAX {
-            let stored = sums::read::<S>(self.store(), whose).await?;
-            if !stored.more && stored.changes() < FOLD_AT {
+            let stored = sums::read::<S>(self.store(), partner).await?;
+            if !stored.has_more && stored.changes() < FOLD_AT {
                 return Ok(stored.sums);
             }
-            let (more, mut batch) = (stored.more, Batch::progress());
-            let sums = stored.fold(&mut batch, whose);
+            let (has_more, mut batch) = (stored.has_more, Batch::progress());
+            let sums = stored.fold(&mut batch, partner);
             // After a conflict, read again.
-            if self.commit(batch).await? && !more {
+            if self.commit(batch).await? && !has_more {
                 return Ok(sums);
             }
         }
@@ -54,11 +54,11 @@ impl Ledger {
     }
 
     /// Folds a partner's balances if at least [`FOLD_AT`] changes are unfolded.
-    pub(super) async fn fold_balance(&self, whose: PartnerKey) -> Result<(), ReadError> {
-        let stored = sums::read::<Balances>(self.store(), whose).await?;
+    pub(super) async fn fold_balance(&self, partner: PartnerKey) -> Result<(), ReadError> {
+        let stored = sums::read::<Balances>(self.store(), partner).await?;
         if stored.changes() >= FOLD_AT {
             let mut batch = Batch::progress();
-            stored.fold(&mut batch, whose);
+            stored.fold(&mut batch, partner);
             // A conflict or error is harmless: a later change folds.
             if let Err(fault) = self.commit(batch).await {
                 tracing::debug!(%fault, "cannot fold balance changes");

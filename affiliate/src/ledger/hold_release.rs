@@ -53,16 +53,16 @@ impl Ledger {
         partitions: RangeInclusive<u16>,
         now: Timestamp,
     ) -> Result<HoldReleaseCounts, LedgerError> {
-        let (mut ended, mut after) = (HoldReleaseCounts::default(), None::<DueCommission>);
+        let (mut counts, mut after) = (HoldReleaseCounts::default(), None::<DueCommission>);
         loop {
             let due = commission::list_due(&self.store, partitions.clone(), now, after.as_ref(), DUE_AT_ONCE).await?;
             let mut lines = commission::get_due(&self.store, &due).await?;
             lines.retain(|line| !matches!(line.comparison, ReconciliationState::Due(_)));
             for line in lines {
-                ended.count(line.id, self.release_hold(line.account, line.id).await);
+                counts.count(line.id, self.release_hold(line.account, line.id).await);
             }
             if due.len() < DUE_AT_ONCE {
-                return Ok(ended);
+                return Ok(counts);
             }
             after = due.into_iter().next_back();
         }
@@ -71,16 +71,16 @@ impl Ledger {
     /// Releases the hold of a line. Returns true if this call made it earned.
     pub(crate) async fn release_hold(&self, account: AccountId, id: CommissionId) -> Result<bool, LedgerError> {
         for _ in 0..TRIES_MAX {
-            let mut book = UnitOfWork::open(self, account).await?;
-            let Some(mut line) = book.line(id).await? else { return Ok(false) };
-            if line.earn(book.now).is_err() {
+            let mut work = UnitOfWork::open(self, account).await?;
+            let Some(mut line) = work.line(id).await? else { return Ok(false) };
+            if line.earn(work.now).is_err() {
                 return Ok(false);
             }
-            let whose = (account, line.partner);
-            book.put_line(line, [EventKind::CommissionEarned]);
-            if self.commit(book.build_batch(Batch::progress()).await?).await? {
+            let partner_key = (account, line.partner);
+            work.put_line(line, [EventKind::CommissionEarned]);
+            if self.commit(work.build_batch(Batch::progress()).await?).await? {
                 if self.random().is_multiple_of(FOLD_LOOK) {
-                    self.fold_balance(whose).await?;
+                    self.fold_balance(partner_key).await?;
                 }
                 return Ok(true);
             }
@@ -96,14 +96,14 @@ impl AffiliateService {
         Box::pin(async move {
             loop {
                 let now = self.now();
-                for partitions in self.hall.partition_ranges() {
+                for partitions in self.intake.partition_ranges() {
                     match self.ledger().release_holds(partitions, now).await {
                         Ok(HoldReleaseCounts { earned: 0, .. }) => {}
                         Ok(HoldReleaseCounts { earned, .. }) => tracing::debug!(earned, "holds released"),
                         Err(fault) => tracing::warn!(%fault, "cannot list holds to release"),
                     }
                 }
-                self.hall.clock().sleep_until(self.next_due(now).await).await;
+                self.intake.clock().sleep_until(self.next_due(now).await).await;
             }
         })
     }
@@ -111,7 +111,7 @@ impl AffiliateService {
     /// Returns the time of the next due line after `now`, at most one minute later.
     pub(crate) async fn next_due(&self, now: Timestamp) -> Timestamp {
         let mut next = now.checked_add(EVERY).unwrap_or(Timestamp::MAX);
-        for partitions in self.hall.partition_ranges() {
+        for partitions in self.intake.partition_ranges() {
             match commission::next_due(self.store(), partitions, now).await {
                 Ok(found) => next = found.map_or(next, |found| next.min(found)),
                 Err(error) => tracing::warn!(%error, "cannot read the time of the next hold to release"),

@@ -49,8 +49,8 @@ pub trait Enricher: Sync {
     /// Adds the facts that the event's fact needs and does not contain.
     fn enrich(
         &self,
-        of: (&Ledger, &AffiliateProgram),
-        said: (WebhookFact, &MetadataKeys),
+        program_ledger: (&Ledger, &AffiliateProgram),
+        fact: (WebhookFact, &MetadataKeys),
     ) -> impl Future<Output = Result<EnrichedFact, LedgerError>> + Send;
 
     /// Reserves memory for reading a large event of an account; `None` if memory is not accounted.
@@ -125,8 +125,8 @@ impl Ledger {
     ) -> IngestOutcome {
         // The id depends on the object only, so repeated failures share one row.
         let id = format!("asked_{}", object.id().unwrap_or_default());
-        if let Err(why) = object.check_size() {
-            return self.record_unreadable(program.account, (id, kind), why.into()).await;
+        if let Err(error) = object.check_size() {
+            return self.record_unreadable(program.account, (id, kind), error.into()).await;
         }
         let event = synthesize_event(object.text(), (&id, kind), (at, program.settings.mode));
         self.ingest_body(program.account, (event.as_bytes(), true), completes).await
@@ -139,9 +139,9 @@ impl Ledger {
         event: &ProcessorJson,
         completes: &impl Enricher,
     ) -> IngestOutcome {
-        if let Err(why) = event.check_size() {
+        if let Err(error) = event.check_size() {
             let id = event.id().unwrap_or_default().into_owned();
-            return self.record_unreadable(program.account, (id, "unreadable"), why.into()).await;
+            return self.record_unreadable(program.account, (id, "unreadable"), error.into()).await;
         }
         self.ingest_body(program.account, (event.text().as_bytes(), true), completes).await
     }
@@ -234,8 +234,8 @@ impl Ledger {
         completes: &impl Enricher,
     ) -> Result<IngestOutcome, LedgerError> {
         let program = program::get(&self.store, account).await?.ok_or(LedgerError::NotSetUp)?;
-        let seen = processor_event::get(&self.store, account, &event.id).await?;
-        if arrival.is_already_processed(&seen) {
+        let stored = processor_event::get(&self.store, account, &event.id).await?;
+        if arrival.is_already_processed(&stored) {
             return Ok(IngestOutcome::Duplicate);
         }
         if foreign_reason(&event, &program).is_some() {
@@ -256,29 +256,29 @@ impl Ledger {
         let (mut tries, mut parts) = (0, 0);
         while tries < TRIES_MAX && parts < PARTS_MAX {
             let program = program::get(&self.store, account).await?.ok_or(LedgerError::NotSetUp)?;
-            let seen = processor_event::get(&self.store, account, &event.id).await?;
-            if arrival.is_already_processed(&seen) {
+            let stored = processor_event::get(&self.store, account, &event.id).await?;
+            if arrival.is_already_processed(&stored) {
                 return Ok(IngestOutcome::Duplicate);
             }
             let IngestStep { mut batch, ignored, is_whole } = match (foreign_reason(event, &program), completed) {
-                (Some(why), _) => IngestStep { batch: Batch::progress(), ignored: Some(why), is_whole: true },
+                (Some(reason), _) => IngestStep { batch: Batch::progress(), ignored: Some(reason), is_whole: true },
                 (None, Some(completed)) => self.apply_facts(program, completed).await?,
                 // The program's mode or account changed since the event was enriched.
                 (None, None) => return Err(LedgerError::Contended),
             };
-            if is_whole && arrival.is_transient(&seen) {
-                processor_event::delete(&mut batch, account, &seen);
+            if is_whole && arrival.is_transient(&stored) {
+                processor_event::delete(&mut batch, account, &stored);
             } else if is_whole {
                 let status = if ignored.is_some() { EventStatus::Ignored } else { EventStatus::Done };
-                let processed = arrival.to_row(&seen, status, self.now());
+                let processed = arrival.to_row(&stored, status, self.now());
                 let processed = ProcessorEvent { error: ignored.map(str::to_owned), ..processed };
-                processor_event::put(&mut batch, account, &seen, &processed);
+                processor_event::put(&mut batch, account, &stored, &processed);
             }
             match self.commit(batch).await? {
                 // A part is committed; its progress cannot conflict again.
                 true if !is_whole => (tries, parts) = (0, parts + 1),
                 true => {
-                    return Ok(ignored.map_or(IngestOutcome::Done, |why| IngestOutcome::Ignored(why.to_owned())));
+                    return Ok(ignored.map_or(IngestOutcome::Done, |reason| IngestOutcome::Ignored(reason.to_owned())));
                 }
                 false => tries += 1,
             }
@@ -292,16 +292,16 @@ impl Ledger {
         program: AffiliateProgram,
         completed: &EnrichedFact,
     ) -> Result<IngestStep, LedgerError> {
-        let mut book = UnitOfWork::for_program(self, program);
+        let mut work = UnitOfWork::for_program(self, program);
         for fact in &completed.before {
             // These facts complete the event; whether they have an effect of their own does not matter.
-            let _ = book.apply(fact).await?;
+            let _ = work.apply(fact).await?;
         }
-        if let Err(NoEffect(why)) = book.apply(&completed.fact).await? {
-            return Ok(IngestStep { batch: Batch::progress(), ignored: Some(why), is_whole: true });
+        if let Err(NoEffect(reason)) = work.apply(&completed.fact).await? {
+            return Ok(IngestStep { batch: Batch::progress(), ignored: Some(reason), is_whole: true });
         }
-        let is_whole = Box::pin(book.recompute_all()).await?;
-        Ok(IngestStep { batch: book.build_batch(Batch::progress()).await?, ignored: None, is_whole })
+        let is_whole = Box::pin(work.recompute_all()).await?;
+        Ok(IngestStep { batch: work.build_batch(Batch::progress()).await?, ignored: None, is_whole })
     }
 
     /// Records that an event failed, with its body, and nothing else.
@@ -311,17 +311,17 @@ impl Ledger {
         (arrival, fault): (&IncomingEvent<'_>, &LedgerError),
     ) -> Result<(), LedgerError> {
         for _ in 0..TRIES_MAX {
-            let seen = processor_event::get(&self.store, account, &arrival.id).await?;
-            if arrival.is_already_processed(&seen) {
+            let stored = processor_event::get(&self.store, account, &arrival.id).await?;
+            if arrival.is_already_processed(&stored) {
                 return Ok(());
             }
             let failed = ProcessorEvent {
                 error: Some(fault.to_string()),
                 body: arrival.body.and_then(|body| std::str::from_utf8(body).ok()).map(str::to_owned),
-                ..arrival.to_row(&seen, EventStatus::Failed, self.now())
+                ..arrival.to_row(&stored, EventStatus::Failed, self.now())
             };
             let mut batch = Batch::progress();
-            processor_event::put(&mut batch, account, &seen, &failed);
+            processor_event::put(&mut batch, account, &stored, &failed);
             if self.commit(batch).await? {
                 return Ok(());
             }
@@ -341,17 +341,17 @@ struct IngestStep {
 
 impl IncomingEvent<'_> {
     /// True if the event was processed completely before.
-    fn is_already_processed(&self, seen: &StoredProcessorEvent) -> bool {
-        seen.event.as_ref().is_some_and(|event| event.status != EventStatus::Failed)
+    fn is_already_processed(&self, stored: &StoredProcessorEvent) -> bool {
+        stored.event.as_ref().is_some_and(|event| event.status != EventStatus::Failed)
     }
 
     /// True if no row is stored after success: a fetched object that no webhook has delivered.
-    fn is_transient(&self, seen: &StoredProcessorEvent) -> bool {
-        self.is_asked && seen.event.as_ref().is_none_or(|event| event.is_asked)
+    fn is_transient(&self, stored: &StoredProcessorEvent) -> bool {
+        self.is_asked && stored.event.as_ref().is_none_or(|event| event.is_asked)
     }
 
-    fn to_row(&self, seen: &StoredProcessorEvent, status: EventStatus, now: Timestamp) -> ProcessorEvent {
-        let before = seen.event.as_ref();
+    fn to_row(&self, stored: &StoredProcessorEvent, status: EventStatus, now: Timestamp) -> ProcessorEvent {
+        let before = stored.event.as_ref();
         ProcessorEvent {
             id: self.id.clone(),
             kind: self.kind.clone(),
@@ -360,7 +360,7 @@ impl IncomingEvent<'_> {
             attempts: before.map_or(0, |event| event.attempts).saturating_add(1),
             received_at: before.map_or(now, |event| event.received_at),
             body: None,
-            is_asked: self.is_transient(seen),
+            is_asked: self.is_transient(stored),
         }
     }
 }
@@ -396,11 +396,11 @@ fn foreign_reason(event: &WebhookEvent, program: &AffiliateProgram) -> Option<&'
     if event.livemode.unwrap_or(false) != is_live {
         return Some("the event belongs to the processor's other mode");
     }
-    let own = program.processor.as_ref().and_then(|processor| processor.account_id.as_ref());
+    let own_account = program.processor.as_ref().and_then(|processor| processor.account_id.as_ref());
     // Events of the endpoint's own account do not name it. So if the own account is unknown, any named account is
     // another one.
-    let is_anothers = event.account.as_ref().is_some_and(|its| own != Some(its));
-    (is_anothers && event.kind != "account.updated").then_some("the event belongs to another account of the processor")
+    let is_foreign = event.account.as_ref().is_some_and(|account| own_account != Some(account));
+    (is_foreign && event.kind != "account.updated").then_some("the event belongs to another account of the processor")
 }
 
 /// Returns an id for a body whose own id cannot be read.

@@ -76,11 +76,11 @@ impl Ledger {
         &self,
         program: AffiliateProgram,
         partner: &Partner,
-        (prospect, lapsed): (Prospect, Option<Referral>),
+        (prospect, lapsed_referral): (Prospect, Option<Referral>),
     ) -> Result<ReferralCommit, LedgerError> {
-        let mut book = UnitOfWork::for_program(self, program);
-        let new = book.enrol(partner, prospect, lapsed).await?;
-        book.recompute_referral(new, Batch::intake()).await
+        let mut work = UnitOfWork::for_program(self, program);
+        let new = work.enrol(partner, prospect, lapsed_referral).await?;
+        work.recompute_referral(new, Batch::intake()).await
     }
 
     /// Links a further customer to an existing referral, and continues a pending recompute of its customers' invoices.
@@ -89,22 +89,22 @@ impl Ledger {
         program: AffiliateProgram,
         (referral, customer): (Referral, Option<&str>),
     ) -> Result<ReferralCommit, LedgerError> {
-        let mut book = UnitOfWork::for_program(self, program);
-        book.referral(referral.id).await?;
+        let mut work = UnitOfWork::for_program(self, program);
+        work.referral(referral.id).await?;
         let mut is_changed = referral.dealings.going_through.is_some();
         if let Some(customer) = customer
-            && book.customer(customer).await?.referral.is_none()
+            && work.customer(customer).await?.referral.is_none()
         {
-            is_changed |= book.link_customer(customer, referral.id, book.now).await?;
+            is_changed |= work.link_customer(customer, referral.id, work.now).await?;
         }
         for customer in referral.customers() {
-            is_changed |= book.customer(customer).await?.going_through.is_some();
+            is_changed |= work.customer(customer).await?.going_through.is_some();
         }
         if !is_changed {
             return Ok(ReferralCommit { batch: Batch::intake(), referral, is_whole: true });
         }
-        book.touched.customers.extend(referral.customers().cloned());
-        book.recompute_referral(referral, Batch::progress()).await
+        work.touched.customers.extend(referral.customers().cloned());
+        work.recompute_referral(referral, Batch::progress()).await
     }
 
     /// Sets the email of a referral without one, when a person who bought after the same visit signs up. `None` if the
@@ -115,9 +115,9 @@ impl Ledger {
         visit: &PartnerVisit,
         email: &Address,
     ) -> Result<Option<ReferralCommit>, LedgerError> {
-        let mut book = UnitOfWork::for_program(self, program);
-        match book.set_address_of_visit_referral(visit, email).await? {
-            Some(named) => book.recompute_referral(named, Batch::progress()).await.map(Some),
+        let mut work = UnitOfWork::for_program(self, program);
+        match work.set_address_of_visit_referral(visit, email).await? {
+            Some(named) => work.recompute_referral(named, Batch::progress()).await.map(Some),
             None => Ok(None),
         }
     }
@@ -137,7 +137,7 @@ impl UnitOfWork<'_> {
         &'a mut self,
         partner: &'a Partner,
         prospect: Prospect,
-        lapsed: Option<Referral>,
+        lapsed_referral: Option<Referral>,
     ) -> BoxFuture<'a, Result<Referral, LedgerError>> {
         Box::pin(async move {
             // Loaded so that the commit conflicts if the partner is deleted concurrently.
@@ -154,11 +154,11 @@ impl UnitOfWork<'_> {
             {
                 visit.referrals.push(new.id);
             }
-            self.add_referral(new.clone(), lapsed.map(|before| (before.clone(), self.expire(before))));
+            self.add_referral(new.clone(), lapsed_referral.map(|before| (before.clone(), self.expire(before))));
             if let Some(customer) = prospect.customer {
                 self.assign_customer(&customer, new.id).await?;
             }
-            self.unrewarded.push(new.id);
+            self.awaiting_bounty.push(new.id);
             Ok(new)
         })
     }
@@ -207,8 +207,8 @@ impl UnitOfWork<'_> {
     /// True if the visitor's browser was signed in to this partner's portal.
     async fn is_own_browser(&self, partner: &Partner, visit: Option<&PartnerVisit>) -> Result<bool, LedgerError> {
         for visitor in visit.into_iter().flat_map(|visit| &visit.visitors) {
-            let of = (self.account(), partner.id);
-            if self_referral_guard::is_own_browser(self.ledger.store(), of, visitor).await? {
+            let partner_key = (self.account(), partner.id);
+            if self_referral_guard::is_own_browser(self.ledger.store(), partner_key, visitor).await? {
                 return Ok(true);
             }
         }
@@ -223,9 +223,9 @@ impl UnitOfWork<'_> {
     ) -> Result<Option<Referral>, LedgerError> {
         for id in &visit.referrals {
             let found = self.referral(*id).await?.filter(|found| found.email.is_none());
-            if let Some(nameless) = found.map(|found| found.clone()) {
-                self.apply_address(nameless.clone(), email.clone()).await?;
-                return Ok(Some(nameless));
+            if let Some(unidentified) = found.map(|found| found.clone()) {
+                self.apply_address(unidentified.clone(), email.clone()).await?;
+                return Ok(Some(unidentified));
             }
         }
         Ok(None)
@@ -254,9 +254,9 @@ impl UnitOfWork<'_> {
 
     /// Sets a referral's email, which no other referral claims. It may block the referral as a self-referral, or flag
     /// it.
-    async fn apply_address(&mut self, nameless: Referral, email: Address) -> Result<(), LedgerError> {
-        let partner = self.partner(nameless.partner).await?;
-        let mut now = Referral { email: Some(email.clone()), ..nameless };
+    async fn apply_address(&mut self, unidentified: Referral, email: Address) -> Result<(), LedgerError> {
+        let partner = self.partner(unidentified.partner).await?;
+        let mut now = Referral { email: Some(email.clone()), ..unidentified };
         if let Some(partner) = partner {
             if now.blocked.is_none() && is_self_referral(&partner, &email.to_string()) {
                 now.blocked = Some(ReferralBlock::SelfReferral);
@@ -287,7 +287,7 @@ impl UnitOfWork<'_> {
         let lead = LeadInput {
             referral: id,
             created_at: referral.created_at,
-            barred: ReferralBar::of(&referral),
+            bar: ReferralBar::from_referral(&referral),
             is_under_review: referral.is_frozen(),
             partner: partner.id,
             campaign: campaign.id,
@@ -298,8 +298,8 @@ impl UnitOfWork<'_> {
         };
         if let Some(written) = recompute::bounty_line(&ProgramRules::from_program(&self.program), &lead)? {
             let is_earned = written.changes.contains(&recompute::LineChange::Earned);
-            let news = [Some(EventKind::CommissionCreated), is_earned.then_some(EventKind::CommissionEarned)];
-            self.put_line(written.line, news.into_iter().flatten());
+            let event_kinds = [Some(EventKind::CommissionCreated), is_earned.then_some(EventKind::CommissionEarned)];
+            self.put_line(written.line, event_kinds.into_iter().flatten());
         }
         Ok(())
     }

@@ -53,16 +53,16 @@ impl Ledger {
         extend_commit: ExtendCommit<'_, Commission>,
     ) -> Result<Commission, AffiliateError> {
         for _ in 0..TRIES_MAX {
-            let mut book = UnitOfWork::open(self, account).await?;
-            let mut line = book.line(id).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Commission))?;
+            let mut work = UnitOfWork::open(self, account).await?;
+            let mut line = work.line(id).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Commission))?;
             IfMatch::check(reversal.seen.as_ref(), line.rev, line.updated_at)?;
-            if line.reverse(reversal.reason, book.now)? {
+            if line.reverse(reversal.reason, work.now)? {
                 line.note.clone_from(&reversal.note);
-                book.put_line(line.clone(), [EventKind::CommissionReversed]);
-                book.recompute_after_change(&line).await?;
+                work.put_line(line.clone(), [EventKind::CommissionReversed]);
+                work.recompute_after_change(&line).await?;
             }
-            let line = book.line(id).await?.unwrap_or(line);
-            if self.commit_extended(book, extend_commit, &line).await? {
+            let line = work.line(id).await?.unwrap_or(line);
+            if self.commit_extended(work, extend_commit, &line).await? {
                 return Ok(line);
             }
         }
@@ -73,35 +73,36 @@ impl Ledger {
     /// further dispute or refund reverses it again.
     ///
     /// # Errors
-    /// `NotReversed`; `ReferralBarred` if its referral may not earn; `PartnerGone`; `seen` is stale; the store failed.
+    /// `NotReversed`; `ReferralBarred` if its referral may not earn; `PartnerGone`; `if_match` is stale; the store
+    /// failed.
     pub async fn reinstate(
         &self,
         (account, id): (AccountId, CommissionId),
-        seen: Option<&IfMatch>,
+        if_match: Option<&IfMatch>,
         extend_commit: ExtendCommit<'_, Commission>,
     ) -> Result<Commission, AffiliateError> {
         for _ in 0..TRIES_MAX {
-            let mut book = UnitOfWork::open(self, account).await?;
-            let mut line = book.line(id).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Commission))?;
-            IfMatch::check(seen, line.rev, line.updated_at)?;
+            let mut work = UnitOfWork::open(self, account).await?;
+            let mut line = work.line(id).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Commission))?;
+            IfMatch::check(if_match, line.rev, line.updated_at)?;
             let referral =
-                book.referral(line.referral).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Referral))?;
-            if ReferralBar::of(referral).is_some() {
+                work.referral(line.referral).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Referral))?;
+            if ReferralBar::from_referral(referral).is_some() {
                 return Err(ConflictReason::ReferralBarred.into());
             }
             let returned = match line.sold_invoice() {
-                Some(sold) => book.money_returned(&sold.invoice).await?,
+                Some(sale) => work.money_returned(&sale.invoice).await?,
                 None => SaleReturns::default(),
             };
-            line.reinstate(&returned, book.now).map_err(|_| ConflictReason::NotReversed)?;
-            book.put_line(line.clone(), []);
+            line.reinstate(&returned, work.now).map_err(|_| ConflictReason::NotReversed)?;
+            work.put_line(line.clone(), []);
             // Freezes the line if its referral is frozen.
-            book.recompute_after_change(&line).await?;
-            let line = book.line(id).await?.unwrap_or(line);
+            work.recompute_after_change(&line).await?;
+            let line = work.line(id).await?.unwrap_or(line);
             if matches!(line.status, CommissionState::Reversed { .. }) {
                 return Err(ConflictReason::PartnerGone.into());
             }
-            if self.commit_extended(book, extend_commit, &line).await? {
+            if self.commit_extended(work, extend_commit, &line).await? {
                 return Ok(line);
             }
         }
@@ -111,57 +112,57 @@ impl Ledger {
     /// Allows or rejects a referral, flagged or not. Idempotent.
     ///
     /// # Errors
-    /// `ReferralLapsed` if another referral has replaced it; `seen` is stale; `NotFound`; the store failed.
+    /// `ReferralLapsed` if another referral has replaced it; `if_match` is stale; `NotFound`; the store failed.
     pub async fn decide_referral(
         &self,
         (account, id): (AccountId, ReferralId),
         verdict: ReferralDecision,
-        seen: Option<&IfMatch>,
+        if_match: Option<&IfMatch>,
         extend_commit: ExtendCommit<'_, Referral>,
     ) -> Result<Referral, AffiliateError> {
-        // `seen` applies to the first commit only: that commit changes the version.
-        let (mut tries, mut seen) = (0, seen);
+        // `if_match` applies to the first commit only: that commit changes the version.
+        let (mut tries, mut if_match) = (0, if_match);
         while tries < TRIES_MAX {
-            let mut book = UnitOfWork::open(self, account).await?;
-            let now = book.now;
-            let referral = book.referral(id).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Referral))?;
-            IfMatch::check(seen, referral.rev, referral.updated_at)?;
+            let mut work = UnitOfWork::open(self, account).await?;
+            let now = work.now;
+            let referral = work.referral(id).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Referral))?;
+            IfMatch::check(if_match, referral.rev, referral.updated_at)?;
             if referral.rejection.is_some_and(|rejection| rejection.reason == RejectReason::Expired) {
                 return Err(ConflictReason::ReferralLapsed.into());
             }
             apply_decision(referral, verdict, now);
             // Continues with the customers of an earlier attempt that was interrupted.
             let customers: Vec<String> = referral.customers().cloned().collect();
-            book.touched.customers.extend(customers);
-            book.touched.referrals.insert(id);
-            let is_whole = Box::pin(book.recompute_all()).await?;
-            let referral = book.referral(id).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Referral))?.clone();
+            work.touched.customers.extend(customers);
+            work.touched.referrals.insert(id);
+            let is_whole = Box::pin(work.recompute_all()).await?;
+            let referral = work.referral(id).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Referral))?.clone();
             let is_done = if is_whole {
-                self.commit_extended(book, extend_commit, &referral).await?
+                self.commit_extended(work, extend_commit, &referral).await?
             } else {
-                self.commit(book.build_batch(Batch::progress()).await?).await?
+                self.commit(work.build_batch(Batch::progress()).await?).await?
             };
             match is_done {
-                true if is_whole => return Ok(self.as_written(account, referral).await?),
-                true => (tries, seen) = (0, None),
+                true if is_whole => return Ok(self.reload_referral(account, referral).await?),
+                true => (tries, if_match) = (0, None),
                 false => tries += 1,
             }
         }
         Err(ConflictReason::Changed.into())
     }
 
-    async fn as_written(&self, account: AccountId, referral: Referral) -> Result<Referral, LedgerError> {
+    async fn reload_referral(&self, account: AccountId, referral: Referral) -> Result<Referral, LedgerError> {
         let found = store::affiliate::referral::get(&self.store, account, referral.id).await?;
         Ok(found.unwrap_or(referral))
     }
 
     async fn commit_extended<T>(
         &self,
-        book: UnitOfWork<'_>,
+        work: UnitOfWork<'_>,
         extend_commit: ExtendCommit<'_, T>,
         done: &T,
     ) -> Result<bool, AffiliateError> {
-        let mut batch = book.build_batch(Batch::progress()).await?;
+        let mut batch = work.build_batch(Batch::progress()).await?;
         extend_commit(&mut batch, done);
         Ok(self.commit(batch).await?)
     }
@@ -171,7 +172,7 @@ impl UnitOfWork<'_> {
     /// Recomputes what depends on a line that was changed manually.
     async fn recompute_after_change(&mut self, line: &Commission) -> Result<(), LedgerError> {
         match line.sold_invoice() {
-            Some(sold) => self.recompute_invoice(&sold.invoice).await,
+            Some(sale) => self.recompute_invoice(&sale.invoice).await,
             None => self.recompute_bounty(line.referral).await,
         }
     }
@@ -189,8 +190,8 @@ fn apply_decision(referral: &mut Referral, verdict: ReferralDecision, now: jiff:
             }
         }
         ReferralDecision::Reject => {
-            let was = referral.status;
-            referral.rejection.get_or_insert(ReferralRejection { reason: RejectReason::Owner, was });
+            let previous_status = referral.status;
+            referral.rejection.get_or_insert(ReferralRejection { reason: RejectReason::Owner, was: previous_status });
             referral.status = ReferralStatus::Rejected;
         }
     }

@@ -42,18 +42,18 @@ pub struct TooManyEntries(pub &'static str);
 fn bounded_entry<'a, T: Default>(
     map: &'a mut BTreeMap<String, T>,
     id: &str,
-    what: &'static str,
+    description: &'static str,
 ) -> Result<&'a mut T, TooManyEntries> {
     if map.len() >= THINGS_MAX && !map.contains_key(id) {
-        return Err(TooManyEntries(what));
+        return Err(TooManyEntries(description));
     }
     Ok(map.entry(id.to_owned()).or_default())
 }
 
 /// Inserts into a bounded set.
-fn bounded_insert(set: &mut BTreeSet<String>, id: &str, what: &'static str) -> Result<(), TooManyEntries> {
+fn bounded_insert(set: &mut BTreeSet<String>, id: &str, description: &'static str) -> Result<(), TooManyEntries> {
     if set.len() >= THINGS_MAX && !set.contains(id) {
-        return Err(TooManyEntries(what));
+        return Err(TooManyEntries(description));
     }
     set.insert(id.to_owned());
     Ok(())

@@ -83,24 +83,24 @@ impl UnitOfWork<'_> {
                 }
             }
             // Bounties come last, because only now it is known whether the new referrals may earn.
-            for id in std::mem::take(&mut self.unrewarded) {
+            for id in std::mem::take(&mut self.awaiting_bounty) {
                 self.write_bounty(id).await?;
             }
-            let is_on_its_way = !self.customers_in_progress().is_empty() || !self.guests_in_progress().is_empty();
-            Ok(self.touched.is_empty() && !is_on_its_way)
+            let is_in_progress = !self.customers_in_progress().is_empty() || !self.guests_in_progress().is_empty();
+            Ok(self.touched.is_empty() && !is_in_progress)
         })
     }
 
     /// Referrals come first: their eligibility decides over their invoices.
     async fn recompute_touched(&mut self) -> Result<(), LedgerError> {
-        let mut touched = std::mem::take(&mut self.touched);
-        for customer in &touched.customers {
-            touched.referrals.extend(self.customer(customer).await?.referral);
+        let mut objects = std::mem::take(&mut self.touched);
+        for customer in &objects.customers {
+            objects.referrals.extend(self.customer(customer).await?.referral);
         }
-        for referral in &touched.referrals {
+        for referral in &objects.referrals {
             self.update_referral_status(*referral).await?;
         }
-        for invoice in &touched.invoices {
+        for invoice in &objects.invoices {
             Box::pin(self.recompute_invoice(invoice)).await?;
         }
         Ok(())
@@ -124,18 +124,18 @@ impl UnitOfWork<'_> {
 
     /// Continues the recompute of customers' invoices.
     async fn continue_customers(&mut self) -> Result<(), LedgerError> {
-        let mut room = INVOICES_AT_ONCE;
+        let mut limit = INVOICES_AT_ONCE;
         for (customer, after) in self.customers_in_progress() {
             let account = self.account();
             let after = Some(after.as_str()).filter(|after| !after.is_empty());
             let store = &self.ledger.store;
-            let invoices = processor_state::list_customer_invoices(store, account, (&customer, after), room).await?;
+            let invoices = processor_state::list_customer_invoices(store, account, (&customer, after), limit).await?;
             let linked = self.customer(&customer).await?.referral;
             for invoice in &invoices {
                 Box::pin(self.recompute_invoice(invoice)).await?;
             }
-            let is_whole = invoices.len() < room;
-            room = room.saturating_sub(invoices.len());
+            let is_whole = invoices.len() < limit;
+            limit = limit.saturating_sub(invoices.len());
             let last = invoices.last().cloned().or(after.map(str::to_owned)).unwrap_or_default();
             let row = self.customer(&customer).await?;
             // An invoice linked the customer: start again, for the invoices before it.
@@ -155,7 +155,7 @@ impl UnitOfWork<'_> {
             let before = trail.after.map(CommissionId::to_bytes);
             let wanted = ListPageRequest { before, limit: INVOICES_AT_ONCE, from: None };
             let page = commission::list(&store, account, &filter, wanted).await?;
-            let invoices = page.rows.iter().filter_map(Commission::sold_invoice).map(|sold| &sold.invoice);
+            let invoices = page.rows.iter().filter_map(Commission::sold_invoice).map(|sale| &sale.invoice);
             for invoice in invoices.collect::<BTreeSet<_>>() {
                 Box::pin(self.recompute_invoice(invoice)).await?;
             }
@@ -179,7 +179,7 @@ impl UnitOfWork<'_> {
         if !customers.is_empty() {
             CustomerState::summarize_subscriptions(&customers, &mut now.dealings);
         }
-        let had_paid = customers.iter().any(|known| known.had_paid_before(counts_from(&now)));
+        let had_paid = customers.iter().any(|state| state.had_paid_before(counts_from(&now)));
         if now.blocked.is_none() && had_paid && self.program.settings.new_customers_only {
             now.blocked = Some(ReferralBlock::ExistingCustomer);
         }
@@ -293,8 +293,8 @@ impl UnitOfWork<'_> {
         }
         let mut charges = Vec::new();
         for id in ids {
-            let known = self.charge(&id).await?.clone();
-            charges.push((id, known));
+            let charge = self.charge(&id).await?.clone();
+            charges.push((id, charge));
         }
         Ok(charges)
     }
@@ -305,11 +305,11 @@ impl UnitOfWork<'_> {
         let (mut charges, payments) = (row.charges().clone(), row.payments().clone());
         let mut paid_by = Vec::new();
         for payment in payments {
-            let known = self.payment(&payment).await?.charges().clone();
-            if known.is_empty() {
+            let payment_charges = self.payment(&payment).await?.charges().clone();
+            if payment_charges.is_empty() {
                 paid_by.push(PaymentSource::Payment(payment));
             }
-            charges.extend(known);
+            charges.extend(payment_charges);
         }
         paid_by.extend(charges.into_iter().map(PaymentSource::Charge));
         Ok(paid_by)
@@ -322,11 +322,11 @@ impl UnitOfWork<'_> {
     ) -> Result<Option<String>, LedgerError> {
         let mut payments: BTreeSet<String> = payment.into_iter().collect();
         if let Some(charge) = charge {
-            let known = self.charge(&charge).await?;
-            if !known.invoices().is_empty() {
+            let charge_state = self.charge(&charge).await?;
+            if !charge_state.invoices().is_empty() {
                 return Ok(None);
             }
-            payments.extend(known.payments().iter().cloned());
+            payments.extend(charge_state.payments().iter().cloned());
         }
         for payment in &payments {
             if !self.payment(payment).await?.invoices().is_empty() {
@@ -347,14 +347,14 @@ impl UnitOfWork<'_> {
         let row = self.invoice(id).await?;
         let by_itself = row.is_excluded() || row.was_excluded;
         let paid = row.paid().cloned();
-        let mut elsewhere = charges.iter().any(|(_, known)| known.is_excluded());
+        let mut is_elsewhere = charges.iter().any(|(_, charge)| charge.is_excluded());
         if let Some((customer, subscription)) = paid.and_then(|paid| Some((paid.customer?, paid.subscription))) {
-            elsewhere |= self.customer(&customer).await?.is_excluded(subscription.as_deref());
+            is_elsewhere |= self.customer(&customer).await?.is_excluded(subscription.as_deref());
         }
-        if elsewhere && is_open {
+        if is_elsewhere && is_open {
             self.invoice(id).await?.was_excluded = true;
         }
-        Ok(by_itself || elsewhere)
+        Ok(by_itself || is_elsewhere)
     }
 
     async fn recruiter_of(
@@ -363,7 +363,7 @@ impl UnitOfWork<'_> {
         customer: Option<&Address>,
     ) -> Result<Option<RecruiterInput>, LedgerError> {
         let Some(parent) = partner.and_then(|partner| partner.parent) else { return Ok(None) };
-        Ok(self.partner(parent).await?.map(|parent| RecruiterInput::of(&parent, customer)))
+        Ok(self.partner(parent).await?.map(|parent| RecruiterInput::from_parent(&parent, customer)))
     }
 
     /// Replaces the invoice's former contribution to its referral.
@@ -371,29 +371,29 @@ impl UnitOfWork<'_> {
         &mut self,
         id: &str,
         input: &RecomputeInput,
-        worth: Option<SaleWorth>,
+        sale_worth: Option<SaleWorth>,
     ) -> Result<(), LedgerError> {
         let before = self.invoice(id).await?.counted;
         let Some(found) = self.referral(input.referral.id).await? else { return Ok(()) };
         let mut is_first = false;
-        let now = worth.map(|worth| {
+        let now = sale_worth.map(|sale_worth| {
             let currency = *found.currency.get_or_insert(input.sale.currency);
-            let revenue = if currency == input.sale.currency { worth.remaining } else { 0 };
+            let revenue = if currency == input.sale.currency { sale_worth.remaining } else { 0 };
             let paid_at = input.sale.paid_at;
             is_first = found.converted_at.is_none();
             found.converted_at = Some(found.converted_at.map_or(paid_at, |first| first.min(paid_at)));
             let last = &mut found.dealings.last_paid_at;
             *last = (*last).max(Some(paid_at));
-            CountedRevenue { revenue, is_gone: worth.is_gone }
+            CountedRevenue { revenue, is_gone: sale_worth.is_gone }
         });
         let swap = |sum: u32, before: bool, now: bool| sum.saturating_sub(before.into()).saturating_add(now.into());
-        let dealings = &mut found.dealings;
-        dealings.invoices = swap(dealings.invoices, before.is_some(), now.is_some());
-        let is_gone = |counted: Option<CountedRevenue>| counted.is_some_and(|counted| counted.is_gone);
-        dealings.gone = swap(dealings.gone, is_gone(before), is_gone(now));
+        let activity = &mut found.dealings;
+        activity.invoices = swap(activity.invoices, before.is_some(), now.is_some());
+        let is_lost = |counted: Option<CountedRevenue>| counted.is_some_and(|counted| counted.is_gone);
+        activity.gone = swap(activity.gone, is_lost(before), is_lost(now));
         let revenue = |counted: Option<CountedRevenue>| counted.map_or(0, |counted| counted.revenue);
         let less = found.revenue_cents.checked_sub(revenue(before));
-        let sum = less.and_then(|rest| rest.checked_add(revenue(now)));
+        let sum = less.and_then(|reduced| reduced.checked_add(revenue(now)));
         found.revenue_cents = sum.ok_or(ArithmeticError::TooLarge)?;
         self.invoice(id).await?.counted = now;
         if is_first {
@@ -434,13 +434,13 @@ impl UnitOfWork<'_> {
 }
 
 impl RecomputeInput {
-    fn recompute(&self, book: &UnitOfWork<'_>, paying_customers: u32) -> Result<RecomputeOutcome, LedgerError> {
+    fn recompute(&self, work: &UnitOfWork<'_>, paying_customers: u32) -> Result<RecomputeOutcome, LedgerError> {
         let seller = match &self.partner {
-            Some(partner) => SellerInput::of(partner, &self.campaign, paying_customers),
+            Some(partner) => SellerInput::from_partner(partner, &self.campaign, paying_customers),
             // The partner was deleted: existing lines are settled, and no new ones are created.
             None => SellerInput {
                 partner: self.referral.partner,
-                standing: AccrualStatus::Outside,
+                accrual: AccrualStatus::Outside,
                 campaign: self.campaign.id,
                 campaign_rev: self.campaign.rev,
                 offer: mail::affiliate::arithmetic::rate::RateOffer {
@@ -452,8 +452,8 @@ impl RecomputeInput {
         };
         let booked = |line| self.booked(line);
         let lines: Vec<LedgerLine<'_>> = self.lines.iter().map(booked).collect();
-        let known = RecomputeFacts {
-            rules: ProgramRules::from_program(&book.program),
+        let facts = RecomputeFacts {
+            rules: ProgramRules::from_program(&work.program),
             invoice: InvoiceInput {
                 sale: &self.sale,
                 charge: self.charge.as_deref(),
@@ -466,9 +466,9 @@ impl RecomputeInput {
             recruiter: self.recruiter,
             lines: &lines,
             ids: self.ids,
-            now: book.now,
+            now: work.now,
         };
-        Ok(recompute::recompute(&known)?)
+        Ok(recompute::recompute(&facts)?)
     }
 
     /// Combines a line with what the recompute needs to know about it.
@@ -483,13 +483,13 @@ impl RecomputeInput {
 }
 
 fn returned(row: &InvoiceState, charges: &[(String, ChargeState)]) -> SaleReturns {
-    let charges: Vec<_> = charges.iter().map(|(_, known)| known).collect();
+    let charges: Vec<_> = charges.iter().map(|(_, charge)| charge).collect();
     row.paid().map(|paid| row.money_returned(&paid.sale, &charges)).unwrap_or_default()
 }
 
 fn customer_of(referral: &Referral) -> CustomerInput<'_> {
     let first_earning = referral.dealings.first_earning.as_deref();
-    CustomerInput { counts_from: counts_from(referral), ..CustomerInput::of(referral, first_earning) }
+    CustomerInput { counts_from: counts_from(referral), ..CustomerInput::from_referral(referral, first_earning) }
 }
 
 /// Returns the event of a change, if the API has one.
@@ -510,7 +510,8 @@ fn event_of_step(step: &LineChange) -> Option<EventKind> {
 
 /// True if a person is the partner itself (completions-affiliate.md 2.4): same mailbox as the partner's email or payout
 /// destination, after normalization.
-pub(crate) fn is_self_referral(partner: &Partner, person: &str) -> bool {
+pub(crate) fn is_self_referral(partner: &Partner, buyer_email: &str) -> bool {
     let paid_to = partner.payout.as_ref().map(|payout| payout.destination.as_str());
-    is_same_person(&partner.email.to_string(), person) || paid_to.is_some_and(|paid_to| is_same_person(paid_to, person))
+    is_same_person(&partner.email.to_string(), buyer_email)
+        || paid_to.is_some_and(|paid_to| is_same_person(paid_to, buyer_email))
 }

@@ -59,20 +59,20 @@ pub(crate) struct UnitOfWork<'l> {
     accounts: RowSet<ConnectedAccountState>,
     referrals: BTreeMap<ReferralId, TrackedRow<Referral>>,
     /// New referral to the lapsed referral that it replaces.
-    lapsed: BTreeMap<ReferralId, ReferralId>,
+    lapsed_referrals: BTreeMap<ReferralId, ReferralId>,
     /// New referrals whose bounty is not computed yet.
-    pub(super) unrewarded: Vec<ReferralId>,
+    pub(super) awaiting_bounty: Vec<ReferralId>,
     /// The guard of each partner's latest lead as it was read, and the new latest lead.
-    latest: BTreeMap<PartnerId, (LimitGuard, ReferralId)>,
+    latest_leads: BTreeMap<PartnerId, (LimitGuard, ReferralId)>,
     visits: BTreeMap<VisitId, TrackedRow<PartnerVisit>>,
     lines: BTreeMap<CommissionId, TrackedRow<Commission>>,
-    lines_of: BTreeMap<String, Vec<CommissionId>>,
+    lines_by_invoice: BTreeMap<String, Vec<CommissionId>>,
     bounties_of: BTreeMap<ReferralId, Option<CommissionId>>,
     partners: BTreeMap<PartnerId, Option<TrackedRow<Partner>>>,
     campaigns: BTreeMap<CampaignId, Campaign>,
     customer_counts: BTreeMap<PartnerId, PayingCustomerCount>,
     /// (customer, invoice) pairs to add to the index of invoices by customer.
-    listed: BTreeSet<(String, String)>,
+    invoice_index_additions: BTreeSet<(String, String)>,
     pending_events: Vec<PendingEvent>,
     /// Emails to enqueue for partners.
     partner_emails: Vec<(PartnerId, PartnerEmailKind)>,
@@ -114,17 +114,17 @@ impl<'l> UnitOfWork<'l> {
             payments: RowSet::new(ProcessorObjectKind::Payment),
             accounts: RowSet::new(ProcessorObjectKind::Account),
             referrals: BTreeMap::new(),
-            lapsed: BTreeMap::new(),
-            unrewarded: Vec::new(),
-            latest: BTreeMap::new(),
+            lapsed_referrals: BTreeMap::new(),
+            awaiting_bounty: Vec::new(),
+            latest_leads: BTreeMap::new(),
             visits: BTreeMap::new(),
             lines: BTreeMap::new(),
-            lines_of: BTreeMap::new(),
+            lines_by_invoice: BTreeMap::new(),
             bounties_of: BTreeMap::new(),
             partners: BTreeMap::new(),
             campaigns: BTreeMap::new(),
             customer_counts: BTreeMap::new(),
-            listed: BTreeSet::new(),
+            invoice_index_additions: BTreeSet::new(),
             pending_events: Vec::new(),
             partner_emails: Vec::new(),
             payout_rows: PayoutRows::default(),
@@ -164,20 +164,20 @@ impl<'l> UnitOfWork<'l> {
         }
         let row = self.customer(customer).await?;
         row.listings = row.listings.saturating_add(1);
-        self.listed.insert((customer.to_owned(), invoice.to_owned()));
+        self.invoice_index_additions.insert((customer.to_owned(), invoice.to_owned()));
         Ok(())
     }
 
     /// Returns customers whose invoices are still being recomputed, each with its cursor.
     pub(crate) fn customers_in_progress(&self) -> Vec<(String, String)> {
-        let under_way = |(id, row): (&String, &CustomerState)| Some((id.clone(), row.going_through.clone()?));
-        self.customers.rows().filter_map(under_way).collect()
+        let progress = |(id, row): (&String, &CustomerState)| Some((id.clone(), row.going_through.clone()?));
+        self.customers.rows().filter_map(progress).collect()
     }
 
     /// Returns referrals of guest checkouts whose lines are still being recomputed, each with its cursor.
     pub(crate) fn guests_in_progress(&self) -> Vec<(ReferralId, LineCursor)> {
-        let under_way = |held: &TrackedRow<Referral>| Some((held.now.id, held.now.dealings.going_through?));
-        self.referrals.values().filter_map(under_way).collect()
+        let progress = |held: &TrackedRow<Referral>| Some((held.now.id, held.now.dealings.going_through?));
+        self.referrals.values().filter_map(progress).collect()
     }
 
     /// Returns the referral for reading and changing; `None` if it does not exist.
@@ -203,25 +203,25 @@ impl<'l> UnitOfWork<'l> {
     /// Returns the referral that claims an email, including the changes of this unit of work.
     pub(super) async fn claim_holder(&mut self, email: &Address) -> Result<Option<Referral>, LedgerError> {
         let text = email.to_string().to_lowercase();
-        let is_it = |held: &&TrackedRow<Referral>| {
-            held.before.as_ref().is_none_or(|before| before.email.is_none())
-                && held.now.email.as_ref().is_some_and(|email| email.to_string().to_lowercase() == text)
+        let is_holder = |tracked: &&TrackedRow<Referral>| {
+            tracked.before.as_ref().is_none_or(|before| before.email.is_none())
+                && tracked.now.email.as_ref().is_some_and(|email| email.to_string().to_lowercase() == text)
         };
-        if let Some(held) = self.referrals.values().find(is_it) {
-            return Ok(Some(held.now.clone()));
+        if let Some(tracked) = self.referrals.values().find(is_holder) {
+            return Ok(Some(tracked.now.clone()));
         }
         let claim = referral::ReferralClaim::Email(email.clone());
-        let Some(held) = referral::find_claim_holder(&self.ledger.store, self.account(), &claim).await? else {
+        let Some(holder) = referral::find_claim_holder(&self.ledger.store, self.account(), &claim).await? else {
             return Ok(None);
         };
         // With the changes of this unit of work.
-        Ok(self.referral(held.id).await?.map(|found| found.clone()))
+        Ok(self.referral(holder.id).await?.map(|found| found.clone()))
     }
 
-    /// Adds a new referral; `lapsed` is the lapsed referral it replaces, before and after the change.
-    pub(crate) fn add_referral(&mut self, new: Referral, lapsed: Option<(Referral, Referral)>) {
-        if let Some((before, now)) = lapsed {
-            self.lapsed.insert(new.id, before.id);
+    /// Adds a new referral; `lapsed_referral` is the lapsed referral it replaces, before and after the change.
+    pub(crate) fn add_referral(&mut self, new: Referral, lapsed_referral: Option<(Referral, Referral)>) {
+        if let Some((before, now)) = lapsed_referral {
+            self.lapsed_referrals.insert(new.id, before.id);
             self.referrals.insert(before.id, TrackedRow { before: Some(before), now });
         }
         self.touched.referrals.insert(new.id);
@@ -231,29 +231,30 @@ impl<'l> UnitOfWork<'l> {
 
     /// Counts the new referrals of a partner in this unit of work.
     pub(super) fn new_referrals_of(&self, partner: PartnerId) -> usize {
-        let is_its = |held: &&TrackedRow<Referral>| held.before.is_none() && held.now.partner == partner;
-        self.referrals.values().filter(is_its).count()
+        let is_new = |held: &&TrackedRow<Referral>| held.before.is_none() && held.now.partner == partner;
+        self.referrals.values().filter(is_new).count()
     }
 
     /// Records the partner's latest lead. The limits that were checked hold only while `before` is unchanged at commit.
     pub(super) fn record_latest_lead(&mut self, before: LimitGuard, new: &Referral) {
-        self.latest.entry(new.partner).or_insert((before, new.id)).1 = new.id;
+        self.latest_leads.entry(new.partner).or_insert((before, new.id)).1 = new.id;
     }
 
     /// Returns referrals whose eligibility to earn has changed since they were read, without new ones.
     pub(crate) fn referrals_with_changed_eligibility(&self) -> Vec<ReferralId> {
-        let bars = |referral: &Referral| {
-            (mail::affiliate::recompute::ReferralBar::of(referral).is_some(), referral.is_frozen())
+        let is_barred = |referral: &Referral| {
+            (mail::affiliate::recompute::ReferralBar::from_referral(referral).is_some(), referral.is_frozen())
         };
-        let turned =
-            |held: &TrackedRow<Referral>| held.before.as_ref().is_some_and(|before| bars(before) != bars(&held.now));
+        let turned = |held: &TrackedRow<Referral>| {
+            held.before.as_ref().is_some_and(|before| is_barred(before) != is_barred(&held.now))
+        };
         self.referrals.iter().filter(|(_, held)| turned(held)).map(|(id, _)| *id).collect()
     }
 
     /// Returns a partner; `None` if it was deleted.
     pub(crate) async fn partner(&mut self, id: PartnerId) -> Result<Option<Partner>, LedgerError> {
-        if let Some(known) = self.partners.get(&id) {
-            return Ok(known.as_ref().map(|held| held.now.clone()));
+        if let Some(partner) = self.partners.get(&id) {
+            return Ok(partner.as_ref().map(|held| held.now.clone()));
         }
         let found = partner::get(&self.ledger.store, self.account(), id).await?;
         let held = found.clone().map(|found| TrackedRow { before: Some(found.clone()), now: found });
@@ -269,8 +270,8 @@ impl<'l> UnitOfWork<'l> {
 
     /// Returns a campaign. Campaigns are never deleted.
     pub(crate) async fn campaign(&mut self, id: CampaignId) -> Result<Campaign, LedgerError> {
-        if let Some(known) = self.campaigns.get(&id) {
-            return Ok(known.clone());
+        if let Some(campaign) = self.campaigns.get(&id) {
+            return Ok(campaign.clone());
         }
         let found = campaign::get(&self.ledger.store, self.account(), id).await?.ok_or(LedgerError::NotSetUp)?;
         self.campaigns.insert(id, found.clone());
@@ -279,14 +280,14 @@ impl<'l> UnitOfWork<'l> {
 
     /// Returns the lines of an invoice, including the changes of this unit of work.
     pub(crate) async fn lines_of(&mut self, invoice: &str) -> Result<Vec<Commission>, LedgerError> {
-        if !self.lines_of.contains_key(invoice) {
+        if !self.lines_by_invoice.contains_key(invoice) {
             let found = commission::list_by_invoice(&self.ledger.store, self.account(), invoice).await?;
-            self.lines_of.insert(invoice.to_owned(), found.iter().map(|line| line.id).collect());
+            self.lines_by_invoice.insert(invoice.to_owned(), found.iter().map(|line| line.id).collect());
             for line in found {
                 self.track_line(line).await?;
             }
         }
-        let ids = self.lines_of.get(invoice).into_iter().flatten();
+        let ids = self.lines_by_invoice.get(invoice).into_iter().flatten();
         Ok(ids.filter_map(|id| self.lines.get(id)).map(|held| held.now.clone()).collect())
     }
 
@@ -338,9 +339,9 @@ impl<'l> UnitOfWork<'l> {
     }
 
     /// Creates or updates a line, and emits its events in this order.
-    pub(crate) fn put_line(&mut self, mut line: Commission, news: impl IntoIterator<Item = EventKind>) {
+    pub(crate) fn put_line(&mut self, mut line: Commission, event_kinds: impl IntoIterator<Item = EventKind>) {
         let id = line.id;
-        self.pending_events.extend(news.into_iter().map(|kind| PendingEvent::Line(kind, id)));
+        self.pending_events.extend(event_kinds.into_iter().map(|kind| PendingEvent::Line(kind, id)));
         if let Some(held) = self.lines.get_mut(&id) {
             held.now = line;
             return;
@@ -349,7 +350,7 @@ impl<'l> UnitOfWork<'l> {
             line.require_reconciliation(self.now);
         }
         match line.sold_invoice() {
-            Some(sold) => self.lines_of.entry(sold.invoice.clone()).or_default().push(id),
+            Some(sale) => self.lines_by_invoice.entry(sale.invoice.clone()).or_default().push(id),
             None => {
                 self.bounties_of.insert(line.referral, Some(id));
             }
@@ -357,30 +358,30 @@ impl<'l> UnitOfWork<'l> {
         self.lines.insert(id, TrackedRow { before: None, now: line });
     }
 
-    pub(crate) fn emit(&mut self, news: PendingEvent) {
-        self.pending_events.push(news);
+    pub(crate) fn emit(&mut self, event: PendingEvent) {
+        self.pending_events.push(event);
     }
 
     /// Returns the partner's number of paying customers, counting this referral as one.
     pub(crate) async fn paying_customers_with(
         &mut self,
-        one: ReferralId,
+        referral: ReferralId,
         partner: PartnerId,
     ) -> Result<u32, LedgerError> {
         self.load_customer_count(partner).await?;
-        let known = self.customer_counts.get(&partner).map_or(0, |tally| tally.paying);
-        let other = i64::from(known) + self.customer_count_change(partner, Some(one));
+        let stored_count = self.customer_counts.get(&partner).map_or(0, |tally| tally.paying);
+        let other = i64::from(stored_count) + self.customer_count_change(partner, Some(referral));
         Ok(u32::try_from(other.saturating_add(1)).unwrap_or(1))
     }
 
-    /// Returns the change of a partner's number of paying customers; `without` counts one referral as not paying.
-    fn customer_count_change(&self, partner: PartnerId, without: Option<ReferralId>) -> i64 {
-        let theirs = self.referrals.values().filter(|held| held.now.partner == partner);
+    /// Returns the change of a partner's number of paying customers; `excluded` counts one referral as not paying.
+    fn customer_count_change(&self, partner: PartnerId, excluded: Option<ReferralId>) -> i64 {
+        let referrals = self.referrals.values().filter(|held| held.now.partner == partner);
         let change = |held: &TrackedRow<Referral>| {
-            let now = without != Some(held.now.id) && is_paying(&held.now);
+            let now = excluded != Some(held.now.id) && is_paying(&held.now);
             i64::from(now) - i64::from(held.before.as_ref().is_some_and(is_paying))
         };
-        theirs.map(change).sum()
+        referrals.map(change).sum()
     }
 
     async fn load_customer_count(&mut self, partner: PartnerId) -> Result<(), LedgerError> {

@@ -25,7 +25,7 @@ pub(super) struct EmailFacts {
     /// The link that the email carries.
     pub(super) link: Option<String>,
     /// Current payout destination.
-    pub(super) goes_to: Option<(PayoutMethod, String)>,
+    pub(super) payout_destination: Option<(PayoutMethod, String)>,
     /// The payout that the email reports.
     pub(super) payout: Option<PayoutEmailDetails>,
 }
@@ -56,7 +56,7 @@ pub(super) struct PartnerEmailContent {
     subject: String,
     parts: Vec<EmailBlock>,
     /// Footer: the sender, and why the recipient gets this email.
-    foot: String,
+    footer: String,
 }
 
 /// Returns the display name of a payout method.
@@ -79,50 +79,50 @@ pub fn destination_line((method, destination): (PayoutMethod, &str)) -> String {
 }
 
 /// Renders a program's email. With `is_former`, renders the notice to the former payout destination.
-pub(super) fn render(tells: &PartnerEmailKind, is_former: bool, facts: &EmailFacts) -> PartnerEmailContent {
+pub(super) fn render(kind: &PartnerEmailKind, is_former: bool, facts: &EmailFacts) -> PartnerEmailContent {
     let site = &facts.site;
-    let (subject, parts) = if is_former { former_destination_text(facts) } else { program_text(tells, facts) };
-    let foot = format!(
+    let (subject, parts) = if is_former { former_destination_text(facts) } else { program_text(kind, facts) };
+    let footer = format!(
         "You receive this because you joined, applied to or were invited to the partner program of {site} ({}).",
         facts.website_url
     );
-    PartnerEmailContent { subject, parts, foot }
+    PartnerEmailContent { subject, parts, footer }
 }
 
 /// Renders an email of the service, with fixed texts; `None` for kinds that nobody requests.
 pub(super) fn render_service_text(
-    tells: &PartnerEmailKind,
+    kind: &PartnerEmailKind,
     host: Option<&DomainName>,
     facts: &EmailFacts,
 ) -> Option<PartnerEmailContent> {
     let program = host
         .map_or_else(|| "a partner program".to_owned(), |host| format!("the partner program of {}", host.to_unicode()));
-    let words = |text: String| EmailBlock::Paragraph(text);
+    let paragraph = |text: String| EmailBlock::Paragraph(text);
     let sign_in = || EmailBlock::Link("Sign in", facts.portal.clone());
     let link = |label| EmailBlock::Link(label, facts.link.clone().unwrap_or_else(|| facts.portal.clone()));
-    let (subject, parts) = match tells {
+    let (subject, parts) = match kind {
         PartnerEmailKind::Welcome => (
             format!("You joined {program}"),
-            vec![words(format!("You asked to join {program}. You are now a partner.")), sign_in()],
+            vec![paragraph(format!("You asked to join {program}. You are now a partner.")), sign_in()],
         ),
         PartnerEmailKind::Received => (
             format!("Your application to {program}"),
-            vec![words(format!(
+            vec![paragraph(format!(
                 "Your application to {program} was received. You will be emailed once it is reviewed."
             ))],
         ),
         PartnerEmailKind::Approved => (
             format!("Your application to {program}"),
-            vec![words(format!("Your application to {program} was approved.")), sign_in()],
+            vec![paragraph(format!("Your application to {program} was approved.")), sign_in()],
         ),
         PartnerEmailKind::Rejected { .. } => (
             format!("Your application to {program}"),
-            vec![words(format!("Your application to {program} was not approved."))],
+            vec![paragraph(format!("Your application to {program} was not approved."))],
         ),
         PartnerEmailKind::SignIn => (
             "Sign in to the partner portal".to_owned(),
             vec![
-                words(format!(
+                paragraph(format!(
                     "Use this link to sign in to the portal of {program}. It works once and expires after 15 minutes:"
                 )),
                 link("Sign in"),
@@ -130,13 +130,13 @@ pub(super) fn render_service_text(
         ),
         PartnerEmailKind::ConfirmPayout { .. } => {
             let destination =
-                if facts.goes_to.is_some() { "another payout destination" } else { "a payout destination" };
+                if facts.payout_destination.is_some() { "another payout destination" } else { "a payout destination" };
             (
                 format!("Confirm {destination}"),
                 vec![
-                    words(format!("Someone signed in as you to the portal of {program} requested {destination}.")),
+                    paragraph(format!("Someone signed in as you to the portal of {program} requested {destination}.")),
                     link("Review and confirm"),
-                    words("The link works once and expires after one hour.".to_owned()),
+                    paragraph("The link works once and expires after one hour.".to_owned()),
                 ],
             )
         }
@@ -145,15 +145,15 @@ pub(super) fn render_service_text(
         | PartnerEmailKind::PayoutFailed { .. }
         | PartnerEmailKind::PayoutChanged { .. } => return None,
     };
-    let foot = "You receive this because someone entered your address on the partner portal. If it was not you, ignore this email.";
-    Some(PartnerEmailContent { subject, parts, foot: foot.to_owned() })
+    let footer = "You receive this because someone entered your address on the partner portal. If it was not you, ignore this email.";
+    Some(PartnerEmailContent { subject, parts, footer: footer.to_owned() })
 }
 
-fn program_text(tells: &PartnerEmailKind, facts: &EmailFacts) -> (String, Vec<EmailBlock>) {
+fn program_text(kind: &PartnerEmailKind, facts: &EmailFacts) -> (String, Vec<EmailBlock>) {
     let site = &facts.site;
     let sign_in = || EmailBlock::Link("Sign in", facts.portal.clone());
     let link = |label| EmailBlock::Link(label, facts.link.clone().unwrap_or_else(|| facts.portal.clone()));
-    match tells {
+    match kind {
         PartnerEmailKind::Welcome => (
             format!("Welcome to the partner program of {site}"),
             vec![
@@ -201,7 +201,7 @@ fn program_text(tells: &PartnerEmailKind, facts: &EmailFacts) -> (String, Vec<Em
                 EmailBlock::Paragraph("If you did not request it, ignore this email: nobody can sign in without the link.".to_owned()),
             ],
         ),
-        PartnerEmailKind::PayoutPaid { .. } | PartnerEmailKind::PayoutFailed { .. } => payout_text(tells, facts),
+        PartnerEmailKind::PayoutPaid { .. } | PartnerEmailKind::PayoutFailed { .. } => payout_text(kind, facts),
         PartnerEmailKind::ConfirmPayout { method, destination } => (
             format!("Confirm where {site} pays you"),
             vec![
@@ -218,7 +218,7 @@ fn program_text(tells: &PartnerEmailKind, facts: &EmailFacts) -> (String, Vec<Em
 fn destination_changed_text(before: Option<&(PayoutMethod, String)>, facts: &EmailFacts) -> (String, Vec<EmailBlock>) {
     let site = &facts.site;
     let mut parts = vec![EmailBlock::Paragraph(format!("Payouts of {site} will be sent to:"))];
-    if let Some((method, destination)) = &facts.goes_to {
+    if let Some((method, destination)) = &facts.payout_destination {
         parts.push(EmailBlock::Quote(destination_line((*method, destination))));
     }
     if let Some((method, destination)) = before {
@@ -233,7 +233,7 @@ fn destination_changed_text(before: Option<&(PayoutMethod, String)>, facts: &Ema
     (subject, parts)
 }
 
-fn payout_text(tells: &PartnerEmailKind, facts: &EmailFacts) -> (String, Vec<EmailBlock>) {
+fn payout_text(kind: &PartnerEmailKind, facts: &EmailFacts) -> (String, Vec<EmailBlock>) {
     let site = &facts.site;
     let sum = facts.payout.as_ref().map_or_else(
         || "what you have earned".to_owned(),
@@ -244,7 +244,7 @@ fn payout_text(tells: &PartnerEmailKind, facts: &EmailFacts) -> (String, Vec<Ema
     let mut parts = Vec::new();
     let to = facts.payout.as_ref().map(|payout| destination_line((payout.method, &payout.destination)));
     let note = facts.payout.as_ref().and_then(|payout| payout.note.clone());
-    let subject = if matches!(tells, PartnerEmailKind::PayoutPaid { .. }) {
+    let subject = if matches!(kind, PartnerEmailKind::PayoutPaid { .. }) {
         parts.push(EmailBlock::Paragraph(format!("{site} has paid you {sum}.")));
         parts.extend(to.map(EmailBlock::Quote));
         parts.extend(note.map(|reference| EmailBlock::Paragraph(format!("Reference: {reference}"))));
@@ -252,7 +252,7 @@ fn payout_text(tells: &PartnerEmailKind, facts: &EmailFacts) -> (String, Vec<Ema
     } else {
         parts.push(EmailBlock::Paragraph(format!("{site} could not pay you {sum}. Two payouts failed.")));
         parts.extend(to.map(EmailBlock::Quote));
-        parts.extend(note.map(|why| EmailBlock::Paragraph(format!("Reason: {why}"))));
+        parts.extend(note.map(|reason| EmailBlock::Paragraph(format!("Reason: {reason}"))));
         parts.push(EmailBlock::Paragraph(
             "Nothing is lost: the amount is added to your next payout. Update your payout details to receive payouts."
                 .to_owned(),
@@ -285,7 +285,7 @@ impl PartnerEmailContent {
         let mut text = String::new();
         for part in &self.parts {
             let _ = match part {
-                EmailBlock::Paragraph(words) => writeln!(text, "{words}\n"),
+                EmailBlock::Paragraph(text_block) => writeln!(text, "{text_block}\n"),
                 EmailBlock::Link(label, url) => writeln!(text, "{label}:\n{url}\n"),
                 EmailBlock::Quote(quote) => {
                     let quote: String = quote.lines().fold(String::new(), |all, line| all + "    " + line + "\n");
@@ -293,7 +293,7 @@ impl PartnerEmailContent {
                 }
             };
         }
-        let _ = writeln!(text, "-- \n{}", self.foot);
+        let _ = writeln!(text, "-- \n{}", self.footer);
         text
     }
 
@@ -306,7 +306,7 @@ impl PartnerEmailContent {
         );
         for part in &self.parts {
             let _ = match part {
-                EmailBlock::Paragraph(words) => writeln!(html, "<p>{}</p>", escaped(words)),
+                EmailBlock::Paragraph(text_block) => writeln!(html, "<p>{}</p>", escaped(text_block)),
                 EmailBlock::Link(label, url) => writeln!(
                     html,
                     "<p><a href=\"{}\" style=\"display:inline-block;padding:10px 18px;border-radius:6px;\
@@ -324,7 +324,7 @@ impl PartnerEmailContent {
         let _ = writeln!(
             html,
             "<p style=\"margin-top:2em;color:#57606a;font-size:13px\">{}</p>\n</div>\n</body></html>",
-            escaped(&self.foot)
+            escaped(&self.footer)
         );
         html
     }
@@ -356,7 +356,7 @@ mod tests {
             website_url: "https://shop.example".to_owned(),
             portal: "https://api.example/portal/sign-in?key=pk_1".to_owned(),
             link: Some("https://api.example/portal/link/s3cret".to_owned()),
-            goes_to: Some((PayoutMethod::Wise, "new@example.org".to_owned())),
+            payout_destination: Some((PayoutMethod::Wise, "new@example.org".to_owned())),
             payout: Some(PayoutEmailDetails {
                 amount: 123_450,
                 currency: "usd".parse().unwrap(),
@@ -369,13 +369,13 @@ mod tests {
 
     /// Free text from owners and partners never appears in emails of the service.
     #[test]
-    fn fixed_words_hold_nothing_of_owners_and_partners() {
+    fn service_texts_contain_no_text_of_owners_and_partners() {
         const EVIL: &str = "Pay http://evil.example now";
         let evil = || EVIL.to_owned();
         let facts = EmailFacts { site: evil(), website_url: evil(), ..facts() };
         let (method, payout) = (PayoutMethod::Bank, mail::id::PayoutId::from_bytes([1; 16]));
         let host: DomainName = "shop.example".parse().unwrap();
-        for tells in [
+        for kind in [
             PartnerEmailKind::Welcome,
             PartnerEmailKind::Received,
             PartnerEmailKind::Approved,
@@ -384,32 +384,34 @@ mod tests {
             PartnerEmailKind::ConfirmPayout { method, destination: evil() },
         ] {
             for host in [None, Some(&host)] {
-                let letter =
-                    render_service_text(&tells, host, &facts).unwrap().into_email("a@example.org".parse().unwrap());
-                let all = format!("{} {} {}", letter.subject, letter.text, letter.html.unwrap());
+                let email =
+                    render_service_text(&kind, host, &facts).unwrap().into_email("a@example.org".parse().unwrap());
+                let all = format!("{} {} {}", email.subject, email.text, email.html.unwrap());
                 assert!(!all.contains("evil") && !all.contains("Pay http"), "{all}");
                 assert_eq!(all.contains("shop.example"), host.is_some(), "{all}");
             }
         }
-        for tells in [
+        for kind in [
             PartnerEmailKind::Invited,
             PartnerEmailKind::PayoutPaid { payout },
             PartnerEmailKind::PayoutChanged { before: None },
         ] {
-            assert!(render_service_text(&tells, None, &facts).is_none());
+            assert!(render_service_text(&kind, None, &facts).is_none());
         }
     }
 
     #[test]
-    fn the_first_destination_is_not_another_one() {
-        let tells = PartnerEmailKind::ConfirmPayout { method: PayoutMethod::Bank, destination: "DE 1".to_owned() };
-        let subject = |goes_to| render_service_text(&tells, None, &EmailFacts { goes_to, ..facts() }).unwrap().subject;
+    fn a_first_destination_is_not_called_another_one() {
+        let kind = PartnerEmailKind::ConfirmPayout { method: PayoutMethod::Bank, destination: "DE 1".to_owned() };
+        let subject = |goes_to| {
+            render_service_text(&kind, None, &EmailFacts { payout_destination: goes_to, ..facts() }).unwrap().subject
+        };
         assert_eq!(subject(None), "Confirm a payout destination");
-        assert_eq!(subject(facts().goes_to), "Confirm another payout destination");
+        assert_eq!(subject(facts().payout_destination), "Confirm another payout destination");
     }
 
     #[test]
-    fn letters_say_the_same_in_text_and_html() {
+    fn emails_have_the_same_content_in_text_and_html() {
         let payout = mail::id::PayoutId::from_bytes([1; 16]);
         let reason = Some("<b>Too</b> few\nreaders".to_owned());
         let method = PayoutMethod::Bank;
@@ -442,13 +444,13 @@ mod tests {
                 "Wise: new@example.org",
             ),
         ];
-        for (tells, subject, says) in table {
-            let letter = render(&tells, false, &facts()).into_email("a@example.org".parse().unwrap());
-            let html = letter.html.clone().unwrap();
-            assert_eq!(letter.subject, subject);
-            assert!(letter.text.contains(says) && html.contains(says), "{}\n{html}", letter.text);
+        for (kind, subject, expected) in table {
+            let email = render(&kind, false, &facts()).into_email("a@example.org".parse().unwrap());
+            let html = email.html.clone().unwrap();
+            assert_eq!(email.subject, subject);
+            assert!(email.text.contains(expected) && html.contains(expected), "{}\n{html}", email.text);
             assert!(
-                letter.text.contains("or were invited to the partner program of shop.example") && !html.contains("<b>")
+                email.text.contains("or were invited to the partner program of shop.example") && !html.contains("<b>")
             );
         }
         let former = render(&PartnerEmailKind::PayoutChanged { before: None }, true, &facts());

@@ -60,7 +60,7 @@ pub(super) enum SenderChoice {
 pub(super) struct SenderQuery<'a> {
     pub(super) to: Option<&'a Address>,
     /// True if the recipient requested the email.
-    pub(super) is_asked_for: bool,
+    pub(super) is_requested: bool,
 }
 
 impl AffiliateService {
@@ -73,17 +73,17 @@ impl AffiliateService {
         let Some(account) = store::account::get(self.store(), program.account).await? else {
             return Ok(Err(MailBlockReason::NoAccount));
         };
-        let own = match &program.settings.mail_from {
+        let own_sender = match &program.settings.mail_from {
             Some(from) if self.is_verified_for(account.id, from.domain()).await? => Some(from),
             _ => None,
         };
-        if let Some(from) = own
+        if let Some(from) = own_sender
             && may_write(&account, routed.to)
         {
             return Ok(Ok(SenderChoice::Program(from.clone())));
         }
-        let service = self.hall.service_address(LOCAL_PARTS).filter(|_| routed.is_asked_for);
-        Ok(match (service, own) {
+        let service = self.intake.service_address(LOCAL_PARTS).filter(|_| routed.is_requested);
+        Ok(match (service, own_sender) {
             (Some(from), _) => Ok(SenderChoice::Service(from)),
             (None, Some(_)) => Err(MailBlockReason::NoProduction),
             (None, None) => Err(MailBlockReason::NoSender),
@@ -98,10 +98,10 @@ impl AffiliateService {
         &self,
         program: &AffiliateProgram,
         (to, source): (&Address, PartnerSource),
-        tells: &PartnerEmailKind,
+        kind: &PartnerEmailKind,
     ) -> Result<Option<MailWarning>, ReadError> {
-        let routed = SenderQuery { to: Some(to), is_asked_for: tells.is_requested(source) };
-        Ok(match (self.choose_sender(program, routed).await?, tells) {
+        let routed = SenderQuery { to: Some(to), is_requested: kind.is_requested(source) };
+        Ok(match (self.choose_sender(program, routed).await?, kind) {
             (Err(cause), _) => Some(MailWarning::NotMailed(cause)),
             (Ok(SenderChoice::Service(_)), PartnerEmailKind::Rejected { reason: Some(_) }) => {
                 Some(MailWarning::WithoutReason)
@@ -115,7 +115,7 @@ impl AffiliateService {
     /// # Errors
     /// The store cannot be read.
     pub async fn mail_fault(&self, program: &AffiliateProgram) -> Result<Option<MailBlockReason>, ReadError> {
-        Ok(self.choose_sender(program, SenderQuery { to: None, is_asked_for: false }).await?.err())
+        Ok(self.choose_sender(program, SenderQuery { to: None, is_requested: false }).await?.err())
     }
 
     /// True if requested emails of the portal can be sent, e.g. sign-in links.
@@ -123,7 +123,7 @@ impl AffiliateService {
     /// # Errors
     /// The store cannot be read.
     pub async fn answers_by_mail(&self, program: &AffiliateProgram) -> Result<bool, ReadError> {
-        Ok(self.choose_sender(program, SenderQuery { to: None, is_asked_for: true }).await?.is_ok())
+        Ok(self.choose_sender(program, SenderQuery { to: None, is_requested: true }).await?.is_ok())
     }
 
     /// True if the account has verified this domain.

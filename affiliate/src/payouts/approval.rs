@@ -73,16 +73,16 @@ impl Ledger {
     /// Cancels a draft and releases its lines before it returns. If that fails halfway, a job continues.
     ///
     /// # Errors
-    /// `NoDraft`; `seen` is stale; `NotFound`; the store failed.
+    /// `NoDraft`; `if_match` is stale; `NotFound`; the store failed.
     pub async fn cancel_run(
         &self,
         (account, id): (AccountId, PayoutRunId),
-        seen: Option<&IfMatch>,
+        if_match: Option<&IfMatch>,
         extend_commit: ExtendCommit<'_, PayoutRun>,
     ) -> Result<PayoutRun, AffiliateError> {
         for _ in 0..TRIES_MAX {
             let before = self.get_run(account, id).await?;
-            IfMatch::check(seen, before.rev, before.created_at)?;
+            IfMatch::check(if_match, before.rev, before.created_at)?;
             if before.status != PayoutRunStatus::Draft {
                 return Err(ConflictReason::NoDraft.into());
             }

@@ -203,7 +203,7 @@ impl DraftStep<'_> {
         let found = commission::list_payable(store, account, after, LINES_AT_ONCE).await?;
         let is_last = found.len() < LINES_AT_ONCE;
         let mut groups = grouped(&found);
-        let Some(first) = groups.first().map(|(whose, _)| *whose) else {
+        let Some(first) = groups.first().map(|(partner_currency, _)| *partner_currency) else {
             return Ok(self.finish());
         };
         if !is_last && groups.len() == 1 {
@@ -213,28 +213,34 @@ impl DraftStep<'_> {
             // The last group may continue beyond the page.
             groups.pop();
         }
-        let last = groups.last().map_or(first, |(whose, _)| *whose);
-        let mut owed = adjustment::list_unassigned(store, account, (first, last), ADJUSTMENTS_AT_ONCE).await?;
-        if owed.len() == ADJUSTMENTS_AT_ONCE {
+        let last = groups.last().map_or(first, |(partner_currency, _)| *partner_currency);
+        let mut adjustments = adjustment::list_unassigned(store, account, (first, last), ADJUSTMENTS_AT_ONCE).await?;
+        if adjustments.len() == ADJUSTMENTS_AT_ONCE {
             groups.truncate(1);
-            owed.retain(|one| (one.partner, one.currency) == first);
+            adjustments.retain(|adjustment| (adjustment.partner, adjustment.currency) == first);
         }
         let lines: Vec<_> = groups.iter().flat_map(|(_, lines)| lines.iter().copied()).collect();
-        let mut lines_of: BTreeMap<PartnerCurrency, Vec<Commission>> = BTreeMap::new();
+        let mut lines_by_group: BTreeMap<PartnerCurrency, Vec<Commission>> = BTreeMap::new();
         for line in commission::get_each(store, account, &lines).await? {
-            lines_of.entry((line.partner, line.currency)).or_default().push(line);
+            lines_by_group.entry((line.partner, line.currency)).or_default().push(line);
         }
-        let whose: Vec<PartnerCurrency> = groups.iter().map(|(whose, _)| *whose).collect();
-        let partners: BTreeSet<PartnerId> = whose.iter().map(|(partner, _)| *partner).collect();
+        let partner_currency: Vec<PartnerCurrency> =
+            groups.iter().map(|(partner_currency, _)| *partner_currency).collect();
+        let partners: BTreeSet<PartnerId> = partner_currency.iter().map(|(partner, _)| *partner).collect();
         let partners: Vec<PartnerId> = partners.into_iter().collect();
         let found = partner::get_each(store, account, &partners).await?;
-        let found: BTreeMap<_, _> = found.into_iter().flatten().map(|one| (one.id, one)).collect();
-        for group in whose {
+        let found: BTreeMap<_, _> = found.into_iter().flatten().map(|adjustment| (adjustment.id, adjustment)).collect();
+        for group in partner_currency {
             // Lines of a deleted partner are reversed separately.
             let Some(partner) = found.get(&group.0) else { continue };
-            let theirs = owed.iter().filter(|one| (one.partner, one.currency) == group);
-            let theirs: Vec<Adjustment> = theirs.take(ADJUSTMENTS_MAX).cloned().collect();
-            self.draft_partner(partner, group.1, (lines_of.remove(&group).unwrap_or_default(), theirs))?;
+            let group_adjustments =
+                adjustments.iter().filter(|adjustment| (adjustment.partner, adjustment.currency) == group);
+            let group_adjustments: Vec<Adjustment> = group_adjustments.take(ADJUSTMENTS_MAX).cloned().collect();
+            self.draft_partner(
+                partner,
+                group.1,
+                (lines_by_group.remove(&group).unwrap_or_default(), group_adjustments),
+            )?;
         }
         found.values().for_each(|partner| partner::check_unchanged(&mut self.batch, partner));
         self.run.phase = Some(PayoutRunPhase::Drafting { after: last_key(&groups).or(after), filling: None });
@@ -246,9 +252,9 @@ impl DraftStep<'_> {
         &mut self,
         partner: &Partner,
         currency: Currency,
-        (lines, owed): (Vec<Commission>, Vec<Adjustment>),
+        (lines, adjustments): (Vec<Commission>, Vec<Adjustment>),
     ) -> Result<(), LedgerError> {
-        let mut group = PayoutCandidate { owed: sum(&owed)?, ..PayoutCandidate::default() };
+        let mut group = PayoutCandidate { owed: sum(&adjustments)?, ..PayoutCandidate::default() };
         let mut fit = Vec::new();
         for line in lines {
             if group.add_line(&line, self.run.cutoff) {
@@ -266,7 +272,7 @@ impl DraftStep<'_> {
         for line in &fit {
             self.add_line(&mut payout, line)?;
         }
-        self.net_adjustments(&mut payout, &owed)?;
+        self.net_adjustments(&mut payout, &adjustments)?;
         debug_assert_eq!(payout.amount, amount, "the payout has the decided amount");
         self.write_new(&payout)
     }
@@ -325,28 +331,28 @@ impl DraftStep<'_> {
         Ok(())
     }
 
-    /// True if payout and run stay within [`SUM_MAX`] with `more` added. The rest is left for the next run.
-    fn fits(&self, payout: i64, currency: Currency, more: i64) -> bool {
+    /// True if payout and run stay within [`SUM_MAX`] with `added` added. The rest is left for the next run.
+    fn fits(&self, payout: i64, currency: Currency, added: i64) -> bool {
         let run = self.run.totals.get(&currency).copied().unwrap_or(0);
-        let fits = |sum: i64| sum.checked_add(more).is_some_and(|sum| sum <= SUM_MAX);
+        let fits = |sum: i64| sum.checked_add(added).is_some_and(|sum| sum <= SUM_MAX);
         fits(payout) && fits(run)
     }
 
     /// Adds a line to a payout.
     fn add_line(&mut self, payout: &mut Payout, line: &Commission) -> Result<(), LedgerError> {
-        let mut entered = line.clone();
-        if entered.enter_payout(payout.id, self.now).is_err() {
+        let mut drafted = line.clone();
+        if drafted.enter_payout(payout.id, self.now).is_err() {
             return Ok(());
         }
-        commission::update(&mut self.batch, line, &entered);
+        commission::update(&mut self.batch, line, &drafted);
         payout::put_item(&mut self.batch, payout.account, (payout.id, line.id), line.amount);
         payout.lines = payout.lines.saturating_add(1);
         self.add(payout, line.amount)
     }
 
     /// Nets adjustments in a payout.
-    fn net_adjustments(&mut self, payout: &mut Payout, owed: &[Adjustment]) -> Result<(), LedgerError> {
-        for before in owed {
+    fn net_adjustments(&mut self, payout: &mut Payout, adjustments: &[Adjustment]) -> Result<(), LedgerError> {
+        for before in adjustments {
             let after = Adjustment { payout: Some(payout.id), ..before.clone() };
             adjustment::update(&mut self.batch, before, &after);
             payout.adjusted = payout.adjusted.checked_add(before.amount).ok_or(ArithmeticError::TooLarge)?;
@@ -369,13 +375,15 @@ impl DraftStep<'_> {
     }
 
     /// Starts a partner with more lines than a step holds: sums up all of them before the first is drafted.
-    async fn start_large_partner(mut self, whose: PartnerCurrency) -> Result<Batch, LedgerError> {
+    async fn start_large_partner(mut self, partner_currency: PartnerCurrency) -> Result<Batch, LedgerError> {
         let (store, account) = (self.ledger.store(), self.account());
-        let owed = adjustment::list_unassigned(store, account, (whose, whose), ADJUSTMENTS_MAX).await?;
-        let mut group = PayoutCandidate { owed: sum(&owed)?, ..PayoutCandidate::default() };
+        let adjustments =
+            adjustment::list_unassigned(store, account, (partner_currency, partner_currency), ADJUSTMENTS_MAX).await?;
+        let mut group = PayoutCandidate { owed: sum(&adjustments)?, ..PayoutCandidate::default() };
         let mut after = None;
         loop {
-            let found = commission::list_payable_in_group(store, account, (whose, after), LINES_AT_ONCE).await?;
+            let found =
+                commission::list_payable_in_group(store, account, (partner_currency, after), LINES_AT_ONCE).await?;
             after = found.last().map(|free| free.line);
             let lines: Vec<_> = found.iter().map(|free| free.line).collect();
             for line in commission::get_each(store, account, &lines).await? {
@@ -385,39 +393,39 @@ impl DraftStep<'_> {
                 break;
             }
         }
-        let partner = partner::get(store, account, whose.0).await?;
+        let partner = partner::get(store, account, partner_currency.0).await?;
         let pays = match &partner {
             Some(partner) => {
                 partner::check_unchanged(&mut self.batch, partner);
-                self.evaluate_group(partner, whose.1, &group)?
+                self.evaluate_group(partner, partner_currency.1, &group)?
             }
             None => None,
         };
         let Some(partner) = partner.filter(|_| pays.is_some()) else {
-            self.run.phase = Some(PayoutRunPhase::Drafting { after: Some(whose), filling: None });
+            self.run.phase = Some(PayoutRunPhase::Drafting { after: Some(partner_currency), filling: None });
             return Ok(self.into_batch(true));
         };
-        let mut payout = self.new_payout(&partner, whose.1);
-        let filling = self.fill_lines(&mut payout, (whose, None)).await?;
-        self.run.phase = Some(self.phase_after(&mut payout, whose, filling).await?);
+        let mut payout = self.new_payout(&partner, partner_currency.1);
+        let filling = self.fill_lines(&mut payout, (partner_currency, None)).await?;
+        self.run.phase = Some(self.phase_after(&mut payout, partner_currency, filling).await?);
         self.write_new(&payout)?;
         Ok(self.into_batch(true))
     }
 
     /// Continues such a partner.
-    async fn continue_large_partner(mut self, filling: PayoutFillCursor) -> Result<Batch, LedgerError> {
+    async fn continue_large_partner(mut self, cursor: PayoutFillCursor) -> Result<Batch, LedgerError> {
         let (store, account) = (self.ledger.store(), self.account());
-        let before = payout::get(store, account, filling.payout).await?;
+        let before = payout::get(store, account, cursor.payout).await?;
         let Some(before) = before.filter(|payout| payout.state == PayoutState::Open) else {
             // The payout was dropped meanwhile; the partner's other lines wait for the next run.
-            let after = Some((filling.partner, filling.currency));
+            let after = Some((cursor.partner, cursor.currency));
             self.run.phase = Some(PayoutRunPhase::Drafting { after, filling: None });
             return Ok(self.into_batch(true));
         };
-        let whose = (before.partner, before.currency);
+        let group = (before.partner, before.currency);
         let mut payout = before.clone();
-        let next = self.fill_lines(&mut payout, (whose, Some(filling.after))).await?;
-        self.run.phase = Some(self.phase_after(&mut payout, whose, next).await?);
+        let next = self.fill_lines(&mut payout, (group, Some(cursor.after))).await?;
+        self.run.phase = Some(self.phase_after(&mut payout, group, next).await?);
         payout.touch(self.now);
         payout::update(&mut self.batch, &before, &payout);
         Ok(self.into_batch(true))
@@ -427,19 +435,19 @@ impl DraftStep<'_> {
     async fn fill_lines(
         &mut self,
         payout: &mut Payout,
-        (whose, after): (PartnerCurrency, Option<mail::id::CommissionId>),
+        (partner_currency, after): (PartnerCurrency, Option<mail::id::CommissionId>),
     ) -> Result<Option<PayoutFillCursor>, LedgerError> {
         let (store, account) = (self.ledger.store(), self.account());
-        let found = commission::list_payable_in_group(store, account, (whose, after), LINES_AT_ONCE).await?;
+        let found = commission::list_payable_in_group(store, account, (partner_currency, after), LINES_AT_ONCE).await?;
         let lines: Vec<_> = found.iter().map(|free| free.line).collect();
         let (mut group, cutoff) = (PayoutCandidate::default(), self.run.cutoff);
         for line in commission::get_each(store, account, &lines).await? {
-            if group.add_line(&line, cutoff) && self.fits(payout.amount, whose.1, line.amount) {
+            if group.add_line(&line, cutoff) && self.fits(payout.amount, partner_currency.1, line.amount) {
                 self.add_line(payout, &line)?;
             }
         }
         let last = found.last().filter(|_| found.len() == LINES_AT_ONCE);
-        let (partner, currency) = whose;
+        let (partner, currency) = partner_currency;
         Ok(last.map(|free| PayoutFillCursor { partner, currency, payout: payout.id, after: free.line }))
     }
 
@@ -447,7 +455,7 @@ impl DraftStep<'_> {
     async fn phase_after(
         &mut self,
         payout: &mut Payout,
-        whose: PartnerCurrency,
+        group: PartnerCurrency,
         filling: Option<PayoutFillCursor>,
     ) -> Result<PayoutRunPhase, LedgerError> {
         if filling.is_some() {
@@ -458,13 +466,13 @@ impl DraftStep<'_> {
             return Ok(PayoutRunPhase::Drafting { after: *after, filling });
         }
         let (store, account) = (self.ledger.store(), self.account());
-        let owed = adjustment::list_unassigned(store, account, (whose, whose), ADJUSTMENTS_MAX).await?;
-        self.net_adjustments(payout, &owed)?;
-        let minimum = self.program.settings.min_payout.get(&whose.1).copied().unwrap_or(0);
+        let adjustments = adjustment::list_unassigned(store, account, (group, group), ADJUSTMENTS_MAX).await?;
+        self.net_adjustments(payout, &adjustments)?;
+        let minimum = self.program.settings.min_payout.get(&group.1).copied().unwrap_or(0);
         if payout.amount <= 0 || payout.amount < minimum {
             self.drop_filled(payout)?;
         }
-        Ok(PayoutRunPhase::Drafting { after: Some(whose), filling: None })
+        Ok(PayoutRunPhase::Drafting { after: Some(group), filling: None })
     }
 
     /// Drops a payout that fell below the minimum while it was filled.
@@ -491,15 +499,15 @@ impl DraftStep<'_> {
         let can_ask = self.program.processor.as_ref().is_some_and(PaymentProcessor::has_api_access);
         self.run.phase =
             can_ask.then(|| PayoutRunPhase::Comparing { after: ReconciliationCursor::default(), tries: 0 });
-        let goes_on = can_ask || self.run.sifted.is_some();
-        self.into_batch(goes_on)
+        let is_unfinished = can_ask || self.run.sifted.is_some();
+        self.into_batch(is_unfinished)
     }
 
-    fn into_batch(mut self, goes_on: bool) -> Batch {
+    fn into_batch(mut self, is_unfinished: bool) -> Batch {
         let (account, work) = (self.run.account, PayoutJob::Run(self.run.id));
         program::check_unchanged(&mut self.batch, &self.program);
         payout_run::update(&mut self.batch, &self.before, &self.run);
-        if goes_on {
+        if is_unfinished {
             payout_job::schedule(&mut self.batch, account, work, lease_until(self.now));
         } else {
             payout_job::delete(&mut self.batch, account, work);
@@ -511,20 +519,20 @@ impl DraftStep<'_> {
 fn grouped(found: &[PayableCommission]) -> Vec<(PartnerCurrency, Vec<mail::id::CommissionId>)> {
     let mut groups: Vec<(PartnerCurrency, Vec<_>)> = Vec::new();
     for free in found {
-        let whose = (free.partner, free.currency);
+        let group = (free.partner, free.currency);
         match groups.last_mut() {
-            Some((last, lines)) if *last == whose => lines.push(free.line),
-            _ => groups.push((whose, vec![free.line])),
+            Some((last, lines)) if *last == group => lines.push(free.line),
+            _ => groups.push((group, vec![free.line])),
         }
     }
     groups
 }
 
 fn last_key<T>(groups: &[(PartnerCurrency, T)]) -> Option<PartnerCurrency> {
-    groups.last().map(|(whose, _)| *whose)
+    groups.last().map(|(group, _)| *group)
 }
 
-fn sum(owed: &[Adjustment]) -> Result<i64, LedgerError> {
-    let sum = owed.iter().try_fold(0_i64, |sum, one| sum.checked_add(one.amount));
+fn sum(adjustments: &[Adjustment]) -> Result<i64, LedgerError> {
+    let sum = adjustments.iter().try_fold(0_i64, |sum, adjustment| sum.checked_add(adjustment.amount));
     Ok(sum.ok_or(ArithmeticError::TooLarge)?)
 }

@@ -63,12 +63,16 @@ impl FileSelection {
 
 impl Ledger {
     /// Returns the combinations of method and currency in a run.
-    async fn file_kinds(&self, run: &PayoutRun, which: &FileSelection) -> Result<BTreeSet<FileKind>, AffiliateError> {
+    async fn file_kinds(
+        &self,
+        run: &PayoutRun,
+        selection: &FileSelection,
+    ) -> Result<BTreeSet<FileKind>, AffiliateError> {
         let (mut kinds, mut after) = (BTreeSet::new(), None);
         loop {
             let found = payout::list_by_run(self.store(), (run.account, run.id), after, ROWS_AT_ONCE).await?;
-            let taken = found.iter().filter(|payout| which.matches(payout));
-            kinds.extend(taken.map(|payout| (payout.method, payout.currency)));
+            let selected = found.iter().filter(|payout| selection.matches(payout));
+            kinds.extend(selected.map(|payout| (payout.method, payout.currency)));
             after = found.last().map(|last| last.id);
             if found.len() < ROWS_AT_ONCE {
                 return Ok(kinds);
@@ -89,14 +93,14 @@ impl Ledger {
     pub async fn get_file(
         &self,
         (account, id): (AccountId, PayoutRunId),
-        (which, part): (&FileSelection, usize),
+        (selection, part): (&FileSelection, usize),
     ) -> Result<PayoutFile, AffiliateError> {
         let run = self.run_to_pay(account, id).await?;
-        let kind = match (which.method, which.currency) {
+        let kind = match (selection.method, selection.currency) {
             (Some(method), Some(currency)) => (method, currency),
             _ => {
-                let kinds = self.file_kinds(&run, which).await?;
-                let field = if which.method.is_none() { "method" } else { "currency" };
+                let kinds = self.file_kinds(&run, selection).await?;
+                let field = if selection.method.is_none() { "method" } else { "currency" };
                 match (kinds.len(), kinds.first()) {
                     (1, Some(kind)) => *kind,
                     (0, _) => {
@@ -105,13 +109,13 @@ impl Ledger {
                     _ => {
                         let kinds: Vec<_> =
                             kinds.iter().map(|(method, currency)| format!("{method} {currency}")).collect();
-                        let why = format!("is required: the run has {}", kinds.join(", "));
-                        return Err(AffiliateError::field(field, why));
+                        let reason = format!("is required: the run has {}", kinds.join(", "));
+                        return Err(AffiliateError::field(field, reason));
                     }
                 }
             }
         };
-        let file = self.write(&run, kind, (which.format_of(kind.0)?, part)).await?;
+        let file = self.write(&run, kind, (selection.format_of(kind.0)?, part)).await?;
         file.ok_or_else(|| AffiliateError::field("part", "the run has fewer parts"))
     }
 
@@ -122,12 +126,12 @@ impl Ledger {
     pub async fn list_files(
         &self,
         (account, id): (AccountId, PayoutRunId),
-        which: &FileSelection,
+        selection: &FileSelection,
     ) -> Result<Vec<PayoutFile>, AffiliateError> {
         let run = self.run_to_pay(account, id).await?;
         let mut files = Vec::new();
-        for kind in self.file_kinds(&run, which).await? {
-            let format = which.format_of(kind.0)?;
+        for kind in self.file_kinds(&run, selection).await? {
+            let format = selection.format_of(kind.0)?;
             for part in 1..=PART_MAX {
                 let Some(file) = self.write(&run, kind, (format, part)).await? else { break };
                 files.push(file);
@@ -143,26 +147,26 @@ impl Ledger {
         (method, currency): FileKind,
         (format, part): (PayoutFileFormat, usize),
     ) -> Result<Option<PayoutFile>, AffiliateError> {
-        let which = FileSelection { method: Some(method), currency: Some(currency), format: None };
-        let (first, most) = (part.saturating_sub(1).saturating_mul(format.rows_max()), format.rows_max());
+        let selection = FileSelection { method: Some(method), currency: Some(currency), format: None };
+        let (first, limit) = (part.saturating_sub(1).saturating_mul(format.rows_max()), format.rows_max());
         let (mut at, mut rows, mut content, mut after) = (0_usize, 0_usize, String::new(), None);
         format.write_header(&mut content);
-        let end = first.saturating_add(most);
+        let end = first.saturating_add(limit);
         loop {
             let found = payout::list_by_run(self.store(), (run.account, run.id), after, ROWS_AT_ONCE).await?;
             after = found.last().map(|last| last.id);
             let is_last = found.len() < ROWS_AT_ONCE;
-            let mut taken: Vec<Payout> = Vec::new();
-            for payout in found.into_iter().filter(|payout| which.matches(payout)) {
+            let mut payouts: Vec<Payout> = Vec::new();
+            for payout in found.into_iter().filter(|payout| selection.matches(payout)) {
                 // A settled payout must not be paid again from a later copy of the file.
                 let is_settled = matches!(payout.state, PayoutState::Failed | PayoutState::Paid);
                 if (first..end).contains(&at) && !is_settled {
-                    taken.push(payout);
+                    payouts.push(payout);
                 }
                 at = at.saturating_add(1);
             }
-            rows = rows.saturating_add(taken.len());
-            self.write_rows(&mut content, format, &taken).await?;
+            rows = rows.saturating_add(payouts.len());
+            self.write_rows(&mut content, format, &payouts).await?;
             if is_last || at >= end {
                 break;
             }
@@ -178,14 +182,15 @@ impl Ledger {
         &self,
         content: &mut String,
         format: PayoutFileFormat,
-        taken: &[Payout],
+        payouts: &[Payout],
     ) -> Result<(), AffiliateError> {
-        let Some(account) = taken.first().map(|payout| payout.account) else { return Ok(()) };
-        let ids: Vec<PartnerId> = taken.iter().map(|payout| payout.partner).collect();
+        let Some(account) = payouts.first().map(|payout| payout.account) else { return Ok(()) };
+        let ids: Vec<PartnerId> = payouts.iter().map(|payout| payout.partner).collect();
         let partners = partner::get_each(self.store(), account, &ids).await?;
-        let known: BTreeMap<_, _> = partners.into_iter().flatten().map(|one| (one.id, one)).collect();
-        for payout in taken {
-            let partner = known.get(&payout.partner);
+        let partners_by_id: BTreeMap<_, _> =
+            partners.into_iter().flatten().map(|partner| (partner.id, partner)).collect();
+        for payout in payouts {
+            let partner = partners_by_id.get(&payout.partner);
             let name = partner.map(mail::affiliate::partner::Partner::name).unwrap_or_default();
             let email = partner.map(|partner| partner.email.to_string()).unwrap_or_default();
             format.write_row(content, PayoutFileRow { payout, name: &name, email: &email });

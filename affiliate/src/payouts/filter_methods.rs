@@ -48,13 +48,13 @@ impl Ledger {
     }
 
     /// Removes payouts by methods that are no longer allowed, for at most `STEPS_MAX` steps.
-    pub async fn filter_by_methods(&self, of: (AccountId, PayoutRunId)) {
+    pub async fn filter_by_methods(&self, key: (AccountId, PayoutRunId)) {
         for _ in 0..STEPS_MAX {
-            match self.filter_step(of).await {
+            match self.filter_step(key).await {
                 Ok(StepOutcome::More) => {}
                 Ok(StepOutcome::Done) => return,
                 Err(fault) => {
-                    store::warn_unless_away!(self.store(), account = %of.0, run = %of.1, %fault, "cannot remove payouts by disallowed methods from the draft yet");
+                    store::warn_unless_away!(self.store(), account = %key.0, run = %key.1, %fault, "cannot remove payouts by disallowed methods from the draft yet");
                     return;
                 }
             }
@@ -62,23 +62,23 @@ impl Ledger {
     }
 
     /// Runs one step of the method filter.
-    pub(super) async fn filter_step(&self, of: (AccountId, PayoutRunId)) -> Result<StepOutcome, LedgerError> {
+    pub(super) async fn filter_step(&self, key: (AccountId, PayoutRunId)) -> Result<StepOutcome, LedgerError> {
         for _ in 0..TRIES_MAX {
-            let mut book = UnitOfWork::open(self, of.0).await?;
-            book.require_no_drafting().await?;
-            let run = book.run(of.1).await?.filter(|run| run.needs_method_filter());
+            let mut work = UnitOfWork::open(self, key.0).await?;
+            work.require_no_drafting().await?;
+            let run = work.run(key.1).await?.filter(|run| run.needs_method_filter());
             let Some(sifted) = run.and_then(|run| run.sifted) else { return Ok(StepOutcome::Done) };
-            let next = self.filter_page(&mut book, (of, sifted)).await?;
-            let now = book.now;
-            let Some(run) = book.run(of.1).await? else { return Ok(StepOutcome::Done) };
+            let next = self.filter_page(&mut work, (key, sifted)).await?;
+            let now = work.now;
+            let Some(run) = work.run(key.1).await? else { return Ok(StepOutcome::Done) };
             run.sifted = next;
             let due = match (next, run.is_reconciled()) {
                 (Some(_), _) => Some(lease_until(now)),
                 (None, false) => Some(now),
                 (None, true) => None,
             };
-            book.schedule_job(PayoutJob::Run(of.1), due);
-            if self.commit(book.build_batch(Batch::progress()).await?).await? {
+            work.schedule_job(PayoutJob::Run(key.1), due);
+            if self.commit(work.build_batch(Batch::progress()).await?).await? {
                 return Ok(if next.is_some() { StepOutcome::More } else { StepOutcome::Done });
             }
         }
@@ -88,26 +88,26 @@ impl Ledger {
     /// Filters a page of payouts. Returns the new cursor; `None` at the end.
     async fn filter_page(
         &self,
-        book: &mut UnitOfWork<'_>,
+        work: &mut UnitOfWork<'_>,
         ((account, run), sifted): ((AccountId, PayoutRunId), MethodFilterCursor),
     ) -> Result<Option<MethodFilterCursor>, LedgerError> {
         let found = payout::list_by_run(self.store(), (account, run), sifted.after, PAYOUTS_AT_ONCE).await?;
-        let (mut room, mut after) = (LINES_AT_ONCE, sifted.after);
-        for one in &found {
-            if room == 0 {
+        let (mut remaining, mut after) = (LINES_AT_ONCE, sifted.after);
+        for payout in &found {
+            if remaining == 0 {
                 return Ok(Some(MethodFilterCursor { after }));
             }
-            let allowed = book.program.settings.allowed_methods.clone();
+            let allowed = work.program.settings.allowed_methods.clone();
             // The payout may have moved to an allowed method since the page was read.
-            if !allowed.contains(&one.method)
-                && let Some(now) = book.payout(one.id).await?
+            if !allowed.contains(&payout.method)
+                && let Some(now) = work.payout(payout.id).await?
                 && !allowed.contains(&now.method)
             {
-                book.remove_from_draft(one.id, SkipReason::NotReady).await?;
-                let lines = usize::try_from(one.lines).unwrap_or(usize::MAX);
-                room = room.saturating_sub(lines.clamp(1, ledger::LINES_AT_ONCE));
+                work.remove_from_draft(payout.id, SkipReason::NotReady).await?;
+                let lines = usize::try_from(payout.lines).unwrap_or(usize::MAX);
+                remaining = remaining.saturating_sub(lines.clamp(1, ledger::LINES_AT_ONCE));
             }
-            after = Some(one.id);
+            after = Some(payout.id);
         }
         let is_last = found.len() < PAYOUTS_AT_ONCE;
         Ok((!is_last).then_some(MethodFilterCursor { after }))

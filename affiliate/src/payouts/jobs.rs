@@ -136,9 +136,9 @@ impl AffiliateService {
             loop {
                 let now = self.now();
                 let mut due = Vec::new();
-                for partitions in self.hall.partition_ranges() {
+                for partitions in self.intake.partition_ranges() {
                     match self.ledger().due_jobs(partitions, now).await {
-                        Ok(more) => due.extend(more),
+                        Ok(further) => due.extend(further),
                         Err(fault) => {
                             store::warn_unless_away!(self.store(), %fault, "cannot list due payout jobs")
                         }
@@ -146,9 +146,9 @@ impl AffiliateService {
                 }
                 let next = now.checked_add(EVERY).unwrap_or(Timestamp::MAX);
                 let begin = |job| async move { self.ledger().run_job(job, self).await };
-                lanes.run(due, begin, self.hall.clock().sleep_until(next)).await;
+                lanes.run(due, begin, self.intake.clock().sleep_until(next)).await;
                 if lanes.is_idle() {
-                    self.hall.clock().sleep_until(next).await;
+                    self.intake.clock().sleep_until(next).await;
                 }
             }
         })

@@ -23,28 +23,28 @@ impl Ledger {
     ///
     /// # Errors
     /// `RunNotApproved`; `PaidOtherwise` with another reference; `PayoutSettled` if it failed; `ProcessorPays` for a
-    /// transfer; `seen` is stale; `NotFound`; the store failed.
+    /// transfer; `if_match` is stale; `NotFound`; the store failed.
     pub async fn mark_paid(
         &self,
         (account, id): (AccountId, PayoutId),
-        (reference, seen): (&str, Option<&IfMatch>),
+        (reference, if_match): (&str, Option<&IfMatch>),
         extend_commit: ExtendCommit<'_, PayoutView>,
     ) -> Result<PayoutView, AffiliateError> {
         for _ in 0..TRIES_MAX {
-            let shown = self.get_payout(account, id).await?;
-            IfMatch::check(seen, shown.rev(), shown.payout.updated_at)?;
-            if !shown.payout.method.is_manual() {
+            let view = self.get_payout(account, id).await?;
+            IfMatch::check(if_match, view.rev(), view.payout.updated_at)?;
+            if !view.payout.method.is_manual() {
                 return Err(ForbiddenReason::ProcessorPays.into());
             }
-            match shown.status {
+            match view.status {
                 PayoutStatus::Draft => return Err(ConflictReason::RunNotApproved.into()),
                 PayoutStatus::Failed => return Err(ConflictReason::PayoutSettled.into()),
-                PayoutStatus::Paid if shown.payout.reference.as_deref() == Some(reference) => {
+                PayoutStatus::Paid if view.payout.reference.as_deref() == Some(reference) => {
                     let mut batch = Batch::progress();
-                    payout::check_unchanged(&mut batch, &shown.payout);
-                    extend_commit(&mut batch, &shown);
+                    payout::check_unchanged(&mut batch, &view.payout);
+                    extend_commit(&mut batch, &view);
                     if batch.is_empty() || self.commit(batch).await? {
-                        return Ok(shown);
+                        return Ok(view);
                     }
                     continue;
                 }
@@ -52,8 +52,8 @@ impl Ledger {
                 PayoutStatus::Processing => {}
             }
             let outcome = PayoutOutcome::Paid { reference: Some(reference.to_owned()), transfer: None };
-            if let Some(shown) = self.settle_open_payout(&shown, outcome, extend_commit).await? {
-                return Ok(shown);
+            if let Some(view) = self.settle_open_payout(&view, outcome, extend_commit).await? {
+                return Ok(view);
             }
         }
         Err(ConflictReason::Changed.into())
@@ -62,26 +62,26 @@ impl Ledger {
     /// Marks a payout as failed: its lines return to the next run.
     ///
     /// # Errors
-    /// `PayoutSettled` unless it is in progress; `TransferUnderWay` while a transfer has no answer; `seen` is stale;
-    /// `NotFound`; the store failed.
+    /// `PayoutSettled` unless it is in progress; `TransferUnderWay` while a transfer has no answer; `if_match` is
+    /// stale; `NotFound`; the store failed.
     pub async fn fail_payout(
         &self,
         (account, id): (AccountId, PayoutId),
-        (reason, seen): (&str, Option<&IfMatch>),
+        (reason, if_match): (&str, Option<&IfMatch>),
         extend_commit: ExtendCommit<'_, PayoutView>,
     ) -> Result<PayoutView, AffiliateError> {
         for _ in 0..TRIES_MAX {
-            let shown = self.get_payout(account, id).await?;
-            IfMatch::check(seen, shown.rev(), shown.payout.updated_at)?;
-            if shown.status != PayoutStatus::Processing {
+            let view = self.get_payout(account, id).await?;
+            IfMatch::check(if_match, view.rev(), view.payout.updated_at)?;
+            if view.status != PayoutStatus::Processing {
                 return Err(ConflictReason::PayoutSettled.into());
             }
-            if shown.payout.asking.since.is_some() {
+            if view.payout.asking.since.is_some() {
                 return Err(ConflictReason::TransferUnderWay.into());
             }
             let outcome = PayoutOutcome::Failed { reason: reason.to_owned(), transfer: None };
-            if let Some(shown) = self.settle_open_payout(&shown, outcome, extend_commit).await? {
-                return Ok(shown);
+            if let Some(view) = self.settle_open_payout(&view, outcome, extend_commit).await? {
+                return Ok(view);
             }
         }
         Err(ConflictReason::Changed.into())
@@ -91,25 +91,25 @@ impl Ledger {
     /// leaves the rest to a job.
     pub(super) async fn settle_open_payout(
         &self,
-        seen: &PayoutView,
+        before: &PayoutView,
         outcome: PayoutOutcome,
         extend_commit: ExtendCommit<'_, PayoutView>,
     ) -> Result<Option<PayoutView>, AffiliateError> {
-        let (account, id) = (seen.payout.account, seen.payout.id);
-        let mut book = UnitOfWork::open(self, account).await?;
-        let now = book.payout(id).await?.map(|payout| payout.clone());
-        if now.as_ref() != Some(&seen.payout) {
+        let (account, id) = (before.payout.account, before.payout.id);
+        let mut work = UnitOfWork::open(self, account).await?;
+        let now = work.payout(id).await?.map(|payout| payout.clone());
+        if now.as_ref() != Some(&before.payout) {
             return Ok(None);
         }
         let is_failed = matches!(outcome, PayoutOutcome::Failed { .. });
-        book.settle_payout(id, outcome).await?;
-        Box::pin(book.recompute_all()).await?;
-        let Some(payout) = book.payout(id).await?.map(|payout| payout.clone()) else { return Ok(None) };
+        work.settle_payout(id, outcome).await?;
+        Box::pin(work.recompute_all()).await?;
+        let Some(payout) = work.payout(id).await?.map(|payout| payout.clone()) else { return Ok(None) };
         let is_trailing = payout.trail.is_some();
         let status = if is_failed { PayoutStatus::Failed } else { PayoutStatus::Paid };
-        let shown = PayoutView { payout, status, approved_at: seen.approved_at };
-        let mut batch = book.build_batch(Batch::progress()).await?;
-        extend_commit(&mut batch, &shown);
+        let view = PayoutView { payout, status, approved_at: before.approved_at };
+        let mut batch = work.build_batch(Batch::progress()).await?;
+        extend_commit(&mut batch, &view);
         if !self.commit(batch).await? {
             return Ok(None);
         }
@@ -126,25 +126,25 @@ impl Ledger {
                 }
             }
         }
-        Ok(Some(shown))
+        Ok(Some(view))
     }
 
     /// Updates the next lines of a settled payout.
     pub(super) async fn propagate_payout(&self, account: AccountId, id: PayoutId) -> Result<StepOutcome, LedgerError> {
         for _ in 0..TRIES_MAX {
-            let mut book = UnitOfWork::open(self, account).await?;
-            let found = book.payout(id).await?.map(|payout| payout.clone());
+            let mut work = UnitOfWork::open(self, account).await?;
+            let found = work.payout(id).await?.map(|payout| payout.clone());
             if found.is_none_or(|payout| payout.trail.is_none() || payout.state == PayoutState::Open) {
                 let mut batch = Batch::progress();
                 payout_job::delete(&mut batch, account, PayoutJob::Payout(id));
                 self.commit(batch).await?;
                 return Ok(StepOutcome::Done);
             }
-            book.propagate_to_lines(id).await?;
-            Box::pin(book.recompute_all()).await?;
-            let is_done = book.payout(id).await?.is_none_or(|payout| payout.trail.is_none());
-            book.schedule_job(PayoutJob::Payout(id), (!is_done).then(|| self.now()));
-            if self.commit(book.build_batch(Batch::progress()).await?).await? {
+            work.propagate_to_lines(id).await?;
+            Box::pin(work.recompute_all()).await?;
+            let is_done = work.payout(id).await?.is_none_or(|payout| payout.trail.is_none());
+            work.schedule_job(PayoutJob::Payout(id), (!is_done).then(|| self.now()));
+            if self.commit(work.build_batch(Batch::progress()).await?).await? {
                 return Ok(if is_done { StepOutcome::Done } else { StepOutcome::More });
             }
         }
@@ -156,7 +156,7 @@ impl Ledger {
     /// # Errors
     /// `InPayout` if a line is in a payout.
     pub(crate) async fn reverse_partner_lines(
-        book: &mut UnitOfWork<'_>,
+        work: &mut UnitOfWork<'_>,
         partner: PartnerId,
     ) -> Result<bool, AffiliateError> {
         let filter = commission::CommissionFilter {
@@ -165,23 +165,23 @@ impl Ledger {
             ..commission::CommissionFilter::default()
         };
         let mut wanted = ListPageRequest { before: None, limit: LINES_AT_ONCE, from: None };
-        let mut taken = 0;
+        let mut reversed = 0;
         loop {
-            let store = book.ledger.store().clone();
-            let page = commission::list(&store, book.account(), &filter, wanted).await?;
+            let store = work.ledger.store().clone();
+            let page = commission::list(&store, work.account(), &filter, wanted).await?;
             for found in page.rows {
-                if taken == LINES_AT_ONCE {
+                if reversed == LINES_AT_ONCE {
                     return Ok(false);
                 }
-                let Some(mut line) = book.line(found.id).await? else { continue };
+                let Some(mut line) = work.line(found.id).await? else { continue };
                 if matches!(line.status, CommissionState::InPayout { .. }) {
                     return Err(ConflictReason::InPayout.into());
                 }
-                let now = book.now;
+                let now = work.now;
                 if line.reverse(ReversalReason::PartnerDeleted, now)? {
-                    book.put_line(line, [EventKind::CommissionReversed]);
+                    work.put_line(line, [EventKind::CommissionReversed]);
                 }
-                taken += 1;
+                reversed += 1;
             }
             match page.next {
                 Some(next) => wanted.before = Some(next),
@@ -202,20 +202,20 @@ impl Ledger {
 
     async fn reverse_more_lines(&self, account: AccountId, id: PartnerId) -> Result<StepOutcome, LedgerError> {
         for _ in 0..TRIES_MAX {
-            let mut book = UnitOfWork::open(self, account).await?;
-            let is_whole = match Self::reverse_partner_lines(&mut book, id).await {
-                Ok(is_whole) => is_whole,
+            let mut work = UnitOfWork::open(self, account).await?;
+            let is_complete = match Self::reverse_partner_lines(&mut work, id).await {
+                Ok(is_complete) => is_complete,
                 Err(AffiliateError::Read(error)) => return Err(error.into()),
                 Err(refusal) => {
                     tracing::warn!(partner = %id, %refusal, "cannot reverse the commissions of a deleted partner");
                     return Ok(StepOutcome::Done);
                 }
             };
-            book.schedule_job(PayoutJob::Partner(id), (!is_whole).then(|| self.now()));
-            let mut batch = book.build_batch(Batch::progress()).await?;
+            work.schedule_job(PayoutJob::Partner(id), (!is_complete).then(|| self.now()));
+            let mut batch = work.build_batch(Batch::progress()).await?;
             retire_links(&mut batch, &partner_link::list(self.store(), account, id).await?, self.now());
             if self.commit(batch).await? {
-                return Ok(if is_whole { StepOutcome::Done } else { StepOutcome::More });
+                return Ok(if is_complete { StepOutcome::Done } else { StepOutcome::More });
             }
         }
         Err(LedgerError::Contended)

@@ -40,15 +40,15 @@ impl Ledger {
     pub(super) async fn reconcile_step(
         &self,
         (account, id): (AccountId, PayoutRunId),
-        asker: &impl Reconciler,
+        client: &impl Reconciler,
     ) -> Result<Option<Timestamp>, LedgerError> {
         let Some(before) = payout_run::get(self.store(), account, id).await? else { return Ok(None) };
         let Some(PayoutRunPhase::Comparing { after, tries }) = before.phase else { return Ok(None) };
         let portion = self.next_batch(&before, after).await?;
-        let ReconcileAnswers { unanswered, .. } = reconcile_all(asker, (account, &portion.invoices), || false).await?;
+        let ReconcileAnswers { unanswered, .. } = reconcile_all(client, (account, &portion.invoices), || false).await?;
         let now = self.now();
-        let again = usize::try_from(tries).ok().and_then(|tries| AGAIN_S.get(tries));
-        let (phase, next) = match again {
+        let retry_delay = usize::try_from(tries).ok().and_then(|tries| AGAIN_S.get(tries));
+        let (phase, next) = match retry_delay {
             Some(seconds) if !unanswered.is_empty() => {
                 let next = now.checked_add(SignedDuration::from_secs(*seconds)).unwrap_or(now);
                 (Some(PayoutRunPhase::Comparing { after, tries: tries.saturating_add(1) }), Some(next))
@@ -56,16 +56,16 @@ impl Ledger {
             _ if portion.is_last => (None, None),
             _ => (Some(PayoutRunPhase::Comparing { after: portion.after, tries: 0 }), Some(now)),
         };
-        let is_left = again.is_none() && !unanswered.is_empty();
-        if let Some(why) = unanswered.values().next().filter(|_| is_left) {
-            tracing::warn!(%account, run = %id, invoices = unanswered.len(), why, "charges in a payout run not reconciled: no answer from the processor");
+        let gives_up = retry_delay.is_none() && !unanswered.is_empty();
+        if let Some(reason) = unanswered.values().next().filter(|_| gives_up) {
+            tracing::warn!(%account, run = %id, invoices = unanswered.len(), why = reason, "charges in a payout run not reconciled: no answer from the processor");
         }
         // Applying the answers may have changed the run's lines and totals, but not the cursor.
         let Some(held) = payout_run::get(self.store(), account, id).await? else { return Ok(None) };
         if held.phase != before.phase {
             return Ok(Some(now));
         }
-        let left = if is_left { u32::try_from(unanswered.len()).unwrap_or(u32::MAX) } else { 0 };
+        let left = if gives_up { u32::try_from(unanswered.len()).unwrap_or(u32::MAX) } else { 0 };
         let run = PayoutRun { phase, uncompared: held.uncompared.saturating_add(left), ..held.clone() };
         let mut batch = Batch::progress();
         payout_run::update(&mut batch, &held, &run);
@@ -83,19 +83,19 @@ impl Ledger {
         let (store, account) = (self.store(), run.account);
         let mut portion = ReconcileBatch { invoices: BTreeSet::new(), after, is_last: false };
         let payouts = payout::list_by_run(store, (account, run.id), after.payout, PAYOUTS_AT_ONCE).await?;
-        let mut room = LINES_AT_ONCE;
+        let mut remaining = LINES_AT_ONCE;
         for payout in &payouts {
-            let of = (account, payout.id);
+            let key = (account, payout.id);
             let after = portion.after.line.filter(|_| portion.after.begun == Some(payout.id));
-            let lines = commission::list_by_payout(store, of, after, room).await?;
+            let lines = commission::list_by_payout(store, key, after, remaining).await?;
             let count = lines.len();
             portion.invoices.extend(lines.iter().filter_map(invoice));
-            if count == room {
+            if count == remaining {
                 portion.after.line = lines.last().map(|line| line.id);
                 portion.after.begun = Some(payout.id);
                 return Ok(portion);
             }
-            room = room.saturating_sub(count);
+            remaining = remaining.saturating_sub(count);
             portion.after = ReconciliationCursor { payout: Some(payout.id), ..ReconciliationCursor::default() };
         }
         portion.is_last = payouts.len() < PAYOUTS_AT_ONCE;
@@ -104,7 +104,7 @@ impl Ledger {
 }
 
 fn invoice(line: &Commission) -> Option<String> {
-    line.sold_invoice().map(|sold| sold.invoice.clone())
+    line.sold_invoice().map(|sale| sale.invoice.clone())
 }
 
 impl AffiliateService {
@@ -125,7 +125,7 @@ impl AffiliateService {
         while let Some(next) = ledger.reconcile_step((account, id), self).await?
             && next < end
         {
-            self.hall.clock().sleep_until(next).await;
+            self.intake.clock().sleep_until(next).await;
         }
         drafted.run = Some(ledger.get_run(account, id).await?);
         Ok(drafted)

@@ -20,27 +20,27 @@ impl Ledger {
         let (store, account, now) = (self.store(), run.account, self.now());
         let mut batch = Batch::progress();
         let found = payout::list_by_run(store, (account, run.id), None, PAYOUTS_AT_ONCE).await?;
-        let (mut room, is_last) = (LINES_AT_ONCE, found.is_empty());
-        for one in found {
-            let lines = commission::list_by_payout(store, (account, one.id), None, room + 1).await?;
-            let is_whole = lines.len() <= room;
-            for line in lines.iter().take(room) {
-                let mut freed = line.clone();
-                if freed.leave_payout(one.id, now).is_ok() {
-                    commission::update(&mut batch, line, &freed);
+        let (mut remaining, is_last) = (LINES_AT_ONCE, found.is_empty());
+        for payout in found {
+            let lines = commission::list_by_payout(store, (account, payout.id), None, remaining + 1).await?;
+            let is_complete = lines.len() <= remaining;
+            for line in lines.iter().take(remaining) {
+                let mut released = line.clone();
+                if released.leave_payout(payout.id, now).is_ok() {
+                    commission::update(&mut batch, line, &released);
                 }
-                payout::delete_item(&mut batch, account, (one.id, line.id));
+                payout::delete_item(&mut batch, account, (payout.id, line.id));
             }
-            if !is_whole {
+            if !is_complete {
                 break;
             }
-            room -= lines.len();
-            for before in adjustment::list_by_payout(store, (account, one.id), ADJUSTMENTS_MAX).await? {
+            remaining -= lines.len();
+            for before in adjustment::list_by_payout(store, (account, payout.id), ADJUSTMENTS_MAX).await? {
                 adjustment::update(&mut batch, &before, &Adjustment { payout: None, ..before.clone() });
             }
-            payout_job::delete(&mut batch, account, PayoutJob::Payout(one.id));
-            payout::delete(&mut batch, &one);
-            if room == 0 {
+            payout_job::delete(&mut batch, account, PayoutJob::Payout(payout.id));
+            payout::delete(&mut batch, &payout);
+            if remaining == 0 {
                 break;
             }
         }
@@ -60,7 +60,7 @@ impl Ledger {
         let (store, account) = (self.store(), run.account);
         let mut batch = Batch::progress();
         let found = payout_run::list_skipped(store, (account, run.id), None, SKIPPED_AT_ONCE).await?;
-        found.iter().for_each(|one| payout_run::delete_skipped(&mut batch, account, run.id, one));
+        found.iter().for_each(|row| payout_run::delete_skipped(&mut batch, account, run.id, row));
         payout_run::check_unchanged(&mut batch, run);
         if found.len() < SKIPPED_AT_ONCE {
             payout_run::close(&mut batch, run);

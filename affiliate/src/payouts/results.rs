@@ -58,16 +58,16 @@ impl Ledger {
                     continue;
                 }
             };
-            let shown = match self.get_payout(account, id).await {
-                Ok(shown) if shown.payout.run == run => shown,
+            let view = match self.get_payout(account, id).await {
+                Ok(view) if view.payout.run == run => view,
                 Ok(_) | Err(AffiliateError::NotFound(_)) => {
                     skip("not_in_run".to_owned());
                     continue;
                 }
                 Err(refusal) => return Err(refusal),
             };
-            match self.apply_result_row(&shown, &outcome).await {
-                Ok(true) if shown.status == PayoutStatus::Processing => match outcome {
+            match self.apply_result_row(&view, &outcome).await {
+                Ok(true) if view.status == PayoutStatus::Processing => match outcome {
                     PayoutResult::Paid(_) => results.paid += 1,
                     PayoutResult::Failed(_) | PayoutResult::UnderWay => results.failed += 1,
                 },
@@ -81,15 +81,15 @@ impl Ledger {
     }
 
     /// Applies a row. Returns false if the row reports no final status yet.
-    async fn apply_result_row(&self, shown: &PayoutView, outcome: &PayoutResult) -> Result<bool, AffiliateError> {
-        let of = (shown.payout.account, shown.payout.id);
+    async fn apply_result_row(&self, view: &PayoutView, outcome: &PayoutResult) -> Result<bool, AffiliateError> {
+        let key = (view.payout.account, view.payout.id);
         match outcome {
             PayoutResult::Paid(reference) => {
-                self.mark_paid(of, (reference, None), &no_extension::<PayoutView>).await?;
+                self.mark_paid(key, (reference, None), &no_extension::<PayoutView>).await?;
             }
-            PayoutResult::Failed(_) if shown.status == PayoutStatus::Failed => {}
+            PayoutResult::Failed(_) if view.status == PayoutStatus::Failed => {}
             PayoutResult::Failed(reason) => {
-                self.fail_payout(of, (reason, None), &no_extension).await?;
+                self.fail_payout(key, (reason, None), &no_extension).await?;
             }
             PayoutResult::UnderWay => return Ok(false),
         }

@@ -31,7 +31,7 @@ const LOOKUP_TIMEOUT: Duration = Duration::from_mins(5);
 #[derive(Debug, Default)]
 pub(super) struct TransferLookup {
     /// Transfer ids by payout.
-    made: BTreeMap<PayoutId, String>,
+    created: BTreeMap<PayoutId, String>,
     /// Why a transfer that was not found may exist nevertheless.
     gap: Option<TransferResponse>,
 }
@@ -39,15 +39,15 @@ pub(super) struct TransferLookup {
 impl TransferLookup {
     /// Returns whether the transfer of a payout was created.
     pub(super) fn response_for(&self, payout: PayoutId) -> TransferResponse {
-        match (self.made.get(&payout), &self.gap) {
+        match (self.created.get(&payout), &self.gap) {
             (Some(transfer), _) => TransferResponse::Created(transfer.clone()),
-            (None, Some(gap)) => gap.clone(),
+            (None, Some(response)) => response.clone(),
             (None, None) => TransferResponse::NotFound,
         }
     }
 
-    fn mark_gap(&mut self, why: &str) {
-        self.gap = Some(TransferResponse::NoResponse(why.to_owned()));
+    fn mark_gap(&mut self, reason: &str) {
+        self.gap = Some(TransferResponse::NoResponse(reason.to_owned()));
     }
 
     /// Records the transfers of a page. Returns the cursor of the next page, if there is one.
@@ -64,7 +64,7 @@ impl TransferLookup {
             let payout = transfer.text_at("metadata.payout_id").and_then(|id| id.parse().ok());
             match (payout.filter(|id| wanted.contains(id)), transfer.id()) {
                 (Some(payout), Some(id)) => {
-                    self.made.insert(payout, id.into_owned());
+                    self.created.insert(payout, id.into_owned());
                 }
                 (Some(_), None) => self.mark_gap("the transfer has no id"),
                 (None, _) => {}
@@ -80,8 +80,9 @@ impl TransferLookup {
 
 /// Parses a page of transfers. Returns them and the cursor of the next page.
 fn read_transfers(body: &Bytes) -> Result<(Vec<StripeTransfer>, Option<String>), TransferResponse> {
-    let unread = |why: &str| TransferResponse::NoResponse(format!("the processor answered /v1/transfers with {why}"));
-    let page = ResponsePage::read(body).map_err(|_| unread("a body that is not a list"))?;
+    let unreadable =
+        |reason: &str| TransferResponse::NoResponse(format!("the processor answered /v1/transfers with {reason}"));
+    let page = ResponsePage::read(body).map_err(|_| unreadable("a body that is not a list"))?;
     let read = |transfer: &ProcessorJson| {
         let amount = transfer.number_in("amount")?;
         let is_reversed = transfer.flag_in("reversed").unwrap_or(false)
@@ -95,10 +96,10 @@ fn read_transfers(body: &Bytes) -> Result<(Vec<StripeTransfer>, Option<String>),
         })
     };
     let transfers: Option<Vec<StripeTransfer>> = page.objects.iter().map(read).collect();
-    let transfers = transfers.ok_or_else(|| unread("an unreadable transfer"))?;
+    let transfers = transfers.ok_or_else(|| unreadable("an unreadable transfer"))?;
     let next = page.next().map(std::borrow::Cow::into_owned);
     if page.has_more && next.is_none() {
-        return Err(unread("a page that is empty but not the last"));
+        return Err(unreadable("a page that is empty but not the last"));
     }
     Ok((transfers, next))
 }
@@ -138,7 +139,7 @@ impl AffiliateService {
     ) {
         let mut after = None::<String>;
         for _ in 0..PAGES_MAX {
-            let mut permit = self.hall.response_permit(account);
+            let mut permit = self.intake.response_permit(account);
             let path = list_path(("transfer_group", &run.to_string()), after.as_deref());
             let body = match self.fetch_page(processor, &path, &mut permit).await {
                 Ok(body) => body,
@@ -147,9 +148,9 @@ impl AffiliateService {
                     return;
                 }
             };
-            let (mut read, wanted_here) = (std::mem::take(lookup), wanted.clone());
+            let (mut read, wanted_payouts) = (std::mem::take(lookup), wanted.clone());
             let (read, next) = offload(body.len(), move || {
-                let next = read.read(&body, &wanted_here);
+                let next = read.read(&body, &wanted_payouts);
                 (read, next)
             })
             .await;
@@ -170,7 +171,7 @@ impl AffiliateService {
     ) -> Result<Vec<StripeTransfer>, TransferResponse> {
         let (mut all, mut after) = (Vec::new(), None::<String>);
         for _ in 0..DESTINATION_PAGES_MAX {
-            let mut permit = self.hall.response_permit(payout.account);
+            let mut permit = self.intake.response_permit(payout.account);
             let path = list_path(("destination", &payout.destination), after.as_deref());
             let body = self.fetch_page(processor, &path, &mut permit).await?;
             let (transfers, next) = offload(body.len(), move || read_transfers(&body)).await?;
@@ -197,7 +198,7 @@ impl AffiliateService {
             timeout: TIMEOUT,
             response_bytes_max: PAGE_BYTES_MAX,
         };
-        match self.hall.fetch_url_with_permit(get, permit).await {
+        match self.intake.fetch_url_with_permit(get, permit).await {
             Ok(HttpResponse { status: 200, is_complete: true, body, .. }) => Ok(body),
             Ok(HttpResponse { status, .. }) => {
                 Err(TransferResponse::NoResponse(format!("the processor answered /v1/transfers with status {status}")))
@@ -214,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn transfers_are_read_with_what_came_back_of_them() {
+    fn transfers_are_read_with_their_reversals() {
         let id = PayoutId::new(Timestamp::UNIX_EPOCH, 1);
         let body = format!(
             r#"{{"object":"list","has_more":true,"data":[
@@ -222,29 +223,32 @@ mod tests {
                 {{"id":"tr_2","amount":5,"currency":"usd","reversed":false,"metadata":{{}}}}]}}"#
         );
         let (transfers, next) = read_transfers(&Bytes::from(body)).unwrap();
-        let [one, two] = transfers.try_into().unwrap();
-        assert_eq!((one.payout, one.amount, one.currency.as_str(), one.is_reversed), (Some(id), 2_000, "usd", true));
-        assert_eq!((two.payout, two.is_reversed, next.as_deref()), (None, false, Some("tr_2")));
+        let [first, second] = transfers.try_into().unwrap();
+        assert_eq!(
+            (first.payout, first.amount, first.currency.as_str(), first.is_reversed),
+            (Some(id), 2_000, "usd", true)
+        );
+        assert_eq!((second.payout, second.is_reversed, next.as_deref()), (None, false, Some("tr_2")));
         assert!(read_transfers(&Bytes::from_static(br#"{"has_more":false,"data":[{"id":"tr_1"}]}"#)).is_err());
     }
 
     #[test]
-    fn only_a_whole_list_shows_that_there_is_no_transfer() {
-        let [one, two] = [1, 2].map(|n| PayoutId::new(Timestamp::UNIX_EPOCH, n));
+    fn only_a_complete_list_proves_that_a_transfer_is_absent() {
+        let [first, second] = [1, 2].map(|n| PayoutId::new(Timestamp::UNIX_EPOCH, n));
         let read = |list: &str, has_more: bool| {
             let mut lookup = TransferLookup::default();
             let body = Bytes::from(format!(r#"{{"object":"list","data":[{list}],"has_more":{has_more}}}"#));
-            let next = lookup.read(&body, &BTreeSet::from([one, two]));
-            (lookup.response_for(one), matches!(lookup.response_for(two), TransferResponse::NotFound), next)
+            let next = lookup.read(&body, &BTreeSet::from([first, second]));
+            (lookup.response_for(first), matches!(lookup.response_for(second), TransferResponse::NotFound), next)
         };
-        let made = |id: &str| TransferResponse::Created(id.to_owned());
-        let transfer = format!(r#"{{"id":"tr_1","metadata":{{"payout_id":"{one}"}}}}"#);
-        assert_eq!(read(&transfer, false), (made("tr_1"), true, None));
-        assert_eq!(read(&transfer, true), (made("tr_1"), true, Some("tr_1".to_owned())));
+        let created = |id: &str| TransferResponse::Created(id.to_owned());
+        let transfer = format!(r#"{{"id":"tr_1","metadata":{{"payout_id":"{first}"}}}}"#);
+        assert_eq!(read(&transfer, false), (created("tr_1"), true, None));
+        assert_eq!(read(&transfer, true), (created("tr_1"), true, Some("tr_1".to_owned())));
         let large = format!(r#"{{"id":"tr_0","description":"{}"}}"#, "x".repeat(1 << 17));
-        assert_eq!(read(&format!("{large},{transfer}"), false), (made("tr_1"), false, None));
-        let (response, is_unmade, _) = read(r#"{"id":"tr_9","metadata":null}"#, false);
-        assert!(response == TransferResponse::NotFound && is_unmade);
+        assert_eq!(read(&format!("{large},{transfer}"), false), (created("tr_1"), false, None));
+        let (response, is_absent, _) = read(r#"{"id":"tr_9","metadata":null}"#, false);
+        assert!(response == TransferResponse::NotFound && is_absent);
         let (response, _, next) = read(r#"{"metadata":{}}"#, true);
         assert!(matches!(response, TransferResponse::NoResponse(_)) && next.is_none(), "{response:?}");
     }

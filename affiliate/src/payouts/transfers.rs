@@ -225,17 +225,17 @@ impl Ledger {
             return Ok(counts);
         }
         self.begin_processing(&run.id, account).await?;
-        let (mut after, mut next, mut room) = (None, None::<Timestamp>, SLICE);
+        let (mut after, mut next, mut remaining) = (None, None::<Timestamp>, SLICE);
         loop {
             let found = payout::list_to_transfer(store, (account, id), after, SLICE).await?;
             after = found.last().map(|last| last.id);
             let is_last = found.len() < SLICE;
-            let (due, later): (Vec<_>, Vec<_>) =
-                found.into_iter().partition(|one| one.asking.not_before.is_none_or(|at| at <= now));
-            next = later.iter().filter_map(|one| one.asking.not_before).chain(next).min();
-            room = room.saturating_sub(self.transfer_slice(due, (hold, processor), &mut counts).await?);
-            if is_last || room == 0 {
-                let due = if room == 0 {
+            let (due, postponed): (Vec<_>, Vec<_>) =
+                found.into_iter().partition(|payout| payout.asking.not_before.is_none_or(|at| at <= now));
+            next = postponed.iter().filter_map(|payout| payout.asking.not_before).chain(next).min();
+            remaining = remaining.saturating_sub(self.transfer_slice(due, (hold, processor), &mut counts).await?);
+            if is_last || remaining == 0 {
+                let due = if remaining == 0 {
                     Some(next_wake(now, counts.waiting > 0 && counts.paid + counts.failed == 0))
                 } else {
                     next
@@ -253,15 +253,15 @@ impl Ledger {
         counts: &mut TransferCounts,
     ) -> Result<usize, LedgerError> {
         let (now, count) = (self.now(), due.len());
-        let (doubtful, mut plain): (Vec<_>, Vec<_>) = due
-            .into_iter()
-            .partition(|one| TransferRequest::from_payout(&with_restore_doubt(one, hold, now)).needs_lookup_first(now));
-        let mut looked_up = Vec::new();
-        for seen in &doubtful {
-            looked_up.extend(self.begin_request(seen, &with_restore_doubt(seen, hold, now)).await?);
+        let (in_doubt, mut plain): (Vec<_>, Vec<_>) = due.into_iter().partition(|payout| {
+            TransferRequest::from_payout(&with_restore_doubt(payout, hold, now)).needs_lookup_first(now)
+        });
+        let mut checked = Vec::new();
+        for payout in &in_doubt {
+            checked.extend(self.begin_request(payout, &with_restore_doubt(payout, hold, now)).await?);
         }
         let (restored, used): (Vec<_>, Vec<_>) =
-            looked_up.into_iter().partition(|order| order.payout.asking.doubt == Some(TransferDoubt::StoreRestored));
+            checked.into_iter().partition(|order| order.payout.asking.doubt == Some(TransferDoubt::StoreRestored));
         let mut responses = self.look_up(used, processor).await;
         for order in restored {
             let compared = self.compare_with_transfers(&order, processor).await?;
@@ -276,15 +276,15 @@ impl Ledger {
             }
         }
         let mut used = Vec::new();
-        for some in plain.chunks(AT_ONCE) {
+        for batch in plain.chunks(AT_ONCE) {
             let waiting = counts.waiting;
-            for one in join_all(some.iter().map(|one| self.transfer_one(one, processor))).await {
-                let (step, key_used) = one?;
+            for result in join_all(batch.iter().map(|result| self.transfer_one(result, processor))).await {
+                let (step, key_used) = result?;
                 counts.add(step);
                 used.extend(key_used);
             }
             // If none of several requests was answered, do not try the others now.
-            if counts.waiting == waiting + some.len() {
+            if counts.waiting == waiting + batch.len() {
                 return Ok(SLICE);
             }
         }
@@ -318,7 +318,7 @@ impl Ledger {
         if left.is_empty() {
             payout_job::delete(&mut batch, account, PayoutJob::Run(id));
         } else {
-            let first = left.iter().map(|one| one.asking.not_before.unwrap_or(now)).min();
+            let first = left.iter().map(|payout| payout.asking.not_before.unwrap_or(now)).min();
             let due = due.filter(|_| !is_last || left.len() == SLICE).or(first).unwrap_or(now);
             payout_job::schedule(&mut batch, account, PayoutJob::Run(id), due);
         }
@@ -352,8 +352,8 @@ impl Ledger {
             Ok(transfers) => transfers,
             Err(response) => return Ok(response),
         };
-        if let Some(own) = transfers.iter().find(|transfer| transfer.payout == Some(*id)) {
-            return Ok(TransferResponse::Created(own.id.clone()));
+        if let Some(own_transfer) = transfers.iter().find(|transfer| transfer.payout == Some(*id)) {
+            return Ok(TransferResponse::Created(own_transfer.id.clone()));
         }
         let mut unaccounted = Vec::new();
         for transfer in transfers.into_iter().filter(|transfer| !transfer.is_reversed) {
@@ -366,9 +366,10 @@ impl Ledger {
                 unaccounted.push(transfer);
             }
         }
-        let is_same = |transfer: &&StripeTransfer| transfer.amount == *amount && transfer.currency == currency.as_str();
-        Ok(match (unaccounted.iter().find(is_same), unaccounted.first()) {
-            (Some(same), _) => TransferResponse::Created(same.id.clone()),
+        let is_same_amount =
+            |transfer: &&StripeTransfer| transfer.amount == *amount && transfer.currency == currency.as_str();
+        Ok(match (unaccounted.iter().find(is_same_amount), unaccounted.first()) {
+            (Some(matching), _) => TransferResponse::Created(matching.id.clone()),
             (None, Some(StripeTransfer { id, amount, currency, .. })) => TransferResponse::Rejected(format!(
                 "transfer {id} of {amount} {currency} (minor units) to this destination was created after the backup \
                  that this server was restored from, and belongs to no payout here: reverse it at the processor; the \
@@ -381,12 +382,12 @@ impl Ledger {
     /// Requests a transfer and applies the response. If the key was reused, returns the request for a lookup.
     async fn transfer_one(
         &self,
-        seen: &Payout,
+        before: &Payout,
         processor: &impl PayoutGateway,
     ) -> Result<(TransferCounts, Option<TransferRequest>), LedgerError> {
-        let mut undoubted = seen.clone();
-        undoubted.asking.doubt = None;
-        let Some(order) = self.begin_request(seen, &undoubted).await? else {
+        let mut undisputed = before.clone();
+        undisputed.asking.doubt = None;
+        let Some(order) = self.begin_request(before, &undisputed).await? else {
             return Ok((TransferCounts::default(), None));
         };
         match processor.transfer(&order).await {
@@ -400,11 +401,11 @@ impl Ledger {
     }
 
     /// Stores the request before it is sent; `None` if the payout has changed.
-    async fn begin_request(&self, seen: &Payout, doubted: &Payout) -> Result<Option<TransferRequest>, LedgerError> {
+    async fn begin_request(&self, payout: &Payout, doubted: &Payout) -> Result<Option<TransferRequest>, LedgerError> {
         let now = self.now();
         let mut requested = doubted.clone();
         if requested.asking.since.is_none() {
-            let program = program::get(self.store(), seen.account).await?;
+            let program = program::get(self.store(), payout.account).await?;
             requested.asking.of = program.and_then(|program| program.processor?.account_id);
         }
         requested.asking.since.get_or_insert(now);
@@ -413,7 +414,7 @@ impl Ledger {
         requested.asking.not_before = Some(backoff(now, requested.asking.tries));
         requested.touch(now);
         let mut batch = Batch::progress();
-        payout::update(&mut batch, seen, &requested);
+        payout::update(&mut batch, payout, &requested);
         Ok(self.commit(batch).await?.then(|| TransferRequest::from_payout(&requested)))
     }
 
@@ -444,16 +445,16 @@ impl Ledger {
         };
         let is_failed = matches!(outcome, PayoutOutcome::Failed { .. });
         for _ in 0..TRIES_MAX {
-            let shown = match self.get_payout(account, id).await {
-                Ok(shown) => shown,
+            let view = match self.get_payout(account, id).await {
+                Ok(view) => view,
                 Err(AffiliateError::Read(error)) => return Err(error.into()),
                 Err(_) => return Ok(counts),
             };
-            if shown.status != PayoutStatus::Processing {
+            if view.status != PayoutStatus::Processing {
                 return Ok(counts);
             }
-            let settled = self.settle_open_payout(&shown, outcome.clone(), &no_extension::<PayoutView>).await;
-            match settled {
+            let result = self.settle_open_payout(&view, outcome.clone(), &no_extension::<PayoutView>).await;
+            match result {
                 Ok(None) => {}
                 Ok(Some(_)) => {
                     counts.failed = usize::from(is_failed);
@@ -480,36 +481,36 @@ impl Ledger {
     ) -> Result<Option<Payout>, LedgerError> {
         let now = self.now();
         let mut after = requested.clone();
-        let asking = &mut after.asking;
-        asking.not_before = Some(backoff(now, asking.tries));
+        let attempts = &mut after.asking;
+        attempts.not_before = Some(backoff(now, attempts.tries));
         match response {
             TransferResponse::InsufficientFunds => {
                 // Certainly no transfer was created: use a new key next time.
-                asking.short = asking.short.saturating_add(1);
-                asking.next_attempt();
-                asking.not_before = now.checked_add(SHORT_WAIT).ok();
+                attempts.short = attempts.short.saturating_add(1);
+                attempts.next_attempt();
+                attempts.not_before = now.checked_add(SHORT_WAIT).ok();
             }
             TransferResponse::NotFound if TransferRequest::from_payout(requested).may_key_be_forgotten(now) => {
-                asking.next_attempt();
-                asking.not_before = None;
+                attempts.next_attempt();
+                attempts.not_before = None;
             }
             TransferResponse::NotSent(_) => {
-                asking.not_before = now.checked_add(UNASKED_WAIT).ok();
-                asking.tries = asking.tries.saturating_sub(1);
-                if asking.tries == 0 && asking.doubt.is_none() {
+                attempts.not_before = now.checked_add(UNASKED_WAIT).ok();
+                attempts.tries = attempts.tries.saturating_sub(1);
+                if attempts.tries == 0 && attempts.doubt.is_none() {
                     // No request is in flight.
-                    asking.since = None;
+                    attempts.since = None;
                 }
             }
-            TransferResponse::IdempotencyKeyReused(_) => asking.doubt = Some(TransferDoubt::KeyUsed),
+            TransferResponse::IdempotencyKeyReused(_) => attempts.doubt = Some(TransferDoubt::KeyUsed),
             TransferResponse::NotFound
             | TransferResponse::Created(_)
             | TransferResponse::Rejected(_)
             | TransferResponse::NoResponse(_) => {}
         }
-        if let Some(why) = retry_reason(response) {
-            tracing::warn!(payout = %requested.id, why, "transfer not created; retrying later");
-            after.asking.obstacle = Some(why.to_owned());
+        if let Some(reason) = retry_reason(response) {
+            tracing::warn!(payout = %requested.id, why = reason, "transfer not created; retrying later");
+            after.asking.obstacle = Some(reason.to_owned());
         }
         after.touch(now);
         let mut batch = Batch::progress();
@@ -522,8 +523,8 @@ impl Ledger {
 fn with_restore_doubt(payout: &Payout, hold: Option<Hold>, now: Timestamp) -> Payout {
     let mut payout = payout.clone();
     let is_restored = hold.is_some_and(|Hold { since: restored_at, .. }| {
-        let is_lately = now.duration_since(restored_at) < RESTORE_COMPARED;
-        is_lately && payout.asking.since.is_none_or(|asked_at| asked_at < restored_at)
+        let is_recent = now.duration_since(restored_at) < RESTORE_COMPARED;
+        is_recent && payout.asking.since.is_none_or(|requested_at| requested_at < restored_at)
     });
     if is_restored && payout.asking.doubt.is_none() {
         payout.asking.doubt = Some(TransferDoubt::StoreRestored);
@@ -534,9 +535,9 @@ fn with_restore_doubt(payout: &Payout, hold: Option<Hold>, now: Timestamp) -> Pa
 /// Returns the reason, for the owner, why a transfer is not created yet.
 fn retry_reason(response: &TransferResponse) -> Option<&str> {
     match response {
-        TransferResponse::NoResponse(why)
-        | TransferResponse::NotSent(why)
-        | TransferResponse::IdempotencyKeyReused(why) => Some(why),
+        TransferResponse::NoResponse(reason)
+        | TransferResponse::NotSent(reason)
+        | TransferResponse::IdempotencyKeyReused(reason) => Some(reason),
         TransferResponse::InsufficientFunds => Some("insufficient funds at the payment processor; retry in 24 hours"),
         TransferResponse::NotFound | TransferResponse::Created(_) | TransferResponse::Rejected(_) => None,
     }
@@ -554,14 +555,14 @@ impl TransferCounts {
 }
 
 fn backoff(now: Timestamp, tries: u32) -> Timestamp {
-    let place = usize::try_from(tries.saturating_sub(1)).unwrap_or(usize::MAX);
-    let wait = BACKOFF_S.get(place).or(BACKOFF_S.last()).copied().unwrap_or(60);
+    let index = usize::try_from(tries.saturating_sub(1)).unwrap_or(usize::MAX);
+    let wait = BACKOFF_S.get(index).or(BACKOFF_S.last()).copied().unwrap_or(60);
     now.checked_add(SignedDuration::from_secs(wait)).unwrap_or(Timestamp::MAX)
 }
 
 /// Returns when a run with more work continues: at once, or after a delay if the processor does not answer.
-fn next_wake(now: Timestamp, is_silent: bool) -> Timestamp {
-    if is_silent { backoff(now, 1) } else { now }
+fn next_wake(now: Timestamp, is_unanswered: bool) -> Timestamp {
+    if is_unanswered { backoff(now, 1) } else { now }
 }
 
 /// The API base and key of a program's processor.
@@ -595,8 +596,8 @@ impl AffiliateService {
         let (account, processor) = connection.ok_or_else(none)?;
         let first = &order.payout.asking.of;
         if first.is_some() && *first != account {
-            let why = "the transfer was requested from another processor account, which has not answered";
-            return Err(TransferResponse::NotSent(why.to_owned()));
+            let reason = "the transfer was requested from another processor account, which has not answered";
+            return Err(TransferResponse::NotSent(reason.to_owned()));
         }
         Ok(processor)
     }
@@ -626,7 +627,7 @@ impl PayoutGateway for AffiliateService {
             timeout: TIMEOUT,
             idempotency: RequestIdempotency::Idempotent,
         };
-        match self.hall.post_url(post, OBJECT_BYTES_MAX).await {
+        match self.intake.post_url(post, OBJECT_BYTES_MAX).await {
             Ok(HttpResponse { status, body, .. }) => read_response(status, &body),
             Err(error) => response_of_error(&error),
         }
@@ -639,7 +640,7 @@ impl PayoutGateway for AffiliateService {
             processors.push(self.transfer_client_for(order).await);
         }
         // All orders belong to one run, and so to one program.
-        if let (Some(Ok(processor)), Some(order)) = (processors.iter().find(|one| one.is_ok()), orders.first()) {
+        if let (Some(Ok(processor)), Some(order)) = (processors.iter().find(|client| client.is_ok()), orders.first()) {
             let wanted = orders.iter().map(|order| order.payout.id).collect();
             lookup = self.look_up_run((order.payout.account, order.payout.run), processor, wanted).await;
         }
@@ -657,7 +658,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_told_apart() {
+    fn transfer_responses_are_classified() {
         let refused = |text: &str| TransferResponse::Rejected(text.to_owned());
         let unanswered = |text: &str| TransferResponse::NoResponse(text.to_owned());
         for (status, body, wanted) in [

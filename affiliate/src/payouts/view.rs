@@ -83,18 +83,18 @@ impl Ledger {
         // At most one run is a draft, and it is newer than all payouts of other runs. So the range of ids separates
         // drafts from payouts in progress.
         let open = payout_run::find_open(self.store(), account).await?;
-        let began = open.as_ref().map(|run| PayoutId::new(run.created_at, 0).to_bytes());
-        let wanted = match (query.statuses.as_slice(), began) {
-            ([PayoutStatus::Draft], Some(began)) => ListPageRequest { from: Some(began), ..wanted },
+        let started = open.as_ref().map(|run| PayoutId::new(run.created_at, 0).to_bytes());
+        let wanted = match (query.statuses.as_slice(), started) {
+            ([PayoutStatus::Draft], Some(started)) => ListPageRequest { from: Some(started), ..wanted },
             ([PayoutStatus::Draft], None) => return Ok(PayoutPage { payouts: Vec::new(), next: None }),
-            ([PayoutStatus::Processing], Some(began)) => {
-                ListPageRequest { before: Some(wanted.before.map_or(began, |before| before.min(began))), ..wanted }
+            ([PayoutStatus::Processing], Some(started)) => {
+                ListPageRequest { before: Some(wanted.before.map_or(started, |before| before.min(started))), ..wanted }
             }
             _ => wanted,
         };
         let fits = |payout: &Payout| {
-            let of = open.as_ref().filter(|open| open.id == payout.run);
-            let status = payout.status(of.map_or(PayoutRunStatus::Approved, |open| open.status));
+            let payout_run = open.as_ref().filter(|open| open.id == payout.run);
+            let status = payout.status(payout_run.map_or(PayoutRunStatus::Approved, |open| open.status));
             status.is_some_and(|status| query.statuses.is_empty() || query.statuses.contains(&status))
         };
         let mut states = states(&query.statuses);
@@ -105,7 +105,7 @@ impl Ledger {
         let ListPage { rows, next } = payout::list(self.store(), account, &filter, (wanted, &fits)).await?;
         // A run may have changed since the query; compute each status from its current run.
         let mut payouts = self.to_views(account, rows).await?;
-        payouts.retain(|shown| query.statuses.is_empty() || query.statuses.contains(&shown.status));
+        payouts.retain(|view| query.statuses.is_empty() || query.statuses.contains(&view.status));
         Ok(PayoutPage { payouts, next })
     }
 
@@ -120,11 +120,11 @@ impl Ledger {
         ids.dedup();
         let runs = payout_run::get_each(self.store(), account, &ids).await?;
         let runs: BTreeMap<_, _> = runs.into_iter().flatten().map(|run| (run.id, run)).collect();
-        let shown = |payout: Payout| {
+        let to_view = |payout: Payout| {
             let run = runs.get(&payout.run)?;
             PayoutView::from_payout(payout, run)
         };
-        Ok(payouts.into_iter().filter_map(shown).collect())
+        Ok(payouts.into_iter().filter_map(to_view).collect())
     }
 
     /// Lists runs, newest first.

@@ -80,17 +80,17 @@ impl AffiliateService {
             terms_accepted: application.accepts_terms,
             ..application.draft.clone()
         };
-        let place = self.hall.alert_partition();
-        let tell_owner = |batch: &mut Batch, shown: &PartnerView| {
-            let Partner { id: affiliate, email, status, .. } = &shown.partner;
+        let partition = self.intake.alert_partition();
+        let alert_owner = |batch: &mut Batch, view: &PartnerView| {
+            let Partner { id: affiliate, email, status, .. } = &view.partner;
             if *status == PartnerStatus::Pending {
-                let about = AlertSubject::Application { affiliate: *affiliate, applicant: email.clone() };
-                self.hall.put_owner_alert(batch, place, (account, about));
+                let subject = AlertSubject::Application { affiliate: *affiliate, applicant: email.clone() };
+                self.intake.put_owner_alert(batch, partition, (account, subject));
             }
         };
-        match self.create_partner(account, &draft, &tell_owner).await {
+        match self.create_partner(account, &draft, &alert_owner).await {
             Ok(_) => {
-                self.hall.notify_owner_alert(place);
+                self.intake.notify_owner_alert(partition);
                 Ok(())
             }
             Err(AffiliateError::Conflict(ConflictReason::EmailTaken)) => {
@@ -118,7 +118,8 @@ impl AffiliateService {
     /// # Errors
     /// The partner is not invited; the store failed.
     pub async fn accept_invitation(&self, partner: &Partner) -> Result<PartnerView, AffiliateError> {
-        let moving = PartnerStatusChange { action: PartnerAction::Accept, seen: None, reason: None, send_email: false };
-        self.change_partner_status((partner.account, partner.id), &moving, &no_extension).await
+        let status_change =
+            PartnerStatusChange { action: PartnerAction::Accept, seen: None, reason: None, send_email: false };
+        self.change_partner_status((partner.account, partner.id), &status_change, &no_extension).await
     }
 }

@@ -80,10 +80,10 @@ impl AffiliateService {
 
     /// True if the host is one of the service's own, for mail, API or pages.
     fn is_of_service(&self, host: &DomainName) -> bool {
-        let base = self.hall.base_url().and_then(web_origin::host_of);
+        let base = self.intake.base_url().and_then(web_origin::host_of);
         base.is_some_and(|base| base.eq_ignore_ascii_case(host.as_str()))
-            || self.hall.domains().facts().is_service_host(host)
-            || self.hall.service_domain().as_ref() == Some(host)
+            || self.intake.domains().facts().is_service_host(host)
+            || self.intake.service_domain().as_ref() == Some(host)
     }
 
     /// Returns the host of a program's portal, if it is usable.
@@ -110,21 +110,21 @@ impl AffiliateService {
         account: AccountId,
         host: &DomainName,
     ) -> Result<Option<AffiliateProgram>, ReadError> {
-        let Some(holder) = program::find_by_host(self.store(), host).await? else { return Ok(None) };
-        if holder.account == account || self.check_portal_host(holder.account, host).await?.is_ok() {
+        let Some(program) = program::find_by_host(self.store(), host).await? else { return Ok(None) };
+        if program.account == account || self.check_portal_host(program.account, host).await?.is_ok() {
             return Ok(None);
         }
-        Ok(Some(holder))
+        Ok(Some(program))
     }
 }
 
 /// Returns what a verified domain at or above the host already uses it for.
 fn host_error_by_domain(domain: &SendingDomain, host: &DomainName) -> Option<PortalHostError> {
-    let below = host.as_str().strip_suffix(domain.name.as_str()).and_then(|rest| rest.strip_suffix('.'));
+    let subdomain = host.as_str().strip_suffix(domain.name.as_str()).and_then(|prefix| prefix.strip_suffix('.'));
     if domain.delivery.tracking_host.as_ref() == Some(host) {
         return Some(PortalHostError::Tracking);
     }
-    match below {
+    match subdomain {
         Some(RETURN_PATH_LABEL) => Some(PortalHostError::ReturnPath),
         Some(POLICY_LABEL) => Some(PortalHostError::Policy),
         None if domain.inbound_enabled => Some(PortalHostError::Inbound),

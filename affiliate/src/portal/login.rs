@@ -72,7 +72,7 @@ impl AffiliateService {
             if partner.status == PartnerStatus::Rejected {
                 return Err(ForbiddenReason::RejectedPartner.into());
             }
-            let (now, secret) = (self.now(), PortalLinkSecret::new(self.hall.entropy().secret()));
+            let (now, secret) = (self.now(), PortalLinkSecret::new(self.intake.entropy().secret()));
             let expires_at = now.checked_add(LOGIN_LINK_TTL).unwrap_or(now);
             let link = PortalLink { account, partner: id, purpose: PortalLinkPurpose::Login, expires_at };
             let prepared = portal_link::prepare(self.store(), link, &secret, now).await?;
@@ -149,7 +149,7 @@ impl AffiliateService {
     pub async fn sign_in(
         &self,
         secret: &PortalLinkSecret,
-        seen: &SignInContext,
+        context: &SignInContext,
     ) -> Result<(PortalToken, PartnerSession), AffiliateError> {
         let over = || AffiliateError::from(ConflictReason::PortalLinkExpired);
         for _ in 0..TRIES_MAX {
@@ -157,15 +157,21 @@ impl AffiliateService {
             if !link.purpose.signs_in() {
                 return Err(over());
             }
-            let (now, of) = (self.now(), (partner.account, partner.id));
-            let token = PortalToken::new(of, SessionId::new(now, self.random()), self.hall.entropy().secret());
+            let (now, partner_key) = (self.now(), (partner.account, partner.id));
+            let token =
+                PortalToken::new(partner_key, SessionId::new(now, self.random()), self.intake.entropy().secret());
             let session = PortalSession::new(&token, now);
             let mut batch = Batch::intake();
             portal_link::consume(&mut batch, secret, &link);
             partner::check_unchanged(&mut batch, &partner);
-            portal_session::evict_oldest(self.store(), &mut batch, of, now).await?;
+            portal_session::evict_oldest(self.store(), &mut batch, partner_key, now).await?;
             portal_session::create(&mut batch, &session);
-            self_referral_guard::record_portal_visit(&mut batch, of, (seen.visitor.as_deref(), seen.from), now);
+            self_referral_guard::record_portal_visit(
+                &mut batch,
+                partner_key,
+                (context.visitor.as_deref(), context.from),
+                now,
+            );
             match self.commit(batch).await? {
                 CommitResult::Committed => return Ok((token, PartnerSession { session, partner, program })),
                 // A concurrent request consumed the link.
@@ -214,10 +220,10 @@ impl AffiliateService {
     }
 
     /// Deletes the links and sessions of a deleted partner.
-    pub(crate) async fn revoke_portal_access(&self, of: (AccountId, PartnerId)) -> Result<(), AffiliateError> {
+    pub(crate) async fn revoke_portal_access(&self, partner: (AccountId, PartnerId)) -> Result<(), AffiliateError> {
         let mut batch = Batch::progress();
-        portal_link::purge_by_partner(self.store(), &mut batch, of).await?;
-        portal_session::delete_by_partner(self.store(), &mut batch, of).await?;
+        portal_link::purge_by_partner(self.store(), &mut batch, partner).await?;
+        portal_session::delete_by_partner(self.store(), &mut batch, partner).await?;
         self.commit(batch).await.map(drop)
     }
 }

@@ -34,7 +34,7 @@ pub fn parse_payout_destination(
 ) -> Result<PayoutDestination, AffiliateError> {
     let method = PayoutMethod::from_word(method).filter(|method| payout_methods(program).contains(method));
     let method = method.ok_or_else(|| AffiliateError::field("method", "is not a payout method of this program"))?;
-    PayoutDestination::new(method, destination).map_err(|why| AffiliateError::field("destination", why))
+    PayoutDestination::new(method, destination).map_err(|reason| AffiliateError::field("destination", reason))
 }
 
 impl AffiliateService {
@@ -68,12 +68,12 @@ impl AffiliateService {
         &self,
         secret: &PortalLinkSecret,
     ) -> Result<Option<(LoginTarget, PayoutDestination)>, AffiliateError> {
-        let Some(door) = self.find_login_target(secret).await? else { return Ok(None) };
-        let PortalLinkPurpose::Payout { method, destination } = door.link.purpose.clone() else {
+        let Some(target) = self.find_login_target(secret).await? else { return Ok(None) };
+        let PortalLinkPurpose::Payout { method, destination } = target.link.purpose.clone() else {
             return Ok(None);
         };
         let payout = PayoutDestination { method, destination, is_able: true };
-        Ok(Some((door, payout)))
+        Ok(Some((target, payout)))
     }
 
     /// Sets the destination named by a link, and consumes the link.

@@ -49,12 +49,12 @@ impl AffiliateService {
     /// # Errors
     /// The store cannot be read.
     pub async fn get_receipt(&self, partner: &Partner, id: PayoutId) -> Result<Option<Receipt>, AffiliateError> {
-        let shown = match self.ledger().get_payout(partner.account, id).await {
-            Ok(shown) => shown,
+        let view = match self.ledger().get_payout(partner.account, id).await {
+            Ok(view) => view,
             Err(AffiliateError::NotFound(_)) => return Ok(None),
             Err(refusal) => return Err(refusal),
         };
-        if shown.payout.partner != partner.id || shown.status == PayoutStatus::Draft {
+        if view.payout.partner != partner.id || view.status == PayoutStatus::Draft {
             return Ok(None);
         }
         let items = payout::list_items(self.store(), (partner.account, id), None, LINES_MAX).await?;
@@ -63,7 +63,7 @@ impl AffiliateService {
             let found = commission::get(self.store(), partner.account, line).await?;
             lines.extend(found.map(|line| (line, amount)));
         }
-        Ok(Some(Receipt { shown, lines }))
+        Ok(Some(Receipt { shown: view, lines }))
     }
 
     /// Returns the adjustments that the partner's next payouts net, by currency: refunds after a payout.
@@ -75,16 +75,16 @@ impl AffiliateService {
         partner: &Partner,
         currencies: impl Iterator<Item = Currency>,
     ) -> Result<BTreeMap<Currency, i64>, AffiliateError> {
-        let mut owed = BTreeMap::new();
+        let mut corrections = BTreeMap::new();
         for currency in currencies {
-            let of = (partner.id, currency);
-            let found = adjustment::list_unassigned(self.store(), partner.account, (of, of), ADJUSTMENTS_MAX).await?;
-            let sum = found.iter().fold(0_i64, |sum, one| sum.saturating_add(one.amount));
+            let key = (partner.id, currency);
+            let found = adjustment::list_unassigned(self.store(), partner.account, (key, key), ADJUSTMENTS_MAX).await?;
+            let sum = found.iter().fold(0_i64, |sum, adjustment| sum.saturating_add(adjustment.amount));
             if sum != 0 {
-                owed.insert(currency, sum);
+                corrections.insert(currency, sum);
             }
         }
-        Ok(owed)
+        Ok(corrections)
     }
 
     /// Returns what an email reports of a payout.

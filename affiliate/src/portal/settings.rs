@@ -21,7 +21,7 @@ impl AffiliateService {
     ) -> Result<String, AffiliateError> {
         for _ in 0..TRIES_MAX {
             let PartnerView { partner: before, links, program, .. } = self.get_partner_view(account, id).await?;
-            let secret = mail::webhook::format_secret(&self.hall.entropy().secret());
+            let secret = mail::webhook::format_secret(&self.intake.entropy().secret());
             let after = Partner {
                 postback_secret: self.seal(&id.to_bytes(), &secret)?,
                 rev: before.rev.saturating_add(1),
@@ -30,8 +30,8 @@ impl AffiliateService {
             };
             let mut batch = Batch::progress();
             partner::update(&mut batch, &before, &after);
-            let shown = PartnerView::of(after, links, program);
-            self.record_partner_event(&mut batch, EventKind::AffiliateUpdated, &shown);
+            let view = PartnerView::of(after, links, program);
+            self.record_partner_event(&mut batch, EventKind::AffiliateUpdated, &view);
             if matches!(self.commit(batch).await?, CommitResult::Committed) {
                 return Ok(secret);
             }

@@ -64,9 +64,9 @@ pub struct ClickStatistics {
 #[must_use]
 pub fn day_of(at: Timestamp, now: Timestamp) -> Option<usize> {
     let date = |at: Timestamp| TimeZone::UTC.to_datetime(at).date();
-    let ago = date(now).duration_since(date(at)).as_hours() / 24;
-    let ago = usize::try_from(ago).ok()?;
-    (DAYS - 1).checked_sub(ago)
+    let days_ago = date(now).duration_since(date(at)).as_hours() / 24;
+    let days_ago = usize::try_from(days_ago).ok()?;
+    (DAYS - 1).checked_sub(days_ago)
 }
 
 impl AffiliateService {
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn days_are_those_of_the_calendar() {
+    fn earnings_are_grouped_by_calendar_day() {
         let at = |text: &str| text.parse::<Timestamp>().unwrap();
         let now = at("2026-11-22T00:10:00Z");
         for (time, day) in [

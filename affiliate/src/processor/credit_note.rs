@@ -30,7 +30,7 @@ impl CreditNote {
 
     pub(super) fn of(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
         let is_void = reading.as_of.step == ObjectStage::Ended || object.text("status")?.as_deref() == Some("void");
-        let given_back = given_back(object)?;
+        let given_back = returned_amount(object)?;
         Ok(Self {
             id: object.required_id("id")?,
             invoice: object.required_id("invoice")?,
@@ -41,21 +41,21 @@ impl CreditNote {
     }
 }
 
-fn given_back(object: &ProcessorJsonObject<'_>) -> Result<i64, JsonReadError> {
-    let outside = object.non_negative_amount("out_of_band_amount")?.unwrap_or(0);
+fn returned_amount(object: &ProcessorJsonObject<'_>) -> Result<i64, JsonReadError> {
+    let out_of_band = object.non_negative_amount("out_of_band_amount")?.unwrap_or(0);
     let after_payment = match object.non_negative_amount("post_payment_amount")? {
         Some(amount) => amount,
         // API versions before `post_payment_amount`: a note is entirely before or after payment.
         None if object.text("type")?.as_deref() == Some("post_payment") => {
             object.required_non_negative_amount("total")?
         }
-        None => outside,
+        None => out_of_band,
     };
     let refunds = object.objects("refunds")?;
     let refunded = if refunds.is_empty() {
         // API versions before `refunds`: one refund without an amount, which is all that is not out of band.
         let is_refunded = object.id("refund")?.is_some();
-        if is_refunded { after_payment.saturating_sub(outside) } else { 0 }
+        if is_refunded { after_payment.saturating_sub(out_of_band) } else { 0 }
     } else {
         let mut sum = 0_i64;
         for refund in refunds.iter() {
@@ -67,5 +67,5 @@ fn given_back(object: &ProcessorJsonObject<'_>) -> Result<i64, JsonReadError> {
         }
         sum
     };
-    Ok(after_payment.saturating_sub(refunded).max(outside))
+    Ok(after_payment.saturating_sub(refunded).max(out_of_band))
 }

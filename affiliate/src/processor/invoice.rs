@@ -50,10 +50,10 @@ impl Invoice {
     }
 
     pub(super) fn of(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
-        let is_told = reading.as_of.step != ObjectStage::Fetched;
+        let is_event = reading.as_of.step != ObjectStage::Fetched;
         let is_paid = match object.text("status")?.as_deref() {
             Some(status) => status == "paid",
-            None => object.flag("paid")?.unwrap_or(is_told),
+            None => object.flag("paid")?.unwrap_or(is_event),
         };
         let has_all_lines = !object.is_set("lines.has_more")?;
         let lines: Vec<SaleLine> =
@@ -116,9 +116,9 @@ fn paid_at(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Resul
 /// Returns the charges that are expanded in the invoice.
 fn charges(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Result<Vec<Charge>, JsonReadError> {
     let mut charges = Vec::new();
-    let mut add = |holder: &ProcessorJsonObject<'_>, places: [&str; 2]| {
-        for place in places {
-            if let Some(charge) = holder.expanded(place)? {
+    let mut add = |container: &ProcessorJsonObject<'_>, paths: [&str; 2]| {
+        for path in paths {
+            if let Some(charge) = container.expanded(path)? {
                 charges.push(Charge::of(&charge, reading)?);
             }
         }

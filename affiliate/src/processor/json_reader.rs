@@ -173,8 +173,8 @@ pub(super) fn text_in<'a>(json: &'a str, name: &str) -> Option<Cow<'a, str>> {
     parse_text(field_of(json, name)?)
 }
 
-/// Returns the elements of a list; `None` if there are more than `most`, or it is not a list.
-pub(super) fn elements(json: &str, most: usize) -> Option<Vec<&str>> {
+/// Returns the elements of a list; `None` if there are more than `limit`, or it is not a list.
+pub(super) fn elements(json: &str, limit: usize) -> Option<Vec<&str>> {
     struct Each(usize);
     impl<'de> Visitor<'de> for Each {
         type Value = Vec<&'de str>;
@@ -192,7 +192,7 @@ pub(super) fn elements(json: &str, most: usize) -> Option<Vec<&str>> {
             Ok(elements)
         }
     }
-    serde_json::Deserializer::from_str(json).deserialize_seq(Each(most)).ok()
+    serde_json::Deserializer::from_str(json).deserialize_seq(Each(limit)).ok()
 }
 
 /// An object and its path. Fields are accessed by path, e.g. `price`, `pricing.price_details.price`; `null` counts as
@@ -206,7 +206,7 @@ pub(super) struct ProcessorJsonObject<'a> {
 /// Entries of a list in an object, parsed one by one.
 pub(super) struct JsonEntries<'a> {
     list: Vec<&'a str>,
-    place: String,
+    path: String,
 }
 
 impl<'a> JsonEntries<'a> {
@@ -215,113 +215,114 @@ impl<'a> JsonEntries<'a> {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = Result<ProcessorJsonObject<'a>, JsonReadError>> {
-        let item =
-            |(index, json): (usize, &&'a str)| ProcessorJsonObject::of(json, &format!("{}[{index}]", self.place));
+        let item = |(index, json): (usize, &&'a str)| ProcessorJsonObject::of(json, &format!("{}[{index}]", self.path));
         self.list.iter().enumerate().map(item)
     }
 }
 
 impl<'a> ProcessorJsonObject<'a> {
-    /// Parses an object; `place` is its path, empty for the root.
-    pub(super) fn of(json: &'a str, place: &str) -> Result<Self, JsonReadError> {
-        let wrong = |problem| {
-            let field = if place.is_empty() { "body" } else { place };
+    /// Parses an object; `object_path` is its path, empty for the root.
+    pub(super) fn of(json: &'a str, object_path: &str) -> Result<Self, JsonReadError> {
+        let read_error = |problem| {
+            let field = if object_path.is_empty() { "body" } else { object_path };
             JsonReadError { field: field.to_owned(), problem }
         };
         if !json.trim_start().starts_with('{') {
-            return Err(wrong(FieldProblem::NotAnObject));
+            return Err(read_error(FieldProblem::NotAnObject));
         }
         let JsonFields(fields) = serde_json::from_str(json).map_err(|error| {
-            wrong(if error.is_data() { FieldProblem::TooManyFields } else { FieldProblem::NotJson })
+            read_error(if error.is_data() { FieldProblem::TooManyFields } else { FieldProblem::NotJson })
         })?;
-        let path = if place.is_empty() { String::new() } else { format!("{place}.") };
+        let path = if object_path.is_empty() { String::new() } else { format!("{object_path}.") };
         Ok(Self { fields, path })
     }
 
     /// Returns the JSON at a path, if present.
-    pub(super) fn find(&self, place: &str) -> Option<&'a str> {
-        let mut parts = place.split('.');
+    pub(super) fn find(&self, field_path: &str) -> Option<&'a str> {
+        let mut parts = field_path.split('.');
         let name = parts.next()?;
-        let (_, json) = self.fields.iter().rev().find(|(its, _)| its == name)?;
+        let (_, json) = self.fields.iter().rev().find(|(field_name, _)| field_name == name)?;
         let found = parts.try_fold(*json, field_of)?;
         Some(found).filter(|json| *json != "null")
     }
 
     /// True if the string at a path equals `text`.
-    pub(super) fn has_text(&self, place: &str, text: &str) -> bool {
-        self.find(place).and_then(parse_text).is_some_and(|found| found == text)
+    pub(super) fn has_text(&self, field_path: &str, text: &str) -> bool {
+        self.find(field_path).and_then(parse_text).is_some_and(|found| found == text)
     }
 
     /// Returns an error about a path.
-    pub(super) fn error_at(&self, place: &str, problem: FieldProblem) -> JsonReadError {
-        JsonReadError { field: format!("{}{place}", self.path), problem }
+    pub(super) fn error_at(&self, field_path: &str, problem: FieldProblem) -> JsonReadError {
+        JsonReadError { field: format!("{}{field_path}", self.path), problem }
     }
 
     /// Parses the value at a path, if present.
     fn read<T>(
         &self,
-        place: &str,
+        field_path: &str,
         problem: FieldProblem,
         read: impl FnOnce(&'a str) -> Option<T>,
     ) -> Result<Option<T>, JsonReadError> {
-        let Some(json) = self.find(place) else { return Ok(None) };
-        read(json).map(Some).ok_or_else(|| self.error_at(place, problem))
+        let Some(json) = self.find(field_path) else { return Ok(None) };
+        read(json).map(Some).ok_or_else(|| self.error_at(field_path, problem))
     }
 
     /// Returns the value, or an error if it is missing.
-    pub(super) fn required<T>(&self, place: &str, found: Option<T>) -> Result<T, JsonReadError> {
-        found.ok_or_else(|| self.error_at(place, FieldProblem::Missing))
+    pub(super) fn required<T>(&self, field_path: &str, found: Option<T>) -> Result<T, JsonReadError> {
+        found.ok_or_else(|| self.error_at(field_path, FieldProblem::Missing))
     }
 
     /// Returns the object at a path where an id may be instead.
-    pub(super) fn expanded(&self, place: &str) -> Result<Option<Self>, JsonReadError> {
-        let found = self.find(place).filter(|json| json.starts_with('{'));
-        found.map(|json| Self::of(json, &format!("{}{place}", self.path))).transpose()
+    pub(super) fn expanded(&self, field_path: &str) -> Result<Option<Self>, JsonReadError> {
+        let found = self.find(field_path).filter(|json| json.starts_with('{'));
+        found.map(|json| Self::of(json, &format!("{}{field_path}", self.path))).transpose()
     }
 
     /// Returns the objects of a list, given directly or as `data` of an object; empty if absent.
-    pub(super) fn objects(&self, place: &str) -> Result<JsonEntries<'a>, JsonReadError> {
-        let (place, list) = match self.find(place) {
-            Some(json) if json.starts_with('{') => (format!("{place}.data"), field_of(json, "data")),
-            found => (place.to_owned(), found),
+    pub(super) fn objects(&self, field_path: &str) -> Result<JsonEntries<'a>, JsonReadError> {
+        let (field_path, list) = match self.find(field_path) {
+            Some(json) if json.starts_with('{') => (format!("{field_path}.data"), field_of(json, "data")),
+            found => (field_path.to_owned(), found),
         };
         let list = match list {
             None => Vec::new(),
-            Some(json) if !json.starts_with('[') => return Err(self.error_at(&place, FieldProblem::NotAList)),
-            Some(json) => elements(json, ENTRIES_MAX).ok_or_else(|| self.error_at(&place, FieldProblem::TooMany))?,
+            Some(json) if !json.starts_with('[') => return Err(self.error_at(&field_path, FieldProblem::NotAList)),
+            Some(json) => {
+                elements(json, ENTRIES_MAX).ok_or_else(|| self.error_at(&field_path, FieldProblem::TooMany))?
+            }
         };
-        Ok(JsonEntries { list, place: format!("{}{place}", self.path) })
+        Ok(JsonEntries { list, path: format!("{}{field_path}", self.path) })
     }
 
     /// Returns an id, or the id of the expanded object. An empty id counts as absent.
-    pub(super) fn id(&self, place: &str) -> Result<Option<String>, JsonReadError> {
-        let id = self.read(place, FieldProblem::NotAnId, |json| {
+    pub(super) fn id(&self, field_path: &str) -> Result<Option<String>, JsonReadError> {
+        let id = self.read(field_path, FieldProblem::NotAnId, |json| {
             if json.starts_with('{') { text_in(json, "id") } else { parse_text(json) }
         })?;
         let Some(id) = id.filter(|id| !id.is_empty()) else { return Ok(None) };
         if id.len() > ID_BYTES_MAX || id.chars().any(char::is_control) {
-            return Err(self.error_at(place, FieldProblem::NotAnId));
+            return Err(self.error_at(field_path, FieldProblem::NotAnId));
         }
         Ok(Some(id.into_owned()))
     }
 
     /// Returns the first id at one of these paths.
-    pub(super) fn first_id(&self, places: &[&str]) -> Result<Option<String>, JsonReadError> {
-        places.iter().map(|place| self.id(place)).find(|id| !matches!(id, Ok(None))).unwrap_or(Ok(None))
+    pub(super) fn first_id(&self, field_paths: &[&str]) -> Result<Option<String>, JsonReadError> {
+        field_paths.iter().map(|field_path| self.id(field_path)).find(|id| !matches!(id, Ok(None))).unwrap_or(Ok(None))
     }
 
-    pub(super) fn required_id(&self, place: &str) -> Result<String, JsonReadError> {
-        self.required(place, self.id(place)?)
+    pub(super) fn required_id(&self, field_path: &str) -> Result<String, JsonReadError> {
+        self.required(field_path, self.id(field_path)?)
     }
 
-    pub(super) fn text(&self, place: &str) -> Result<Option<Cow<'a, str>>, JsonReadError> {
-        self.read(place, FieldProblem::NotText, parse_text)
+    pub(super) fn text(&self, field_path: &str) -> Result<Option<Cow<'a, str>>, JsonReadError> {
+        self.read(field_path, FieldProblem::NotText, parse_text)
     }
 
     /// Returns the first email at one of these paths, in lowercase. One that is too long counts as absent.
-    pub(super) fn email(&self, places: &[&str]) -> Result<Option<String>, JsonReadError> {
-        for place in places {
-            let text = self.text(place)?.unwrap_or_default();
+    pub(super) fn email(&self, field_paths: &[&str]) -> Result<Option<String>, JsonReadError> {
+        for field_path in field_paths {
+            let text = self.text(field_path)?.unwrap_or_default();
             let email = text.trim();
             if (1..=EMAIL_BYTES_MAX).contains(&email.len()) {
                 return Ok(Some(email.to_lowercase()));
@@ -331,37 +332,37 @@ impl<'a> ProcessorJsonObject<'a> {
     }
 
     /// Returns an amount in minor units, with an absolute value up to [`AMOUNT_MAX`].
-    pub(super) fn amount(&self, place: &str) -> Result<Option<i64>, JsonReadError> {
+    pub(super) fn amount(&self, field_path: &str) -> Result<Option<i64>, JsonReadError> {
         let amount: Option<i64> =
-            self.read(place, FieldProblem::NotAnAmount, |json| serde_json::from_str(json).ok())?;
+            self.read(field_path, FieldProblem::NotAnAmount, |json| serde_json::from_str(json).ok())?;
         if amount.is_some_and(|amount| !(-AMOUNT_MAX..=AMOUNT_MAX).contains(&amount)) {
-            return Err(self.error_at(place, FieldProblem::AmountTooLarge));
+            return Err(self.error_at(field_path, FieldProblem::AmountTooLarge));
         }
         Ok(amount)
     }
 
-    pub(super) fn required_amount(&self, place: &str) -> Result<i64, JsonReadError> {
-        self.required(place, self.amount(place)?)
+    pub(super) fn required_amount(&self, field_path: &str) -> Result<i64, JsonReadError> {
+        self.required(field_path, self.amount(field_path)?)
     }
 
-    pub(super) fn non_negative_amount(&self, place: &str) -> Result<Option<i64>, JsonReadError> {
-        match self.amount(place)? {
-            Some(amount) if amount < 0 => Err(self.error_at(place, FieldProblem::Negative)),
+    pub(super) fn non_negative_amount(&self, field_path: &str) -> Result<Option<i64>, JsonReadError> {
+        match self.amount(field_path)? {
+            Some(amount) if amount < 0 => Err(self.error_at(field_path, FieldProblem::Negative)),
             share => Ok(share),
         }
     }
 
-    pub(super) fn required_non_negative_amount(&self, place: &str) -> Result<i64, JsonReadError> {
-        self.required(place, self.non_negative_amount(place)?)
+    pub(super) fn required_non_negative_amount(&self, field_path: &str) -> Result<i64, JsonReadError> {
+        self.required(field_path, self.non_negative_amount(field_path)?)
     }
 
     /// Sums the amounts of those entries of a list that count; `None` if the list is empty.
     pub(super) fn sum(
         &self,
-        place: &str,
+        field_path: &str,
         counts: impl Fn(&ProcessorJsonObject<'a>) -> bool,
     ) -> Result<Option<i64>, JsonReadError> {
-        let entries = self.objects(place)?;
+        let entries = self.objects(field_path)?;
         if entries.is_empty() {
             return Ok(None);
         }
@@ -376,8 +377,8 @@ impl<'a> ProcessorJsonObject<'a> {
         Ok(Some(sum))
     }
 
-    pub(super) fn currency(&self, place: &str) -> Result<Option<Currency>, JsonReadError> {
-        self.read(place, FieldProblem::NotACurrency, |json| parse_text(json)?.parse().ok())
+    pub(super) fn currency(&self, field_path: &str) -> Result<Option<Currency>, JsonReadError> {
+        self.read(field_path, FieldProblem::NotACurrency, |json| parse_text(json)?.parse().ok())
     }
 
     pub(super) fn required_currency(&self) -> Result<Currency, JsonReadError> {
@@ -385,16 +386,18 @@ impl<'a> ProcessorJsonObject<'a> {
     }
 
     /// Returns a time given in whole seconds.
-    pub(super) fn time(&self, place: &str) -> Result<Option<Timestamp>, JsonReadError> {
-        self.read(place, FieldProblem::NotATime, |json| Timestamp::from_second(serde_json::from_str(json).ok()?).ok())
+    pub(super) fn time(&self, field_path: &str) -> Result<Option<Timestamp>, JsonReadError> {
+        self.read(field_path, FieldProblem::NotATime, |json| {
+            Timestamp::from_second(serde_json::from_str(json).ok()?).ok()
+        })
     }
 
-    pub(super) fn flag(&self, place: &str) -> Result<Option<bool>, JsonReadError> {
-        self.read(place, FieldProblem::NotAFlag, |json| serde_json::from_str(json).ok())
+    pub(super) fn flag(&self, field_path: &str) -> Result<Option<bool>, JsonReadError> {
+        self.read(field_path, FieldProblem::NotAFlag, |json| serde_json::from_str(json).ok())
     }
 
     /// True if a flag is present and set.
-    pub(super) fn is_set(&self, place: &str) -> Result<bool, JsonReadError> {
-        Ok(self.flag(place)?.unwrap_or(false))
+    pub(super) fn is_set(&self, field_path: &str) -> Result<bool, JsonReadError> {
+        Ok(self.flag(field_path)?.unwrap_or(false))
     }
 }

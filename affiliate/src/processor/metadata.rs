@@ -51,9 +51,9 @@ pub struct ReferralMetadata {
 
 impl ReferralMetadata {
     /// Parses the metadata at these paths; anything that is not a metadata object is ignored.
-    pub(super) fn read(object: &ProcessorJsonObject<'_>, places: &[&str], reading: &ReadContext<'_>) -> Self {
+    pub(super) fn read(object: &ProcessorJsonObject<'_>, paths: &[&str], reading: &ReadContext<'_>) -> Self {
         let mut marks = Self::default();
-        for metadata in places.iter().filter_map(|place| object.find(place)) {
+        for metadata in paths.iter().filter_map(|path| object.find(path)) {
             let hint = text_in(metadata, &reading.keys.referral);
             marks.add(hint.and_then(|text| ReferralHint::read(&text)));
             let exclude = &reading.keys.exclude;

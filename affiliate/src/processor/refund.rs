@@ -112,21 +112,21 @@ impl RefundFigure {
 #[must_use]
 pub fn refunded(charge: Option<ChargeFigure>, refunds: &[RefundFigure]) -> i64 {
     let live = refunds.iter().filter(|refund| refund.is_live);
-    let known: i128 = live.clone().map(|refund| i128::from(refund.amount)).sum();
-    let Some(charge) = charge else { return clamped(known) };
-    let told_at = charge.as_of.at;
+    let refunds_total: i128 = live.clone().map(|refund| i128::from(refund.amount)).sum();
+    let Some(charge) = charge else { return clamped(refunds_total) };
+    let charged_at = charge.as_of.at;
     let since = refunds.iter().filter(|refund| refund.as_of > charge.as_of).map(|refund| {
         let amount = i128::from(refund.amount);
-        match (refund.is_live, refund.created_at.is_some_and(|created| created > told_at)) {
+        match (refund.is_live, refund.created_at.is_some_and(|created| created > charged_at)) {
             (true, true) => amount,
             (false, false) => -amount,
             _ => 0,
         }
     });
-    let is_of_unknown_time = |refund: &RefundFigure| refund.created_at.is_none() && refund.as_of > charge.as_of;
+    let lacks_time = |refund: &RefundFigure| refund.created_at.is_none() && refund.as_of > charge.as_of;
     let mut refunded = i128::from(charge.refunded) + since.sum::<i128>();
-    if live.clone().any(|refund| refund.as_of.at == told_at || is_of_unknown_time(refund)) {
-        refunded = refunded.max(known);
+    if live.clone().any(|refund| refund.as_of.at == charged_at || lacks_time(refund)) {
+        refunded = refunded.max(refunds_total);
     }
     clamped(refunded)
 }
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn when_it_was_made_is_known_by_whoever_says_so() {
+    fn a_known_creation_time_is_merged() {
         let (dated, undated) = (refund("refund.created", 10, 10, 300), undated("refund.updated", 20, 300));
         for newer in [dated.newer(undated), undated.newer(dated)] {
             assert_eq!((newer.as_of.at, newer.created_at), (second(20), Some(second(10))));
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_tells_it_comes_to_the_same() {
+    fn charge_totals_and_refunds_give_the_same_sum() {
         let first = refund("refund.created", 10, 10, 300);
         let second = refund("refund.created", 20, 20, 200);
         let failed = refund("refund.failed", 30, 20, 200);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn of_one_second_the_charge_that_says_more_is_newer() {
+    fn within_one_second_the_higher_total_is_newer() {
         let fetched = ChargeFigure { as_of: StateVersion::fetched(second(20)), refunded: 500 };
         assert!(charge(20, 300) < fetched && fetched < charge(20, 600) && charge(20, 600) < charge(21, 0));
     }

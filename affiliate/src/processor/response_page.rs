@@ -66,15 +66,15 @@ impl ProcessorJson {
 
     /// Returns the string at a path, e.g. `metadata.payout_id`.
     #[must_use]
-    pub fn text_at(&self, place: &str) -> Option<Cow<'_, str>> {
-        let (holder, field) = place.rsplit_once('.')?;
-        text_in(holder.split('.').try_fold(self.text(), field_of)?, field)
+    pub fn text_at(&self, path: &str) -> Option<Cow<'_, str>> {
+        let (parent, field) = path.rsplit_once('.')?;
+        text_in(parent.split('.').try_fold(self.text(), field_of)?, field)
     }
 
     /// Returns the integer at a path, e.g. `created`, `status_transitions.paid_at`.
     #[must_use]
-    pub fn number_in(&self, place: &str) -> Option<i64> {
-        serde_json::from_str(place.split('.').try_fold(self.text(), field_of)?).ok()
+    pub fn number_in(&self, path: &str) -> Option<i64> {
+        serde_json::from_str(path.split('.').try_fold(self.text(), field_of)?).ok()
     }
 
     /// Returns the boolean in a field.

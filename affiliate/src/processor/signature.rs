@@ -62,9 +62,9 @@ pub fn verify<S: AsRef<str>>(
     // All pairs are compared, so that the time taken does not depend on which one matches.
     let mut holds = false;
     for secret in secrets.iter().map(AsRef::as_ref).filter(|secret| !secret.is_empty()) {
-        let ours = tag(secret, time, body);
-        for theirs in &tags {
-            holds |= constant_time::verify_slices_are_equal(ours.as_ref(), theirs).is_ok();
+        let expected = tag(secret, time, body);
+        for received in &tags {
+            holds |= constant_time::verify_slices_are_equal(expected.as_ref(), received).is_ok();
         }
     }
     if holds { Ok(signed_at) } else { Err(SignatureError::Mismatch) }
@@ -127,8 +127,8 @@ fn seconds(text: &str) -> Option<Timestamp> {
 }
 
 fn from_hex(text: &str) -> Option<[u8; TAG_BYTES]> {
-    let (digits, rest) = text.as_bytes().as_chunks::<2>();
-    let digits: &[[u8; 2]; TAG_BYTES] = digits.try_into().ok().filter(|_| rest.is_empty())?;
+    let (digits, remainder) = text.as_bytes().as_chunks::<2>();
+    let digits: &[[u8; 2]; TAG_BYTES] = digits.try_into().ok().filter(|_| remainder.is_empty())?;
     let mut bytes = [0; TAG_BYTES];
     for (byte, pair) in bytes.iter_mut().zip(digits) {
         let [high, low] = pair.map(|digit| char::from(digit).to_digit(16));
@@ -151,26 +151,26 @@ mod tests {
 
     /// Expected value computed by `openssl dgst -sha256 -hmac whsec_new` of `1767261601.` and the body.
     #[test]
-    fn a_signature_of_others() {
+    fn a_signature_equals_that_of_openssl() {
         let header = sign(NEW, at(1_767_261_601), BODY);
         assert_eq!(header, "t=1767261601,v1=4fbd9d1d3d1ee1d782ebb4b8da7d3dda0f0aa783ffd66c29ca52a99157a7fc0d");
         assert_eq!(verify(&header, BODY, &[NEW], at(1_767_261_601)), Ok(at(1_767_261_601)));
     }
 
     #[test]
-    fn any_signature_by_any_secret_holds() {
+    fn any_signature_with_any_secret_is_valid() {
         let now = at(1_767_261_700);
         let signed = |secret: &str| sign(secret, at(1_767_261_601), BODY);
         let v1 = |secret: &str| signed(secret).split_once(',').unwrap().1.to_owned();
-        let both = format!("{},{}", signed(OLD), v1(NEW));
-        let amid = format!("v0=ab, t=1767261601 ,v1=nothex,v1=ab,{},v2=x,=,", v1(NEW));
+        let with_both = format!("{},{}", signed(OLD), v1(NEW));
+        let with_noise = format!("v0=ab, t=1767261601 ,v1=nothex,v1=ab,{},v2=x,=,", v1(NEW));
         let upper = signed(NEW).to_uppercase().replace("T=", "t=").replace("V1=", "v1=");
         for (header, secrets) in [
             (signed(OLD), vec![OLD, NEW]),
             (signed(NEW), vec![OLD, NEW]),
-            (both.clone(), vec![NEW]),
-            (both, vec!["", OLD]),
-            (amid, vec![NEW]),
+            (with_both.clone(), vec![NEW]),
+            (with_both, vec!["", OLD]),
+            (with_noise, vec![NEW]),
             (upper, vec![NEW]),
         ] {
             assert_eq!(verify(&header, BODY, &secrets, now), Ok(at(1_767_261_601)), "{header}");
@@ -178,43 +178,43 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_hold_says_why() {
+    fn invalid_signatures_are_rejected_with_their_cause() {
         let signed_at = at(1_767_261_601);
         let now = signed_at;
-        let good = sign(NEW, signed_at, BODY);
-        let tag = good.split_once("v1=").unwrap().1;
-        let many = format!("{good}{}", ",v0=ab".repeat(PARTS_MAX));
-        let long = format!("{good},v0={}", "a".repeat(HEADER_BYTES_MAX));
-        for (header, why) in [
+        let valid = sign(NEW, signed_at, BODY);
+        let tag = valid.split_once("v1=").unwrap().1;
+        let too_many = format!("{valid}{}", ",v0=ab".repeat(PARTS_MAX));
+        let long = format!("{valid},v0={}", "a".repeat(HEADER_BYTES_MAX));
+        for (header, error) in [
             (sign(OLD, signed_at, BODY), SignatureError::Mismatch),
             (sign(NEW, signed_at, b"{}"), SignatureError::Mismatch),
             (sign("", signed_at, BODY), SignatureError::Mismatch),
-            (good.replace("t=1767261601", "t=1767261602"), SignatureError::Mismatch),
-            (good.replace("t=1767261601", "t=01767261601"), SignatureError::Mismatch),
-            (good.replace("v1=", "v0="), SignatureError::NoSignature),
-            (good[..good.len() - 1].to_owned(), SignatureError::NoSignature),
-            (format!("{good}0"), SignatureError::NoSignature),
+            (valid.replace("t=1767261601", "t=1767261602"), SignatureError::Mismatch),
+            (valid.replace("t=1767261601", "t=01767261601"), SignatureError::Mismatch),
+            (valid.replace("v1=", "v0="), SignatureError::NoSignature),
+            (valid[..valid.len() - 1].to_owned(), SignatureError::NoSignature),
+            (format!("{valid}0"), SignatureError::NoSignature),
             (format!("v1={tag}"), SignatureError::NoTime),
             (format!("t=,v1={tag}"), SignatureError::NoTime),
             (format!("t=-1,v1={tag}"), SignatureError::NoTime),
             (format!("t=+1767261601,v1={tag}"), SignatureError::NoTime),
             (format!("t=9999999999999,v1={tag}"), SignatureError::NoTime),
-            (format!("t=1,{good}"), SignatureError::NoTime),
+            (format!("t=1,{valid}"), SignatureError::NoTime),
             (String::new(), SignatureError::NoTime),
-            (many, SignatureError::TooLong),
+            (too_many, SignatureError::TooLong),
             (long, SignatureError::TooLong),
         ] {
-            assert_eq!(verify(&header, BODY, &[NEW, ""], now), Err(why), "{header}");
+            assert_eq!(verify(&header, BODY, &[NEW, ""], now), Err(error), "{header}");
         }
-        assert_eq!(verify::<&str>(&good, BODY, &[], now), Err(SignatureError::Mismatch));
+        assert_eq!(verify::<&str>(&valid, BODY, &[], now), Err(SignatureError::Mismatch));
     }
 
     #[test]
-    fn a_signature_is_of_now() {
+    fn an_old_signature_is_rejected() {
         let header = sign(NEW, at(1_767_261_601), BODY);
-        let away = |seconds: i64| verify(&header, BODY, &[NEW], at(1_767_261_601 + seconds)).is_ok();
-        assert!(away(300) && away(-300));
-        assert!(!away(301) && !away(-301));
+        let is_valid_after = |seconds: i64| verify(&header, BODY, &[NEW], at(1_767_261_601 + seconds)).is_ok();
+        assert!(is_valid_after(300) && is_valid_after(-300));
+        assert!(!is_valid_after(301) && !is_valid_after(-301));
         assert_eq!(
             verify(&header, BODY, &[NEW], at(0)),
             Err(SignatureError::TimeOutOfTolerance { away_s: 1_767_261_601 })

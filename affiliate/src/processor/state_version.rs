@@ -58,10 +58,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_of_one_second_has_an_order() {
-        let (now, then) = (Timestamp::from_second(100).unwrap(), Timestamp::from_second(99).unwrap());
+    fn states_of_one_second_are_ordered() {
+        let (now, earlier) = (Timestamp::from_second(100).unwrap(), Timestamp::from_second(99).unwrap());
         let order = [
-            StateVersion::event("customer.subscription.deleted", then),
+            StateVersion::event("customer.subscription.deleted", earlier),
             StateVersion::fetched(now),
             StateVersion::event("customer.subscription.created", now),
             StateVersion::event("customer.subscription.updated", now),

@@ -24,7 +24,7 @@ impl TransferResponseBody {
         let Ok(answer) = json(body).and_then(|text| ProcessorJsonObject::of(text, "")) else {
             return Self::default();
         };
-        let text = |place| answer.text(place).ok().flatten().map(std::borrow::Cow::into_owned);
+        let text = |path| answer.text(path).ok().flatten().map(std::borrow::Cow::into_owned);
         Self {
             id: answer.id("id").ok().flatten(),
             kind: text("error.type"),

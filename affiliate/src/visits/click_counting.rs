@@ -35,8 +35,8 @@ impl Ledger {
                 return Ok(counted);
             }
             let mut batch = Batch::progress();
-            click_count::add_clicks(self.store(), &mut batch, found.iter().map(|one| &one.click)).await?;
-            found.iter().for_each(|one| one.remove(&mut batch));
+            click_count::add_clicks(self.store(), &mut batch, found.iter().map(|row| &row.click)).await?;
+            found.iter().for_each(|row| row.remove(&mut batch));
             if self.commit(batch).await? {
                 (counted, tries) = (counted + found.len(), 0);
             } else {
@@ -52,13 +52,13 @@ impl AffiliateService {
     pub fn run_click_counting(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             loop {
-                for partitions in self.hall.partition_ranges() {
+                for partitions in self.intake.partition_ranges() {
                     if let Err(fault) = self.ledger().count_clicks(partitions).await {
                         store::warn_unless_away!(self.store(), %fault, "cannot count clicks");
                     }
                 }
                 let next = self.now().checked_add(EVERY).unwrap_or(Timestamp::MAX);
-                self.hall.clock().sleep_until(next).await;
+                self.intake.clock().sleep_until(next).await;
             }
         })
     }
@@ -84,10 +84,10 @@ impl AffiliateService {
     /// As [`Ledger::count_clicks`].
     pub async fn list_clicks_by_day(
         &self,
-        of: (AccountId, PartnerId),
+        partner: (AccountId, PartnerId),
         days: Range<Hour>,
     ) -> Result<Vec<DailyLinkClicks>, AffiliateError> {
         self.ledger().count_clicks(0..=PARTITIONS - 1).await?;
-        Ok(click_count::daily_clicks(self.store(), of, days).await?)
+        Ok(click_count::daily_clicks(self.store(), partner, days).await?)
     }
 }

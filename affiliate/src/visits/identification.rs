@@ -37,12 +37,12 @@ impl Ledger {
                 return Ok(false);
             };
             let held = referral::find_claim_holder(self.store(), account, &ReferralClaim::Email(email.clone())).await?;
-            let lapsed = match held {
+            let lapsed_referral = match held {
                 Some(held) if held.has_lapsed(self.now()) => Some(held),
                 Some(_) => return Ok(false),
                 None => None,
             };
-            if lapsed.is_none()
+            if lapsed_referral.is_none()
                 && let Some(part) = self.set_buyer_address(program.clone(), &visit, &email).await?
             {
                 if self.commit_to_completion(account, part).await? {
@@ -54,7 +54,7 @@ impl Ledger {
                 return Ok(false);
             }
             let prospect = Prospect::from_visit(ReferralSource::Signup, Some(email.clone()), visit);
-            let part = self.create_lead(program, &partner, (Prospect { from, ..prospect }, lapsed)).await?;
+            let part = self.create_lead(program, &partner, (Prospect { from, ..prospect }, lapsed_referral)).await?;
             if self.commit_to_completion(account, part).await? {
                 return Ok(true);
             }
@@ -89,15 +89,15 @@ impl Ledger {
     /// `Changed` after too many conflicts; the store failed.
     pub async fn identify(&self, (account, id): (AccountId, VisitId), email: &Address) -> Result<(), AffiliateError> {
         let email = lowercase_address(email);
-        let of = VisitorIdentity::Person(email.clone());
+        let person = VisitorIdentity::Person(email.clone());
         for _ in 0..TRIES_MAX {
             let Some((program, visit)) = self.find_live_visit(account, id).await? else { return Ok(()) };
-            let before = visit::find_current(self.store(), account, &of).await?;
+            let before = visit::find_current(self.store(), account, &person).await?;
             let held = before.visit.as_ref().filter(|held| !held.has_lapsed(self.now()));
             let model = program.settings.attribution;
-            let is_it =
+            let is_same_visitor =
                 held.is_none_or(|held| attributed_visit(model, held, &visit).id == visit.id && held.id != visit.id);
-            if !is_it || visit.people.len() >= REFERRALS_MAX {
+            if !is_same_visitor || visit.people.len() >= REFERRALS_MAX {
                 return Ok(());
             }
             let mut after = visit.clone();
@@ -106,7 +106,7 @@ impl Ledger {
             }
             let mut batch = Batch::intake();
             visit::update(&mut batch, &visit, &after);
-            visit::set_current(&mut batch, (account, &of), &before, id);
+            visit::set_current(&mut batch, (account, &person), &before, id);
             if self.commit(batch).await? {
                 return Ok(());
             }

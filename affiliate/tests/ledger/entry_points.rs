@@ -7,7 +7,7 @@ use mail::affiliate::program::AffiliateProgram;
 use serde_json::{Value, json};
 use store::affiliate::processor_event::{self, EventStatus, ProcessorEvent};
 
-use super::told::invoice;
+use super::processor_objects::invoice;
 use super::world::{SECRET, World};
 
 impl World {
@@ -47,8 +47,8 @@ async fn a_signed_event_is_applied_once() {
     let row = world.event_row(id(&event)).await.unwrap();
     assert_eq!((row.status, row.attempts, row.body), (EventStatus::Done, 1, None));
     // A replay of a processed event changes nothing.
-    let again = world.ledger.replay((world.account, id(&event)), &NoEnricher).await.unwrap().unwrap();
-    assert_eq!((again.status, again.attempts), (EventStatus::Done, 1));
+    let replayed = world.ledger.replay((world.account, id(&event)), &NoEnricher).await.unwrap().unwrap();
+    assert_eq!((replayed.status, replayed.attempts), (EventStatus::Done, 1));
     world.audit().await;
 }
 
@@ -60,18 +60,18 @@ async fn events_of_other_modes_accounts_and_types_are_ignored() {
     test_mode["livemode"] = json!(false);
     let mut anothers = world.paid("in_2", "cus_1", (10_000, 10));
     anothers["account"] = json!("acct_other");
-    let unheard = world.event("payout.paid", 1, json!({"id": "po_1"}));
+    let unused_kind = world.event("payout.paid", 1, json!({"id": "po_1"}));
     // An event without `livemode` is not live.
     let mut silent = world.paid("in_4", "cus_1", (10_000, 10));
     silent.as_object_mut().unwrap().remove("livemode");
-    for event in [&test_mode, &anothers, &unheard, &silent] {
-        assert!(matches!(world.take(event).await, IngestOutcome::Ignored(_)), "{event}");
-        assert!(matches!(world.take(event).await, IngestOutcome::Duplicate), "{event}");
+    for event in [&test_mode, &anothers, &unused_kind, &silent] {
+        assert!(matches!(world.try_ingest(event).await, IngestOutcome::Ignored(_)), "{event}");
+        assert!(matches!(world.try_ingest(event).await, IngestOutcome::Duplicate), "{event}");
     }
     assert_eq!((world.lines().await.len(), world.listed(EventStatus::Ignored).await), (0, 4));
-    let mut own = world.paid("in_3", "cus_1", (10_000, 10));
-    own["account"] = json!("acct_own");
-    world.hear(&own).await;
+    let mut connected_event = world.paid("in_3", "cus_1", (10_000, 10));
+    connected_event["account"] = json!("acct_own");
+    world.ingest_event(&connected_event).await;
     assert_eq!(world.lines().await.len(), 2);
 }
 
@@ -82,17 +82,17 @@ async fn an_unreadable_event_fails_and_can_be_replayed() {
     let mut broken = invoice("in_1", "cus_1", (10_000, world.start + 10));
     broken["amount_paid"] = json!("10000");
     let event = world.event("invoice.paid", 10, broken);
-    assert!(matches!(world.take(&event).await, IngestOutcome::Failed(_)));
-    assert!(matches!(world.take(&event).await, IngestOutcome::Failed(_)));
+    assert!(matches!(world.try_ingest(&event).await, IngestOutcome::Failed(_)));
+    assert!(matches!(world.try_ingest(&event).await, IngestOutcome::Failed(_)));
     let row = world.event_row(id(&event)).await.unwrap();
     assert_eq!((row.status, row.attempts), (EventStatus::Failed, 2));
     assert!(row.error.unwrap().contains("amount_paid") && row.body.is_some());
-    let again = world.ledger.replay((world.account, id(&event)), &NoEnricher).await.unwrap().unwrap();
-    assert_eq!((again.status, again.attempts), (EventStatus::Failed, 3));
+    let replayed = world.ledger.replay((world.account, id(&event)), &NoEnricher).await.unwrap().unwrap();
+    assert_eq!((replayed.status, replayed.attempts), (EventStatus::Failed, 3));
     // The processor resends it with correct data.
     let mut mended = event.clone();
     mended["data"]["object"]["amount_paid"] = json!(10_000);
-    world.hear(&mended).await;
+    world.ingest_event(&mended).await;
     let row = world.event_row(id(&event)).await.unwrap();
     assert_eq!((row.status, row.attempts, row.error, row.body), (EventStatus::Done, 4, None, None));
     assert_eq!((world.lines().await.len(), world.listed(EventStatus::Failed).await), (2, 0));
@@ -107,10 +107,10 @@ async fn an_unreadable_event_fails_and_can_be_replayed() {
 async fn amounts_beyond_the_maximum_change_nothing() {
     let world = World::new().await;
     let lead = world.lead("lin@example.org", Some("cus_1")).await;
-    world.hear(&world.paid("in_1", "cus_1", (AMOUNT_MAX, 10))).await;
+    world.ingest_event(&world.paid("in_1", "cus_1", (AMOUNT_MAX, 10))).await;
     let before = world.outline().await;
-    for more in [AMOUNT_MAX + 1, i64::MAX] {
-        assert!(matches!(world.take(&world.paid("in_2", "cus_1", (more, 20))).await, IngestOutcome::Failed(_)));
+    for amount in [AMOUNT_MAX + 1, i64::MAX] {
+        assert!(matches!(world.try_ingest(&world.paid("in_2", "cus_1", (amount, 20))).await, IngestOutcome::Failed(_)));
     }
     assert_eq!((world.outline().await, world.referral(lead.id).await.revenue_cents), (before, AMOUNT_MAX));
     world.audit().await;

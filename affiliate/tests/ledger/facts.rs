@@ -6,7 +6,7 @@ use mail::id::ReferralId;
 use serde_json::json;
 use store::engine::Store;
 
-use super::told::{charge, checkout, dispute, invoice, refund, subscription};
+use super::processor_objects::{charge, checkout, dispute, invoice, refund, subscription};
 use super::world::{World, terms};
 
 const SALE: [&str; 2] = ["in_1/1 2000 of 10000 pending", "in_1/2 500 of 10000 pending"];
@@ -15,18 +15,18 @@ const SALE: [&str; 2] = ["in_1/1 2000 of 10000 pending", "in_1/2 500 of 10000 pe
 async fn an_invoice_of_a_linked_customer_converts_and_earns() {
     let world = World::new().await;
     let lead = world.lead("lin@example.org", Some("cus_1")).await;
-    world.hear(&world.paid("in_1", "cus_1", (10_000, 10))).await;
+    world.ingest_event(&world.paid("in_1", "cus_1", (10_000, 10))).await;
     assert_eq!(world.outline().await, SALE);
     let referral = world.referral(lead.id).await;
     assert_eq!((referral.status, referral.revenue_cents), (ReferralStatus::Active, 10_000));
     assert_eq!(referral.converted_at, Some(world.second(10)));
     // The same invoice in another event type has no further effect.
-    let again = invoice("in_1", "cus_1", (10_000, world.start + 10));
-    world.tell("invoice.payment_succeeded", 11, again).await;
-    world.hear(&world.paid("in_2", "cus_1", (1_000, 20))).await;
-    assert_eq!(world.told(lead.id).await, ["referral.converted", "referral.created"]);
+    let duplicate = invoice("in_1", "cus_1", (10_000, world.start + 10));
+    world.ingest_object("invoice.payment_succeeded", 11, duplicate).await;
+    world.ingest_event(&world.paid("in_2", "cus_1", (1_000, 20))).await;
+    assert_eq!(world.event_kinds(lead.id).await, ["referral.converted", "referral.created"]);
     for line in world.lines().await {
-        assert_eq!(world.told(line.id).await, ["commission.created"]);
+        assert_eq!(world.event_kinds(line.id).await, ["commission.created"]);
     }
     assert_eq!((world.lines().await.len(), world.paying(world.ada).await), (4, 1));
     assert_eq!(world.referral(lead.id).await.revenue_cents, 11_000);
@@ -40,15 +40,15 @@ async fn an_invoice_finds_its_lead_by_address_or_metadata() {
     let by_metadata = world.lead("ono@example.org", None).await;
     let mut first = invoice("in_1", "cus_1", (10_000, world.start + 10));
     first["customer_email"] = json!("Lin@Example.org");
-    world.tell("invoice.paid", 10, first).await;
+    world.ingest_object("invoice.paid", 10, first).await;
     let mut second = invoice("in_2", "cus_2", (10_000, world.start + 10));
     second["metadata"] = json!({"stx_referral": by_metadata.id});
-    world.tell("invoice.paid", 10, second).await;
+    world.ingest_object("invoice.paid", 10, second).await;
     assert_eq!(world.referral(by_email.id).await.customer.as_deref(), Some("cus_1"));
     assert_eq!(world.referral(by_metadata.id).await.customer.as_deref(), Some("cus_2"));
     assert_eq!((world.lines().await.len(), world.paying(world.ada).await), (4, 2));
     // An invoice without a referral earns nothing; its state is stored.
-    world.hear(&world.paid("in_3", "cus_3", (10_000, 12))).await;
+    world.ingest_event(&world.paid("in_3", "cus_3", (10_000, 12))).await;
     assert_eq!(world.lines().await.len(), 4);
     world.audit().await;
 }
@@ -57,12 +57,12 @@ async fn an_invoice_finds_its_lead_by_address_or_metadata() {
 async fn a_checkout_links_the_customer_and_earlier_invoices_earn() {
     let world = World::new().await;
     let lead = world.lead("lin@example.org", None).await;
-    world.hear(&world.paid("in_1", "cus_1", (10_000, 10))).await;
+    world.ingest_event(&world.paid("in_1", "cus_1", (10_000, 10))).await;
     assert!(world.lines().await.is_empty());
     let session = checkout("cs_1", Some("cus_1"), &lead.id.to_string());
-    world.tell("checkout.session.completed", 11, session.clone()).await;
+    world.ingest_object("checkout.session.completed", 11, session.clone()).await;
     assert_eq!(world.outline().await, SALE, "and the session itself wrote nothing");
-    world.tell("checkout.session.async_payment_succeeded", 12, session).await;
+    world.ingest_object("checkout.session.async_payment_succeeded", 12, session).await;
     assert_eq!(world.lines().await.len(), 2);
     assert_eq!(world.referral(lead.id).await.customer.as_deref(), Some("cus_1"));
     world.audit().await;
@@ -73,15 +73,15 @@ async fn many_invoices_of_a_new_customer_take_several_commits() {
     let world = World::new().await;
     let lead = world.lead("lin@example.org", None).await;
     for number in 0..230 {
-        world.hear(&world.paid(&format!("in_{number}"), "cus_1", (1_000, 10 + number))).await;
+        world.ingest_event(&world.paid(&format!("in_{number}"), "cus_1", (1_000, 10 + number))).await;
     }
     let session = checkout("cs_1", Some("cus_1"), &lead.id.to_string());
-    world.tell("checkout.session.completed", 500, session).await;
+    world.ingest_object("checkout.session.completed", 500, session).await;
     assert_eq!(world.lines().await.len(), 460);
     let referral = world.referral(lead.id).await;
     assert_eq!((referral.revenue_cents, referral.dealings.invoices), (230_000, 230));
     assert_eq!(referral.converted_at, Some(world.second(10)));
-    assert_eq!(world.told(lead.id).await, ["referral.converted", "referral.created"]);
+    assert_eq!(world.event_kinds(lead.id).await, ["referral.converted", "referral.created"]);
     world.audit().await;
 }
 
@@ -90,14 +90,14 @@ async fn a_checkout_without_an_invoice_is_a_sale_if_the_settings_allow_it() {
     for (counts, lines) in [(false, 0), (true, 2)] {
         let world = World::new().await;
         let set = |settings: &mut mail::affiliate::program::ProgramSettings| settings.count_invoiceless_payments = true;
-        let world = if counts { World::of(Store::memory(), terms(), set).await } else { world };
+        let world = if counts { World::with_settings(Store::memory(), terms(), set).await } else { world };
         let lead = world.lead("lin@example.org", None).await;
         // A guest checkout counts as well.
         let session = checkout("cs_1", None, &lead.id.to_string());
-        world.tell("checkout.session.completed", 11, session).await;
+        world.ingest_object("checkout.session.completed", 11, session).await;
         assert_eq!(world.lines().await.len(), lines);
         if counts {
-            world.tell("charge.refunded", 20, charge("cs_1", 5_000, 5_000)).await;
+            world.ingest_object("charge.refunded", 20, charge("cs_1", 5_000, 5_000)).await;
             let wanted = ["pi_cs_1/1 1000 of 5000 reversed refund", "pi_cs_1/2 250 of 5000 reversed refund"];
             assert_eq!(world.outline().await, wanted);
         }
@@ -112,13 +112,13 @@ async fn a_flag_on_the_charge_excludes_what_it_paid() {
         let lead = world.lead("lin@example.org", Some("cus_1")).await;
         let mut flagged = charge("in_1", 10_000, 0);
         flagged["metadata"] = json!({"stx": "False"});
-        world.tell(kind, 9, flagged).await;
-        world.hear(&world.paid("in_1", "cus_1", (10_000, 10))).await;
+        world.ingest_object(kind, 9, flagged).await;
+        world.ingest_event(&world.paid("in_1", "cus_1", (10_000, 10))).await;
         assert!(world.lines().await.is_empty(), "{kind}");
         assert_eq!(world.referral(lead.id).await.revenue_cents, 10_000, "it converts all the same");
         // Without the flag the event has no effect.
         let plain = world.event(kind, 11, charge("in_2", 10_000, 0));
-        assert!(matches!(world.take(&plain).await, IngestOutcome::Ignored(_)));
+        assert!(matches!(world.try_ingest(&plain).await, IngestOutcome::Ignored(_)));
         world.audit().await;
     }
 }
@@ -128,14 +128,14 @@ async fn a_refund_without_a_creation_time_counts_once() {
     for first in [true, false] {
         let world = World::new().await;
         world.lead("lin@example.org", Some("cus_1")).await;
-        world.hear(&world.paid("in_1", "cus_1", (10_000, 10))).await;
+        world.ingest_event(&world.paid("in_1", "cus_1", (10_000, 10))).await;
         let mut undated = refund("re_1", "in_1", (5_000, "succeeded"), 0);
         undated.as_object_mut().unwrap().remove("created");
         let charged = world.event("charge.refunded", 20, charge("in_1", 10_000, 5_000));
         let refunded = world.event("refund.updated", 25, undated);
         let order = if first { [&charged, &refunded] } else { [&refunded, &charged] };
         for event in order {
-            world.hear(event).await;
+            world.ingest_event(event).await;
         }
         let half = ["in_1/1 1000 of 5000 pending", "in_1/2 250 of 5000 pending"];
         assert_eq!(world.outline().await, half, "{first}");
@@ -149,19 +149,19 @@ async fn metadata_of_a_customer_link_it_once_and_exclude_its_sales() {
     let (first, second) = (world.lead("a@example.org", None).await, world.lead("b@example.org", None).await);
     let customer =
         |referral: &str, stx: &str| json!({"id": "cus_1", "metadata": {"stx_referral": referral, "stx": stx}});
-    world.tell("customer.created", 5, customer(&first.id.to_string(), "")).await;
-    world.tell("customer.updated", 6, customer(&second.id.to_string(), "False")).await;
+    world.ingest_object("customer.created", 5, customer(&first.id.to_string(), "")).await;
+    world.ingest_object("customer.updated", 6, customer(&second.id.to_string(), "False")).await;
     assert_eq!(world.referral(first.id).await.customer.as_deref(), Some("cus_1"));
     assert_eq!(world.referral(second.id).await.customer, None);
-    world.hear(&world.paid("in_1", "cus_1", (10_000, 10))).await;
+    world.ingest_event(&world.paid("in_1", "cus_1", (10_000, 10))).await;
     assert!(world.lines().await.is_empty());
     let referral = world.referral(first.id).await;
     assert_eq!((referral.status, referral.revenue_cents), (ReferralStatus::Active, 10_000));
     // After the flag is removed, later invoices earn; earlier ones stay as they were.
-    world.tell("customer.updated", 20, customer("", "true")).await;
-    world.tell("charge.refunded", 21, charge("in_1", 10_000, 1_000)).await;
+    world.ingest_object("customer.updated", 20, customer("", "true")).await;
+    world.ingest_object("charge.refunded", 21, charge("in_1", 10_000, 1_000)).await;
     assert!(world.lines().await.is_empty());
-    world.hear(&world.paid("in_2", "cus_1", (10_000, 30))).await;
+    world.ingest_event(&world.paid("in_2", "cus_1", (10_000, 30))).await;
     assert_eq!(world.lines().await.len(), 2);
     world.audit().await;
 }
@@ -171,23 +171,23 @@ async fn subscriptions_start_a_trial_end_and_restart() {
     let world = World::new().await;
     let lead = world.lead("lin@example.org", Some("cus_1")).await;
     let status = async || world.referral(lead.id).await.status;
-    let tell = async |kind: &str, after: i64, id: &str, now: &str| {
+    let send = async |kind: &str, after: i64, id: &str, now: &str| {
         let kind = format!("customer.subscription.{kind}");
-        world.tell(&kind, after, subscription(id, "cus_1", now)).await;
+        world.ingest_object(&kind, after, subscription(id, "cus_1", now)).await;
     };
-    tell("created", 1, "sub_1", "trialing").await;
+    send("created", 1, "sub_1", "trialing").await;
     assert_eq!(status().await, ReferralStatus::Trialing);
-    tell("updated", 5, "sub_1", "active").await;
+    send("updated", 5, "sub_1", "active").await;
     assert_eq!(status().await, ReferralStatus::Trialing, "only money converts");
-    world.hear(&world.paid("in_1", "cus_1", (10_000, 10))).await;
+    world.ingest_event(&world.paid("in_1", "cus_1", (10_000, 10))).await;
     assert_eq!(status().await, ReferralStatus::Active);
-    tell("created", 20, "sub_2", "active").await;
-    tell("deleted", 30, "sub_1", "canceled").await;
+    send("created", 20, "sub_2", "active").await;
+    send("deleted", 30, "sub_1", "canceled").await;
     assert_eq!(status().await, ReferralStatus::Active, "another one lives");
-    tell("updated", 40, "sub_2", "unpaid").await;
+    send("updated", 40, "sub_2", "unpaid").await;
     assert_eq!(status().await, ReferralStatus::Cancelled);
     assert_eq!((world.outline().await, world.paying(world.ada).await), (SALE.map(str::to_owned).to_vec(), 1));
-    world.hear(&world.paid("in_2", "cus_1", (10_000, 50))).await;
+    world.ingest_event(&world.paid("in_2", "cus_1", (10_000, 50))).await;
     assert_eq!(status().await, ReferralStatus::Active);
     world.audit().await;
 }
@@ -196,21 +196,21 @@ async fn subscriptions_start_a_trial_end_and_restart() {
 async fn after(subscriptions: &[(i64, Option<i64>)]) -> (World, ReferralId) {
     let world = World::new().await;
     let lead = world.lead("lin@example.org", Some("cus_1")).await;
-    world.hear(&world.paid("in_1", "cus_1", (10_000, 10))).await;
-    for (number, (created, ended)) in subscriptions.iter().enumerate() {
-        let status = if ended.is_some() { "canceled" } else { "active" };
-        let mut told = subscription(&format!("sub_{number}"), "cus_1", status);
-        told["created"] = json!(world.start + created);
-        told["ended_at"] = json!(ended.map(|ended| world.start + ended));
+    world.ingest_event(&world.paid("in_1", "cus_1", (10_000, 10))).await;
+    for (number, (created, ended_at)) in subscriptions.iter().enumerate() {
+        let status = if ended_at.is_some() { "canceled" } else { "active" };
+        let mut object = subscription(&format!("sub_{number}"), "cus_1", status);
+        object["created"] = json!(world.start + created);
+        object["ended_at"] = json!(ended_at.map(|ended_at| world.start + ended_at));
         // Reported much later, as by a back-fill.
-        world.tell("customer.subscription.updated", 1_000 - *created, told).await;
+        world.ingest_object("customer.subscription.updated", 1_000 - *created, object).await;
     }
     (world, lead.id)
 }
 
 #[tokio::test]
 async fn a_cancelled_customer_becomes_active_only_by_paying() {
-    for (subscriptions, stands) in [
+    for (subscriptions, expected) in [
         (&[(1, Some(20)), (30, None)][..], ReferralStatus::Cancelled),
         (&[(30, None), (1, Some(20))], ReferralStatus::Cancelled),
         (&[(1, Some(20)), (15, None)], ReferralStatus::Active),
@@ -220,8 +220,8 @@ async fn a_cancelled_customer_becomes_active_only_by_paying() {
         (&[(1, Some(5)), (30, None)], ReferralStatus::Active),
     ] {
         let (world, lead) = after(subscriptions).await;
-        assert_eq!(world.referral(lead).await.status, stands, "{subscriptions:?}");
-        world.hear(&world.paid("in_2", "cus_1", (10_000, 60))).await;
+        assert_eq!(world.referral(lead).await.status, expected, "{subscriptions:?}");
+        world.ingest_event(&world.paid("in_2", "cus_1", (10_000, 60))).await;
         assert_eq!(world.referral(lead).await.status, ReferralStatus::Active, "{subscriptions:?}");
         world.audit().await;
     }
@@ -233,9 +233,9 @@ async fn a_cancelled_customer_becomes_active_only_by_paying() {
         ("sub_1", "deleted", 20, "canceled"),
         ("sub_2", "created", 30, "trialing"),
     ] {
-        let mut told = subscription(id, "cus_1", now);
-        told["created"] = json!(world.start + if id == "sub_1" { 1 } else { 30 });
-        world.tell(&format!("customer.subscription.{kind}"), after, told).await;
+        let mut object = subscription(id, "cus_1", now);
+        object["created"] = json!(world.start + if id == "sub_1" { 1 } else { 30 });
+        world.ingest_object(&format!("customer.subscription.{kind}"), after, object).await;
     }
     assert_eq!(world.referral(lead.id).await.status, ReferralStatus::Cancelled);
     world.audit().await;
@@ -245,22 +245,22 @@ async fn a_cancelled_customer_becomes_active_only_by_paying() {
 async fn refunds_reduce_and_reverse_a_commission_and_a_failed_refund_restores_it() {
     let world = World::new().await;
     let lead = world.lead("lin@example.org", Some("cus_1")).await;
-    world.hear(&world.paid("in_1", "cus_1", (10_000, 10))).await;
-    world.tell("charge.refunded", 20, charge("in_1", 10_000, 2_500)).await;
+    world.ingest_event(&world.paid("in_1", "cus_1", (10_000, 10))).await;
+    world.ingest_object("charge.refunded", 20, charge("in_1", 10_000, 2_500)).await;
     assert_eq!(world.outline().await, ["in_1/1 1500 of 7500 pending", "in_1/2 375 of 7500 pending"]);
     assert_eq!(world.referral(lead.id).await.revenue_cents, 7_500);
-    world.tell("refund.created", 30, refund("re_2", "in_1", (7_500, "succeeded"), world.start + 30)).await;
-    let gone = ["in_1/1 1500 of 7500 reversed refund", "in_1/2 375 of 7500 reversed refund"];
-    assert_eq!(world.outline().await, gone);
+    world.ingest_object("refund.created", 30, refund("re_2", "in_1", (7_500, "succeeded"), world.start + 30)).await;
+    let reversed = ["in_1/1 1500 of 7500 reversed refund", "in_1/2 375 of 7500 reversed refund"];
+    assert_eq!(world.outline().await, reversed);
     let referral = world.referral(lead.id).await;
     assert_eq!((referral.status, referral.revenue_cents), (ReferralStatus::Refunded, 0));
     assert_eq!(world.paying(world.ada).await, 0);
-    world.tell("refund.failed", 40, refund("re_2", "in_1", (7_500, "failed"), world.start + 30)).await;
+    world.ingest_object("refund.failed", 40, refund("re_2", "in_1", (7_500, "failed"), world.start + 30)).await;
     assert_eq!(world.outline().await, ["in_1/1 1500 of 7500 pending", "in_1/2 375 of 7500 pending"]);
     assert_eq!(world.referral(lead.id).await.status, ReferralStatus::Active);
     assert_eq!(world.paying(world.ada).await, 1);
     let line = world.lines().await.into_iter().find(|line| line.amount == 1_500).unwrap();
-    assert_eq!(world.told(line.id).await, ["commission.created", "commission.reversed"]);
+    assert_eq!(world.event_kinds(line.id).await, ["commission.created", "commission.reversed"]);
     assert_eq!(line.sold_invoice().unwrap().charge.as_deref(), Some("ch_in_1"));
     world.audit().await;
 }
@@ -269,10 +269,10 @@ async fn refunds_reduce_and_reverse_a_commission_and_a_failed_refund_restores_it
 async fn a_refund_that_arrives_before_its_invoice_counts() {
     let world = World::new().await;
     world.lead("lin@example.org", Some("cus_1")).await;
-    world.tell("charge.refunded", 20, charge("in_1", 10_000, 10_000)).await;
-    world.hear(&world.paid("in_1", "cus_1", (10_000, 10))).await;
-    let gone = ["in_1/1 2000 of 10000 reversed refund", "in_1/2 500 of 10000 reversed refund"];
-    assert_eq!(world.outline().await, gone);
+    world.ingest_object("charge.refunded", 20, charge("in_1", 10_000, 10_000)).await;
+    world.ingest_event(&world.paid("in_1", "cus_1", (10_000, 10))).await;
+    let reversed = ["in_1/1 2000 of 10000 reversed refund", "in_1/2 500 of 10000 reversed refund"];
+    assert_eq!(world.outline().await, reversed);
     world.audit().await;
 }
 
@@ -280,16 +280,16 @@ async fn a_refund_that_arrives_before_its_invoice_counts() {
 async fn credit_notes_reduce_the_base_until_they_are_voided() {
     let world = World::new().await;
     world.lead("lin@example.org", Some("cus_1")).await;
-    world.hear(&world.paid("in_1", "cus_1", (10_000, 10))).await;
+    world.ingest_event(&world.paid("in_1", "cus_1", (10_000, 10))).await;
     let note = |status: &str| {
         json!({
             "id": "cn_1", "invoice": "in_1", "currency": "usd", "status": status,
             "post_payment_amount": 4_000, "out_of_band_amount": 4_000,
         })
     };
-    world.tell("credit_note.created", 20, note("issued")).await;
+    world.ingest_object("credit_note.created", 20, note("issued")).await;
     assert_eq!(world.outline().await, ["in_1/1 1200 of 6000 pending", "in_1/2 300 of 6000 pending"]);
-    world.tell("credit_note.voided", 30, note("void")).await;
+    world.ingest_object("credit_note.voided", 30, note("void")).await;
     assert_eq!(world.outline().await, SALE);
     world.audit().await;
 }
@@ -299,10 +299,10 @@ async fn an_inquiry_freezes_and_a_dispute_reverses_permanently() {
     let world = World::new().await;
     world.lead("lin@example.org", Some("cus_1")).await;
     for id in ["in_1", "in_2"] {
-        world.hear(&world.paid(id, "cus_1", (10_000, 10))).await;
+        world.ingest_event(&world.paid(id, "cus_1", (10_000, 10))).await;
     }
     // This event links the charge to the invoice.
-    world.tell("charge.dispute.created", 20, dispute("in_1", "warning_needs_response")).await;
+    world.ingest_object("charge.dispute.created", 20, dispute("in_1", "warning_needs_response")).await;
     let line = async |name: &str| {
         let outline = world.outline().await;
         outline.into_iter().find(|line| line.starts_with(name)).unwrap()
@@ -310,13 +310,13 @@ async fn an_inquiry_freezes_and_a_dispute_reverses_permanently() {
     assert_eq!(line("in_1/1").await, "in_1/1 2000 of 10000 pending frozen");
     world.advance_days(31);
     assert_eq!(world.end_holds().await, 2, "those of the other one");
-    world.tell("charge.dispute.closed", 30, dispute("in_1", "warning_closed")).await;
+    world.ingest_object("charge.dispute.closed", 30, dispute("in_1", "warning_closed")).await;
     assert_eq!(world.end_holds().await, 2);
     // The closing event alone shows that there was a dispute. After a won dispute only the owner can reinstate the
     // line.
-    world.tell("charge.dispute.closed", 40, dispute("in_2", "won")).await;
+    world.ingest_object("charge.dispute.closed", 40, dispute("in_2", "won")).await;
     assert_eq!(line("in_2/1").await, "in_2/1 2000 of 10000 reversed dispute");
-    world.tell("charge.dispute.created", 35, dispute("in_2", "needs_response")).await;
+    world.ingest_object("charge.dispute.created", 35, dispute("in_2", "needs_response")).await;
     assert_eq!(line("in_2/2").await, "in_2/2 500 of 10000 reversed dispute");
     world.audit().await;
 }
@@ -324,20 +324,20 @@ async fn an_inquiry_freezes_and_a_dispute_reverses_permanently() {
 #[tokio::test]
 async fn an_existing_customer_is_blocked_whenever_an_older_payment_becomes_known() {
     let world = World::new().await;
-    world.hear(&world.paid("in_0", "cus_1", (10_000, -1_000))).await;
+    world.ingest_event(&world.paid("in_0", "cus_1", (10_000, -1_000))).await;
     let old = world.lead("lin@example.org", Some("cus_1")).await;
     assert_eq!(old.blocked, Some(ReferralBlock::ExistingCustomer));
-    world.hear(&world.paid("in_1", "cus_1", (10_000, 10))).await;
+    world.ingest_event(&world.paid("in_1", "cus_1", (10_000, 10))).await;
     assert!(world.lines().await.is_empty());
     assert_eq!(world.referral(old.id).await.status, ReferralStatus::Active, "it converts all the same");
     // An earlier invoice arrives late.
-    let late = world.lead("ono@example.org", Some("cus_2")).await;
-    world.hear(&world.paid("in_2", "cus_2", (10_000, 10))).await;
+    let late_lead = world.lead("ono@example.org", Some("cus_2")).await;
+    world.ingest_event(&world.paid("in_2", "cus_2", (10_000, 10))).await;
     assert_eq!((world.lines().await.len(), world.paying(world.ada).await), (2, 1));
-    world.hear(&world.paid("in_3", "cus_2", (10_000, -5_000))).await;
-    assert_eq!(world.referral(late.id).await.blocked, Some(ReferralBlock::ExistingCustomer));
-    let gone = ["in_2/1 2000 of 10000 reversed blocked", "in_2/2 500 of 10000 reversed blocked"];
-    assert_eq!((world.outline().await, world.paying(world.ada).await), (gone.map(str::to_owned).to_vec(), 0));
+    world.ingest_event(&world.paid("in_3", "cus_2", (10_000, -5_000))).await;
+    assert_eq!(world.referral(late_lead.id).await.blocked, Some(ReferralBlock::ExistingCustomer));
+    let reversed = ["in_2/1 2000 of 10000 reversed blocked", "in_2/2 500 of 10000 reversed blocked"];
+    assert_eq!((world.outline().await, world.paying(world.ada).await), (reversed.map(str::to_owned).to_vec(), 0));
     world.audit().await;
 }
 
@@ -345,16 +345,16 @@ async fn an_existing_customer_is_blocked_whenever_an_older_payment_becomes_known
 async fn each_hold_is_released_once() {
     let world = World::new().await;
     world.lead("lin@example.org", Some("cus_1")).await;
-    world.hear(&world.paid("in_1", "cus_1", (10_000, 10))).await;
+    world.ingest_event(&world.paid("in_1", "cus_1", (10_000, 10))).await;
     assert_eq!(world.end_holds().await, 0);
     world.advance_days(31);
-    let (one, other) = (world.ledger.clone(), world.other_node());
+    let (first, second) = (world.ledger.clone(), world.other_node());
     let (now, all) = (world.clock.now(), 0..=store::task::PARTITIONS - 1);
-    let (one, other) = tokio::join!(one.release_holds(all.clone(), now), other.release_holds(all, now));
-    assert_eq!(one.unwrap().earned + other.unwrap().earned, 2);
+    let (first, second) = tokio::join!(first.release_holds(all.clone(), now), second.release_holds(all, now));
+    assert_eq!(first.unwrap().earned + second.unwrap().earned, 2);
     assert_eq!(world.end_holds().await, 0);
     for line in world.lines().await {
-        assert_eq!(world.told(line.id).await, ["commission.created", "commission.earned"]);
+        assert_eq!(world.event_kinds(line.id).await, ["commission.created", "commission.earned"]);
     }
     world.audit().await;
 }

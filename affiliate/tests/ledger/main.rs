@@ -3,14 +3,14 @@
 
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
-mod brought;
-mod by_hand;
 mod customers;
 mod entry_points;
 mod facts;
 mod faults;
 mod leads;
+mod manual_actions;
 mod order;
-mod told;
+mod processor_objects;
+mod referral_counts;
 mod visits;
 mod world;

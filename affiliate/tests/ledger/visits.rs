@@ -14,7 +14,7 @@ use store::affiliate::{click_count, partner, partner_link, program, referral, se
 use store::engine::{Batch, Store};
 use store::task::PARTITIONS;
 
-use super::told::{checkout, invoice, subscription};
+use super::processor_objects::{checkout, invoice, subscription};
 use super::world::{World, terms};
 
 const VISITOR: &str = "0123456789abcdef";
@@ -32,13 +32,13 @@ fn arrival(token: &str, visitor: Option<&str>) -> VisitRequest {
 }
 
 impl World {
-    async fn came(&self, arrival: &VisitRequest) -> Option<CapturedVisit> {
+    async fn capture(&self, arrival: &VisitRequest) -> Option<CapturedVisit> {
         self.ledger.capture(self.account, arrival).await.unwrap()
     }
 
     /// Records a visit of a visitor by the link with this token.
     pub(crate) async fn visit(&self, token: &str, visitor: &str) -> VisitId {
-        self.came(&arrival(token, Some(visitor))).await.unwrap().visit.id
+        self.capture(&arrival(token, Some(visitor))).await.unwrap().visit.id
     }
 
     pub(crate) async fn sign_up(&self, visit: VisitId, email: &str) -> bool {
@@ -81,24 +81,24 @@ impl World {
 
 #[tokio::test]
 async fn the_attribution_model_selects_the_visit_and_each_click_is_counted() {
-    for (model, stands) in [(Attribution::FirstClick, "ada"), (Attribution::LastClick, "bob")] {
+    for (model, expected) in [(Attribution::FirstClick, "ada"), (Attribution::LastClick, "bob")] {
         let world = World::new().await;
         world.change_program(|program| program.settings.attribution = model).await;
         let of_ada = world.visit("ada", VISITOR).await;
         assert_eq!(world.visit("ADA", VISITOR).await, of_ada, "a page that is loaded anew");
         world.advance_days(1);
-        let captured = world.came(&arrival("bob", Some(VISITOR))).await.unwrap();
-        let whose = captured.partner.unwrap().email.local_part().to_owned();
-        assert_eq!(whose, stands);
-        assert_eq!(captured.visit.id == of_ada, stands == "ada");
+        let captured = world.capture(&arrival("bob", Some(VISITOR))).await.unwrap();
+        let partner_name = captured.partner.unwrap().email.local_part().to_owned();
+        assert_eq!(partner_name, expected);
+        assert_eq!(captured.visit.id == of_ada, expected == "ada");
         // Another visitor, one without the script, and one with a tag.
         world.visit("bob", "another-visitor").await;
-        world.came(&VisitRequest { sub_id: Some("june".to_owned()), ..arrival("bob", None) }).await.unwrap();
+        world.capture(&VisitRequest { sub_id: Some("june".to_owned()), ..arrival("bob", None) }).await.unwrap();
         assert_eq!(world.clicks(world.ada).await, [(String::new(), 1)]);
         assert_eq!(world.clicks(world.bob).await, [(String::new(), 2), ("june".to_owned(), 1)]);
         // After the attribution window the visit has lapsed.
         world.advance_days(40);
-        assert_eq!(world.came(&arrival("bob", Some(VISITOR))).await.unwrap().partner.unwrap().id, world.bob);
+        assert_eq!(world.capture(&arrival("bob", Some(VISITOR))).await.unwrap().partner.unwrap().id, world.bob);
         world.audit().await;
     }
 }
@@ -106,20 +106,20 @@ async fn the_attribution_model_selects_the_visit_and_each_click_is_counted() {
 #[tokio::test]
 async fn visits_need_an_active_partner_and_existing_ones_stay() {
     let world = World::new().await;
-    assert_eq!(world.came(&arrival("nobody", Some(VISITOR))).await, None);
+    assert_eq!(world.capture(&arrival("nobody", Some(VISITOR))).await, None);
     let visit = world.visit("ada", VISITOR).await;
     world.change_partner(world.ada, |ada| ada.status = PartnerStatus::Suspended).await;
-    assert_eq!(world.came(&arrival("ada", Some("another-visitor"))).await, None);
-    assert_eq!(world.came(&arrival("bob", Some(VISITOR))).await.unwrap().visit.id, visit, "the first click");
+    assert_eq!(world.capture(&arrival("ada", Some("another-visitor"))).await, None);
+    assert_eq!(world.capture(&arrival("bob", Some(VISITOR))).await.unwrap().visit.id, visit, "the first click");
     assert!(world.sign_up(visit, PERSON).await);
     assert_eq!(world.all_referrals().await[0].partner, world.ada);
     world.change_program(|program| program.status = ProgramStatus::Paused).await;
-    assert_eq!(world.came(&arrival("bob", Some("another-visitor"))).await, None);
+    assert_eq!(world.capture(&arrival("bob", Some("another-visitor"))).await, None);
     assert!(!world.sign_up(visit, "other@example.net").await);
     // A paused program adds no referral, and existing ones continue.
     let other = checkout("cs_1", Some("cus_other"), &visit.to_string());
-    world.tell("checkout.session.completed", 10, other).await;
-    world.hear(&world.paid("in_1", "cus_other", (5_000, 11))).await;
+    world.ingest_object("checkout.session.completed", 10, other).await;
+    world.ingest_event(&world.paid("in_1", "cus_other", (5_000, 11))).await;
     assert_eq!(world.all_referrals().await.len(), 1);
     world.audit().await;
 }
@@ -130,9 +130,9 @@ async fn a_paused_program_adds_no_referrals_but_existing_ones_earn() {
     let lead = world.lead("lin@example.org", Some("cus_1")).await;
     let visit = world.visit("ada", VISITOR).await;
     world.change_program(|program| program.status = ProgramStatus::Paused).await;
-    world.tell("checkout.session.completed", 10, checkout("cs_2", Some("cus_2"), &visit.to_string())).await;
-    world.hear(&world.paid("in_2", "cus_2", (5_000, 11))).await;
-    world.hear(&world.paid("in_1", "cus_1", (10_000, 12))).await;
+    world.ingest_object("checkout.session.completed", 10, checkout("cs_2", Some("cus_2"), &visit.to_string())).await;
+    world.ingest_event(&world.paid("in_2", "cus_2", (5_000, 11))).await;
+    world.ingest_event(&world.paid("in_1", "cus_1", (10_000, 12))).await;
     assert_eq!(world.outline().await, ["in_1/1 2000 of 10000 pending", "in_1/2 500 of 10000 pending"]);
     let referrals = world.all_referrals().await;
     assert_eq!((referrals.len(), referrals[0].id), (1, lead.id));
@@ -146,25 +146,25 @@ async fn a_visit_passed_to_another_domain_belongs_to_the_visitor_there() {
     let visit = world.visit("ada", VISITOR).await;
     let over =
         |id, visitor: &str| VisitRequest { brought: VisitSource::HandedOver(id), ..arrival("ada", Some(visitor)) };
-    let captured = world.came(&over(visit, "on-another-domain")).await.unwrap();
+    let captured = world.capture(&over(visit, "on-another-domain")).await.unwrap();
     assert_eq!(captured.visit.id, visit);
     world.advance_days(1);
     assert_eq!(world.visit("bob", "on-another-domain").await, visit, "the first click");
-    let mine = world.visit("bob", "a-third-visitor").await;
-    assert_eq!(world.came(&over(visit, "a-third-visitor")).await.unwrap().visit.id, visit, "it was earlier");
-    assert_eq!(world.came(&over(mine, VISITOR)).await.unwrap().visit.id, visit);
+    let third_visit = world.visit("bob", "a-third-visitor").await;
+    assert_eq!(world.capture(&over(visit, "a-third-visitor")).await.unwrap().visit.id, visit, "it was earlier");
+    assert_eq!(world.capture(&over(third_visit, VISITOR)).await.unwrap().visit.id, visit);
     let unknown = VisitId::new(world.clock.now(), 7);
-    assert_eq!(world.came(&over(unknown, VISITOR)).await, None);
+    assert_eq!(world.capture(&over(unknown, VISITOR)).await, None);
     world.advance_days(31);
-    assert_eq!(world.came(&over(visit, VISITOR)).await, None, "it has lapsed");
+    assert_eq!(world.capture(&over(visit, VISITOR)).await, None, "it has lapsed");
     assert_eq!(world.clicks(world.ada).await, [(String::new(), 1)]);
 }
 
 #[tokio::test]
 async fn a_sign_up_is_a_lead_once() {
-    let world = World::of(Store::memory(), mail_terms(500), |_| {}).await;
+    let world = World::with_settings(Store::memory(), mail_terms(500), |_| {}).await;
     let tagged = VisitRequest { sub_id: Some("june".to_owned()), ..arrival("ada", Some(VISITOR)) };
-    let visit = world.came(&tagged).await.unwrap().visit;
+    let visit = world.capture(&tagged).await.unwrap().visit;
     world.advance_days(2);
     assert!(world.sign_up(visit.id, "Grace@Example.net").await);
     assert!(!world.sign_up(visit.id, PERSON).await);
@@ -195,21 +195,21 @@ enum Happens {
 }
 
 async fn happen(world: &World, visit: VisitId, order: &[Happens]) {
-    for one in order {
-        match one {
+    for step in order {
+        match step {
             Happens::SignsUp => drop(world.sign_up(visit, PERSON).await),
             Happens::Told(event) => {
-                let answer = world.take(event).await;
+                let answer = world.try_ingest(event).await;
                 assert!(matches!(answer, IngestOutcome::Done | IngestOutcome::Duplicate), "{event}: {answer:?}");
             }
         }
     }
 }
 
-fn orders<T: Clone>(of: &[T]) -> Vec<Vec<T>> {
-    let Some((first, rest)) = of.split_first() else { return vec![Vec::new()] };
+fn orders<T: Clone>(items: &[T]) -> Vec<Vec<T>> {
+    let Some((first, others)) = items.split_first() else { return vec![Vec::new()] };
     let mut all = Vec::new();
-    for order in orders(rest) {
+    for order in orders(others) {
         for at in 0..=order.len() {
             let mut with = order.clone();
             with.insert(at, first.clone());
@@ -221,7 +221,7 @@ fn orders<T: Clone>(of: &[T]) -> Vec<Vec<T>> {
 
 #[tokio::test]
 async fn a_visit_earns_in_any_order_of_events() {
-    let of = |world: &World, visit: VisitId| {
+    let events_of = |world: &World, visit: VisitId| {
         let mut session = checkout("cs_1", Some("cus_1"), &visit.to_string());
         session["customer_details"]["email"] = json!(PERSON);
         (session["invoice"], session["payment_intent"]) = (json!("in_1"), json!("pi_in_1"));
@@ -240,15 +240,18 @@ async fn a_visit_earns_in_any_order_of_events() {
     for number in 0..orders(&[0, 1, 2, 3, 4]).len() {
         let world = World::new().await;
         let visit = world.visit("ada", VISITOR).await;
-        let order = orders(&of(&world, visit)).swap_remove(number);
+        let order = orders(&events_of(&world, visit)).swap_remove(number);
         happen(&world, visit, &order).await;
         assert_eq!(world.outline().await, ["in_1/1 2000 of 10000 pending", "in_1/2 500 of 10000 pending"], "{order:?}");
         let referrals = world.all_referrals().await;
-        let [one] = &referrals[..] else { panic!("{order:?}: {referrals:?}") };
-        assert_eq!((one.status, one.partner, one.visit), (ReferralStatus::Active, world.ada, Some(visit)));
-        assert_eq!((one.customer.as_deref(), one.revenue_cents), (Some("cus_1"), 10_000), "{order:?}");
-        assert_eq!(one.email.as_ref().map(ToString::to_string).as_deref(), Some(PERSON), "{order:?}");
-        assert_ne!(one.source, ReferralSource::Metadata, "{order:?}");
+        let [referral] = &referrals[..] else { panic!("{order:?}: {referrals:?}") };
+        assert_eq!(
+            (referral.status, referral.partner, referral.visit),
+            (ReferralStatus::Active, world.ada, Some(visit))
+        );
+        assert_eq!((referral.customer.as_deref(), referral.revenue_cents), (Some("cus_1"), 10_000), "{order:?}");
+        assert_eq!(referral.email.as_ref().map(ToString::to_string).as_deref(), Some(PERSON), "{order:?}");
+        assert_ne!(referral.source, ReferralSource::Metadata, "{order:?}");
         world.audit().await;
     }
 }
@@ -259,18 +262,21 @@ async fn concurrent_events_with_metadata_only_earn_once() {
     let visit = world.visit("ada", VISITOR).await;
     let marked = json!({"id": "cus_1", "email": PERSON, "metadata": {"stx_referral": visit.to_string()}});
     let other = world.other_node();
-    let (one, two) = (world.event("customer.created", 10, marked), world.paid("in_1", "cus_1", (10_000, 12)));
-    let (body_one, body_two) = (one.to_string(), two.to_string());
-    let both = futures(&world, &other, (&body_one, &body_two)).await;
-    assert!(both, "one of them failed");
+    let (customer_event, invoice_event) =
+        (world.event("customer.created", 10, marked), world.paid("in_1", "cus_1", (10_000, 12)));
+    let (body_one, body_two) = (customer_event.to_string(), invoice_event.to_string());
+    let results = futures(&world, &other, (&body_one, &body_two)).await;
+    assert!(results, "one of them failed");
     assert_eq!(world.outline().await, ["in_1/1 2000 of 10000 pending", "in_1/2 500 of 10000 pending"]);
     assert_eq!(world.all_referrals().await[0].source, ReferralSource::Metadata);
     world.audit().await;
 }
 
-async fn futures(world: &World, other: &affiliate::ledger::Ledger, (one, two): (&str, &str)) -> bool {
-    let (a, b) =
-        tokio::join!(world.ledger.ingest(world.account, one.as_bytes()), other.ingest(world.account, two.as_bytes()),);
+async fn futures(world: &World, other: &affiliate::ledger::Ledger, (first, second): (&str, &str)) -> bool {
+    let (a, b) = tokio::join!(
+        world.ledger.ingest(world.account, first.as_bytes()),
+        other.ingest(world.account, second.as_bytes()),
+    );
     matches!((a, b), (IngestOutcome::Done, IngestOutcome::Done))
 }
 
@@ -282,14 +288,14 @@ async fn earlier_payers_earn_nothing_and_two_buyers_of_one_browser_are_two_refer
     let after = 86_400 + 10;
     for (number, customer) in ["cus_old", "cus_new", "cus_third"].into_iter().enumerate() {
         if number == 0 {
-            world.hear(&world.paid("in_before", customer, (5_000, 100))).await;
+            world.ingest_event(&world.paid("in_before", customer, (5_000, 100))).await;
         }
         let session = checkout(&format!("cs_{number}"), Some(customer), &visit.to_string());
-        world.tell("checkout.session.completed", after, session).await;
-        world.hear(&world.paid(&format!("in_{number}"), customer, (10_000, after + 1))).await;
+        world.ingest_object("checkout.session.completed", after, session).await;
+        world.ingest_event(&world.paid(&format!("in_{number}"), customer, (10_000, after + 1))).await;
     }
     let referrals = world.all_referrals().await;
-    let blocked: Vec<_> = referrals.iter().rev().map(|one| one.blocked).collect();
+    let blocked: Vec<_> = referrals.iter().rev().map(|referral| referral.blocked).collect();
     assert_eq!(blocked, [Some(ReferralBlock::ExistingCustomer), None, None]);
     assert_eq!(world.outline().await.len(), 4);
     world.audit().await;
@@ -300,14 +306,14 @@ async fn purchases_with_an_identified_email_belong_to_the_visit() {
     let world = World::new().await;
     let visit = world.visit("ada", VISITOR).await;
     world.clock.advance(std::time::Duration::from_secs(1));
-    let later = world.visit("bob", "another-visitor").await;
-    for id in [visit, later] {
+    let other_visit = world.visit("bob", "another-visitor").await;
+    for id in [visit, other_visit] {
         world.ledger.identify((world.account, id), &PERSON.parse().unwrap()).await.unwrap();
     }
     assert!(world.all_referrals().await.is_empty(), "no lead");
     let mut paid = invoice("in_1", "cus_1", (10_000, world.start + 12));
     paid["customer_email"] = json!(PERSON);
-    world.tell("invoice.paid", 12, paid).await;
+    world.ingest_object("invoice.paid", 12, paid).await;
     assert_eq!(world.all_referrals().await[0].partner, world.ada);
     assert_eq!(world.outline().await.len(), 2);
     world.audit().await;
@@ -320,8 +326,8 @@ async fn an_email_claimed_by_another_referral_stays_there() {
     let visit = world.visit("bob", VISITOR).await;
     let mut session = checkout("cs_1", Some("cus_1"), &visit.to_string());
     session["customer_details"]["email"] = json!(PERSON);
-    world.tell("checkout.session.completed", 13, session).await;
-    world.hear(&world.paid("in_1", "cus_1", (10_000, 12))).await;
+    world.ingest_object("checkout.session.completed", 13, session).await;
+    world.ingest_event(&world.paid("in_1", "cus_1", (10_000, 12))).await;
     let referrals = world.all_referrals().await;
     assert_eq!((referrals.len(), referrals[0].partner), (1, world.ada));
     world.audit().await;
@@ -341,34 +347,34 @@ async fn suspicious_leads_are_frozen_for_review() {
         world.clock.now(),
     );
     world.store().commit(batch).await.unwrap();
-    let away = |token: &str| VisitRequest { from: Some(cafe), ..arrival(token, None) };
-    let ad = VisitRequest { url: "https://shop.example/?via=ada&gclid=x".to_owned(), ..away("ada") };
-    let coupon = VisitRequest { referrer: "https://www.coupons.example/".to_owned(), ..away("ada") };
+    let from_cafe = |token: &str| VisitRequest { from: Some(cafe), ..arrival(token, None) };
+    let ad = VisitRequest { url: "https://shop.example/?via=ada&gclid=x".to_owned(), ..from_cafe("ada") };
+    let coupon = VisitRequest { referrer: "https://www.coupons.example/".to_owned(), ..from_cafe("ada") };
     let cases = [
-        (away("ada"), "a@example.net", vec![]),
+        (from_cafe("ada"), "a@example.net", vec![]),
         (ad, "b@example.net", vec![PaidClick]),
         (coupon, "c@example.net", vec![BannedReferrer]),
-        (away("ada"), "d@mailinator.com", vec![DisposableDomain]),
-        (away("ada"), "e@sales.partners.example", vec![CompanyDomain]),
+        (from_cafe("ada"), "d@mailinator.com", vec![DisposableDomain]),
+        (from_cafe("ada"), "e@sales.partners.example", vec![CompanyDomain]),
         (arrival("ada", None), "f@example.net", vec![SameIp]),
         (arrival("bob", None), "g@example.net", vec![]),
     ];
     for (arrival, email, flags) in cases {
-        let visit = world.came(&arrival).await.unwrap().visit.id;
+        let visit = world.capture(&arrival).await.unwrap().visit.id;
         assert!(world.sign_up(visit, email).await, "{email}");
         let lead = world.all_referrals().await.swap_remove(0);
         let found = lead.review.as_ref().map(|review| review.flags.clone()).unwrap_or_default();
         assert_eq!((found, lead.is_frozen()), (flags.clone(), !flags.is_empty()), "{email}");
     }
-    let own = world.visit("ada", "adas-own-browser").await;
-    assert!(world.sign_up(own, "h@example.net").await);
+    let own_visit = world.visit("ada", "adas-own-browser").await;
+    assert!(world.sign_up(own_visit, "h@example.net").await);
     assert_eq!(world.all_referrals().await[0].blocked, Some(ReferralBlock::SelfReferral));
     world.audit().await;
 }
 
 #[tokio::test]
 async fn leads_beyond_the_velocity_limit_earn_after_review() {
-    let world = World::of(Store::memory(), mail_terms(0), |settings| settings.velocity_per_hour = 2).await;
+    let world = World::with_settings(Store::memory(), mail_terms(0), |settings| settings.velocity_per_hour = 2).await;
     let visit = world.visit("ada", VISITOR).await;
     for number in 0..3 {
         assert!(world.sign_up(visit, &format!("p{number}@example.net")).await);
@@ -377,8 +383,8 @@ async fn leads_beyond_the_velocity_limit_earn_after_review() {
     assert_eq!(third.review.as_ref().unwrap().flags, [FraudFlag::Velocity]);
     let mut session = checkout("cs_1", Some("cus_1"), &visit.to_string());
     session["customer_details"]["email"] = json!("p2@example.net");
-    world.tell("checkout.session.completed", 13, session).await;
-    world.hear(&world.paid("in_1", "cus_1", (10_000, 14))).await;
+    world.ingest_object("checkout.session.completed", 13, session).await;
+    world.ingest_event(&world.paid("in_1", "cus_1", (10_000, 14))).await;
     world.advance_days(31);
     world.end_holds().await;
     assert_eq!(world.outline().await, ["in_1/1 2000 of 10000 pending frozen", "in_1/2 500 of 10000 pending frozen"]);

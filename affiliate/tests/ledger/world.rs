@@ -27,7 +27,7 @@ use store::affiliate::{campaign, commission, partner, partner_link, program, ref
 use store::engine::{Batch, PostgresOptions, Store};
 use store::task::PARTITIONS;
 
-use super::told;
+use super::processor_objects;
 
 thread_local! {
     /// Creates a new database per test; set while the tests of this thread run on PostgreSQL.
@@ -36,7 +36,7 @@ thread_local! {
 
 /// Returns a store in a new database, if the thread runs on PostgreSQL.
 pub(crate) async fn connected() -> Option<Store> {
-    let database = DATABASES.with_borrow(|make| make.as_ref().map(|make| make()))?;
+    let database = DATABASES.with_borrow(|connect| connect.as_ref().map(|connect| connect()))?;
     Some(Store::connect(&database).await.unwrap())
 }
 
@@ -81,10 +81,10 @@ pub(crate) fn terms() -> CommissionTerms {
 impl World {
     /// 20 % for Ada, 5 % for her recruiter, 30 days of hold.
     pub(crate) async fn new() -> Self {
-        Self::of(fresh().await, terms(), |_| {}).await
+        Self::with_settings(fresh().await, terms(), |_| {}).await
     }
 
-    pub(crate) async fn of(store: Store, terms: CommissionTerms, set: fn(&mut ProgramSettings)) -> Self {
+    pub(crate) async fn with_settings(store: Store, terms: CommissionTerms, set: fn(&mut ProgramSettings)) -> Self {
         let (clock, entropy) = (Clock::default(), Entropy::default());
         let now = clock.now();
         let account = AccountId::new(now, entropy.u128());
@@ -157,27 +157,27 @@ impl World {
     /// Returns an event with a unique id, created `after` seconds after the start.
     pub(crate) fn event(&self, kind: &str, after: i64, object: Value) -> Value {
         let id = format!("evt_{}", self.events.fetch_add(1, Ordering::Relaxed));
-        told::event(&id, (kind, self.start + after), object)
+        processor_objects::event(&id, (kind, self.start + after), object)
     }
 
     /// Returns the event of a paid invoice.
     pub(crate) fn paid(&self, id: &str, customer: &str, (amount, after): (i64, i64)) -> Value {
-        self.event("invoice.paid", after, told::invoice(id, customer, (amount, self.start + after)))
+        self.event("invoice.paid", after, processor_objects::invoice(id, customer, (amount, self.start + after)))
     }
 
-    pub(crate) async fn take(&self, event: &Value) -> IngestOutcome {
+    pub(crate) async fn try_ingest(&self, event: &Value) -> IngestOutcome {
         self.ledger.ingest(self.account, event.to_string().as_bytes()).await
     }
 
     /// Ingests an event that must have an effect.
-    pub(crate) async fn hear(&self, event: &Value) {
-        let answer = self.take(event).await;
+    pub(crate) async fn ingest_event(&self, event: &Value) {
+        let answer = self.try_ingest(event).await;
         assert!(matches!(answer, IngestOutcome::Done), "{event}: {answer:?}");
     }
 
     /// Ingests an event created `after` seconds after the start.
-    pub(crate) async fn tell(&self, kind: &str, after: i64, object: Value) {
-        self.hear(&self.event(kind, after, object)).await;
+    pub(crate) async fn ingest_object(&self, kind: &str, after: i64, object: Value) {
+        self.ingest_event(&self.event(kind, after, object)).await;
     }
 
     pub(crate) async fn referral(&self, id: ReferralId) -> Referral {
@@ -198,25 +198,25 @@ impl World {
     }
 
     fn words(&self, line: &Commission) -> String {
-        let invoice = line.sold_invoice().map_or("bounty", |sold| sold.invoice.as_str());
+        let invoice = line.sold_invoice().map_or("bounty", |sale| sale.invoice.as_str());
         let reason = line.status.reversed().map_or("", |(_, reason)| reason.as_str());
         let ice = if line.status.frozen().is_frozen() { "frozen" } else { "" };
-        let words = format!(
+        let text = format!(
             "{invoice}/{} {} of {} {} {reason}{ice}",
             line.level().number(),
             line.amount,
             line.sale_amount(),
             line.status.word(),
         );
-        words.trim_end().to_owned()
+        text.trim_end().to_owned()
     }
 
     /// Returns the event types of an object, sorted: two commits may have the same millisecond.
-    pub(crate) async fn told(&self, subject: impl Into<Subject>) -> Vec<&'static str> {
+    pub(crate) async fn event_kinds(&self, subject: impl Into<Subject>) -> Vec<&'static str> {
         let events = store::event::list(self.store(), self.account, subject, 100).await.unwrap();
-        let mut told: Vec<_> = events.iter().map(|event| event.kind.name()).collect();
-        told.sort_unstable();
-        told
+        let mut kinds: Vec<_> = events.iter().map(|event| event.kind.name()).collect();
+        kinds.sort_unstable();
+        kinds
     }
 
     pub(crate) async fn paying(&self, partner: PartnerId) -> u32 {
@@ -235,9 +235,9 @@ impl World {
 
     /// Releases the holds that have ended.
     pub(crate) async fn end_holds(&self) -> usize {
-        let ended = self.ledger.release_holds(0..=PARTITIONS - 1, self.clock.now()).await.unwrap();
-        assert_eq!(ended.failed, 0);
-        ended.earned
+        let released = self.ledger.release_holds(0..=PARTITIONS - 1, self.clock.now()).await.unwrap();
+        assert_eq!(released.failed, 0);
+        released.earned
     }
 
     pub(crate) fn second(&self, after: i64) -> Timestamp {

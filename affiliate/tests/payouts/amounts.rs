@@ -15,18 +15,18 @@ async fn the_largest_sales_are_booked_and_paid_out() {
         world.sell(&format!("in_{nth}"), (AMOUNT_MAX, 10 + nth)).await;
     }
     let larger = world.paid("in_larger", "cus_1", (AMOUNT_MAX + 1, 30));
-    let IngestOutcome::Failed(LedgerError::Unreadable(why)) = world.take(&larger).await else {
+    let IngestOutcome::Failed(LedgerError::Unreadable(reason)) = world.try_ingest(&larger).await else {
         panic!("the invoice was booked")
     };
-    assert_eq!(why.problem, FieldProblem::AmountTooLarge);
-    assert!(why.field.starts_with("data.object."), "{why}");
-    world.books().await;
+    assert_eq!(reason.problem, FieldProblem::AmountTooLarge);
+    assert!(reason.field.starts_with("data.object."), "{reason}");
+    world.check_ledger().await;
     world.earn().await;
     let run = world.draft().await;
     world.approve(&run).await;
     let payout = world.payout_of(world.ada, PayoutStatus::Processing).await.payout;
     assert_eq!(payout.amount, 12 * AMOUNT_MAX / 5);
-    world.books().await;
+    world.check_ledger().await;
 }
 
 /// Lines from a time with a higher limit on amounts: those that exceed a payout's maximum are left for the next run.

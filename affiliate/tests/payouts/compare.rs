@@ -22,11 +22,12 @@ use super::world::World;
 
 impl World {
     /// Sets or removes the processor's API key.
-    async fn may_ask(&self, may: bool) {
+    async fn set_api_key(&self, is_allowed: bool) {
         let before = program::get(self.store(), self.account).await.unwrap().unwrap();
         let mut after = before.clone();
-        let key = may.then(|| SealedSecret(String::new()));
-        after.processor = before.processor.clone().map(|known| PaymentProcessor { restricted_key: key, ..known });
+        let key = is_allowed.then(|| SealedSecret(String::new()));
+        after.processor =
+            before.processor.clone().map(|processor| PaymentProcessor { restricted_key: key, ..processor });
         let mut batch = Batch::progress();
         program::update(&mut batch, &before, &after);
         self.store().commit(batch).await.unwrap();
@@ -45,7 +46,7 @@ impl World {
 pub(crate) async fn a_line_is_compared_a_day_before_it_is_earned() {
     let (world, processor) = (payable().await, Script::default());
     world.sell("in_0", (10_000, 5)).await;
-    world.may_ask(true).await;
+    world.set_api_key(true).await;
     world.sell("in_1", (10_000, 10)).await;
     assert_eq!(world.hours_later(28 * 24, &processor).await, 0);
     assert_eq!(processor.compared(), [""; 0], "too early");
@@ -59,7 +60,7 @@ pub(crate) async fn a_line_is_compared_a_day_before_it_is_earned() {
 #[tokio::test]
 pub(crate) async fn a_line_waits_for_an_answer_at_most_a_day() {
     let (world, processor) = (payable().await, Script::default());
-    world.may_ask(true).await;
+    world.set_api_key(true).await;
     world.sell("in_1", (10_000, 10)).await;
     processor.ignore(2);
     assert_eq!(world.hours_later(29 * 24 + 1, &processor).await, 0);
@@ -94,7 +95,7 @@ pub(crate) async fn a_hanging_processor_delays_only_its_own_account() {
     assert!(slow.account < other.account, "the slow account comes first");
     other.sell("in_0", (10_000, 5)).await;
     for world in [&slow, &other] {
-        world.may_ask(true).await;
+        world.set_api_key(true).await;
         world.sell("in_1", (10_000, 10)).await;
         world.clock.advance(Duration::from_secs(31 * 86_400));
     }
@@ -115,7 +116,7 @@ pub(crate) async fn a_hanging_processor_delays_only_its_own_account() {
 pub(crate) async fn holds_are_released_behind_lines_that_wait_for_reconciliation() {
     let world = payable().await;
     world.sell("in_plain", (10_000, 1)).await;
-    world.may_ask(true).await;
+    world.set_api_key(true).await;
     for number in 0..250 {
         world.sell(&format!("in_{number}"), (10_000, 2)).await;
     }
@@ -132,7 +133,7 @@ async fn draft() -> (World, PayoutRun) {
     world.sell("in_1", (10_000, 10)).await;
     world.sell("in_2", (30_000, 20)).await;
     world.earn().await;
-    world.may_ask(true).await;
+    world.set_api_key(true).await;
     let run = world.draft().await;
     (world, run)
 }
@@ -160,7 +161,7 @@ pub(crate) async fn a_draft_is_compared_before_it_is_approved() {
 #[tokio::test]
 pub(crate) async fn a_run_reconciles_each_line_however_recently_it_was_reconciled() {
     let (world, processor) = (payable().await, Script::default());
-    world.may_ask(true).await;
+    world.set_api_key(true).await;
     for number in 0..40 {
         world.sell(&format!("in_{number}"), (10_000, 10)).await;
     }
@@ -197,12 +198,12 @@ pub(crate) async fn unanswered_charges_are_counted_in_the_run() {
 pub(crate) async fn a_draft_can_be_cancelled_while_it_is_compared() {
     let (world, run) = draft().await;
     world.ledger.cancel_run((world.account, run.id), None, &no_extension).await.unwrap();
-    let again = world.draft().await;
-    assert_eq!(again.totals, run.totals);
+    let second_draft = world.draft().await;
+    assert_eq!(second_draft.totals, run.totals);
     let processor = Script::default();
     world.clock.advance(Duration::from_secs(61));
     world.work(&processor).await;
-    assert!(world.run(&again).await.is_reconciled());
+    assert!(world.run(&second_draft).await.is_reconciled());
     world.audit().await;
 }
 
@@ -215,15 +216,15 @@ pub(crate) async fn removing_a_payout_during_reconciliation_skips_no_other_lines
         world = payable().await;
     }
     world.pay_by(world.ada, PayoutMethod::Stripe, "acct_ada").await;
-    let (by, email) = (PartnerSelector::Id(world.bob), "max@example.org".parse().unwrap());
-    let of_bob = ReferralDraft { partner: by, email, customer: Some("cus_2".to_owned()), sub_id: None };
+    let (selector, email) = (PartnerSelector::Id(world.bob), "max@example.org".parse().unwrap());
+    let of_bob = ReferralDraft { partner: selector, email, customer: Some("cus_2".to_owned()), sub_id: None };
     world.ledger.refer(world.account, &of_bob, &no_extension).await.unwrap();
-    world.hear(&world.paid("in_bob", "cus_2", (10_000, 10))).await;
+    world.ingest_event(&world.paid("in_bob", "cus_2", (10_000, 10))).await;
     for number in 0..101 {
         world.sell(&format!("in_{number}"), (10_000, 20)).await;
     }
     world.earn().await;
-    world.may_ask(true).await;
+    world.set_api_key(true).await;
     let run = world.draft().await;
     let id = async |partner| world.payout_of(partner, PayoutStatus::Draft).await.payout.id;
     assert!(id(world.ada).await < id(world.bob).await);
@@ -231,10 +232,10 @@ pub(crate) async fn removing_a_payout_during_reconciliation_skips_no_other_lines
     processor.ignore(16);
     world.clock.advance(Duration::from_secs(61));
     world.work(&processor).await;
-    let asked = processor.compared();
-    assert!(asked.len() == 116 && !asked.contains(&"in_bob".to_owned()), "{asked:?}");
+    let compared = processor.compared();
+    assert!(compared.len() == 116 && !compared.contains(&"in_bob".to_owned()), "{compared:?}");
     let inactive = json!({"id": "acct_ada", "object": "account", "capabilities": {"transfers": "inactive"}});
-    world.tell("account.updated", 30, inactive).await;
+    world.ingest_object("account.updated", 30, inactive).await;
     world.clock.advance(Duration::from_secs(61));
     world.work(&processor).await;
     assert!(processor.compared().contains(&"in_bob".to_owned()));

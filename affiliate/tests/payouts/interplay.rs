@@ -7,8 +7,8 @@ use mail::affiliate::payout::{PayoutStatus, SkipReason};
 use mail::affiliate::program::{AfterPayout, PayoutMethod};
 use serde_json::json;
 
+use super::processor_objects;
 use super::setting::{payable, payable_on};
-use super::told;
 use super::world::{World, fresh, terms};
 
 const DAY: i64 = 86_400;
@@ -33,7 +33,7 @@ pub(crate) async fn a_refund_takes_a_line_out_of_its_draft() {
     assert!(matches!(refused, Err(AffiliateError::Conflict(ConflictReason::OtherRun))), "{refused:?}");
     let ada = world.payout_of(world.ada, PayoutStatus::Draft).await.payout;
     assert_eq!((ada.amount, ada.lines), (1_000, 1));
-    world.books().await;
+    world.check_ledger().await;
     // A partial refund: the line leaves the draft and is in the next run with the remaining amount.
     world.refund("in_2", (5_000, 2_500), 32 * DAY).await;
     let after = world.run(&run).await;
@@ -41,18 +41,18 @@ pub(crate) async fn a_refund_takes_a_line_out_of_its_draft() {
     assert!(world.list(&[]).await.is_empty());
     let refused = world.ledger.approve_run((world.account, run.id), (after.rev, &after.totals), &no_extension).await;
     assert!(matches!(refused, Err(AffiliateError::Conflict(ConflictReason::NobodyInRun))), "{refused:?}");
-    world.books().await;
+    world.check_ledger().await;
     world.ledger.cancel_run((world.account, run.id), None, &no_extension).await.unwrap();
     assert_eq!(format!("{:?}", world.draft().await.totals), "{usd: 625}");
-    world.books().await;
+    world.check_ledger().await;
 }
 
 #[tokio::test]
 pub(crate) async fn a_draft_payout_below_the_minimum_is_dropped() {
-    let least = |settings: &mut mail::affiliate::program::ProgramSettings| {
+    let set_minimum = |settings: &mut mail::affiliate::program::ProgramSettings| {
         settings.min_payout.insert("usd".parse().unwrap(), 700);
     };
-    let world = World::of(fresh().await, terms(), least).await;
+    let world = World::with_settings(fresh().await, terms(), set_minimum).await;
     world.pay_by(world.ada, PayoutMethod::Wise, "ada@wise.example").await;
     world.pay_by(world.bob, PayoutMethod::Wise, "bob@wise.example").await;
     world.lead("lin@example.org", Some("cus_1")).await;
@@ -67,23 +67,23 @@ pub(crate) async fn a_draft_payout_below_the_minimum_is_dropped() {
     assert_eq!((skipped[0].partner, skipped[0].amount), (world.bob, 250));
     assert_eq!(skipped[0].reason, SkipReason::BelowMinimum);
     world.approve(&after).await;
-    world.books().await;
+    world.check_ledger().await;
 }
 
 #[tokio::test]
 pub(crate) async fn an_inquiry_keeps_a_line_from_being_paid() {
     let world = earned(payable().await).await;
     let run = world.draft().await;
-    let asks = told::dispute("in_1", "warning_needs_response");
-    world.tell("charge.dispute.created", 32 * DAY, asks).await;
+    let inquiry = processor_objects::dispute("in_1", "warning_needs_response");
+    world.ingest_object("charge.dispute.created", 32 * DAY, inquiry).await;
     assert_eq!(format!("{:?}", world.run(&run).await.totals), "{usd: 1250}");
-    world.books().await;
+    world.check_ledger().await;
     world.ledger.cancel_run((world.account, run.id), None, &no_extension).await.unwrap();
-    let again = world.draft().await;
-    assert_eq!(format!("{:?}", again.totals), "{usd: 1250}");
-    let reasons: Vec<_> = world.skipped(&again).await.iter().map(|one| one.reason).collect();
+    let second_draft = world.draft().await;
+    assert_eq!(format!("{:?}", second_draft.totals), "{usd: 1250}");
+    let reasons: Vec<_> = world.skipped(&second_draft).await.iter().map(|skipped| skipped.reason).collect();
     assert_eq!(reasons, [SkipReason::Disputed, SkipReason::Disputed]);
-    world.books().await;
+    world.check_ledger().await;
 }
 
 #[tokio::test]
@@ -93,18 +93,18 @@ pub(crate) async fn an_approved_payout_is_unaffected_by_later_refunds() {
     world.approve(&run).await;
     world.refund("in_1", (10_000, 10_000), 32 * DAY).await;
     assert_eq!(world.run(&run).await.totals, run.totals);
-    world.books().await;
+    world.check_ledger().await;
     for partner in [world.ada, world.bob] {
         let payout = world.payout_of(partner, PayoutStatus::Processing).await.payout;
         world.mark_paid(payout.id, "r").await.unwrap();
-        world.books().await;
+        world.check_ledger().await;
     }
     // The program bears the loss.
     world.sell("in_3", (1_000, 33 * DAY)).await;
     world.advance_days(33);
     world.end_holds().await;
     assert_eq!(format!("{:?}", world.draft().await.totals), "{usd: 250}");
-    world.books().await;
+    world.check_ledger().await;
 }
 
 #[tokio::test]
@@ -112,7 +112,7 @@ pub(crate) async fn with_offset_a_later_refund_is_netted_in_the_next_payouts() {
     let offset = |settings: &mut mail::affiliate::program::ProgramSettings| {
         settings.payout_after_refund = AfterPayout::Offset;
     };
-    let world = World::of(fresh().await, terms(), offset).await;
+    let world = World::with_settings(fresh().await, terms(), offset).await;
     world.pay_by(world.ada, PayoutMethod::Wise, "ada@wise.example").await;
     world.lead("lin@example.org", Some("cus_1")).await;
     let world = earned(world).await;
@@ -123,7 +123,7 @@ pub(crate) async fn with_offset_a_later_refund_is_netted_in_the_next_payouts() {
     // 1,500 of the 3,000 paid were too much.
     world.refund("in_1", (10_000, 5_000), 32 * DAY).await;
     world.refund("in_2", (5_000, 2_500), 32 * DAY).await;
-    world.books().await;
+    world.check_ledger().await;
     world.sell("in_3", (5_000, 33 * DAY)).await;
     world.earn().await;
     // 1,000 do not cover the adjustments, so both wait.
@@ -136,7 +136,7 @@ pub(crate) async fn with_offset_a_later_refund_is_netted_in_the_next_payouts() {
     let run = world.draft().await;
     let payout = world.payout_of(world.ada, PayoutStatus::Draft).await.payout;
     assert_eq!((payout.amount, payout.adjusted, payout.lines), (500, -1_500, 2));
-    world.books().await;
+    world.check_ledger().await;
     // After cancellation the adjustments are owed as before.
     world.ledger.cancel_run((world.account, run.id), None, &no_extension).await.unwrap();
     let run = world.draft().await;
@@ -144,7 +144,7 @@ pub(crate) async fn with_offset_a_later_refund_is_netted_in_the_next_payouts() {
     let payout = world.payout_of(world.ada, PayoutStatus::Processing).await.payout;
     assert_eq!((payout.amount, payout.adjusted), (500, -1_500));
     world.mark_paid(payout.id, "r").await.unwrap();
-    world.books().await;
+    world.check_ledger().await;
     // The adjustments were netted, so nothing more is owed.
     world.sell("in_5", (1_000, 120 * DAY)).await;
     world.advance_days(90);
@@ -152,7 +152,7 @@ pub(crate) async fn with_offset_a_later_refund_is_netted_in_the_next_payouts() {
     world.draft().await;
     let payout = world.payout_of(world.ada, PayoutStatus::Draft).await.payout;
     assert_eq!((payout.amount, payout.adjusted), (200, 0));
-    world.books().await;
+    world.check_ledger().await;
 }
 
 #[tokio::test]
@@ -165,28 +165,28 @@ pub(crate) async fn lines_of_a_failed_payout_return_with_their_current_amounts()
     let failed = world.fail(payout.id, "The account is closed").await.unwrap();
     assert_eq!(failed.payout.failure_reason.as_deref(), Some("The account is closed"));
     assert_eq!((failed.status, failed.payout.amount), (PayoutStatus::Failed, 3_000));
-    assert_eq!(world.told(payout.id).await, ["payout.created", "payout.failed"]);
+    assert_eq!(world.event_kinds(payout.id).await, ["payout.created", "payout.failed"]);
     let items = store::affiliate::payout::list_items(world.store(), (world.account, payout.id), None, 10).await;
     assert_eq!(items.unwrap().len(), 2, "a failed payout keeps its items");
     assert!(world.fail(payout.id, "again").await.is_err());
-    world.books().await;
+    world.check_ledger().await;
     let bob = world.payout_of(world.bob, PayoutStatus::Processing).await.payout;
     world.mark_paid(bob.id, "r").await.unwrap();
     assert!(world.run(&run).await.is_partial);
     let next = world.draft().await;
     // Refunds in the meantime are applied now.
     assert_eq!(format!("{:?}", next.totals), "{usd: 2000}");
-    world.books().await;
+    world.check_ledger().await;
     world.approve(&next).await;
     assert_eq!(world.partner(world.ada).await.payouts_failed, 1);
     let payout = world.payout_of(world.ada, PayoutStatus::Processing).await.payout;
     world.fail(payout.id, "once more").await.unwrap();
     let ada = world.partner(world.ada).await;
     assert_eq!((ada.payouts_failed, ada.payout.unwrap().is_able), (2, false));
-    assert_eq!(world.told(world.ada).await, ["affiliate.updated"]);
+    assert_eq!(world.event_kinds(world.ada).await, ["affiliate.updated"]);
     let drafted = world.ledger.draft_run(world.account, None).await.unwrap();
     assert_eq!(drafted.skipped[0].reason, SkipReason::NotReady);
-    world.books().await;
+    world.check_ledger().await;
 }
 
 #[tokio::test]
@@ -200,39 +200,39 @@ pub(crate) async fn a_reversed_transfer_fails_its_payout() {
     let paid = world.payout_of(world.ada, PayoutStatus::Paid).await.payout;
     let transfer = paid.transfer.clone().unwrap();
     let part = json!({"id": transfer, "amount": 3_000, "amount_reversed": 10, "reversed": false});
-    let answer = world.take(&world.event("transfer.reversed", 33 * DAY, part)).await;
+    let answer = world.try_ingest(&world.event("transfer.reversed", 33 * DAY, part)).await;
     assert!(matches!(answer, IngestOutcome::Ignored(_)), "{answer:?}");
-    let whole = json!({"id": transfer, "amount": 3_000, "amount_reversed": 3_000, "reversed": true});
-    world.tell("transfer.reversed", 34 * DAY, whole.clone()).await;
+    let full_reversal = json!({"id": transfer, "amount": 3_000, "amount_reversed": 3_000, "reversed": true});
+    world.ingest_object("transfer.reversed", 34 * DAY, full_reversal.clone()).await;
     let failed = world.payout_of(world.ada, PayoutStatus::Failed).await.payout;
     assert_eq!(failed.transfer, Some(transfer));
-    assert_eq!(world.told(failed.id).await, ["payout.created", "payout.failed", "payout.paid"]);
-    let answer = world.take(&world.event("transfer.reversed", 35 * DAY, whole)).await;
+    assert_eq!(world.event_kinds(failed.id).await, ["payout.created", "payout.failed", "payout.paid"]);
+    let answer = world.try_ingest(&world.event("transfer.reversed", 35 * DAY, full_reversal)).await;
     assert!(matches!(answer, IngestOutcome::Ignored(_)), "{answer:?}");
-    world.books().await;
+    world.check_ledger().await;
     assert!(world.run(&run).await.is_partial);
     assert_eq!(format!("{:?}", world.draft().await.totals), "{usd: 3000}");
-    world.books().await;
+    world.check_ledger().await;
 }
 
 #[tokio::test]
 pub(crate) async fn an_account_that_takes_transfers_can_be_paid() {
     let world = payable().await;
     world.pay_by(world.ada, PayoutMethod::Stripe, "acct_ada").await;
-    let is_able = async || world.partner(world.ada).await.payout.unwrap().is_able;
+    let takes_transfers = async || world.partner(world.ada).await.payout.unwrap().is_able;
     let account = |state: &str| json!({"id": "acct_ada", "object": "account", "capabilities": {"transfers": state}});
-    world.tell("account.updated", 10, account("inactive")).await;
-    assert!(!is_able().await);
-    world.tell("account.updated", 30, account("active")).await;
-    assert!(is_able().await);
+    world.ingest_object("account.updated", 10, account("inactive")).await;
+    assert!(!takes_transfers().await);
+    world.ingest_object("account.updated", 30, account("active")).await;
+    assert!(takes_transfers().await);
     // An older version of the account arrives late.
-    world.tell("account.updated", 20, account("inactive")).await;
-    assert!(is_able().await);
-    assert_eq!(world.told(world.ada).await, ["affiliate.updated", "affiliate.updated"]);
+    world.ingest_object("account.updated", 20, account("inactive")).await;
+    assert!(takes_transfers().await);
+    assert_eq!(world.event_kinds(world.ada).await, ["affiliate.updated", "affiliate.updated"]);
     let strange = json!({"id": "acct_x", "object": "account", "capabilities": {"transfers": "active"}});
-    let answer = world.take(&world.event("account.updated", 40, strange)).await;
+    let answer = world.try_ingest(&world.event("account.updated", 40, strange)).await;
     assert!(matches!(answer, IngestOutcome::Ignored(_)), "{answer:?}");
-    world.books().await;
+    world.check_ledger().await;
 }
 
 #[tokio::test]
@@ -243,21 +243,21 @@ pub(crate) async fn a_partner_whose_account_stops_taking_transfers_leaves_the_dr
     let run = world.draft().await;
     assert_eq!((run.payouts, run.transfers), (2, 1));
     let inactive = json!({"id": "acct_ada", "object": "account", "capabilities": {"transfers": "inactive"}});
-    world.tell("account.updated", 40 * DAY, inactive).await;
+    world.ingest_object("account.updated", 40 * DAY, inactive).await;
     let after = world.run(&run).await;
     assert_eq!((after.payouts, after.transfers, format!("{:?}", after.totals)), (1, 0, "{usd: 750}".to_owned()));
     assert!(after.rev > run.rev);
     let skipped = world.skipped(&after).await;
     assert_eq!((skipped[0].partner, skipped[0].reason), (world.ada, SkipReason::NotReady));
-    world.books().await;
+    world.check_ledger().await;
     world.approve(&after).await;
     // The approved payout is in progress.
     let bob = world.payout_of(world.bob, PayoutStatus::Processing).await.payout;
     world.mark_paid(bob.id, "r").await.unwrap();
     let active = json!({"id": "acct_ada", "object": "account", "capabilities": {"transfers": "active"}});
-    world.tell("account.updated", 41 * DAY, active).await;
+    world.ingest_object("account.updated", 41 * DAY, active).await;
     assert_eq!(format!("{:?}", world.draft().await.totals), "{usd: 3000}");
-    world.books().await;
+    world.check_ledger().await;
 }
 
 #[tokio::test]
@@ -265,32 +265,32 @@ pub(crate) async fn concurrent_operations_have_one_consistent_result() {
     let (_directory, store) = super::setting::on_disk().await;
     let world = earned(payable_on(store).await).await;
     let drafts = (world.ledger.draft_run(world.account, None), world.ledger.draft_run(world.account, None));
-    let (one, other) = tokio::join!(drafts.0, drafts.1);
-    assert!(one.is_ok() != other.is_ok(), "one draft at a time: {one:?} {other:?}");
-    let run = one.or(other).unwrap().run.unwrap();
+    let (first_draft, second_draft) = tokio::join!(drafts.0, drafts.1);
+    assert!(first_draft.is_ok() != second_draft.is_ok(), "one draft at a time: {first_draft:?} {second_draft:?}");
+    let run = first_draft.or(second_draft).unwrap().run.unwrap();
     // A refund concurrent with the approval: the line leaves the draft, or is approved with it.
-    let lost = world.event("charge.refunded", 32 * DAY, told::charge("in_2", 5_000, 5_000));
-    let (approved, heard) = tokio::join!(
+    let refund_event = world.event("charge.refunded", 32 * DAY, processor_objects::charge("in_2", 5_000, 5_000));
+    let (approved, ingested) = tokio::join!(
         world.ledger.approve_run((world.account, run.id), (run.rev, &run.totals), &no_extension),
-        world.take(&lost)
+        world.try_ingest(&refund_event)
     );
-    assert!(matches!(heard, IngestOutcome::Done));
-    world.books().await;
+    assert!(matches!(ingested, IngestOutcome::Done));
+    world.check_ledger().await;
     let run = match approved {
         Ok(run) => run,
         Err(_) => world.approve(&world.run(&run).await).await,
     };
     let payout = world.payout_of(world.ada, PayoutStatus::Processing).await.payout;
-    let (one, two, three) = tokio::join!(
+    let (first, second, third) = tokio::join!(
         world.mark_paid(payout.id, "one"),
         world.mark_paid(payout.id, "one"),
         world.mark_paid(payout.id, "two")
     );
-    let done: Vec<_> = [one, two, three].into_iter().filter_map(Result::ok).collect();
-    assert!(done.iter().all(|shown| *shown == done[0]) && !done.is_empty(), "{done:#?}");
-    let told = world.told(payout.id).await;
-    assert_eq!(told, ["payout.created", "payout.paid"]);
+    let done: Vec<_> = [first, second, third].into_iter().filter_map(Result::ok).collect();
+    assert!(done.iter().all(|view| *view == done[0]) && !done.is_empty(), "{done:#?}");
+    let kinds = world.event_kinds(payout.id).await;
+    assert_eq!(kinds, ["payout.created", "payout.paid"]);
     assert_eq!(world.run(&run).await.open, 1);
-    world.books().await;
+    world.check_ledger().await;
     world.store().close().await;
 }

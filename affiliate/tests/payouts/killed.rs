@@ -35,7 +35,7 @@ pub(crate) async fn an_interrupted_draft_is_completed() {
     for polls in [1, 2, 3, 4, 5, 7, 9] {
         let (_directory, world, sum) = much().await;
         let cut = cut_off(polls, world.ledger.draft_run(world.account, None)).await;
-        world.books().await;
+        world.check_ledger().await;
         world.recover(&Script::default()).await;
         let run = match payout_run::find_open(world.store(), world.account).await.unwrap() {
             Some(run) => run,
@@ -44,7 +44,7 @@ pub(crate) async fn an_interrupted_draft_is_completed() {
         };
         assert!(run.is_drafted(), "{cut:?} {run:?}");
         assert_eq!((run.payouts, run.totals.values().sum::<i64>()), (2, sum), "{polls}");
-        world.books().await;
+        world.check_ledger().await;
         world.approve(&run).await;
         world.store().close().await;
     }
@@ -56,7 +56,7 @@ pub(crate) async fn an_interrupted_cancellation_is_completed() {
         let (_directory, world, sum) = much().await;
         let run = world.draft().await;
         cut_off(polls, world.ledger.cancel_run((world.account, run.id), None, &no_extension)).await;
-        world.books().await;
+        world.check_ledger().await;
         let is_cancelled = world.run(&run).await.status == PayoutRunStatus::Cancelled;
         assert_eq!(world.list(&[]).await.is_empty(), is_cancelled, "its payouts are gone at once");
         if polls % 2 == 0 {
@@ -68,7 +68,7 @@ pub(crate) async fn an_interrupted_cancellation_is_completed() {
         // Drafting the next run completes the cancellation.
         let next = world.draft().await;
         assert_eq!(next.totals.values().sum::<i64>(), sum, "{polls}");
-        world.books().await;
+        world.check_ledger().await;
         world.store().close().await;
     }
 }
@@ -80,23 +80,23 @@ pub(crate) async fn lines_are_updated_after_an_interrupted_settlement() {
         let run = world.draft().await;
         world.approve(&run).await;
         let payout = world.payout_of(world.ada, PayoutStatus::Processing).await.payout;
-        let of = (world.account, payout.id);
+        let key = (world.account, payout.id);
         let paid = polls % 2 == 1;
         if paid {
-            cut_off(polls, world.ledger.mark_paid(of, ("r", None), &no_extension)).await;
+            cut_off(polls, world.ledger.mark_paid(key, ("r", None), &no_extension)).await;
         } else {
-            cut_off(polls, world.ledger.fail_payout(of, ("why", None), &no_extension)).await;
+            cut_off(polls, world.ledger.fail_payout(key, ("why", None), &no_extension)).await;
         }
-        world.books().await;
+        world.check_ledger().await;
         world.recover(&Script::default()).await;
-        world.books().await;
+        world.check_ledger().await;
         // Repeating the operation returns the same result.
         if paid {
             assert_eq!(world.mark_paid(payout.id, "r").await.unwrap().status, PayoutStatus::Paid);
         }
-        let word = if paid { "paid" } else { "earned" };
+        let status = if paid { "paid" } else { "earned" };
         let lines = world.lines().await;
-        assert_eq!(lines.iter().filter(|line| line.status.word() == word).count(), if paid { MANY } else { 905 });
+        assert_eq!(lines.iter().filter(|line| line.status.word() == status).count(), if paid { MANY } else { 905 });
         world.store().close().await;
     }
 }
@@ -111,14 +111,14 @@ pub(crate) async fn an_interrupted_transfer_is_made_once() {
         world.approve(&run).await;
         let processor = Script::default();
         cut_off(polls, world.work(&processor)).await;
-        world.books().await;
+        world.check_ledger().await;
         for _ in 0..3 {
             world.recover(&processor).await;
         }
         assert_eq!(processor.total(), sum, "{polls}: {:?}", processor.keys());
         assert_eq!(world.run(&run).await.status, PayoutRunStatus::Completed, "{polls}");
         assert_eq!(world.list(&[PayoutStatus::Paid]).await.len(), 2);
-        world.books().await;
+        world.check_ledger().await;
         world.store().close().await;
     }
 }

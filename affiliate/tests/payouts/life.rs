@@ -27,30 +27,30 @@ pub(crate) async fn a_run_is_drafted_approved_and_paid() {
     is(world.ledger.draft_run(world.account, None).await, ConflictReason::DraftOpen);
     let ada = world.payout_of(world.ada, PayoutStatus::Draft).await.payout;
     assert_eq!((ada.amount, ada.lines, ada.destination.as_str()), (3_000, 2, "ada@paypal.example"));
-    assert_eq!(world.told(ada.id).await, ["payout.created"]);
+    assert_eq!(world.event_kinds(ada.id).await, ["payout.created"]);
     is(world.mark_paid(ada.id, "r").await, ConflictReason::RunNotApproved);
     is(world.fail(ada.id, "why").await, ConflictReason::PayoutSettled);
-    world.books().await;
+    world.check_ledger().await;
 
-    let of = (world.account, run.id);
-    is(world.ledger.approve_run(of, (run.rev + 1, &run.totals), &no_extension).await, ConflictReason::OtherRun);
-    let mut others = run.totals.clone();
-    others.insert("eur".parse().unwrap(), 1);
-    is(world.ledger.approve_run(of, (run.rev, &others), &no_extension).await, ConflictReason::OtherRun);
+    let key = (world.account, run.id);
+    is(world.ledger.approve_run(key, (run.rev + 1, &run.totals), &no_extension).await, ConflictReason::OtherRun);
+    let mut other_totals = run.totals.clone();
+    other_totals.insert("eur".parse().unwrap(), 1);
+    is(world.ledger.approve_run(key, (run.rev, &other_totals), &no_extension).await, ConflictReason::OtherRun);
     let approved = world.approve(&run).await;
     assert!(approved.status == PayoutRunStatus::Approved && approved.approved_at.is_some());
-    is(world.ledger.approve_run(of, (approved.rev, &run.totals), &no_extension).await, ConflictReason::NoDraft);
+    is(world.ledger.approve_run(key, (approved.rev, &run.totals), &no_extension).await, ConflictReason::NoDraft);
     is(world.ledger.cancel_run((world.account, run.id), None, &no_extension).await, ConflictReason::NoDraft);
     assert_eq!(world.list(&[PayoutStatus::Processing]).await.len(), 2);
     assert!(world.list(&[PayoutStatus::Draft]).await.is_empty());
-    world.books().await;
+    world.check_ledger().await;
 
     let paid = world.mark_paid(ada.id, "PP-1").await.unwrap();
     assert_eq!((paid.status, paid.payout.reference.as_deref()), (PayoutStatus::Paid, Some("PP-1")));
     assert_eq!(world.mark_paid(ada.id, "PP-1").await.unwrap(), paid);
     is(world.mark_paid(ada.id, "PP-2").await, ConflictReason::PaidOtherwise);
     is(world.fail(ada.id, "why").await, ConflictReason::PayoutSettled);
-    assert_eq!(world.told(ada.id).await, ["payout.created", "payout.paid"]);
+    assert_eq!(world.event_kinds(ada.id).await, ["payout.created", "payout.paid"]);
     assert!(world.partner(world.ada).await.was_paid && !world.partner(world.bob).await.was_paid);
     assert_eq!(world.run(&run).await.status, PayoutRunStatus::Processing);
     let bob = world.payout_of(world.bob, PayoutStatus::Processing).await.payout;
@@ -60,10 +60,10 @@ pub(crate) async fn a_run_is_drafted_approved_and_paid() {
     assert!(done.completed_at.is_some());
     for line in world.lines().await {
         assert_eq!(line.status.word(), "paid");
-        let told = world.told(line.id).await;
-        assert_eq!(told, ["commission.created", "commission.earned", "commission.paid"]);
+        let kinds = world.event_kinds(line.id).await;
+        assert_eq!(kinds, ["commission.created", "commission.earned", "commission.paid"]);
     }
-    assert_eq!(world.books().await, 2);
+    assert_eq!(world.check_ledger().await, 2);
 }
 
 #[tokio::test]
@@ -83,11 +83,11 @@ pub(crate) async fn a_cancelled_run_releases_its_lines() {
         world.ledger.approve_run((world.account, run.id), (cancelled.rev, &run.totals), &no_extension).await,
         ConflictReason::NoDraft,
     );
-    world.books().await;
+    world.check_ledger().await;
     // Another run contains the same lines.
-    let again = world.draft().await;
-    assert_eq!(again.totals, run.totals);
-    world.books().await;
+    let second_draft = world.draft().await;
+    assert_eq!(second_draft.totals, run.totals);
+    world.check_ledger().await;
 }
 
 #[tokio::test]
@@ -109,7 +109,7 @@ pub(crate) async fn partners_who_cannot_be_paid_are_skipped() {
     assert_eq!(reasons, ["not_active", "not_ready"]);
     // The attempt leaves no open run.
     assert!(store::affiliate::payout_run::find_open(world.store(), world.account).await.unwrap().is_none());
-    world.books().await;
+    world.check_ledger().await;
 }
 
 #[tokio::test]
@@ -123,7 +123,7 @@ pub(crate) async fn a_run_contains_lines_earned_by_its_cutoff() {
     world.end_holds().await;
     let drafted = world.ledger.draft_run(world.account, Some(between)).await.unwrap().run.unwrap();
     assert_eq!(format!("{:?}", drafted.totals), "{usd: 2500}");
-    world.books().await;
+    world.check_ledger().await;
 }
 
 #[tokio::test]

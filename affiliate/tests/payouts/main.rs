@@ -13,10 +13,10 @@ mod large;
 mod life;
 mod methods;
 mod postgres;
-mod setting;
 #[allow(dead_code, reason = "used in full by the ledger's tests")]
-#[path = "../ledger/told.rs"]
-mod told;
+#[path = "../ledger/processor_objects.rs"]
+mod processor_objects;
+mod setting;
 mod transfers;
 #[allow(dead_code, reason = "used in full by the ledger's tests")]
 #[path = "../ledger/world.rs"]

@@ -59,11 +59,11 @@ pub(crate) async fn payouts_by_a_disallowed_method_leave_the_draft() {
     let run = world.draft().await;
     assert_eq!((run.payouts, run.totals.values().sum::<i64>()), (2, 303 + 201));
     // Removing an unused method, and allowing all again.
-    let fewer: Vec<_> = PayoutMethod::ALL.iter().copied().filter(|one| *one != PayoutMethod::Wise).collect();
-    assert_eq!(world.allow(&fewer).await, Some(run.id));
+    let allowed: Vec<_> = PayoutMethod::ALL.iter().copied().filter(|method| *method != PayoutMethod::Wise).collect();
+    assert_eq!(world.allow(&allowed).await, Some(run.id));
     assert_eq!(world.allow(PayoutMethod::ALL).await, None, "nothing is taken away");
-    let same = world.run(&run).await;
-    assert_eq!((same.rev, &same.totals, same.sifted), (run.rev, &run.totals, None));
+    let unchanged = world.run(&run).await;
+    assert_eq!((unchanged.rev, &unchanged.totals, unchanged.sifted), (run.rev, &run.totals, None));
     world.allow(&[PayoutMethod::Bank, PayoutMethod::Wise]).await;
     let after = world.run(&run).await;
     assert_eq!((after.rev, after.payouts, after.totals.values().sum::<i64>()), (run.rev + 1, 1, 201));
@@ -74,7 +74,7 @@ pub(crate) async fn payouts_by_a_disallowed_method_leave_the_draft() {
     let lines = world.lines().await;
     let free = lines.iter().filter(|line| line.status.payout().is_none() && line.status.word() == "earned");
     assert_eq!(free.count(), 3);
-    world.books().await;
+    world.check_ledger().await;
     world.refused(&run, (run.rev, ConflictReason::OtherRun)).await;
     world.approve(&after).await;
     // Approved payouts stay, and removed lines are in the next run once the method is allowed again.
@@ -83,7 +83,7 @@ pub(crate) async fn payouts_by_a_disallowed_method_leave_the_draft() {
     assert!(world.ledger.draft_run(world.account, None).await.unwrap().run.is_none());
     world.allow(PayoutMethod::ALL).await;
     assert_eq!(world.draft().await.totals.values().sum::<i64>(), 303);
-    world.books().await;
+    world.check_ledger().await;
 }
 
 #[tokio::test]
@@ -92,7 +92,7 @@ pub(crate) async fn a_run_with_disallowed_methods_cannot_be_approved() {
         let world = two().await;
         let run = world.draft().await;
         assert_eq!(world.say_methods(&[PayoutMethod::Bank]).await, Some(run.id));
-        world.books().await;
+        world.check_ledger().await;
         match helper {
             "approves" => world.refused(&run, (run.rev, ConflictReason::OtherRun)).await,
             "works" => world.recover(&Script::default()).await,
@@ -105,7 +105,7 @@ pub(crate) async fn a_run_with_disallowed_methods_cannot_be_approved() {
         }
         let after = world.run(&run).await;
         assert_eq!((after.payouts, after.sifted, after.rev), (1, None, run.rev + 1), "{helper}");
-        world.books().await;
+        world.check_ledger().await;
         world.approve(&after).await;
     }
 }
@@ -129,11 +129,11 @@ pub(crate) async fn an_interrupted_method_filter_is_completed() {
         if let (Some(_), Some(id)) = (&run, marked) {
             cut_off(polls, world.ledger.filter_by_methods((world.account, id))).await;
         }
-        world.books().await;
+        world.check_ledger().await;
         // First drafting is completed, then the filter.
         for _ in 0..2 {
             world.recover(&Script::default()).await;
-            world.books().await;
+            world.check_ledger().await;
         }
         let open = store::affiliate::payout_run::find_open(world.store(), world.account).await.unwrap();
         let run = match open {
@@ -145,7 +145,7 @@ pub(crate) async fn an_interrupted_method_filter_is_completed() {
         world.recover(&Script::default()).await;
         let free = world.lines().await.iter().filter(|line| line.status.payout().is_none()).count();
         assert_eq!(free, MANY);
-        world.books().await;
+        world.check_ledger().await;
         world.store().close().await;
     }
 }
@@ -167,7 +167,7 @@ pub(crate) async fn open_payouts_of_earlier_runs_do_not_hide_draft_payouts() {
     let run = world.draft().await;
     assert_eq!((run.payouts, run.transfers), (1, 1));
     let inactive = json!({"id": "acct_ada", "object": "account", "capabilities": {"transfers": "inactive"}});
-    world.tell("account.updated", 10, inactive).await;
+    world.ingest_object("account.updated", 10, inactive).await;
     let after = world.run(&run).await;
     assert_eq!((after.payouts, after.rev), (0, run.rev + 1));
     assert_eq!(world.list(&[PayoutStatus::Processing]).await.len(), 452, "those are approved");

@@ -10,7 +10,7 @@ use super::world::DATABASES;
 use super::{compare, interplay, killed, large, life, methods, transfers};
 
 /// Runs tests, each in a new database.
-fn tell(stories: &[fn()]) {
+fn run_on_postgres(stories: &[fn()]) {
     let server = Rc::new(Server::start(&[]));
     let make = Rc::clone(&server);
     DATABASES.set(Some(Box::new(move || PostgresOptions::new(make.database(), "test"))));
@@ -20,7 +20,7 @@ fn tell(stories: &[fn()]) {
 
 #[test]
 fn runs_behave_alike_on_postgres() {
-    tell(&[
+    run_on_postgres(&[
         life::a_run_is_drafted_approved_and_paid,
         life::a_cancelled_run_releases_its_lines,
         life::partners_who_cannot_be_paid_are_skipped,
@@ -42,7 +42,7 @@ fn runs_behave_alike_on_postgres() {
 
 #[test]
 fn refunds_and_transfers_behave_alike_on_postgres() {
-    tell(&[
+    run_on_postgres(&[
         interplay::a_refund_takes_a_line_out_of_its_draft,
         interplay::a_draft_payout_below_the_minimum_is_dropped,
         interplay::an_inquiry_keeps_a_line_from_being_paid,
@@ -67,5 +67,5 @@ fn refunds_and_transfers_behave_alike_on_postgres() {
 #[test]
 fn interrupted_jobs_are_completed_on_postgres() {
     // The other tests of this file use the same code paths and would take minutes.
-    tell(&[killed::an_interrupted_draft_is_completed, killed::an_interrupted_cancellation_is_completed]);
+    run_on_postgres(&[killed::an_interrupted_draft_is_completed, killed::an_interrupted_cancellation_is_completed]);
 }

@@ -25,7 +25,7 @@ use store::affiliate::{commission, partner, referral};
 use store::engine::{Batch, RedbOptions, Store};
 use store::task::PARTITIONS;
 
-use super::told;
+use super::processor_objects;
 use super::world::{World, connected, terms};
 
 /// Returns a store on disk or in a new database. Its commits are awaited, so operations can be interrupted and
@@ -47,7 +47,7 @@ pub(crate) async fn payable() -> World {
 }
 
 pub(crate) async fn payable_on(store: Store) -> World {
-    let world = World::of(store, terms(), |_| {}).await;
+    let world = World::with_settings(store, terms(), |_| {}).await;
     set_destinations(&world).await;
     world
 }
@@ -80,7 +80,7 @@ impl World {
 
     /// Ingests an invoice of the lead, paid `after` seconds after the start.
     pub(crate) async fn sell(&self, invoice: &str, (cents, after): (i64, i64)) {
-        self.hear(&self.paid(invoice, "cus_1", (cents, after))).await;
+        self.ingest_event(&self.paid(invoice, "cus_1", (cents, after))).await;
     }
 
     /// Advances the clock by a month, so that pending lines are earned.
@@ -91,7 +91,7 @@ impl World {
 
     /// Refunds an invoice's charge, wholly or in part.
     pub(crate) async fn refund(&self, invoice: &str, (paid, refunded): (i64, i64), after: i64) {
-        self.tell("charge.refunded", after, told::charge(invoice, paid, refunded)).await;
+        self.ingest_object("charge.refunded", after, processor_objects::charge(invoice, paid, refunded)).await;
     }
 
     pub(crate) async fn draft(&self) -> PayoutRun {
@@ -111,15 +111,15 @@ impl World {
     }
 
     pub(crate) async fn list(&self, statuses: &[PayoutStatus]) -> Vec<PayoutView> {
-        let wish = PayoutQuery { statuses: statuses.to_vec(), ..PayoutQuery::default() };
+        let query = PayoutQuery { statuses: statuses.to_vec(), ..PayoutQuery::default() };
         let wanted = ListPageRequest { before: None, limit: 1_000, from: None };
-        self.ledger.list_payouts(self.account, &wish, wanted).await.unwrap().payouts
+        self.ledger.list_payouts(self.account, &query, wanted).await.unwrap().payouts
     }
 
     /// Returns the only payout of a partner with this status.
     pub(crate) async fn payout_of(&self, partner: PartnerId, status: PayoutStatus) -> PayoutView {
         let mut found = self.list(&[status]).await;
-        found.retain(|shown| shown.payout.partner == partner);
+        found.retain(|view| view.payout.partner == partner);
         assert_eq!(found.len(), 1, "{found:#?}");
         found.remove(0)
     }
@@ -135,12 +135,12 @@ impl World {
     /// Runs the due jobs.
     pub(crate) async fn work(&self, processor: &Script) {
         let now = self.clock.now();
-        let worked = self.ledger.run_due_jobs(0..=PARTITIONS - 1, now, processor).await.unwrap();
-        assert_eq!(worked.failed, 0);
+        let result = self.ledger.run_due_jobs(0..=PARTITIONS - 1, now, processor).await.unwrap();
+        assert_eq!(result.failed, 0);
     }
 
     /// Audits the ledger and returns the number of payouts checked.
-    pub(crate) async fn books(&self) -> usize {
+    pub(crate) async fn check_ledger(&self) -> usize {
         // Commits are ordered: one that was interrupted is applied before this one, or never.
         store::setting::put(self.store(), "landed", store::engine::Value::from_static(b"x")).await.unwrap();
         let audit = audit(&self.ledger, self.account).await.unwrap();
@@ -228,11 +228,11 @@ pub(crate) struct Script(Mutex<GatewayScript>);
 struct GatewayScript {
     answers: VecDeque<TransferResponse>,
     keys: Vec<String>,
-    looked_for: usize,
+    lookups: usize,
     is_list_silent: bool,
     /// Transfers whose keys were forgotten.
     forgotten: Vec<(String, (String, i64))>,
-    made: BTreeMap<String, (String, i64)>,
+    transfers: BTreeMap<String, (String, i64)>,
     compared: Vec<String>,
     comparisons: VecDeque<ReconcileOutcome>,
     /// Number of waits between batches.
@@ -240,13 +240,13 @@ struct GatewayScript {
 }
 
 impl Script {
-    pub(crate) fn of(answers: impl IntoIterator<Item = TransferResponse>) -> Self {
+    pub(crate) fn with_responses(answers: impl IntoIterator<Item = TransferResponse>) -> Self {
         let script = Self::default();
-        script.say(answers);
+        script.add_responses(answers);
         script
     }
 
-    pub(crate) fn say(&self, answers: impl IntoIterator<Item = TransferResponse>) {
+    pub(crate) fn add_responses(&self, answers: impl IntoIterator<Item = TransferResponse>) {
         self.0.lock().unwrap().answers.extend(answers);
     }
 
@@ -260,19 +260,19 @@ impl Script {
     }
 
     /// Adds a transfer that the store does not know.
-    pub(crate) fn made_before(&self, payout: PayoutId, amount: i64) {
+    pub(crate) fn add_unknown_transfer(&self, payout: PayoutId, amount: i64) {
         self.0.lock().unwrap().forgotten.push((format!("{payout}:1"), ("tr_before".to_owned(), amount)));
     }
 
     /// Forgets the keys of existing transfers, but not the transfers.
     pub(crate) fn forget_keys(&self) {
-        let mut said = self.0.lock().unwrap();
-        let made = std::mem::take(&mut said.made);
-        said.forgotten.extend(made);
+        let mut script = self.0.lock().unwrap();
+        let transfers = std::mem::take(&mut script.transfers);
+        script.forgotten.extend(transfers);
     }
 
-    pub(crate) fn looked_for(&self) -> usize {
-        self.0.lock().unwrap().looked_for
+    pub(crate) fn lookups(&self) -> usize {
+        self.0.lock().unwrap().lookups
     }
 
     /// Queues answers to reconciliation requests.
@@ -298,30 +298,30 @@ impl Script {
 
     /// Returns the sum of all transfers.
     pub(crate) fn total(&self) -> i64 {
-        let said = self.0.lock().unwrap();
-        let forgotten = said.forgotten.iter().map(|(_, made)| made);
-        said.made.values().chain(forgotten).map(|(_, amount)| amount).sum()
+        let script = self.0.lock().unwrap();
+        let forgotten = script.forgotten.iter().map(|(_, transfer)| transfer);
+        script.transfers.values().chain(forgotten).map(|(_, amount)| amount).sum()
     }
 }
 
 impl PayoutGateway for Script {
     async fn transfer(&self, order: &TransferRequest) -> TransferResponse {
         tokio::task::yield_now().await;
-        let mut said = self.0.lock().unwrap();
-        said.keys.push(order.key.clone());
-        let answer = said.answers.pop_front();
+        let mut script = self.0.lock().unwrap();
+        script.keys.push(order.key.clone());
+        let answer = script.answers.pop_front();
         match answer {
             Some(
-                told @ (TransferResponse::Rejected(_)
+                refusal @ (TransferResponse::Rejected(_)
                 | TransferResponse::IdempotencyKeyReused(_)
                 | TransferResponse::InsufficientFunds
                 | TransferResponse::NotSent(_)),
-            ) => told,
+            ) => refusal,
             answer => {
                 // The transfer is created, whether or not the response arrives.
-                let number = said.made.len() + said.forgotten.len();
+                let number = script.transfers.len() + script.forgotten.len();
                 let new = || (format!("tr_{number}"), order.payout.amount);
-                let id = said.made.entry(order.key.clone()).or_insert_with(new).0.clone();
+                let id = script.transfers.entry(order.key.clone()).or_insert_with(new).0.clone();
                 answer.unwrap_or(TransferResponse::Created(id))
             }
         }
@@ -331,12 +331,12 @@ impl PayoutGateway for Script {
         &self,
         order: &TransferRequest,
     ) -> Result<Vec<StripeTransfer>, TransferResponse> {
-        let mut said = self.0.lock().unwrap();
-        said.looked_for += 1;
-        if said.is_list_silent {
+        let mut script = self.0.lock().unwrap();
+        script.lookups += 1;
+        if script.is_list_silent {
             return Err(TransferResponse::NoResponse("timeout".to_owned()));
         }
-        let made = said.made.iter().chain(said.forgotten.iter().map(|(key, made)| (key, made)));
+        let transfers = script.transfers.iter().chain(script.forgotten.iter().map(|(key, transfer)| (key, transfer)));
         let transfer = |(key, (id, amount)): (&String, &(String, i64))| StripeTransfer {
             id: id.clone(),
             payout: key.split(':').next().unwrap().parse().ok(),
@@ -344,21 +344,21 @@ impl PayoutGateway for Script {
             currency: order.payout.currency.as_str().to_owned(),
             is_reversed: false,
         };
-        Ok(made.map(transfer).collect())
+        Ok(transfers.map(transfer).collect())
     }
 
     async fn look_up(&self, orders: &[TransferRequest]) -> Vec<TransferResponse> {
-        let mut said = self.0.lock().unwrap();
-        said.looked_for += 1;
-        let all = || said.made.iter().chain(said.forgotten.iter().map(|(key, made)| (key, made)));
+        let mut script = self.0.lock().unwrap();
+        script.lookups += 1;
+        let all = || script.transfers.iter().chain(script.forgotten.iter().map(|(key, transfer)| (key, transfer)));
         let is_of = |key: &str, order: &TransferRequest| key.starts_with(&order.payout.id.to_string());
-        let made = |order: &TransferRequest| {
+        let transfer_of = |order: &TransferRequest| {
             all().find(|(key, _)| is_of(key, order)).map(|(_, (id, _))| TransferResponse::Created(id.clone()))
         };
-        let told = orders.iter().map(|order| made(order).unwrap_or(TransferResponse::NotFound)).collect();
-        match said.is_list_silent {
+        let responses = orders.iter().map(|order| transfer_of(order).unwrap_or(TransferResponse::NotFound)).collect();
+        match script.is_list_silent {
             true => orders.iter().map(|_| TransferResponse::NoResponse("timeout".to_owned())).collect(),
-            false => told,
+            false => responses,
         }
     }
 }
@@ -380,9 +380,9 @@ pub(crate) async fn cut_off<T>(polls: usize, work: impl Future<Output = T>) -> O
 impl Reconciler for Script {
     async fn reconcile(&self, _: AccountId, invoice: &str) -> Result<ReconcileOutcome, LedgerError> {
         tokio::task::yield_now().await;
-        let mut said = self.0.lock().unwrap();
-        said.compared.push(invoice.to_owned());
-        Ok(said.comparisons.pop_front().unwrap_or(ReconcileOutcome::Reconciled))
+        let mut script = self.0.lock().unwrap();
+        script.compared.push(invoice.to_owned());
+        Ok(script.comparisons.pop_front().unwrap_or(ReconcileOutcome::Reconciled))
     }
 
     async fn pace(&self) {

@@ -3,11 +3,11 @@
 use affiliate::processor::{Payment, SubscriptionStatus};
 use mail::affiliate::sale::{DisputeState, SaleLine};
 
-use super::{referral, second, told, visit};
+use super::{read_fact, referral, second, visit};
 
 #[test]
 fn a_checkout_names_its_referrer() {
-    let checkout = told!(CheckoutCompleted in "before_basil/checkout_completed");
+    let checkout = read_fact!(CheckoutCompleted in "before_basil/checkout_completed");
     assert_eq!(checkout.marks.hints, [visit(), referral()]);
     assert!(!checkout.marks.excluded && checkout.is_paid);
     assert_eq!(checkout.customer.as_deref(), Some("cus_Lin"));
@@ -20,13 +20,13 @@ fn a_checkout_names_its_referrer() {
 
 #[test]
 fn a_customer_without_anything() {
-    let customer = told!(Customer in "before_basil/customer_created");
+    let customer = read_fact!(Customer in "before_basil/customer_created");
     assert_eq!((customer.email, customer.marks.hints), (None, vec![]));
 }
 
 #[test]
 fn a_subscription_in_its_trial() {
-    let subscription = told!(Subscription in "before_basil/subscription_created");
+    let subscription = read_fact!(Subscription in "before_basil/subscription_created");
     assert_eq!(subscription.status, SubscriptionStatus::Trialing);
     assert_eq!(subscription.customer.as_deref(), Some("cus_Lin"));
     assert!(!subscription.marks.excluded, "only false excludes");
@@ -34,7 +34,7 @@ fn a_subscription_in_its_trial() {
 
 #[test]
 fn a_paid_invoice() {
-    let invoice = told!(InvoicePaid in "before_basil/invoice_paid");
+    let invoice = read_fact!(InvoicePaid in "before_basil/invoice_paid");
     assert!(invoice.is_paid && invoice.has_all_lines);
     assert_eq!(invoice.subscription.as_deref(), Some("sub_Lin"));
     assert_eq!(invoice.email.as_deref(), Some("lin@example.org"));
@@ -67,7 +67,7 @@ pub(crate) fn lines(pretax_credit: i64) -> [SaleLine; 3] {
 
 #[test]
 fn a_refunded_charge_holds_its_refunds() {
-    let charge = told!(Charge in "before_basil/charge_refunded");
+    let charge = read_fact!(Charge in "before_basil/charge_refunded");
     assert_eq!((charge.amount, charge.amount_refunded), (10_000, 2_500));
     assert_eq!(charge.invoice.as_deref(), Some("in_Lin1"));
     assert_eq!(charge.payment_intent.as_deref(), Some("pi_Lin1"));
@@ -78,7 +78,7 @@ fn a_refunded_charge_holds_its_refunds() {
 
 #[test]
 fn a_refund_that_fails() {
-    let refund = told!(Refund in "before_basil/charge_refund_updated");
+    let refund = read_fact!(Refund in "before_basil/charge_refund_updated");
     assert!(!refund.is_live);
     assert_eq!((refund.amount, refund.created_at), (2_500, Some(second(1_767_300_000))));
     assert_eq!(refund.charge.as_deref(), Some("ch_Lin1"));
@@ -86,13 +86,13 @@ fn a_refund_that_fails() {
 
 #[test]
 fn a_credit_note_returns_its_amount_without_the_refund() {
-    let note = told!(CreditNote in "before_basil/credit_note_created");
+    let note = read_fact!(CreditNote in "before_basil/credit_note_created");
     assert_eq!((note.invoice.as_str(), note.given_back), ("in_Lin1", 1_000));
 }
 
 #[test]
 fn an_inquiry_is_not_yet_a_dispute() {
-    let dispute = told!(Dispute in "before_basil/dispute_created");
+    let dispute = read_fact!(Dispute in "before_basil/dispute_created");
     assert_eq!(dispute.status, DisputeState::Inquiry);
     assert_eq!(dispute.charge.as_deref(), Some("ch_Lin1"));
     assert_eq!(dispute.payment_intent.as_deref(), Some("pi_Lin1"));

@@ -93,13 +93,13 @@ fn an_error_names_the_field() {
 
 #[test]
 fn invalid_bodies_are_errors_and_do_not_panic() {
-    let wrong = |body: &[u8]| WebhookEvent::read(body).unwrap_err().to_string();
-    assert_eq!(wrong(b""), "body is not JSON");
-    assert_eq!(wrong(b"\xff"), "body is not JSON");
-    assert_eq!(wrong(b"[]"), "body is not an object");
-    assert_eq!(wrong("[".repeat(1 << 20).as_bytes()), "body is not JSON");
-    assert_eq!(wrong("{\"a\":".repeat(100_000).as_bytes()), "body is not JSON");
-    assert_eq!(wrong(br#"{"\u0024serde_json::private::RawValue":"1"}"#), "body has a field with a reserved name");
+    let error_of = |body: &[u8]| WebhookEvent::read(body).unwrap_err().to_string();
+    assert_eq!(error_of(b""), "body is not JSON");
+    assert_eq!(error_of(b"\xff"), "body is not JSON");
+    assert_eq!(error_of(b"[]"), "body is not an object");
+    assert_eq!(error_of("[".repeat(1 << 20).as_bytes()), "body is not JSON");
+    assert_eq!(error_of("{\"a\":".repeat(100_000).as_bytes()), "body is not JSON");
+    assert_eq!(error_of(br#"{"\u0024serde_json::private::RawValue":"1"}"#), "body has a field with a reserved name");
     assert_eq!(ResponsePage::read(&Bytes::from_static(b"{}")).unwrap_err().to_string(), "data is missing");
     assert_eq!(
         ResponsePage::read(&Bytes::from_static(br#"{"data":{}}"#)).unwrap_err().to_string(),
@@ -140,7 +140,7 @@ fn a_page_is_bounded() {
         format!(r#"{{"number":"{filler}","id":"in_{nth}"}}"#)
     };
     let page = ResponsePage::read(&page_of(large, 3)).unwrap();
-    let checked: Vec<_> = page.objects.iter().map(|one| one.check_size().map_err(|e| e.to_string())).collect();
+    let checked: Vec<_> = page.objects.iter().map(|object| object.check_size().map_err(|e| e.to_string())).collect();
     assert_eq!(checked, [Ok(()), Err("in_1 is larger than 65536 bytes".to_owned()), Ok(())]);
     let fields: String = (0..1_001).map(|nth| format!(r#""f{nth}":1,"#)).collect();
     let keys = &MetadataKeys::default();
@@ -164,7 +164,7 @@ fn a_response_uses_no_more_memory_than_its_bytes() {
     let fill = |unit: &str| unit.repeat((60 << 10) / unit.len());
     let nest = "[".repeat(30 << 10) + &"]".repeat(30 << 10);
     let before = peak();
-    for (place, filler) in [
+    for (path, filler) in [
         ("other", nest.clone()),
         ("lines", nest),
         ("metadata", format!("[{}0]", fill("[],"))),
@@ -172,14 +172,14 @@ fn a_response_uses_no_more_memory_than_its_bytes() {
         ("customer", format!("{{{}\"z\":0}}", fill(r#""a":{},"#))),
         ("payments", format!("{{\"data\":[{}{{}}]}}", fill("{},"))),
     ] {
-        let page = page_of(|nth| format!(r#"{{"id":"in_{nth}","{place}":{filler}}}"#), 100);
-        assert!(page.len() > 5 << 20, "{place}");
+        let page = page_of(|nth| format!(r#"{{"id":"in_{nth}","{path}":{filler}}}"#), 100);
+        assert!(page.len() > 5 << 20, "{path}");
         let read = ResponsePage::read(&page).unwrap();
         assert_eq!(read.objects.len(), 100);
         for object in &read.objects {
             object.check_size().unwrap();
-            let of = (second(0), ProcessorMode::Live);
-            read_as_everything(synthesize_event(object.text(), ("asked_1", "invoice.paid"), of).as_bytes(), false);
+            let source = (second(0), ProcessorMode::Live);
+            read_as_everything(synthesize_event(object.text(), ("asked_1", "invoice.paid"), source).as_bytes(), false);
         }
     }
     let grown = (peak() - before) >> 20;
@@ -281,16 +281,16 @@ fn any_json() -> impl Strategy<Value = Value> {
 }
 
 /// Collects the JSON pointers of all values.
-fn places(value: &Value, at: String, out: &mut Vec<String>) {
+fn collect_paths(value: &Value, at: String, paths: &mut Vec<String>) {
     let inner: Vec<(String, &Value)> = match value {
         Value::Object(object) => object.iter().map(|(name, value)| (name.clone(), value)).collect(),
         Value::Array(list) => list.iter().enumerate().map(|(index, value)| (index.to_string(), value)).collect(),
         _ => Vec::new(),
     };
     for (name, value) in inner {
-        places(value, format!("{at}/{name}"), out);
+        collect_paths(value, format!("{at}/{name}"), paths);
     }
-    out.push(at);
+    paths.push(at);
 }
 
 proptest! {
@@ -304,16 +304,16 @@ proptest! {
     fn no_damage_panics(
         name in prop::sample::select(FIXTURES.to_vec()),
         kind in prop::sample::select(KINDS.to_vec()),
-        place in any::<prop::sample::Index>(),
+        path in any::<prop::sample::Index>(),
         value in any_json(),
         cut in any::<prop::sample::Index>(),
     ) {
         let mut body: Value = serde_json::from_slice(&fixture(name)).unwrap();
         body["type"] = kind.into();
         let mut all = Vec::new();
-        places(&body, String::new(), &mut all);
-        let place: &String = place.get(&all);
-        *body.pointer_mut(place).unwrap() = value;
+        collect_paths(&body, String::new(), &mut all);
+        let path: &String = path.get(&all);
+        *body.pointer_mut(path).unwrap() = value;
         let bytes = serde_json::to_vec(&body).unwrap();
         read_as_everything(&bytes, true);
         read_as_everything(&bytes[..cut.index(bytes.len())], true);

@@ -8,22 +8,22 @@ use affiliate::processor::{
     WebhookFact,
 };
 
-use super::{fixture, second, told, visit};
+use super::{fixture, read_fact, second, visit};
 
 #[test]
 fn a_customer_and_a_subscription() {
-    let customer = told!(Customer in "localstripe/customer_created");
+    let customer = read_fact!(Customer in "localstripe/customer_created");
     assert_eq!(customer.email.as_deref(), Some("kim@example.net"));
     assert_eq!(customer.marks.hints, [visit()]);
-    let created = told!(Subscription in "localstripe/subscription_created");
+    let created = read_fact!(Subscription in "localstripe/subscription_created");
     assert!(created.status == SubscriptionStatus::Live && created.marks.excluded);
-    let deleted = told!(Subscription in "localstripe/subscription_deleted");
+    let deleted = read_fact!(Subscription in "localstripe/subscription_deleted");
     assert_eq!(deleted.status, SubscriptionStatus::Over);
 }
 
 #[test]
 fn a_payment() {
-    let invoice = told!(InvoicePaid in "localstripe/invoice_payment_succeeded");
+    let invoice = read_fact!(InvoicePaid in "localstripe/invoice_payment_succeeded");
     assert!(invoice.is_paid && invoice.has_all_lines);
     assert_eq!(invoice.customer.as_deref(), Some("cus_LsKim"));
     assert_eq!(invoice.subscription.as_deref(), Some("sub_LsKim"));
@@ -43,7 +43,7 @@ fn lists_are_parsed_like_events() {
     let reading = &ReadContext { keys, as_of: StateVersion::fetched(second(1_767_270_000)) };
     let page = ResponsePage::read(&fixture("localstripe/invoices").into()).unwrap();
     assert_eq!(page.next().as_deref(), Some("in_LsOpen"));
-    let invoices: Vec<_> = page.objects.iter().map(|one| Invoice::read(one.text(), reading).unwrap()).collect();
+    let invoices: Vec<_> = page.objects.iter().map(|object| Invoice::read(object.text(), reading).unwrap()).collect();
     let [taxed, open] = &invoices[..] else { panic!("{invoices:?}") };
     assert_eq!((taxed.sale.tax, taxed.sale.amount_paid, taxed.is_paid), (720, 4_320, true));
     assert!(!open.is_paid && open.charges.is_empty());
@@ -59,8 +59,10 @@ fn lists_are_parsed_like_events() {
     assert_eq!((charge.amount_refunded, charge.refunds.len()), (600, 1));
 
     let page = ResponsePage::read(&fixture("localstripe/events").into()).unwrap();
-    let facts =
-        page.objects.iter().map(|one| WebhookEvent::read(one.text().as_bytes()).unwrap().read_fact(keys).unwrap());
+    let facts = page
+        .objects
+        .iter()
+        .map(|object| WebhookEvent::read(object.text().as_bytes()).unwrap().read_fact(keys).unwrap());
     let [WebhookFact::Customer(_), WebhookFact::Other(plan), WebhookFact::Other(_)] = &facts.collect::<Vec<_>>()[..]
     else {
         panic!("other facts")

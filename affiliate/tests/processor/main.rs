@@ -36,7 +36,7 @@ fn referral() -> ReferralHint {
 }
 
 /// Parses a fixture and expects this kind of fact.
-macro_rules! told {
+macro_rules! read_fact {
     ($kind:ident in $name:expr) => {
         match crate::fact($name) {
             affiliate::processor::WebhookFact::$kind(fact) => fact,
@@ -44,4 +44,4 @@ macro_rules! told {
         }
     };
 }
-pub(crate) use told;
+pub(crate) use read_fact;

@@ -5,11 +5,11 @@ use mail::affiliate::sale::DisputeState;
 use serde_json::Value;
 
 use super::before_basil::lines;
-use super::{WebhookEvent, fixture, referral, second, told, visit};
+use super::{WebhookEvent, fixture, read_fact, referral, second, visit};
 
 #[test]
 fn a_later_paid_checkout_without_an_invoice_is_a_sale() {
-    let checkout = told!(CheckoutCompleted in "since_basil/checkout_paid_later");
+    let checkout = read_fact!(CheckoutCompleted in "since_basil/checkout_paid_later");
     assert_eq!(checkout.marks.hints, [referral()], "the merchant keeps its own id in the reference");
     assert_eq!((checkout.customer.as_deref(), checkout.email.as_deref()), (None, Some("ono@example.org")));
     let sale = checkout.sale().unwrap();
@@ -23,7 +23,7 @@ fn a_later_paid_checkout_without_an_invoice_is_a_sale() {
 
 #[test]
 fn a_customer_with_a_hint_and_a_flag() {
-    let customer = told!(Customer in "since_basil/customer_updated");
+    let customer = read_fact!(Customer in "since_basil/customer_updated");
     assert_eq!(customer.email.as_deref(), Some("lin@example.org"));
     assert_eq!(customer.marks.hints, [referral()]);
     assert!(customer.marks.excluded);
@@ -31,16 +31,16 @@ fn a_customer_with_a_hint_and_a_flag() {
 
 #[test]
 fn a_subscription_ends_whatever_its_status_says() {
-    let updated = told!(Subscription in "since_basil/subscription_updated");
+    let updated = read_fact!(Subscription in "since_basil/subscription_updated");
     assert_eq!((updated.status, updated.customer.as_deref()), (SubscriptionStatus::Live, Some("cus_Lin")));
-    let deleted = told!(Subscription in "since_basil/subscription_deleted");
+    let deleted = read_fact!(Subscription in "since_basil/subscription_deleted");
     assert_eq!(deleted.status, SubscriptionStatus::Over);
     assert!(deleted.marks.excluded && deleted.as_of > updated.as_of);
 }
 
 #[test]
 fn a_paid_invoice() {
-    let invoice = told!(InvoicePaid in "since_basil/invoice_paid");
+    let invoice = read_fact!(InvoicePaid in "since_basil/invoice_paid");
     assert!(invoice.is_paid && !invoice.has_all_lines);
     assert_eq!(invoice.subscription.as_deref(), Some("sub_Lin"));
     assert_eq!(invoice.marks.hints, [visit(), referral()]);
@@ -61,20 +61,20 @@ fn a_paid_invoice() {
 
 #[test]
 fn a_payment_of_an_invoice() {
-    let paid = told!(InvoicePayment in "since_basil/invoice_payment_paid");
+    let paid = read_fact!(InvoicePayment in "since_basil/invoice_payment_paid");
     assert_eq!(paid.invoice, "in_Lin1");
     assert_eq!(paid.payment, Payment { charge: None, payment_intent: Some("pi_Lin1".to_owned()) });
 }
 
 #[test]
 fn a_charge_and_its_refunds_come_to_what_was_refunded() {
-    let charge = told!(Charge in "since_basil/charge_refunded");
+    let charge = read_fact!(Charge in "since_basil/charge_refunded");
     assert!(charge.is_disputed && charge.marks.excluded && charge.refunds.is_empty());
-    let created = told!(Refund in "since_basil/refund_created");
-    let updated = told!(Refund in "since_basil/refund_updated");
+    let created = read_fact!(Refund in "since_basil/refund_created");
+    let updated = read_fact!(Refund in "since_basil/refund_updated");
     assert!(created.is_live && updated.is_live && updated.figure() > created.figure());
     assert_eq!(updated.payment_intent.as_deref(), Some("pi_Lin1"));
-    let failed = told!(Refund in "since_basil/refund_failed");
+    let failed = read_fact!(Refund in "since_basil/refund_failed");
     assert_eq!(refunded(Some(charge.figure()), &[updated.figure()]), 2_500);
     assert_eq!(refunded(Some(charge.figure()), &[failed.figure()]), 0);
     assert_eq!(refunded(None, &[created.figure()]), 2_500);
@@ -82,22 +82,22 @@ fn a_charge_and_its_refunds_come_to_what_was_refunded() {
 
 #[test]
 fn a_credit_note_returns_an_amount_besides_refunds_until_it_is_voided() {
-    let created = told!(CreditNote in "since_basil/credit_note_created");
+    let created = read_fact!(CreditNote in "since_basil/credit_note_created");
     assert_eq!(created.given_back, 3_000);
-    let voided = told!(CreditNote in "since_basil/credit_note_voided");
+    let voided = read_fact!(CreditNote in "since_basil/credit_note_voided");
     assert_eq!(voided.given_back, 0);
     assert!(voided.as_of > created.as_of);
 }
 
 #[test]
 fn a_dispute_changes_its_status() {
-    assert_eq!(told!(Dispute in "since_basil/dispute_updated").status, DisputeState::Open);
-    assert_eq!(told!(Dispute in "since_basil/dispute_closed").status, DisputeState::Won);
+    assert_eq!(read_fact!(Dispute in "since_basil/dispute_updated").status, DisputeState::Open);
+    assert_eq!(read_fact!(Dispute in "since_basil/dispute_closed").status, DisputeState::Won);
 }
 
 #[test]
 fn a_reversed_transfer() {
-    let transfer = told!(TransferReversed in "since_basil/transfer_reversed");
+    let transfer = read_fact!(TransferReversed in "since_basil/transfer_reversed");
     assert_eq!((transfer.id.as_str(), transfer.amount_reversed, transfer.is_whole), ("tr_1", 4_200, true));
 }
 
@@ -105,6 +105,6 @@ fn a_reversed_transfer() {
 fn a_partners_account() {
     let event = WebhookEvent::read(&fixture("since_basil/account_updated")).unwrap();
     assert_eq!((event.account.as_deref(), event.livemode), (Some("acct_Partner1"), Some(true)));
-    let account = told!(AccountUpdated in "since_basil/account_updated");
+    let account = read_fact!(AccountUpdated in "since_basil/account_updated");
     assert_eq!((account.id.as_str(), account.takes_transfers), ("acct_Partner1", true));
 }

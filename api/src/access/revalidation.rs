@@ -13,13 +13,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use queue::intake::Intake;
 use store::access::AuthProof;
 use store::engine::ReadError;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
-use crate::handler::{BodyStream, BodyStreamError};
-use crate::state::AppState;
+use crate::response::{BodyStream, BodyStreamError};
 
 /// Upper bound on how late a change made on another node takes effect.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
@@ -30,10 +31,17 @@ const PROOFS_PER_READ_MAX: usize = 500;
 /// Last comment of an event stream that is cancelled. The client reconnects and receives 401 or 403.
 const END_COMMENT: Bytes = Bytes::from_static(b": ended: the API key or session is no longer valid\n\n");
 
-/// Open streaming responses by registration number.
-#[derive(Debug, Default)]
-pub struct AccessRevalidator(Mutex<StreamRegistry>);
+/// Rechecks the access of open streaming responses while they run.
+pub struct AccessRevalidator {
+    intake: Intake,
+    /// Runs the streams and the revalidation.
+    tasks: TaskTracker,
+    /// Cancelled at shutdown; ends the revalidation.
+    shutdown: CancellationToken,
+    streams: Mutex<StreamRegistry>,
+}
 
+/// Open streaming responses by registration number.
 #[derive(Debug, Default)]
 struct StreamRegistry {
     next: u64,
@@ -42,8 +50,87 @@ struct StreamRegistry {
 }
 
 impl AccessRevalidator {
+    pub(crate) fn new(intake: Intake, tasks: TaskTracker, shutdown: CancellationToken) -> Arc<Self> {
+        Arc::new(Self { intake, tasks, shutdown, streams: Mutex::default() })
+    }
+
+    /// Forwards the response stream until its proof of access is revoked. An event stream then ends with a comment;
+    /// any other stream is aborted.
+    pub(crate) fn revalidate_while_streaming(
+        self: &Arc<Self>,
+        proof: AuthProof,
+        mut pieces: BodyStream,
+        is_event_stream: bool,
+    ) -> BodyStream {
+        let ticket = self.register(proof);
+        let (send, more) = mpsc::channel(1);
+        self.tasks.spawn(async move {
+            loop {
+                let piece = tokio::select! {
+                    biased;
+                    () = ticket.ended.cancelled() => break,
+                    () = send.closed() => return,
+                    piece = pieces.recv() => piece,
+                };
+                let Some(piece) = piece else { return };
+                tokio::select! {
+                    biased;
+                    () = ticket.ended.cancelled() => break,
+                    sent = send.send(piece) => if sent.is_err() { return },
+                }
+            }
+            let last = if is_event_stream { Ok(END_COMMENT) } else { Err(BodyStreamError) };
+            // A client that does not read is closed by the connection's write timeout.
+            let _ = send.send(last).await;
+        });
+        more
+    }
+
+    /// Registers a stream. Starts the revalidation with the first one.
+    fn register(self: &Arc<Self>, proof: AuthProof) -> StreamRegistration {
+        let ended = CancellationToken::new();
+        let mut watched = self.lock();
+        let id = watched.next;
+        watched.next += 1;
+        watched.streams.insert(id, (proof, ended.clone()));
+        if !watched.reader_running {
+            watched.reader_running = true;
+            self.tasks.spawn(Arc::clone(self).run());
+        }
+        StreamRegistration { revalidator: Arc::clone(self), id, ended }
+    }
+
+    /// Revalidates all proofs until no stream is left.
+    async fn run(self: Arc<Self>) {
+        loop {
+            // Subscribe before reading, so that a change during the read triggers another check.
+            let changed = self.intake.next_access_change();
+            let Some(proofs) = self.live_proofs() else { return };
+            if let Err(error) = self.revalidate_proofs(&proofs).await {
+                tracing::warn!(%error, "cannot revalidate access of open streams; retrying");
+            }
+            tokio::select! {
+                () = changed => tokio::time::sleep(DEBOUNCE).await,
+                () = tokio::time::sleep(RECHECK_INTERVAL) => {}
+                () = self.shutdown.cancelled() => return,
+            }
+        }
+    }
+
+    async fn revalidate_proofs(&self, proofs: &[(u64, AuthProof)]) -> Result<(), ReadError> {
+        for chunk in proofs.chunks(PROOFS_PER_READ_MAX) {
+            let chunk_proofs: Vec<AuthProof> = chunk.iter().map(|(_, proof)| proof.clone()).collect();
+            let (store, now) = (self.intake.store(), self.intake.clock().now());
+            let held = store::access::revalidate_proofs(store, &chunk_proofs, now).await?;
+            for ((id, _), _) in chunk.iter().zip(held).filter(|(_, held)| !held) {
+                self.end_stream(*id);
+            }
+        }
+        Ok(())
+    }
+
     fn lock(&self) -> MutexGuard<'_, StreamRegistry> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The proofs of all open streams. Returns `None` and marks the task as stopped if there are none.
@@ -62,89 +149,13 @@ impl AccessRevalidator {
 
 /// Registration of one streaming response; dropping it unregisters.
 struct StreamRegistration {
-    room: Arc<AppState>,
+    revalidator: Arc<AccessRevalidator>,
     id: u64,
     ended: CancellationToken,
 }
 
 impl Drop for StreamRegistration {
     fn drop(&mut self) {
-        self.room.revalidator.lock().streams.remove(&self.id);
+        self.revalidator.lock().streams.remove(&self.id);
     }
-}
-
-impl StreamRegistration {
-    fn new(room: &Arc<AppState>, proof: AuthProof) -> Self {
-        let ended = CancellationToken::new();
-        let mut watched = room.revalidator.lock();
-        let id = watched.next;
-        watched.next += 1;
-        watched.streams.insert(id, (proof, ended.clone()));
-        if !watched.reader_running {
-            watched.reader_running = true;
-            room.tasks.spawn(run_revalidation(Arc::clone(room)));
-        }
-        Self { room: Arc::clone(room), id, ended }
-    }
-}
-
-/// Revalidates all proofs until no stream is left.
-async fn run_revalidation(room: Arc<AppState>) {
-    loop {
-        // Subscribe before reading, so that a change during the read triggers another check.
-        let changed = room.intake.next_access_change();
-        let Some(proofs) = room.revalidator.live_proofs() else { return };
-        if let Err(error) = revalidate_proofs(&room, &proofs).await {
-            tracing::warn!(%error, "cannot revalidate access of open streams; retrying");
-        }
-        tokio::select! {
-            () = changed => tokio::time::sleep(DEBOUNCE).await,
-            () = tokio::time::sleep(RECHECK_INTERVAL) => {}
-            () = room.shutdown.cancelled() => return,
-        }
-    }
-}
-
-async fn revalidate_proofs(room: &AppState, proofs: &[(u64, AuthProof)]) -> Result<(), ReadError> {
-    for chunk in proofs.chunks(PROOFS_PER_READ_MAX) {
-        let chunk_proofs: Vec<AuthProof> = chunk.iter().map(|(_, proof)| proof.clone()).collect();
-        let held =
-            store::access::revalidate_proofs(room.intake.store(), &chunk_proofs, room.intake.clock().now()).await?;
-        for ((id, _), _) in chunk.iter().zip(held).filter(|(_, held)| !held) {
-            room.revalidator.end_stream(*id);
-        }
-    }
-    Ok(())
-}
-
-/// Forwards the response stream until its proof of access is revoked. An event stream then ends with a comment;
-/// any other stream is aborted.
-pub fn revalidate_while_streaming(
-    room: &Arc<AppState>,
-    proof: AuthProof,
-    mut pieces: BodyStream,
-    is_event_stream: bool,
-) -> BodyStream {
-    let ticket = StreamRegistration::new(room, proof);
-    let (send, more) = mpsc::channel(1);
-    room.tasks.spawn(async move {
-        loop {
-            let piece = tokio::select! {
-                biased;
-                () = ticket.ended.cancelled() => break,
-                () = send.closed() => return,
-                piece = pieces.recv() => piece,
-            };
-            let Some(piece) = piece else { return };
-            tokio::select! {
-                biased;
-                () = ticket.ended.cancelled() => break,
-                sent = send.send(piece) => if sent.is_err() { return },
-            }
-        }
-        let last = if is_event_stream { Ok(END_COMMENT) } else { Err(BodyStreamError) };
-        // A client that does not read is closed by the connection's write timeout.
-        let _ = send.send(last).await;
-    });
-    more
 }

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use ::affiliate::audit::{AuditReport, Invariant, audit};
 use serde_json::{Value, json};
 
-use super::refusal_problem;
+use super::refusal::refusal_problem;
 use super::request::ReadRequest;
-use crate::handler::{NoInput, Owner};
+use crate::handler::Owner;
 use crate::problem::Problem;
+use crate::request::NoInput;
 use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 

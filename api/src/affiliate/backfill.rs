@@ -12,12 +12,14 @@ use serde_json::Value;
 use ::affiliate::error::AffiliateNoun;
 
 use super::fields::{BodyFieldReader, parse_time_or_unix};
+use super::path::BackfillPath;
+use super::refusal::refusal_problem;
 use super::request::{CreateRequest, ReadRequest, ResolvedRequest};
 use super::response::{self, ResponseObject, VersionedResponse, begin_for_owner};
-use super::{BackfillPath, refusal_problem};
 use crate::fields::{self, FieldNames};
-use crate::handler::{FromRequest, Media, Owner, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::handler::Owner;
 use crate::problem::Problem;
+use crate::request::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 

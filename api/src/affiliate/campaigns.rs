@@ -13,13 +13,15 @@ use serde_json::json;
 use store::access::Tenant;
 
 use self::request::{CreateCampaign, SetDefaultCampaign, UpdateCampaign};
+use super::path::CampaignPath;
+use super::refusal::refusal_problem;
 use super::request::{CreateRequest, ReadRequest, ResolvedRequest, UpdateRequest};
 use super::response::{BeginDecision, VersionedResponse, begin_for_tenant};
 use super::view::{CampaignResponse, CreatedResponse, ListResponse};
-use super::{CampaignPath, refusal_problem};
-use crate::handler::{FromRequest, Owner, Request, RequestSpec};
+use crate::handler::Owner;
 use crate::paging;
 use crate::problem::Problem;
+use crate::request::{FromRequest, Request, RequestSpec};
 use crate::schema::{self, Schemas};
 use crate::state::AppState;
 

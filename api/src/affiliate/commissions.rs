@@ -14,14 +14,17 @@ use store::affiliate::commission::{CommissionFilter, CommissionStatus};
 use serde_json::json;
 
 use super::fields::{self, BodyFieldReader, nullable_text_schema, parse_word};
+use super::list_query::{list_filter_parameter, page_query, parse_filter};
+use super::path::CommissionPath;
+use super::refusal::refusal_problem;
 use super::request::{ActionRequest, ReadRequest, ResolvedRequest, UpdateRequest};
 use super::response::{BeginDecision, VersionedResponse, begin_for_owner};
 use super::view::{CommissionResponse, ListResponse};
-use super::{CommissionPath, list_filter_parameter, page_query, parse_filter, refusal_problem};
 use crate::fields::FieldNames;
-use crate::handler::{FromRequest, Owner, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::handler::Owner;
 use crate::paging::{self, KIND_COMMISSION, PageParameters, VALUES_MAX};
 use crate::problem::Problem;
+use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::schema::{self, Schemas};
 use crate::state::AppState;
 

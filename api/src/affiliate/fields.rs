@@ -10,8 +10,8 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::fields::{self, FieldDiagnostics, FieldNames, JsonObject, ObjectFields};
-use crate::handler::Request;
 use crate::problem::Problem;
+use crate::request::Request;
 
 /// Largest amount in minor units: JavaScript represents it exactly, with headroom for sums.
 pub(super) const CENTS_MAX: i64 = 1_000_000_000_000;

@@ -6,11 +6,12 @@ use ::affiliate::imports::{ImportOptions, PartnerImportResult};
 use mail::affiliate::partner_import;
 use serde_json::{Value, json};
 
-use super::refusal_problem;
+use super::refusal::refusal_problem;
 use super::request::{ReadRequest, ResolvedRequest};
-use crate::handler::{FromRequest, Media, Owner, Request, RequestSpec};
+use crate::handler::Owner;
 use crate::paging;
 use crate::problem::Problem;
+use crate::request::{FromRequest, Media, Request, RequestSpec};
 use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 

@@ -14,15 +14,16 @@ use store::access::Tenant;
 
 use super::fields::{BodyFieldReader, nullable_text_schema};
 use super::partners::{parse_token_text, token_schema};
+use super::path::{PartnerLinkPath, PartnerPath};
+use super::refusal::refusal_problem;
 use super::request::{CreateRequest, ReadRequest, ResolvedRequest, UpdateRequest};
 use super::response::{BeginDecision, VersionedResponse, begin_for_tenant};
 use super::view::{CreatedResponse, ListResponse, PartnerLinkResponse};
-use super::{PartnerLinkPath, PartnerPath, refusal_problem};
 use crate::fields::{self, FieldNames};
-use crate::handler::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::ok_response::OkResponse;
 use crate::paging::PageParameters;
 use crate::problem::Problem;
+use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::schema::{self, Schemas};
 use crate::state::AppState;
 

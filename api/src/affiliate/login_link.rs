@@ -14,13 +14,14 @@ use store::access::Tenant;
 use store::engine::Batch;
 
 use super::fields::BodyFieldReader;
+use super::path::PartnerPath;
+use super::refusal::refusal_problem;
 use super::request::{CreateRequest, ResolvedRequest};
 use super::response::{ResponseObject, VersionedResponse};
-use super::{PartnerPath, refusal_problem};
 use crate::fields::FieldNames;
-use crate::handler::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::idempotency::{self, RequestDecision};
 use crate::problem::Problem;
+use crate::request::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 

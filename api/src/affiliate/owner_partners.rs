@@ -11,13 +11,15 @@ use mail::affiliate::program::PayoutMethod;
 use serde_json::json;
 
 use super::fields::{BodyFieldReader, parse_word, text_schema};
+use super::path::PartnerPath;
+use super::refusal::refusal_problem;
 use super::request::{ActionRequest, ReadRequest, ResolvedRequest, UpdateRequest};
 use super::response::{BeginDecision, VersionedResponse, begin_for_owner};
 use super::view::{CommissionOverride, OwnerPartnerDetail, PartnerResponse};
-use super::{PartnerPath, refusal_problem};
 use crate::fields::FieldNames;
-use crate::handler::{FromRequest, Owner, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::handler::Owner;
 use crate::problem::Problem;
+use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::schema::{self, Schemas};
 use crate::state::AppState;
 

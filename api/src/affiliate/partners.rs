@@ -19,15 +19,17 @@ use super::fields::{
     BodyFieldReader, nullable_text_schema, parse_basis_points, parse_from_text, parse_multiline_text, parse_word,
     text_schema,
 };
+use super::list_query::{list_filter_parameter, page_query, parse_filter};
+use super::path::PartnerPath;
+use super::refusal::refusal_problem;
 use super::request::{ActionRequest, CreateRequest, ReadRequest, ResolvedRequest, UpdateRequest};
 use super::response::{BeginDecision, VersionedResponse, begin_for_tenant};
 use super::view::{CreatedResponse, ListResponse, PartnerResponse, override_schema};
-use super::{PartnerPath, list_filter_parameter, page_query, parse_filter, refusal_problem};
 use crate::fields::{self, FieldNames};
-use crate::handler::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::ok_response::OkResponse;
 use crate::paging::{self, KIND_PARTNER, PageParameters};
 use crate::problem::Problem;
+use crate::request::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::schema::{self, Schemas};
 use crate::state::AppState;
 

@@ -7,10 +7,12 @@ use ::affiliate::payouts::results::PayoutResults;
 use mail::affiliate::payout::results::{self, PayoutResultRow};
 use serde_json::{Value, json};
 
+use super::path::PayoutRunPath;
+use super::refusal::refusal_problem;
 use super::request::{ReadRequest, ResolvedRequest};
-use super::{PayoutRunPath, refusal_problem};
-use crate::handler::{FromRequest, Media, Owner, Request, RequestSpec};
+use crate::handler::Owner;
 use crate::problem::Problem;
+use crate::request::{FromRequest, Media, Request, RequestSpec};
 use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 

@@ -27,19 +27,20 @@ use store::engine::{Batch, ReadError};
 use tokio::sync::mpsc;
 
 use super::fields::{self, BodyFieldReader};
+use super::list_query::{page_query, parse_filter};
+use super::path::PayoutRunPath;
 use super::payout_view::{PayoutFilesResponse, PayoutRunResponse, whole_run_schema};
+use super::refusal::refusal_problem;
 use super::request::{ActionRequest, CreateRequest, ReadRequest, ResolvedRequest};
 use super::response::{BeginDecision, REPLAYED, VersionedResponse, begin_for_owner, scope_claim};
 use super::view::ListResponse;
-use super::{PayoutRunPath, page_query, parse_filter, refusal_problem};
 use crate::fields::{FieldDiagnostics, FieldNames};
-use crate::handler::{
-    BodyStream, BodyStreamError, ExtraResponse, FromRequest, IntoResponse, Media, Owner, Request, RequestSpec,
-    Response, SMALL_BYTES_MAX,
-};
+use crate::handler::Owner;
 use crate::idempotency::{self, RequestDecision};
 use crate::paging::{self, KIND_PAYOUT_RUN, PageParameters};
 use crate::problem::{ErrorCode, Problem};
+use crate::request::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::response::{BodyStream, BodyStreamError, ExtraResponse, IntoResponse, Response};
 use crate::schema::{self, Schemas};
 use crate::state::AppState;
 

@@ -11,15 +11,18 @@ use serde_json::json;
 use store::access::Tenant;
 
 use super::fields::{BodyFieldReader, text_schema};
+use super::list_query::{list_filter_parameter, page_query, parse_filter};
+use super::path::PayoutPath;
 use super::payout_view::PayoutResponse;
+use super::refusal::refusal_problem;
 use super::request::{ActionRequest, ReadRequest, ResolvedRequest};
 use super::response::{BeginDecision, VersionedResponse, begin_for_owner, begin_for_tenant};
 use super::view::ListResponse;
-use super::{PayoutPath, list_filter_parameter, page_query, parse_filter, refusal_problem};
 use crate::fields::{self, FieldNames};
-use crate::handler::{FromRequest, Owner, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::handler::Owner;
 use crate::paging::{self, KIND_PAYOUT, PageParameters};
 use crate::problem::Problem;
+use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::schema::{self, Schemas};
 use crate::state::AppState;
 

@@ -11,12 +11,14 @@ use mail::webhook_delivery::WebhookDeliveryStatus;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::path::PartnerPath;
+use super::refusal::refusal_problem;
 use super::request::{ReadRequest, ResolvedRequest};
 use super::view::ListResponse;
-use super::{PartnerPath, refusal_problem};
-use crate::handler::{FromRequest, Owner, Request, RequestSpec};
+use crate::handler::Owner;
 use crate::paging::{self, KIND_POSTBACK, PageParameters};
 use crate::problem::Problem;
+use crate::request::{FromRequest, Request, RequestSpec};
 use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 

@@ -11,12 +11,14 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use store::affiliate::processor_event::{EventStatus, ProcessorEvent};
 
+use super::list_query::list_filter_parameter;
+use super::refusal::refusal_problem;
 use super::request::{ReadRequest, ResolvedRequest};
 use super::view::ListResponse;
-use super::{list_filter_parameter, refusal_problem};
-use crate::handler::{FromRequest, Media, Owner, Request, RequestSpec};
+use crate::handler::Owner;
 use crate::paging::{self, KIND_PROCESSOR_EVENT, PageParameters};
 use crate::problem::{ErrorCode, Problem};
+use crate::request::{FromRequest, Media, Request, RequestSpec};
 use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 

@@ -4,28 +4,27 @@ use std::sync::Arc;
 
 use ::affiliate::api_objects::{ApiTimestamp, ProcessorObject, ProgramObject};
 use ::affiliate::error::AffiliateError;
-use ::affiliate::onboarding::{ProcessorConnection, check_page};
+use ::affiliate::onboarding::ProcessorConnection;
 use ::affiliate::stripe_client::API_BASE;
 use mail::affiliate::money::Currency;
 use mail::affiliate::program::{AffiliateProgram, ProcessorMode};
-use queue::client::http::URL_BYTES_MAX;
+use serde_json::json;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
 use super::fields::{BodyFieldReader, parse_currency, parse_word};
-use super::refusal_problem;
+use super::program_fields::{currency_schema, page_url_schema, parse_page_url};
+use super::refusal::refusal_problem;
 use super::request::{ReadRequest, ResolvedRequest, UpdateRequest};
 use super::response::VersionedResponse;
 use super::settings::UpdateProgramSettings;
 use super::view::{CreatedResponse, ProcessorResponse, ProgramDetailResponse, ProgramResponse, TestProcessorResponse};
 use crate::fields::{self, FieldNames};
-use crate::handler::{FromRequest, NoInput, Owner, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::handler::Owner;
 use crate::problem::{ErrorCode, Problem};
+use crate::request::{FromRequest, NoInput, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::schema::{self, Schemas};
 use crate::state::AppState;
 
-/// Upper bound of the thresholds at which a partner's referrals or bounties are held for review.
-pub(super) const REVIEW_THRESHOLD_MAX: u32 = 1_000_000;
 /// Maximum length of a secret or key of the payment processor.
 const SECRET_BYTES_MAX: usize = 500;
 /// Minimum length of a signing secret. Stripe's secrets have 38 or 70 characters; a test double may use shorter ones.
@@ -43,25 +42,6 @@ async fn program_response(
 async fn program_object(room: &AppState, program: &AffiliateProgram) -> Result<ProgramObject, Problem> {
     let portal_fault = room.affiliate.portal_host_error(program).await?;
     Ok(ProgramObject::of(program, portal_fault, room.affiliate.mail_fault(program).await?))
-}
-
-/// Parses the URL of a page and returns it unchanged.
-pub(super) fn parse_page_url(value: &RawValue) -> Result<String, String> {
-    let text = fields::parse_header_line(value, URL_BYTES_MAX)?.trim().to_owned();
-    check_page(&text).map(|()| text)
-}
-
-pub(super) fn page_url_schema(description: &str) -> Value {
-    json!({
-        "type": "string", "format": "uri", "maxLength": URL_BYTES_MAX,
-        "examples": ["https://shop.example"], "description": description,
-    })
-}
-
-pub(super) fn currency_schema(description: &str) -> Value {
-    json!({
-        "type": "string", "pattern": "^[A-Za-z]{3}$", "examples": ["usd"], "description": description,
-    })
 }
 
 /// Body of `POST …`.

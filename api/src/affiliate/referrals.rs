@@ -15,14 +15,16 @@ use store::access::Tenant;
 use store::affiliate::referral::ReferralFilter;
 
 use super::fields::{BodyFieldReader, nullable_text_schema, parse_from_text, text_schema};
+use super::list_query::{list_filter_parameter, page_query, parse_filter};
+use super::path::ReferralPath;
+use super::refusal::refusal_problem;
 use super::request::{CreateRequest, ReadRequest, ResolvedRequest};
 use super::response::{BeginDecision, VersionedResponse, begin_for_tenant};
 use super::view::{CreateReferralResponse, ListResponse, ReferralResponse};
-use super::{ReferralPath, list_filter_parameter, page_query, parse_filter, refusal_problem};
 use crate::fields::FieldNames;
-use crate::handler::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::paging::{self, KIND_REFERRAL, PageParameters};
 use crate::problem::Problem;
+use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::schema::{self, Schemas};
 use crate::state::AppState;
 

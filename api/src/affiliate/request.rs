@@ -12,10 +12,10 @@ use mail::affiliate::program::AffiliateProgram;
 use queue::idempotency::IdempotencyKey;
 use store::access::Tenant;
 
-use super::refusal_problem;
-use crate::handler::{FromRequest, Media, Request, RequestSpec};
+use super::refusal::refusal_problem;
 use crate::idempotency;
 use crate::problem::Problem;
+use crate::request::{FromRequest, Media, Request, RequestSpec};
 use crate::schema::{self, Schemas};
 use crate::state::AppState;
 

@@ -19,11 +19,12 @@ use serde_json::Value;
 use store::access::Tenant;
 use store::engine::Batch;
 
-use super::refusal_problem;
-use crate::emails::fingerprint::RequestFingerprint;
-use crate::handler::{ExtraResponse, IntoResponse, Owner, Response};
+use super::refusal::refusal_problem;
+use crate::handler::Owner;
 use crate::idempotency::{self, RequestDecision};
 use crate::problem::Problem;
+use crate::request_fingerprint::RequestFingerprint;
+use crate::response::{ExtraResponse, IntoResponse, Response};
 use crate::schema::{Schemas, ToSchema};
 use crate::state::AppState;
 

@@ -11,12 +11,15 @@ use mail::id::{PartnerId, ReferralId};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::list_query::{list_filter_parameter, page_query};
+use super::path::ReferralPath;
+use super::refusal::refusal_problem;
 use super::request::{ReadRequest, ResolvedRequest, UpdateRequest};
 use super::view::ListResponse;
-use super::{ReferralPath, list_filter_parameter, page_query, refusal_problem};
-use crate::handler::{FromRequest, Owner, Request, RequestSpec};
+use crate::handler::Owner;
 use crate::paging::{self, KIND_REVIEW, PageParameters};
 use crate::problem::Problem;
+use crate::request::{FromRequest, Request, RequestSpec};
 use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 

@@ -13,10 +13,10 @@ use super::fields::{
     BodyFieldReader, CENTS_MAX, integer_schema, parse_cents, parse_currency, parse_currency_text, parse_from_text,
     parse_integer, parse_word,
 };
-use super::program::{REVIEW_THRESHOLD_MAX, currency_schema, page_url_schema, parse_page_url};
+use super::program_fields::{REVIEW_THRESHOLD_MAX, currency_schema, page_url_schema, parse_page_url};
 use crate::fields::{self, FieldNames};
-use crate::handler::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::problem::Problem;
+use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::schema::{self, Schemas};
 
 /// Maximum length of a metadata key (Stripe's limit).

@@ -17,7 +17,7 @@ use store::affiliate::commission::CommissionStatus;
 
 use super::fields::{bps_schema, cents_schema, integer_schema};
 use super::response::ResponseObject;
-use crate::handler::ExtraResponse;
+use crate::response::ExtraResponse;
 use crate::schema::{self, Schemas, ToSchema};
 
 /// Like `T`, answered with 201.
@@ -356,7 +356,7 @@ impl ToSchema for ProgramObject {
             "type": "object", "additionalProperties": {"type": "integer", "minimum": 0},
             "examples": [{"usd": 5000}], "description": "The minimum payout in minor units, by currency",
         });
-        let per = |description| integer_schema(1..=super::program::REVIEW_THRESHOLD_MAX.into(), description);
+        let per = |description| integer_schema(1..=super::program_fields::REVIEW_THRESHOLD_MAX.into(), description);
         let texts = |description: &str| schema::list(json!({"type": "string"}), description);
         let fields = [
             ("object", object_kind_schema("affiliate_program")),

@@ -19,12 +19,10 @@ use super::password_sign_in::begin_session;
 use super::view::{SessionResponse, WithSessionCookie};
 use super::{EMAIL, login_links, read_email, user_agent, user_error_problem};
 use crate::fields::{FieldDiagnostics, FieldNames};
-use crate::handler::{
-    CookiePolicy, ExtraResponse, FromRequest, HTML_MEDIA_TYPE, IntoResponse, Request, RequestSpec, Response,
-    SMALL_BYTES_MAX,
-};
 use crate::ok_response::OkResponse;
 use crate::problem::{ErrorCode, Problem};
+use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::response::{CookiePolicy, ExtraResponse, HTML_MEDIA_TYPE, IntoResponse, Response};
 use crate::schema::{self, Schemas};
 use crate::state::AppState;
 

@@ -10,8 +10,8 @@ use store::access::SignedInUser;
 
 use super::{PASSWORD, login_links, password_hashing, read_password, user_error_problem};
 use crate::fields::{FieldDiagnostics, FieldNames};
-use crate::handler::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::problem::{ErrorCode, Problem};
+use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 

@@ -11,8 +11,8 @@ use store::engine::Batch;
 use super::view::{SessionResponse, SessionView, WithSessionCookie};
 use super::{EMAIL, PASSWORD, cookie, login_log, read_email, read_password, user_agent, user_error_problem};
 use crate::fields::{FieldDiagnostics, FieldNames};
-use crate::handler::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::problem::{ErrorCode, Problem};
+use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::schema::{self, Schemas};
 use crate::state::AppState;
 

@@ -12,10 +12,10 @@ use store::engine::Batch;
 
 use super::view::{SessionResponse, SessionView, WithSessionCookie};
 use super::{cookie, user_error_problem};
-use crate::emails::view::JsonTimestamp;
-use crate::handler::{FromRequest, NoInput, Request, RequestSpec};
+use crate::json_timestamp::JsonTimestamp;
 use crate::ok_response::OkResponse;
 use crate::problem::Problem;
+use crate::request::{FromRequest, NoInput, Request, RequestSpec};
 use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 

@@ -6,9 +6,9 @@ use mail::user::{SessionToken, User, UserRole, UserSession};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::emails::view::JsonTimestamp;
-use crate::handler::{CookiePolicy, IntoResponse, Response};
+use crate::json_timestamp::JsonTimestamp;
 use crate::problem::Problem;
+use crate::response::{CookiePolicy, IntoResponse, Response};
 use crate::schema::{self, Schemas, ToSchema};
 
 #[derive(Debug, Serialize)]

@@ -59,7 +59,7 @@ pub async fn check_events(room: &AppState, tenant: &Tenant, definition: &Automat
 /// Returns why an event never triggers automations; `None` if it can.
 async fn event_error(room: &AppState, tenant: &Tenant, event: &str) -> Result<Option<String>, Problem> {
     let trigger_names = || {
-        let trigger_names = EventKind::ALL.into_iter().filter(|kind| kind.can_trigger_automations());
+        let trigger_names = EventKind::ALL.iter().copied().filter(|kind| kind.can_trigger_automations());
         trigger_names.map(EventKind::name).collect::<Vec<_>>().join(", ")
     };
     match EventKind::from_name_ignoring_case(event) {

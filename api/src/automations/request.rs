@@ -5,11 +5,11 @@ use mail::automation::{AutomationDefinition, DEFINITION_BYTES_MAX, NAME_BYTES_MA
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::AutomationPath;
+use super::path::AutomationPath;
 use super::view::{steps_schema, trigger_schema};
 use crate::fields::{self, FieldDiagnostics, FieldNames, ObjectFields};
-use crate::handler::{FromRequest, Media, Request, RequestSpec};
 use crate::problem::Problem;
+use crate::request::{FromRequest, Media, Request, RequestSpec};
 use crate::schema::{self, Schemas};
 
 /// Twice the size of a definition, because JSON escapes it, plus the other fields.

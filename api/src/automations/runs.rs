@@ -8,11 +8,11 @@ use serde_json::json;
 use store::access::Tenant;
 use store::automation_run::RunFilter;
 
+use super::path::{AutomationPath, find};
 use super::view::{AutomationRunList, AutomationRunResponse, AutomationRunView};
-use super::{AutomationPath, find};
-use crate::handler::{FromRequest, Request, RequestSpec};
 use crate::paging::{self, KIND_RUN, PageParameters};
 use crate::problem::Problem;
+use crate::request::{FromRequest, Request, RequestSpec};
 use crate::schema::{self, Schemas};
 use crate::state::AppState;
 

@@ -8,7 +8,7 @@ use mail::id::{AutomationId, RunId};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::emails::view::JsonTimestamp;
+use crate::json_timestamp::JsonTimestamp;
 use crate::schema::{self, Schemas, ToSchema};
 
 #[derive(Debug, Serialize)]

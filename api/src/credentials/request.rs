@@ -10,11 +10,11 @@ use mail::id::DomainId;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::CredentialKind;
+use super::kind::{CreateCredential, CredentialKind};
 use crate::fields::{self, FieldDiagnostics, FieldNames, JsonKind, ObjectFields};
-use crate::handler::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::paging::PageParameters;
 use crate::problem::Problem;
+use crate::request::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::schema::{self, Schemas};
 
 const NAME_BYTES_MAX: usize = 200;
@@ -31,18 +31,6 @@ const ALLOWED: &str = "allowed_ips";
 const EXPIRES: &str = "expires_at";
 const ENABLED: &str = "enabled";
 const GRACE: &str = "grace_hours";
-
-/// Body of a creation.
-#[derive(Debug)]
-pub struct CreateCredential<K> {
-    /// Trimmed and not empty.
-    pub name: String,
-    /// The scope; `Sending` for SMTP credentials, which have no choice.
-    pub scope: ApiKeyScope,
-    /// The conditions of use; the secret is added later.
-    pub terms: CredentialPolicy,
-    kind: PhantomData<fn() -> K>,
-}
 
 /// Query of a list.
 #[derive(Debug)]
@@ -158,7 +146,7 @@ fn name_schema() -> Value {
 }
 
 fn parse_id<K: CredentialKind>(call: &Request) -> Result<[u8; 16], Problem> {
-    K::id_of(call.path_parameter("id")).ok_or_else(super::not_found::<K>)
+    K::id_of(call.path_parameter("id")).ok_or_else(super::kind::not_found::<K>)
 }
 
 fn id_parameter<K: CredentialKind>() -> Value {

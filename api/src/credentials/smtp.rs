@@ -5,8 +5,7 @@ use mail::id::SmtpCredentialId;
 use serde_json::{Value, json};
 use store::access::Tenant;
 
-use super::CredentialKind;
-use super::request::CreateCredential;
+use super::kind::{CreateCredential, CredentialKind};
 use crate::paging::KIND_SMTP_CREDENTIAL;
 use crate::schema;
 use crate::state::AppState;

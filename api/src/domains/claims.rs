@@ -12,14 +12,15 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use store::access::Tenant;
 
+use super::error::domain_error_problem;
+use super::lookup::domain_limit;
 use super::request;
 use super::view::RecordView;
-use super::{domain_error_problem, domain_limit};
-use crate::emails::view::JsonTimestamp;
 use crate::fields::{FieldDiagnostics, FieldNames};
-use crate::handler::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::json_timestamp::JsonTimestamp;
 use crate::paging::{KIND_CLAIM, PageParameters, after_id};
 use crate::problem::{ErrorCode, Problem};
+use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 

@@ -18,10 +18,10 @@ use serde_json::{Value, json};
 use store::access::Tenant;
 
 use super::request::DomainKey;
-use crate::emails::view::JsonTimestamp;
-use crate::handler::{FromRequest, Request, RequestSpec};
+use crate::json_timestamp::JsonTimestamp;
 use crate::paging;
 use crate::problem::Problem;
+use crate::request::{FromRequest, Request, RequestSpec};
 use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 use crate::time_range::{parse_time_or_date, time_parameter};
@@ -185,7 +185,7 @@ pub struct DmarcResponse {
 /// The domain does not exist; the range is too long; the store cannot be read.
 pub async fn get(room: Arc<AppState>, tenant: Tenant, request: DmarcQuery) -> Result<DmarcResponse, Problem> {
     let hours = request.hour_range(room.intake.clock().now())?;
-    let domain = super::find(&room, &tenant, &request.which).await?;
+    let domain = super::lookup::find(&room, &tenant, &request.which).await?;
     let (store, domain_key) = (room.intake.store(), (domain.account, domain.id));
     let reports = store::dmarc::list_reports(store, domain_key, hours.clone()).await?;
     let (sources, by_day) = store::dmarc::source_totals(store, domain_key, hours.clone()).await?;

@@ -11,14 +11,15 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use store::access::Tenant;
 
+use super::error::domain_error_problem;
+use super::lookup::find;
 use super::request::{DomainKey, DomainPath};
 use super::view::{DomainView, RecordView};
-use super::{domain_error_problem, find};
-use crate::emails::view::JsonTimestamp;
 use crate::fields::{self, FieldDiagnostics, FieldNames};
-use crate::handler::{FromRequest, NoInput, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::json_timestamp::JsonTimestamp;
 use crate::ok_response::OkResponse;
 use crate::problem::{ErrorCode, FieldErrors, Problem};
+use crate::request::{FromRequest, NoInput, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 

@@ -13,9 +13,9 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::fields::{self, FieldDiagnostics, FieldNames, JsonKind, ObjectFields};
-use crate::handler::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::paging::{self, PageParameters};
 use crate::problem::Problem;
+use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::schema::{self, Schemas};
 
 const ID_OR_NAME: &str = "id_or_name";
@@ -39,11 +39,11 @@ impl DomainKey {
     }
 
     pub(super) fn from_request(call: &Request) -> Result<Self, Problem> {
-        let text = call.path_text(ID_OR_NAME).ok_or_else(super::domain_not_found)?;
+        let text = call.path_text(ID_OR_NAME).ok_or_else(super::error::domain_not_found)?;
         if let Ok(id) = text.parse() {
             return Ok(Self::Id(id));
         }
-        text.parse().map(Self::Name).map_err(|_| super::domain_not_found())
+        text.parse().map(Self::Name).map_err(|_| super::error::domain_not_found())
     }
 }
 

@@ -10,9 +10,9 @@ use queue::domains::{DomainWithSetup, SendingDomains};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::emails::view::JsonTimestamp;
-use crate::handler::IntoResponse;
+use crate::json_timestamp::JsonTimestamp;
 use crate::problem::Problem;
+use crate::response::IntoResponse;
 use crate::schema::{self, Schemas, ToSchema};
 
 const PURPOSES: &[&str] = &["ownership", "dkim", "return_path", "spf", "dmarc", "inbound", "tracking"];

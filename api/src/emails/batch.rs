@@ -17,12 +17,13 @@ use queue::idempotency::IdempotencyKey;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::fingerprint::RequestFingerprint;
-use super::send::{IDEMPOTENCY_KEY, REQUEST_BYTES_MAX, SendRequest, send_schema};
+use super::fingerprint::add_email;
+use super::send::{IDEMPOTENCY_KEY, SendRequest, send_schema};
 use crate::fields::{self, FieldDiagnostics, FieldNames, JsonKind};
-use crate::handler::{FromRequest, Request, RequestSpec};
 use crate::idempotency;
 use crate::problem::{ErrorCode, FieldErrors, Problem};
+use crate::request::{FromRequest, Request, RequestSpec, SEND_BYTES_MAX};
+use crate::request_fingerprint::RequestFingerprint;
 use crate::schema::{self, Schemas};
 
 /// Maximum number of emails per batch.
@@ -44,7 +45,7 @@ pub struct BatchRequest {
 }
 
 impl FromRequest for BatchRequest {
-    const BODY_BYTES_MAX: Option<usize> = Some(REQUEST_BYTES_MAX);
+    const BODY_BYTES_MAX: Option<usize> = Some(SEND_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
         schemas.component("SendRequest", |_| send_schema());
@@ -126,7 +127,7 @@ fn batch_fingerprint(items: &[Result<SendRequest, Problem>], strict: bool) -> St
         fingerprint.add_count(usize::from(item.is_ok()));
         match item {
             Ok(SendRequest { email, warnings, claim }) => {
-                fingerprint.add_email(email, warnings);
+                add_email(&mut fingerprint, email, warnings);
                 fingerprint.add_optional(claim.as_ref().map(|claim| &claim.key));
             }
             Err(problem) => fingerprint.add(problem.batch_entry_error().to_string()),

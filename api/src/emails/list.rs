@@ -15,10 +15,11 @@ use serde_json::json;
 use store::access::Tenant;
 use store::email::EmailWithRecipients;
 
-use super::view::{EmailList, EmailView, JsonTimestamp};
-use crate::handler::{FromRequest, Request, RequestSpec};
+use super::view::{EmailList, EmailView};
+use crate::json_timestamp::JsonTimestamp;
 use crate::paging::{self, PageParameters};
 use crate::problem::Problem;
+use crate::request::{FromRequest, Request, RequestSpec};
 use crate::schema::{self, Schemas};
 use crate::state::AppState;
 

@@ -14,10 +14,10 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use store::access::Tenant;
 
-use super::view::JsonTimestamp;
-use crate::handler::{FromRequest, Request, RequestSpec};
+use crate::json_timestamp::JsonTimestamp;
 use crate::paging;
 use crate::problem::Problem;
+use crate::request::{FromRequest, Request, RequestSpec};
 use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 use crate::time_range::TimeRange;

@@ -8,12 +8,12 @@ use queue::intake::RescheduleError;
 use serde_json::{Value, json};
 use store::access::Tenant;
 
+use super::path::{EmailPath, email_not_found, find, find_without_recipients, id_parameter};
 use super::send_options::parse_time;
-use super::{EmailPath, email_not_found, find, find_without_recipients, id_parameter};
 use crate::emails::view::{EmailDetail, EmailResponse};
 use crate::fields::{FieldDiagnostics, FieldNames};
-use crate::handler::{FromRequest, Request, RequestSpec};
 use crate::problem::{ErrorCode, Problem};
+use crate::request::{FromRequest, Request, RequestSpec};
 use crate::schema::{self, Schemas};
 use crate::state::AppState;
 

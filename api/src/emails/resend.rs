@@ -19,12 +19,13 @@ use serde_json::json;
 use store::access::Tenant;
 use store::email::EmailWithRecipients;
 
+use super::path::{EmailPath, find, id_parameter};
 use super::send::SendResponse;
-use super::{EmailPath, find, id_parameter, send_idempotent};
+use super::send_idempotent;
 use crate::fields::{FieldDiagnostics, FieldNames};
-use crate::handler::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::idempotency::{self, IdempotentResponse};
 use crate::problem::{ErrorCode, Problem};
+use crate::request::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::schema::{self, Schemas};
 use crate::state::AppState;
 

@@ -23,13 +23,11 @@ use super::send_options::{EXPIRES_IN_S_MAX, read_send_options};
 use super::tags_and_headers::{HEADERS_MAX, read_category, read_headers, read_tags};
 use super::template::{read_template, template_schema, variables_schema};
 use crate::fields::{self, FieldDiagnostics, FieldNames, JsonObject, ObjectFields};
-use crate::handler::{FromRequest, Request, RequestSpec};
 use crate::idempotency;
 use crate::problem::Problem;
+use crate::request::{FromRequest, Request, RequestSpec, SEND_BYTES_MAX};
 use crate::schema::{self, Schemas, ToSchema};
 
-/// Maximum body size: ten attachments of 10 MB in base64, and the texts (completions-email.md 2.1).
-pub const REQUEST_BYTES_MAX: usize = 144 << 20;
 /// Maximum size of `html` and of `text`.
 pub const CONTENT_BYTES_MAX: usize = 5 << 20;
 /// Maximum size of `subject`: a line of RFC 5322 2.1.1 with four-byte characters.
@@ -234,7 +232,7 @@ fn normalize_line_ends(text: Cow<'_, str>) -> String {
 }
 
 impl FromRequest for SendRequest {
-    const BODY_BYTES_MAX: Option<usize> = Some(REQUEST_BYTES_MAX);
+    const BODY_BYTES_MAX: Option<usize> = Some(SEND_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
         let body = schemas.component("SendRequest", |_| send_schema());
@@ -426,5 +424,21 @@ impl ToSchema for SendResponse {
                 ],
             )
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_field_has_a_schema() {
+        let schema = send_schema();
+        let described: BTreeSet<&str> = schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+        // Batches describe their idempotency key themselves.
+        let known = NAMES.known.iter().map(|(_, name)| *name).filter(|name| *name != IDEMPOTENCY_KEY);
+        assert_eq!(known.collect::<BTreeSet<_>>(), described);
     }
 }

@@ -21,7 +21,7 @@ use store::access::Tenant;
 use super::recipients::RecipientLists;
 use crate::problem::{ErrorCode, Problem};
 use crate::state::AppState;
-use crate::templates::render_error_problem;
+use crate::templates::render_error::render_error_problem;
 
 /// Warning for a custom header that managed unsubscribe replaces.
 fn replaced_header_warning(name: &str) -> String {

@@ -20,12 +20,12 @@ use store::access::Tenant;
 use store::email::EmailWithRecipients;
 
 use self::example_payloads::{UNSUBSCRIBED, WHOLE_EMAIL_EVENTS};
+use super::path::{email_not_found, find};
 use super::timeline::TIMELINE_MAX;
-use super::view::JsonTimestamp;
-use super::{email_not_found, find};
 use crate::fields::{self, FieldDiagnostics, FieldNames};
-use crate::handler::{FromRequest, Request, RequestSpec};
+use crate::json_timestamp::JsonTimestamp;
 use crate::problem::Problem;
+use crate::request::{FromRequest, Request, RequestSpec};
 use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 
@@ -211,7 +211,7 @@ async fn queue_test_deliveries(
     let id = payload.data.get("event_id").and_then(Value::as_str).and_then(|id| id.parse().ok());
     let id = id.ok_or_else(|| Problem::internal("test payload has no event id"))?;
     let tried = room.intake.send_test_deliveries(&asking, (id, &payload.r#type), &text).await;
-    let tried = tried.map_err(|error| crate::webhooks::webhook_error_problem(error, room))?;
+    let tried = tried.map_err(|error| crate::webhooks::error::webhook_error_problem(error, room))?;
     let queued = tried.into_iter().zip(asking).map(|(delivery, endpoint)| QueuedTestDelivery {
         id: delivery.id,
         webhook_id: endpoint.id,

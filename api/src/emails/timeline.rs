@@ -11,7 +11,7 @@ use mail::webhook_payload::event_details;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::view::JsonTimestamp;
+use crate::json_timestamp::JsonTimestamp;
 use crate::schema::{self, Schemas, ToSchema};
 
 /// Maximum number of timeline entries read: a thousand recipients, each attempted as often as the retry schedule

@@ -1,7 +1,6 @@
 //! JSON objects and schemas of emails (email-api.md "Email object", completions-email.md 2.3, 2.9).
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use jiff::Timestamp;
 use mail::address::Mailbox;
@@ -17,31 +16,16 @@ use mail::service_headers::decode_encoded_words;
 use mail::tracking::counters::{HitCount, TrackingCounters};
 use mail::tracking::restore_html;
 use queue::queue_admin::{WaitCause, WaitStatus};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::{Value, json};
 use store::access::Tenant;
 use store::email::EmailWithRecipients;
 
-use crate::handler::READ_INLINE_BYTES_MAX;
+use crate::json_timestamp::JsonTimestamp;
 use crate::problem::Problem;
+use crate::request::READ_INLINE_BYTES_MAX;
 use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
-
-/// A timestamp in responses: RFC 3339 in UTC with milliseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct JsonTimestamp(pub Timestamp);
-
-impl fmt::Display for JsonTimestamp {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:.3}", self.0)
-    }
-}
-
-impl Serialize for JsonTimestamp {
-    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
-        out.collect_str(self)
-    }
-}
 
 /// An email in a list.
 #[derive(Debug, Serialize)]

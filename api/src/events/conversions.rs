@@ -8,10 +8,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use store::access::Tenant;
 
-use crate::emails::view::JsonTimestamp;
-use crate::handler::{FromRequest, Request, RequestSpec};
+use crate::json_timestamp::JsonTimestamp;
 use crate::paging::{KIND_CONVERSION, PageParameters, after_id};
 use crate::problem::Problem;
+use crate::request::{FromRequest, Request, RequestSpec};
 use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 
@@ -125,7 +125,7 @@ pub async fn list(
     ListConversions(page): ListConversions,
 ) -> Result<ConversionList, Problem> {
     let before = page.before_id(KIND_CONVERSION)?.map(ProductEventId::from_bytes);
-    super::wait_until_counted(&room).await;
+    super::aggregation::wait_until_counted(&room).await;
     let (store, account) = (room.intake.store(), tenant.account().id);
     let mut found = store::conversion::list(store, account, before, page.limit + 1).await?;
     let has_more = found.len() > page.limit;

@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use store::access::Tenant;
 use store::product_event_count::{self, ProductEventCounts};
 
-use crate::emails::view::JsonTimestamp;
-use crate::handler::{FromRequest, Request, RequestSpec};
+use crate::json_timestamp::JsonTimestamp;
 use crate::paging;
 use crate::problem::Problem;
+use crate::request::{FromRequest, Request, RequestSpec};
 use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 use crate::time_range::{Granularity, TimeRange};
@@ -160,7 +160,7 @@ pub async fn get(
 ) -> Result<EventCountsResponse, Problem> {
     let hours = request.period.hour_range(room.intake.clock().now())?;
     let (store, account) = (room.intake.store(), tenant.account().id);
-    super::wait_until_counted(&room).await;
+    super::aggregation::wait_until_counted(&room).await;
     let names = match request.names.is_empty() {
         true => product_event_count::list_names(store, account).await?.into_iter().map(|(name, _)| name).collect(),
         false => request.names,

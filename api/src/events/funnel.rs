@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 use store::access::Tenant;
 
 use super::counts::parse_event_names;
-use crate::emails::view::JsonTimestamp;
-use crate::handler::{FromRequest, Request, RequestSpec};
+use crate::json_timestamp::JsonTimestamp;
 use crate::paging;
 use crate::problem::Problem;
+use crate::request::{FromRequest, Request, RequestSpec};
 use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 use crate::time_range::{parse_time_or_date, time_parameter};
@@ -182,12 +182,13 @@ impl ToSchema for FunnelResponse {
 /// The range is too long or contains more than [`PEOPLE_MAX`] people; the store cannot be read.
 pub async fn get(room: Arc<AppState>, tenant: Tenant, request: FunnelQuery) -> Result<FunnelResponse, Problem> {
     let range = request.time_range(room.intake.clock().now())?;
-    super::wait_until_counted(&room).await;
+    super::aggregation::wait_until_counted(&room).await;
     let mut funnel = Funnel::new(&request.steps, range.clone(), request.group_by);
     let first = request.steps.first().map(String::as_str).unwrap_or_default();
     let (store, who) = (room.intake.store(), (tenant.account().id, first));
     let all =
-        store::person::for_each_who_did(store, who, range.clone(), PEOPLE_MAX, |person| funnel.add(person)).await?;
+        store::person::for_each_person_with_event(store, who, range.clone(), PEOPLE_MAX, |person| funnel.add(person))
+            .await?;
     if !all {
         let text = format!("the range contains more than {PEOPLE_MAX} people; use a shorter range");
         return Err(Problem::field("from", text));

@@ -18,12 +18,13 @@ use store::access::{Actor, Tenant};
 use store::engine::Batch;
 
 use super::view::SendEventResponse;
-use crate::automations::{automation_not_found, view::AutomationRunView};
-use crate::emails::fingerprint::RequestFingerprint;
+use crate::automations::path::automation_not_found;
+use crate::automations::view::AutomationRunView;
 use crate::fields::{self, FieldDiagnostics, FieldNames, ObjectFields};
-use crate::handler::{FromRequest, Request, RequestSpec};
 use crate::idempotency::{self, IdempotentResponse, RequestDecision, finish, stored_outcome};
 use crate::problem::Problem;
+use crate::request::{FromRequest, Request, RequestSpec};
+use crate::request_fingerprint::RequestFingerprint;
 use crate::schema::{self, Schemas};
 use crate::state::AppState;
 

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::automations::view::AutomationRunView;
-use crate::emails::view::JsonTimestamp;
+use crate::json_timestamp::JsonTimestamp;
 use crate::schema::{self, Schemas, ToSchema};
 
 /// A product event as stored.

@@ -9,9 +9,9 @@ use http::Method;
 use serde_json::{Map, Value, json};
 
 use super::example;
-use crate::handler::{Media, RequestSpec};
-use crate::operations::{Operation, OperationHandler};
+use crate::operation::{Operation, OperationHandler};
 use crate::problem::{ErrorCode, Problem};
+use crate::request::{Media, RequestSpec};
 
 /// Responses that several operations share, by component name.
 #[derive(Debug, Default)]

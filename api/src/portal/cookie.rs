@@ -7,6 +7,8 @@ use http::HeaderMap;
 use http::header::{COOKIE, HeaderValue};
 use mail::affiliate::portal::{PortalToken, SESSION_TTL};
 
+use crate::state::AppState;
+
 /// Name of the cookie over TLS.
 pub const SECURE: &str = "__Host-postrider_portal";
 const INSECURE: &str = "postrider_portal";
@@ -47,6 +49,11 @@ fn set_cookie_field(value: &str, max_age_s: u64, is_secure: bool) -> Option<Head
     let mut value = HeaderValue::try_from(text).ok()?;
     value.set_sensitive(true);
     Some(value)
+}
+
+/// True if the public base URL uses TLS.
+pub(super) fn is_secure(room: &AppState) -> bool {
+    room.options.base_url.starts_with("https://")
 }
 
 #[cfg(test)]

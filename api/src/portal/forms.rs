@@ -15,12 +15,16 @@ use http::StatusCode;
 use mail::affiliate::partner::{PartnerLinkToken, PartnerStatus};
 use mail::affiliate::portal::PortalToken;
 
+use super::cookie::is_secure;
 use super::html::Html;
-use super::layout::PageContext;
+use super::layout::{PageContext, can_edit};
+use super::page::PortalPage;
+use super::partner_pages::render_page;
+use super::refusal::refusal_text;
 use super::request::{FormFields, PortalRequest};
 use super::sign_in::rate_limited_page;
-use super::{PortalPage, can_edit, cookie, is_secure, join, refusal_text, render_page, settings};
-use crate::affiliate::refusal_problem;
+use super::{cookie, join, settings};
+use crate::affiliate::refusal::refusal_problem;
 use crate::problem::Problem;
 use crate::state::AppState;
 

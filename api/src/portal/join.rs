@@ -13,8 +13,11 @@ use mail::affiliate::partner_fields::{self, NAME_BYTES_MAX};
 use mail::affiliate::program::AffiliateProgram;
 
 use super::html::{Html, html, push};
+use super::page::PortalPage;
+use super::program::{find_program, no_program_page};
+use super::refusal::refusal_text;
 use super::request::{FormFields, PortalRequest};
-use super::{PortalPage, find_program, layout, no_program_page, refusal_text, sign_in, texts};
+use super::{layout, sign_in, texts};
 use crate::problem::Problem;
 use crate::state::AppState;
 
@@ -46,7 +49,7 @@ async fn find_open_campaign(
         Ok(id) => room.affiliate.campaign_to_join(&program, id).await,
         Err(_) => Ok(None),
     };
-    let found = found.map_err(|refusal| crate::affiliate::refusal_problem(room, refusal))?;
+    let found = found.map_err(|refusal| crate::affiliate::refusal::refusal_problem(room, refusal))?;
     Ok(found.map(|campaign| (program.clone(), campaign)).ok_or_else(|| {
         let text = format!("The partner program of {} does not accept applications here.", website_host(&program));
         PortalPage::new(StatusCode::NOT_FOUND, layout::message_page("", "Applications closed", &text))

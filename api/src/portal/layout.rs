@@ -75,7 +75,7 @@ impl<'a> PageContext<'a> {
 
     /// Returns whether the partner may change anything.
     pub(super) fn can_edit(&self) -> bool {
-        super::can_edit(self.session)
+        can_edit(self.session)
     }
 
     /// The hidden CSRF field of every form.
@@ -207,4 +207,12 @@ fn html_document(
     }
     page.raw("</body>\n</html>\n");
     page
+}
+
+/// Relative path from a nested page to the other pages.
+pub(super) const PARENT_PATH: &str = "../";
+
+/// Returns whether the partner may change anything in the portal.
+pub(super) fn can_edit(partner_session: &PartnerSession) -> bool {
+    partner_session.partner.status == PartnerStatus::Active
 }

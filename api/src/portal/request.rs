@@ -7,14 +7,34 @@ use http::header::HOST;
 use mail::address::DomainName;
 use serde_json::json;
 
-use crate::handler::{FromRequest, Media, Request, RequestSpec};
 use crate::paging;
 use crate::problem::Problem;
+use crate::request::{FromRequest, Media, Request, RequestSpec};
 use crate::schema::{self, Schemas};
 
 /// Longest form body. The longest field is a postal address with bank details.
 const FORM_BYTES_MAX: usize = 16 << 10;
 const FIELDS_MAX: usize = 40;
+
+/// The pages, by the last segment of their path.
+pub const PAGES: &[&str] =
+    &["home", "links", "referrals", "earnings", "payouts", "settings", "sign-in", "join", "style.css"];
+
+/// The forms, by the last segment of their path.
+pub const FORMS: &[&str] = &[
+    "sign-in",
+    "join",
+    "sign-out",
+    "accept",
+    "add-link",
+    "change-link",
+    "payout-method",
+    "profile",
+    "postback",
+    "postback-secret",
+    "postback-test",
+    "mail",
+];
 
 /// A request to the portal, with its query and form decoded.
 #[derive(Debug, Default)]
@@ -135,11 +155,11 @@ input! {
 }
 input! {
     /// `GET /portal/{page}`.
-    PortalPagePath, "page" "The page", super::PAGES, false
+    PortalPagePath, "page" "The page", PAGES, false
 }
 input! {
     /// `POST /portal/{page}`.
-    PortalFormPath, "page" "The form", super::FORMS, true
+    PortalFormPath, "page" "The form", FORMS, true
 }
 input! {
     /// The page of a link, or a link that signs in directly.

@@ -230,7 +230,7 @@ pub(super) fn confirm_payout_page(target: &LoginTarget, payout: &PayoutDestinati
         "<form method=\"post\"><button type=\"submit\">Confirm</button></form>\
          <p class=\"soft\">If you did not request this, close the page: nothing changes.</p></div>",
     );
-    layout::signed_out_page("Change payout details?", super::PARENT_PATH, &content)
+    layout::signed_out_page("Change payout details?", layout::PARENT_PATH, &content)
 }
 
 /// The page after a confirmed change.
@@ -241,5 +241,5 @@ pub(super) fn payout_changed_page(shown: &PartnerView) -> Html {
         "<div class=\"card\"><p role=\"status\">Payouts will be sent to: " (to) "</p>\
          <p><a class=\"button\" href=\"../home\">Go to the portal</a></p></div>"
     };
-    layout::signed_out_page("Payout details changed", super::PARENT_PATH, &content)
+    layout::signed_out_page("Payout details changed", layout::PARENT_PATH, &content)
 }

@@ -13,9 +13,11 @@ use mail::affiliate::partner::PartnerStatus;
 use mail::affiliate::program::AffiliateProgram;
 
 use super::html::{Html, html, push};
+use super::layout;
+use super::page::PortalPage;
+use super::program::{find_program, no_program_page};
 use super::request::PortalRequest;
-use super::{PortalPage, find_program, layout, no_program_page};
-use crate::affiliate::refusal_problem;
+use crate::affiliate::refusal::refusal_problem;
 use crate::problem::Problem;
 use crate::state::AppState;
 
@@ -126,5 +128,5 @@ pub(super) fn link_page(target: &LoginTarget) -> Html {
         "<div class=\"card\"><p>" [words] "</p><form method=\"post\"><button type=\"submit\">Continue</button></form>\
          <p class=\"soft\">The link works once.</p></div>"
     };
-    layout::signed_out_page("Sign in", super::PARENT_PATH, &content)
+    layout::signed_out_page("Sign in", layout::PARENT_PATH, &content)
 }

@@ -16,9 +16,9 @@ use store::engine::ScanOrder;
 use store::received_email::{self, ReceivedQuery};
 
 use super::view::{ReceivedEmailList, ReceivedEmailView};
-use crate::handler::{FromRequest, Request, RequestSpec};
 use crate::paging::{self, KIND_RECEIVED, PageParameters};
 use crate::problem::Problem;
+use crate::request::{FromRequest, Request, RequestSpec};
 use crate::schema::{self, Schemas};
 use crate::state::AppState;
 

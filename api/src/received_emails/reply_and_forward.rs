@@ -17,14 +17,14 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use store::access::Tenant;
 
-use super::{ReceivedEmailPath, find, id_parameter, load_message};
+use super::path::{ReceivedEmailPath, find, id_parameter, load_message};
 use crate::emails::recipients::{RecipientLists, read_recipients};
 use crate::emails::send::{CONTENT_BYTES_MAX, SendResponse};
 use crate::emails::send_idempotent;
 use crate::fields::{self, FieldDiagnostics, FieldNames, ObjectFields};
-use crate::handler::{FromRequest, Request, RequestSpec};
 use crate::idempotency::{self, IdempotentResponse};
 use crate::problem::{ErrorCode, Problem};
+use crate::request::{FromRequest, Request, RequestSpec};
 use crate::schema::{self, Schemas};
 use crate::state::AppState;
 

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::body::text_response;
 use super::connection::http_service;
-use super::{HttpListenerConfig, run_listener};
+use super::listener::{HttpListenerConfig, run_listener};
 
 /// The certificate authority connects from a few places at once; port 80 also attracts scanners.
 const CONNECTIONS_MAX: usize = 64;

@@ -14,10 +14,11 @@ use http_body_util::BodyExt as _;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::{Instant, timeout_at};
 
-use super::encoding::{CompressedBody, ContentEncoding};
+use super::encoding::{CompressedBody, ContentEncoding, too_large};
 use super::memory_budget::{MemoryAllowance, MemoryShare};
-use crate::handler::{BodyStream, BodyStreamError, Media};
 use crate::problem::{ErrorCode, Problem};
+use crate::request::Media;
+use crate::response::{BodyStream, BodyStreamError};
 
 /// Longest pause between two chunks of a body.
 const READ_TIMEOUT: Duration = Duration::from_secs(20);
@@ -191,11 +192,6 @@ where
         self.waited += begun.elapsed();
         if paid { Ok(()) } else { Err(Problem::busy()) }
     }
-}
-
-pub(super) fn too_large(bytes_max: usize) -> Problem {
-    Problem::new(ErrorCode::PAYLOAD_TOO_LARGE, format!("The body is larger than {bytes_max} bytes"))
-        .with_details(serde_json::json!({"bytes_max": bytes_max}))
 }
 
 /// The class of a `Content-Type`.

@@ -21,7 +21,6 @@ use ruzstd::decoding::StreamingDecoder;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use super::body::too_large;
 use super::memory_budget::{MemoryAllowance, MemoryShare};
 use crate::problem::{ErrorCode, Problem};
 
@@ -275,6 +274,12 @@ impl DecompressionBuffer {
 
 fn corrupt_body(error: &dyn std::fmt::Display) -> Problem {
     Problem::new(ErrorCode::INVALID_JSON, format!("The body does not match its Content-Encoding: {error}"))
+}
+
+/// 413: the body exceeds the operation's limit.
+pub(super) fn too_large(bytes_max: usize) -> Problem {
+    Problem::new(ErrorCode::PAYLOAD_TOO_LARGE, format!("The body is larger than {bytes_max} bytes"))
+        .with_details(serde_json::json!({"bytes_max": bytes_max}))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use http::HeaderMap;
 use hyper::Request;
 use mail::cidr::IpNetwork;
 
-use super::PeerAddress;
+use super::peer_address::PeerAddress;
 
 const FORWARDED_FOR: &str = "x-forwarded-for";
 

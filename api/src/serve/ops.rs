@@ -15,8 +15,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::body::{ResponseBody, text_response};
 use super::connection::http_service;
+use super::listener::{HttpListenerConfig, run_listener};
 use super::memory_budget::MemoryShare;
-use super::{HttpListenerConfig, run_listener};
 
 /// A scraper, a health check, and a person with curl.
 const CONNECTIONS_MAX: usize = 64;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use http::Method;
 
-use crate::operations::Operation;
+use crate::operation::Operation;
 
 /// Longest path that is matched; no operation has a longer one.
 const PATH_BYTES_MAX: usize = 2 << 10;

@@ -18,10 +18,10 @@ use store::access::Tenant;
 
 use super::view::SuppressionResponse;
 use crate::emails::send_options::parse_time;
-use crate::emails::view::JsonTimestamp;
 use crate::fields::{self, FieldDiagnostics, FieldNames};
-use crate::handler::{FromRequest, Request, RequestSpec};
+use crate::json_timestamp::JsonTimestamp;
 use crate::problem::Problem;
+use crate::request::{FromRequest, Request, RequestSpec};
 use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 

@@ -14,10 +14,10 @@ use store::suppression::AddressSuppression;
 
 use super::add::{BODY_BYTES_MAX, EMAILS_MAX};
 use super::view::reason_words;
-use crate::emails::view::JsonTimestamp;
 use crate::fields::{self, FieldDiagnostics, FieldNames};
-use crate::handler::{FromRequest, Request, RequestSpec};
+use crate::json_timestamp::JsonTimestamp;
 use crate::problem::Problem;
+use crate::request::{FromRequest, Request, RequestSpec};
 use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 

@@ -18,9 +18,10 @@ use store::suppression::{SuppressionFilter, SuppressionPage};
 use tokio::sync::mpsc;
 
 use super::query::SuppressionQuery;
-use crate::emails::view::JsonTimestamp;
-use crate::handler::{BodyStream, BodyStreamError, FromRequest, IntoResponse, Request, RequestSpec, Response};
+use crate::json_timestamp::JsonTimestamp;
 use crate::problem::Problem;
+use crate::request::{FromRequest, Request, RequestSpec};
+use crate::response::{BodyStream, BodyStreamError, IntoResponse, Response};
 use crate::schema::Schemas;
 use crate::state::AppState;
 

@@ -16,11 +16,11 @@ use serde_json::Value;
 use store::access::Tenant;
 use store::engine::Batch;
 
-use super::commit_error_problem;
-use crate::emails::view::JsonTimestamp;
+use super::commit_error::commit_error_problem;
 use crate::fields::{self, FieldDiagnostics, FieldNames};
-use crate::handler::{FromRequest, Media, Request, RequestSpec};
+use crate::json_timestamp::JsonTimestamp;
 use crate::problem::{ErrorCode, Problem};
+use crate::request::{FromRequest, Media, Request, RequestSpec};
 use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 

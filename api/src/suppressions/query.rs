@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use store::suppression::SuppressionFilter;
 
 use super::view::{reason_words, source_words};
-use crate::handler::{FromRequest, Request, RequestSpec};
 use crate::paging::{self, PageParameters};
 use crate::problem::{FieldErrors, Problem};
+use crate::request::{FromRequest, Request, RequestSpec};
 use crate::schema::{self, Schemas};
 
 /// The filter of a list or export of suppressions.

@@ -6,7 +6,7 @@ use mail::suppression::{Suppression, SuppressionReason, SuppressionSource};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::emails::view::JsonTimestamp;
+use crate::json_timestamp::JsonTimestamp;
 use crate::schema::{self, Schemas, ToSchema};
 
 /// The SMTP reply or DSN that caused a suppression.

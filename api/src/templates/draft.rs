@@ -16,14 +16,14 @@ use mail::template::{
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::TemplatePath;
+use super::path::TemplatePath;
 use super::view::variable_schema;
 use crate::emails::recipients::{read_author, read_reply_to};
 use crate::emails::tags_and_headers::read_category;
 use crate::emails::template::parse_version;
 use crate::fields::{self, FieldDiagnostics, FieldNames, ObjectFields};
-use crate::handler::{FromRequest, Media, Request, RequestSpec};
 use crate::problem::{ErrorCode, Problem};
+use crate::request::{FromRequest, Media, Request, RequestSpec};
 use crate::schema::{self, Schemas};
 
 /// Longest body: both bodies at twice their size in JSON, and the other fields.

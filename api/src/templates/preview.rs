@@ -16,15 +16,17 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use store::access::Tenant;
 
-use super::{TemplatePath, find, find_with_bodies, render_error_problem};
+use super::path::TemplatePath;
+use super::render_error::render_error_problem;
+use super::storage::{find, find_with_bodies};
 use crate::emails::recipients::{RecipientLists, read_author, read_recipients};
 use crate::emails::send::SendResponse;
 use crate::emails::send_idempotent;
 use crate::emails::template::{parse_variables, parse_version, variables_schema};
 use crate::fields::{self, FieldDiagnostics, FieldNames, JsonKind, ObjectFields};
-use crate::handler::{FromRequest, Media, Request, RequestSpec};
 use crate::idempotency::IdempotentResponse;
 use crate::problem::Problem;
+use crate::request::{FromRequest, Media, Request, RequestSpec};
 use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 

@@ -7,16 +7,17 @@ use serde_json::{Value, json};
 use store::access::Tenant;
 use store::engine::Batch;
 
+use super::path::TemplatePath;
+use super::storage::{TRIES_MAX, commit, conflict_problem, find, find_with_bodies, reserve_storage};
 use super::view::{
     PublishTemplateResponse, TemplateVersionDetail, TemplateVersionList, TemplateVersionResponse, TemplateVersionView,
     TemplateView,
 };
-use super::{TRIES_MAX, TemplatePath, commit, conflict_problem, find, find_with_bodies, reserve_storage};
 use crate::emails::template::parse_version;
 use crate::fields::{self, FieldDiagnostics, FieldNames, ObjectFields};
-use crate::handler::{FromRequest, Media, Request, RequestSpec};
 use crate::paging::{self, PageParameters};
 use crate::problem::Problem;
+use crate::request::{FromRequest, Media, Request, RequestSpec};
 use crate::schema::{self, Schemas};
 use crate::state::AppState;
 

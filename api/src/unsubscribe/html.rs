@@ -12,7 +12,7 @@ use mail::suppression::{OPTIONAL_CATEGORIES, category_label, category_word};
 use mail::unsubscribe::UnsubscribeScope;
 use sha2::{Digest, Sha256};
 
-use super::{FORM, NOTHING};
+use super::form::{FORM, NOTHING};
 
 /// The content of a page.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 //!
 //! A subscriber is woken when this node dispatches an event, and polls if the store is shared with other nodes. A
 //! heartbeat comment keeps idle connections open. The stream ends at shutdown, and when its key or session loses
-//! access (`access::watch`). The client reconnects with the `id` of the last event that it received.
+//! access (`access::revalidation`). The client reconnects with the `id` of the last event that it received.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,10 +13,11 @@ use store::access::Tenant;
 use store::engine::ReadError;
 use tokio::sync::mpsc;
 
-use super::{ListWebhookEvents, WebhookEventView};
-use crate::handler::{BodyStream, BodyStreamError};
+use super::request::ListWebhookEvents;
+use super::view::WebhookEventView;
 use crate::paging::{self, KIND_STREAM};
 use crate::problem::{ErrorCode, Problem};
+use crate::response::{BodyStream, BodyStreamError};
 use crate::state::AppState;
 
 /// The start of the stream: a comment that confirms the connection, and the reconnection delay.

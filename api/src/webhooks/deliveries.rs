@@ -9,16 +9,16 @@ use queue::webhooks::ReplaySelection;
 use serde_json::{Value, json};
 use store::access::Tenant;
 
+use super::error::webhook_error_problem;
 use super::request::{WebhookPath, event_names, parse_events};
 use super::view::{
     QueuedDeliveriesResponse, QueuedDeliveryResponse, WebhookDeliveryList, WebhookDeliveryResponse, WebhookDeliveryView,
 };
-use super::webhook_error_problem;
-use crate::emails::view::JsonTimestamp;
 use crate::fields::{self, FieldDiagnostics, FieldNames};
-use crate::handler::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::json_timestamp::JsonTimestamp;
 use crate::paging::{self, PageParameters};
 use crate::problem::Problem;
+use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::schema::{self, Schemas};
 use crate::state::AppState;
 

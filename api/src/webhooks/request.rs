@@ -1,17 +1,18 @@
 //! Request bodies and paths of webhook endpoints.
 
 use mail::address_pattern::AddressPattern;
+use mail::event::EventKind;
 use mail::id::{DomainId, WebhookId};
 use mail::webhook::{ADDRESSES_MAX, DESCRIPTION_BYTES_MAX, DOMAINS_MAX, RetryPolicy, is_event};
 use queue::client::http::URL_BYTES_MAX;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::webhook_not_found;
+use super::error::webhook_not_found;
 use crate::fields::{self, FieldDiagnostics, FieldNames, ObjectFields};
-use crate::handler::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::paging::PageParameters;
 use crate::problem::Problem;
+use crate::request::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::schema::{self, Schemas};
 
 pub(super) const ID: &str = "id";
@@ -41,7 +42,13 @@ const NAMES: FieldNames = FieldNames {
 
 /// The names of all events.
 pub(super) fn event_names() -> Vec<&'static str> {
-    mail::event::EventKind::ALL.iter().map(|kind| kind.name()).collect()
+    EventKind::ALL.iter().map(|kind| kind.name()).collect()
+}
+
+/// The names of the events that a subscription to all events does not include.
+fn named_events() -> Vec<&'static str> {
+    let named = EventKind::ALL.iter().filter(|kind| kind.requires_explicit_subscription());
+    named.map(|kind| kind.name()).collect()
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -88,8 +95,7 @@ fn settings_schema() -> Vec<(&'static str, Value)> {
     url["maxLength"] = json!(URL_BYTES_MAX);
     let mut events = schema::list(
         schema::string_enum(&event_names(), "An event name"),
-        "The events to send; empty: all except email.cancelled, domain.*, suppression.* and webhook.disabled, \
-         which must be named",
+        &format!("The events to send; empty: all except {}, which must be named", named_events().join(", ")),
     );
     events["maxItems"] = json!(EVENTS_MAX);
     events["examples"] = json!([["email.delivered", "email.bounced"]]);

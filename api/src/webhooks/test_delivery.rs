@@ -6,13 +6,13 @@ use mail::id::{EventId, WebhookId};
 use serde_json::{Map, Value, json};
 use store::access::Tenant;
 
+use super::error::{webhook_error_problem, webhook_not_found};
 use super::request::WebhookPath;
 use super::view::{QueuedDeliveryResponse, WebhookDeliveryView};
-use super::{webhook_error_problem, webhook_not_found};
 use crate::emails::test_event::example_payloads;
 use crate::fields::{self, FieldDiagnostics, FieldNames};
-use crate::handler::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::problem::{ErrorCode, Problem};
+use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::schema::{self, Schemas};
 use crate::state::AppState;
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::emails::view::JsonTimestamp;
+use crate::json_timestamp::JsonTimestamp;
 use crate::schema::{self, Schemas, ToSchema};
 
 /// An endpoint, without its secret.

@@ -60,7 +60,7 @@ async fn the_account_its_limits_and_its_usage() {
 /// Only the operator can verify the domain of the sandbox sender, so the error names the operator.
 #[tokio::test]
 async fn a_sandbox_that_is_not_set_up_says_so() {
-    let world = World::with_hall(|parts| parts.sandbox_sender = Some("hi@sandbox.test".parse().unwrap())).await;
+    let world = World::with_intake(|parts| parts.sandbox_sender = Some("hi@sandbox.test".parse().unwrap())).await;
     assert_eq!(
         world.hall.unverified_sandbox_domain().await.unwrap().map(ToString::to_string).as_deref(),
         Some("sandbox.test")

@@ -28,7 +28,7 @@ impl Shop {
     async fn open() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let options = RedbOptions { segment_bytes: 4 << 20, ..RedbOptions::new(directory.path().join("store")) };
-        let world = World::in_hall(hall(Store::open(&options).unwrap()).await).await;
+        let world = World::in_handler(hall(Store::open(&options).unwrap()).await).await;
         set_up(&world, 1).await;
         let office = AffiliateService::new(world.hall.clone());
         let account = world.tenant().await.account().id;

@@ -271,7 +271,7 @@ async fn operator_acts_for_the_owner() {
     let owner = async |email: &str| store::access::operator_tenant_as_owner(world.hall.store(), email).await;
     let ask = async |method, target: &str, body: Value| {
         let asked = OwnerRequest { method, target: format!("{PROGRAM}{target}"), body: body.to_string().into() };
-        let (status, body) = call_as_owner(&world.room, owner("owner1@example.com").await.unwrap(), asked).await;
+        let (status, body) = call_as_owner(&world.server, owner("owner1@example.com").await.unwrap(), asked).await;
         (status.as_u16(), serde_json::from_slice::<Value>(&body).unwrap())
     };
     let (status, refused) = ask(Method::GET, "", json!({})).await;

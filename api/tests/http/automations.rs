@@ -547,7 +547,7 @@ async fn events_about_emails_start_runs_but_not_endlessly() {
 async fn run_survives_a_crash() {
     for patience in (0..60).step_by(4) {
         let store = store().await;
-        let world = World::in_hall(hall(store.clone()).await).await;
+        let world = World::in_handler(hall(store.clone()).await).await;
         let product = Product::of(&world).await;
         let id = active(
             &world,

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::world::World;
-use api::operations::{OperationHandler, operation_table};
+use api::operation::OperationHandler;
+use api::operations::operation_table;
 use api::problem::ErrorCode;
 use http::Request;
 use http_body_util::Full;
@@ -80,7 +81,7 @@ async fn document_examples_are_accepted() {
     let world = World::start().await;
     let document = api::openapi::document(&operation_table(), crate::world::BASE_URL);
     let mut refused = Vec::new();
-    let has_one = |o: &&api::operations::Operation| o.body_bytes_max.is_some() && o.scope().is_some();
+    let has_one = |o: &&api::operation::Operation| o.body_bytes_max.is_some() && o.scope().is_some();
     for operation in operation_table().iter().filter(has_one) {
         let method = operation.method.as_str().to_lowercase();
         let example =

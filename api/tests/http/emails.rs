@@ -311,3 +311,20 @@ async fn tenants_do_not_see_each_other() {
     }
     world.end().await;
 }
+
+#[tokio::test]
+async fn an_email_has_the_documented_fields() {
+    let world = World::start().await;
+    let sent = world.post("/emails", mail().to_string()).await.json();
+    let shown = world.get(&format!("/emails/{}", sent["id"].as_str().unwrap())).await.json();
+    let document = api::openapi::document(&api::operations::operation_table(), crate::world::BASE_URL);
+    let schemas = &document["components"]["schemas"];
+    let fields = |properties: &Value| properties.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    let described = [&schemas["Email"]["properties"], &schemas["EmailDetail"]["allOf"][1]["properties"]];
+    let mut described = described.map(fields).concat();
+    let mut shown = fields(&shown["email"]);
+    described.sort();
+    shown.sort();
+    assert_eq!(shown, described);
+    world.end().await;
+}

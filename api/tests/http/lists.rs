@@ -199,7 +199,7 @@ async fn lagging_filters_report_their_position() {
     let (late, after) = (world.hall.dispatched_until(), world.hall.clock().now());
     assert!(late.as_millisecond() >= before.as_millisecond() && late <= after, "{before} {late} {after}");
     assert_eq!(world.hall.dispatch_outbox_within(Duration::from_secs(60)).await, None);
-    let as_of = Some(api::emails::view::JsonTimestamp(late));
+    let as_of = Some(api::json_timestamp::JsonTimestamp(late));
     let list = api::emails::view::EmailList { emails: Vec::new(), has_more: false, next_cursor: None, as_of };
     let shown = serde_json::to_value(&list).unwrap();
     assert_eq!(shown["as_of"], mail::timestamp::to_rfc3339(late));

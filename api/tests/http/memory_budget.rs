@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use crate::world::World;
-use api::emails::REQUEST_BYTES_MAX;
-use api::handler::{Media, SMALL_BYTES_MAX};
-use api::operations::{OperationHandler, operation_table};
+use api::operation::OperationHandler;
+use api::operations::operation_table;
 use api::problem::{ErrorCode, Problem};
+use api::request::{Media, SEND_BYTES_MAX, SMALL_BYTES_MAX};
 use api::serve::body;
 use api::serve::memory_budget::{MemoryBudget, MemoryHolder, MemoryShare};
 use api::state::BYTES_IN_FLIGHT_MAX;
@@ -139,7 +139,7 @@ async fn refused_body_releases_its_memory() {
 
 #[tokio::test(start_paused = true)]
 async fn half_read_bodies_do_not_deadlock() {
-    let budget = MemoryBudget::new(BYTES_IN_FLIGHT_MAX, REQUEST_BYTES_MAX);
+    let budget = MemoryBudget::new(BYTES_IN_FLIGHT_MAX, SEND_BYTES_MAX);
     // All bodies are half read at the same time, with and without Content-Length.
     let bytes = (1 << 20) - 1;
     let pieces = [(0, 200 << 10), (1, 200 << 10), (1, 200 << 10), (1, 200 << 10), (1, bytes - (800 << 10))];

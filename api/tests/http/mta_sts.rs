@@ -1,6 +1,6 @@
 //! The published MTA-STS policy of receiving domains.
 
-use api::mta_sts::OwnMtaStsPolicy;
+use api::state::OwnMtaStsPolicy;
 use http::{Method, Request};
 use http_body_util::Full;
 use mail::mta_sts::{MtaStsMode, MtaStsPolicy};

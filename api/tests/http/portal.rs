@@ -262,7 +262,7 @@ async fn forms_without_a_csrf_token_are_refused() {
     let (browser, bobs) = (Browser::of(&world, &ada).await, Browser::of(&world, &bob).await);
     let theirs = bobs.csrf().await;
     assert_ne!(theirs, browser.csrf().await);
-    for form in api::portal::FORMS.iter().filter(|form| !["sign-in", "join"].contains(form)) {
+    for form in api::portal::request::FORMS.iter().filter(|form| !["sign-in", "join"].contains(form)) {
         for csrf in ["", "x", theirs.as_str()] {
             let path = format!("/portal/{form}");
             let forged = browser.post(&path, &[("token", "new-one"), ("csrf", csrf)]).await;

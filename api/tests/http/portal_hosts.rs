@@ -43,7 +43,7 @@ async fn a_page_without_a_key_says_what_is_missing() {
 #[tokio::test]
 async fn portal_host_must_be_within_a_verified_domain() {
     let sandbox = "hello@service.example".parse().unwrap();
-    let world = World::with_hall(|parts| parts.sandbox_sender = Some(sandbox)).await;
+    let world = World::with_intake(|parts| parts.sandbox_sender = Some(sandbox)).await;
     world.hall.set_base_url(BASE_URL);
     let who = set_up(&world, 1).await;
     world.account(2, ApiKeyScope::Full).await;

@@ -15,7 +15,7 @@ const EVIL: &str = "Your parcel waits: https://evil.example/pay";
 /// A service with its own sender, whose domain belongs to another account.
 async fn served() -> World {
     let sender = "hello@service.example".parse().unwrap();
-    let world = World::with_hall(|parts| parts.sandbox_sender = Some(sender)).await;
+    let world = World::with_intake(|parts| parts.sandbox_sender = Some(sender)).await;
     world.account(9, mail::credential::ApiKeyScope::Full).await;
     world.own(9, "service.example").await;
     world

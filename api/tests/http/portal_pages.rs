@@ -208,7 +208,7 @@ async fn inactive_partner_has_read_only_access() {
             assert!(!text(&answer).contains("action=\"add-link\""), "{page}");
         }
         let before = shown(&world, of).await;
-        for form in api::portal::FORMS {
+        for form in api::portal::request::FORMS {
             if ["sign-in", "join", "sign-out"].contains(form) || (*form == "accept" && of == &invited) {
                 continue;
             }

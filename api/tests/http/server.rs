@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::world::{BASE_URL, World};
-use api::handler::NoInput;
-use api::operations::{OperationHandler, operation, operation_table};
+use api::operation::{OperationHandler, operation};
+use api::operations::operation_table;
 use api::problem::Problem;
+use api::request::NoInput;
+use api::server::ApiServer;
 use api::state::{ApiOptions, AppState};
 use bytes::Bytes;
 use http::{Method, Request, StatusCode};
@@ -158,9 +160,9 @@ async fn panic_returns_500_without_details() {
     let hall = crate::world::hall(crate::world::store().await).await;
     let mut table = operation_table();
     table.push(operation(Method::GET, "/faulty", "faulty").public(faulty));
-    let room = AppState::with_operations(hall, ApiOptions::new(BASE_URL), table);
+    let api_server = ApiServer::with_operations(hall, ApiOptions::new(BASE_URL), table);
     let request = Request::get("/faulty").header("host", "test").body(Full::<Bytes>::default()).unwrap();
-    let response = api::dispatch::dispatch(room, request).await;
+    let response = api::dispatch::dispatch(api_server, request).await;
     assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
     let body = http_body_util::BodyExt::collect(response.into_body()).await.unwrap().to_bytes();
     let body = String::from_utf8(body.to_vec()).unwrap();

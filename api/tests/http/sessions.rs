@@ -200,7 +200,7 @@ async fn sessions_are_extended_and_expire() {
     let status = async |session: &Signed| {
         let status = world.browse(session, Method::GET, "/auth/session", &Value::Null).await.status.as_u16();
         // The session is extended after the response.
-        while !world.room.is_idle() {
+        while !world.server.state().is_idle() {
             tokio::task::yield_now().await;
         }
         status
@@ -275,11 +275,11 @@ async fn a_forgotten_password_is_replaced_after_a_mailed_link() {
     assert_eq!(set_password(&world, &stolen, PASSWORD, None).await, StatusCode::OK);
     let late = |status| status == StatusCode::FORBIDDEN;
     assert!(late(set_password(&world, &stolen, "another password", None).await));
-    while !world.room.is_idle() {
+    while !world.server.state().is_idle() {
         tokio::task::yield_now().await;
     }
     world.ask(Method::POST, "/auth/link", &json!({"email": "owner1@example.com"})).await;
-    while !world.room.is_idle() {
+    while !world.server.state().is_idle() {
         tokio::task::yield_now().await;
     }
     let link = mailed_link(&world).await;
@@ -387,7 +387,7 @@ async fn password_change_invalidates_links() {
     let session = Signed::of(&world.ask(Method::POST, &handed_over, &Value::Null).await);
     world.hall.clock().advance(Duration::from_secs(60));
     world.ask(Method::POST, "/auth/link", &json!({"email": "owner1@example.com"})).await;
-    while !world.room.is_idle() {
+    while !world.server.state().is_idle() {
         tokio::task::yield_now().await;
     }
     let stolen = mailed_link(&world).await;
@@ -398,7 +398,7 @@ async fn password_change_invalidates_links() {
 
 /// All emails of the service, newest first, once background work is done.
 async fn mailed(world: &World) -> Vec<String> {
-    while !world.room.is_idle() {
+    while !world.server.state().is_idle() {
         tokio::task::yield_now().await;
     }
     let account = store::account::find(world.hall.store(), "owner1@example.com").await.unwrap().unwrap();

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use api::state::{ApiOptions, AppState};
+use api::server::ApiServer;
+use api::state::ApiOptions;
 use http_body_util::Empty;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use proxy::trusted_proxies::TrustedProxies;
@@ -48,12 +49,12 @@ async fn connect(address: std::net::SocketAddr, client: Arc<ClientConfig>) -> st
 async fn both_versions_and_a_new_certificate() {
     let (server, client) = pair(&[b"h2", b"http/1.1"]);
     let (give, tls) = watch::channel(server);
-    let room =
-        AppState::new(crate::world::hall(crate::world::store().await).await, ApiOptions::new(crate::world::BASE_URL));
+    let api_server =
+        ApiServer::new(crate::world::hall(crate::world::store().await).await, ApiOptions::new(crate::world::BASE_URL));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
-    let serving = tokio::spawn(api::serve::serve_api(listener, Some(tls), room, stop.clone()));
+    let serving = tokio::spawn(api::serve::serve_api(listener, Some(tls), api_server, stop.clone()));
 
     let stream = connect(address, Arc::clone(&client)).await.unwrap();
     assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
@@ -85,11 +86,11 @@ async fn a_proxys_header_comes_before_tls() {
     let (_give, tls) = watch::channel(server);
     let proxies = TrustedProxies::new(&["127.0.0.0/8".parse().unwrap()]);
     let options = ApiOptions { proxies, ..ApiOptions::new(crate::world::BASE_URL) };
-    let room = AppState::new(crate::world::hall(crate::world::store().await).await, options);
+    let api_server = ApiServer::new(crate::world::hall(crate::world::store().await).await, options);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
-    let serving = tokio::spawn(api::serve::serve_api(listener, Some(tls), room, stop.clone()));
+    let serving = tokio::spawn(api::serve::serve_api(listener, Some(tls), api_server, stop.clone()));
 
     assert!(connect(address, Arc::clone(&client)).await.is_err(), "no header, no handshake");
     let mut stream = TcpStream::connect(address).await.unwrap();
@@ -111,11 +112,11 @@ async fn hsts_is_sent_for_the_base_url_host() {
     let (server, client) = pair(&[b"http/1.1"]);
     let (_give, tls) = watch::channel(server);
     let hall = crate::world::hall(crate::world::store().await).await;
-    let room = AppState::new(hall, ApiOptions::new(crate::world::BASE_URL));
+    let api_server = ApiServer::new(hall, ApiOptions::new(crate::world::BASE_URL));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
-    let serving = tokio::spawn(api::serve::serve_api(listener, Some(tls), room, stop.clone()));
+    let serving = tokio::spawn(api::serve::serve_api(listener, Some(tls), api_server, stop.clone()));
     for (host, is_strict) in
         [("api.example.test", true), ("API.example.test:443", true), ("partners.shop.example", false)]
     {

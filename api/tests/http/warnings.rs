@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use api::handler::Media;
-use api::operations::{Operation, operation_table};
+use api::operation::Operation;
+use api::operations::operation_table;
+use api::request::Media;
 use http::{Method, StatusCode};
 use mail::credential::ApiKeyScope;
 use serde_json::{Value, json};

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::world::{Answered, BASE_URL, World};
-use api::handler::NoInput;
-use api::operations::{operation, operation_table};
+use api::operation::operation;
+use api::operations::operation_table;
 use api::problem::Problem;
+use api::request::NoInput;
+use api::server::ApiServer;
 use api::state::{ApiOptions, AppState};
 use bytes::Bytes;
 use http::{Method, Request, StatusCode};
@@ -68,7 +70,7 @@ async fn compressed_bodies() {
 #[tokio::test]
 async fn a_bomb_is_too_large() {
     let world = World::start().await;
-    let bomb = gzip(&vec![b' '; api::emails::REQUEST_BYTES_MAX + 1]);
+    let bomb = gzip(&vec![b' '; api::request::SEND_BYTES_MAX + 1]);
     let answer = world.post_with(&[("content-encoding", "gzip")], bomb).await;
     assert_eq!(answer.code(), "payload_too_large");
     assert_eq!(world.post("/emails", MAIL).await.status, StatusCode::OK);
@@ -210,11 +212,11 @@ async fn resets_do_not_accumulate_work() {
     let hall = crate::world::hall(crate::world::store().await).await;
     let mut table = operation_table();
     table.push(operation(Method::GET, "/slow", "slow").public(slow));
-    let room = AppState::with_operations(hall, ApiOptions::new(BASE_URL), table);
+    let api_server = ApiServer::with_operations(hall, ApiOptions::new(BASE_URL), table);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
-    let serving = tokio::spawn(api::serve::serve_api(listener, None, room, stop.clone()));
+    let serving = tokio::spawn(api::serve::serve_api(listener, None, api_server, stop.clone()));
     let stream = TcpStream::connect(address).await.unwrap();
     let (client, connection) =
         hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();

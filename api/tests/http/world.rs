@@ -3,7 +3,8 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use api::state::{ApiOptions, AppState};
+use api::server::ApiServer;
+use api::state::ApiOptions;
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
@@ -54,7 +55,7 @@ pub(crate) async fn store() -> Store {
 
 /// An intake whose worker is paused, so that accepted email stays in the queue.
 pub(crate) async fn hall(store: Store) -> Intake {
-    hall_with(store, |_| {}).await
+    intake_with(store, |_| {}).await
 }
 
 /// Domain checks that use this name server as the authority of every zone.
@@ -86,11 +87,11 @@ pub(crate) fn domains(server: SocketAddr, auto_verify: bool) -> DomainsParts {
     }
 }
 
-async fn hall_with(store: Store, change: impl FnOnce(&mut IntakeParts)) -> Intake {
-    hall_and_worker(store, change).await.0
+async fn intake_with(store: Store, change: impl FnOnce(&mut IntakeParts)) -> Intake {
+    intake_and_worker(store, change).await.0
 }
 
-async fn hall_and_worker(store: Store, change: impl FnOnce(&mut IntakeParts)) -> (Intake, Arc<Worker>) {
+async fn intake_and_worker(store: Store, change: impl FnOnce(&mut IntakeParts)) -> (Intake, Arc<Worker>) {
     let hostname: DomainName = "mx.example.test".parse().unwrap();
     let resolver = || {
         let servers = vec!["127.0.0.1:9".parse().unwrap()];
@@ -190,7 +191,7 @@ fn domain(account: AccountId, now: Timestamp) -> SendingDomain {
 
 pub(crate) struct World {
     pub(crate) address: SocketAddr,
-    pub(crate) room: Arc<AppState>,
+    pub(crate) server: Arc<ApiServer>,
     pub(crate) hall: Intake,
     pub(crate) key: String,
     pub(crate) stop: CancellationToken,
@@ -254,7 +255,7 @@ impl World {
 
     /// A working world with changed intake settings.
     pub(crate) async fn working_with(change: impl FnOnce(&mut IntakeParts)) -> Self {
-        let (hall, worker) = hall_and_worker(store().await, change).await;
+        let (hall, worker) = intake_and_worker(store().await, change).await;
         worker.start();
         let mut world = Self::of(hall, ApiOptions::new(BASE_URL)).await;
         world.key = world.account(1, ApiKeyScope::Full).await;
@@ -262,12 +263,12 @@ impl World {
     }
 
     /// A world with changed intake settings and a paused worker.
-    pub(crate) async fn with_hall(change: impl FnOnce(&mut IntakeParts)) -> Self {
-        Self::in_hall(hall_with(store().await, change).await).await
+    pub(crate) async fn with_intake(change: impl FnOnce(&mut IntakeParts)) -> Self {
+        Self::in_handler(intake_with(store().await, change).await).await
     }
 
     /// A world with this intake.
-    pub(crate) async fn in_hall(hall: Intake) -> Self {
+    pub(crate) async fn in_handler(hall: Intake) -> Self {
         let mut world = Self::of(hall, ApiOptions::new(BASE_URL)).await;
         world.key = world.account(1, ApiKeyScope::Full).await;
         world
@@ -276,7 +277,7 @@ impl World {
     /// A world whose domain checks use a name server with this zone.
     pub(crate) async fn with_names(zone: &str) -> (Self, NameServer) {
         let names = NameServer::start(zone).await;
-        let hall = hall_with(store().await, |parts| parts.domains = domains(names.address, false)).await;
+        let hall = intake_with(store().await, |parts| parts.domains = domains(names.address, false)).await;
         let mut world = Self::of(hall, ApiOptions::new(BASE_URL)).await;
         world.key = world.account(1, ApiKeyScope::Full).await;
         (world, names)
@@ -290,7 +291,7 @@ impl World {
         web: provider::FetchSettings,
     ) -> (Self, NameServer) {
         let names = NameServer::start(zone).await;
-        let hall = hall_with(store().await, |parts| {
+        let hall = intake_with(store().await, |parts| {
             let domains = domains(names.address, false);
             let publisher = domains.publisher.clone().with_template(template, request_key).with_fetch_settings(web);
             parts.domains = DomainsParts { publisher, ..domains };
@@ -307,7 +308,7 @@ impl World {
             ..dns::domain_check::DomainCheckSettings::default()
         };
         let inspector = dns::domain_check::DomainChecker::new(settings).unwrap();
-        let hall = hall_with(store().await, |parts| parts.domains.inspector = inspector).await;
+        let hall = intake_with(store().await, |parts| parts.domains.inspector = inspector).await;
         let mut world = Self::of(hall, ApiOptions::new(BASE_URL)).await;
         world.key = world.account(1, ApiKeyScope::Full).await;
         world
@@ -315,7 +316,7 @@ impl World {
 
     /// A world whose domains verify automatically.
     pub(crate) async fn trusting() -> Self {
-        let hall = hall_with(store().await, |parts| parts.domains.auto_verify = true).await;
+        let hall = intake_with(store().await, |parts| parts.domains.auto_verify = true).await;
         let mut world = Self::of(hall, ApiOptions::new(BASE_URL)).await;
         world.key = world.account(1, ApiKeyScope::Full).await;
         world
@@ -323,7 +324,7 @@ impl World {
 
     /// A world that signs email, and whose domains verify automatically.
     pub(crate) async fn signing() -> Self {
-        let hall = hall_with(store().await, |parts| {
+        let hall = intake_with(store().await, |parts| {
             (parts.signing, parts.domains.auto_verify) = (DkimSigning::Messages, true);
         })
         .await;
@@ -334,7 +335,7 @@ impl World {
 
     /// A world that signs email; the first account's DKIM keys cannot be decrypted.
     pub(crate) async fn with_lost_keys() -> Self {
-        let hall = hall_with(store().await, |parts| parts.signing = DkimSigning::Messages).await;
+        let hall = intake_with(store().await, |parts| parts.signing = DkimSigning::Messages).await;
         let mut world = Self::of(hall, ApiOptions::new(BASE_URL)).await;
         world.key = world.account(1, ApiKeyScope::Full).await;
         world
@@ -349,12 +350,12 @@ impl World {
     }
 
     async fn of(hall: Intake, options: ApiOptions) -> Self {
-        let room = AppState::new(hall.clone(), options);
+        let server = ApiServer::new(hall.clone(), options);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
-        let serving = tokio::spawn(api::serve::serve_api(listener, None, Arc::clone(&room), stop.clone()));
-        Self { address, hall, room, key: String::new(), stop, serving }
+        let serving = tokio::spawn(api::serve::serve_api(listener, None, Arc::clone(&server), stop.clone()));
+        Self { address, hall, server, key: String::new(), stop, serving }
     }
 
     /// Creates a verified domain for the account of this number.

@@ -16,12 +16,12 @@ pub const LISTS_MAX: usize = 10;
 
 /// The first list that contains an address; `None` if none does.
 pub async fn find_listing(resolver: &Resolver, peer: IpAddr, lists: &[DomainName]) -> Option<DomainName> {
-    let asked = lists.iter().take(LISTS_MAX).map(|list| async move {
+    let lookups = lists.iter().take(LISTS_MAX).map(|list| async move {
         let name = list.child(&reversed_address(peer)).ok()?;
         let found = timeout(DEADLINE, resolver.addresses(&name)).await.ok()?.ok()?;
         found.data.into_iter().any(is_listing).then(|| list.clone())
     });
-    join_all(asked).await.into_iter().flatten().next()
+    join_all(lookups).await.into_iter().flatten().next()
 }
 
 /// Returns whether an answer means that the address is listed. That is an address in 127.0.0.0/8 (RFC 5782 2.1). One in
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_turned_round() {
+    fn addresses_are_reversed() {
         assert_eq!(reversed_address("192.0.2.99".parse().unwrap()), "99.2.0.192");
         assert_eq!(reversed_address("::ffff:192.0.2.99".parse().unwrap()), "99.2.0.192");
         let six = reversed_address("2001:db8:1:2:3:4:567:89ab".parse().unwrap());

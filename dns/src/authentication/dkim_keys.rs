@@ -38,10 +38,10 @@ impl FetchedKeys {
     /// Fetches the keys of these names (`sel._domainkey.example.com.`). A key that does not arrive in time is a
     /// temporary error.
     pub(super) async fn fetch(names: &[String], source: &DkimKeySource, within: Duration) -> Self {
-        let mut wanted: Vec<Box<str>> = names.iter().map(|name| name.to_lowercase().into_boxed_str()).collect();
-        wanted.sort_unstable();
-        wanted.dedup();
-        Self(join_all(wanted.into_iter().map(|name| fetch_key(name, source, within))).await)
+        let mut names_to_fetch: Vec<Box<str>> = names.iter().map(|name| name.to_lowercase().into_boxed_str()).collect();
+        names_to_fetch.sort_unstable();
+        names_to_fetch.dedup();
+        Self(join_all(names_to_fetch.into_iter().map(|name| fetch_key(name, source, within))).await)
     }
 
     /// The reason why signatures with the key of a name are not accepted even if they verify.
@@ -55,8 +55,9 @@ async fn fetch_key(name: Box<str>, source: &DkimKeySource, within: Duration) -> 
     let temporary = || Err(Txt::Error(Error::Dns(DnsError::Resolver("no answer".to_owned()))));
     let texts = match source {
         DkimKeySource::Fixed(records) => {
-            let is = |given: &str| given.trim_end_matches('.').eq_ignore_ascii_case(name.trim_end_matches('.'));
-            let found = records.iter().filter(|(given, _)| is(given));
+            let is_same_name =
+                |record_name: &str| record_name.trim_end_matches('.').eq_ignore_ascii_case(name.trim_end_matches('.'));
+            let found = records.iter().filter(|(record_name, _)| is_same_name(record_name));
             Ok(found.map(|(_, value)| value.clone()).collect::<Vec<String>>())
         }
         DkimKeySource::Dns(resolver) => match parse_wire_name(&name) {
@@ -95,7 +96,7 @@ fn key_objection(text: &str) -> Option<&'static str> {
         tags.find(|(tag, _)| tag.trim() == name).map(|(_, value)| value.trim()).filter(|value| !value.is_empty())
     };
     let lists = |list: &str, wanted: &[&str]| {
-        list.split(':').any(|word| wanted.iter().any(|one| word.trim().eq_ignore_ascii_case(one)))
+        list.split(':').any(|word| wanted.iter().any(|accepted| word.trim().eq_ignore_ascii_case(accepted)))
     };
     if tag("v").is_some_and(|version| version != "DKIM1") {
         return Some("the key is of another version (v=)");
@@ -150,7 +151,7 @@ mod tests {
     use super::key_objection;
 
     #[test]
-    fn keys_that_are_for_something_else() {
+    fn keys_for_another_purpose_are_refused() {
         for good in ["p=A", "v=DKIM1; k=rsa; h=sha1:sha256; s=email; p=A", "s=*;h=;p=A", "v=DKIM1;s=other:Email;p=A"] {
             assert_eq!(key_objection(good), None, "{good}");
         }

@@ -116,22 +116,22 @@ pub fn authenticate<'a>(
     source: MessageSource,
 ) -> BoxFuture<'a, AuthenticationVerdict> {
     Box::pin(async move {
-        let places = if message.len() > LARGE_BYTES { &LARGE_PERMITS } else { &PERMITS };
+        let permits = if message.len() > LARGE_BYTES { &LARGE_PERMITS } else { &PERMITS };
         let unknown = AuthenticationVerdict::unknown(source.clone());
         // The semaphores are never closed.
-        let Ok(Ok(place)) = timeout(QUEUE_TIMEOUT, places.acquire()).await else { return unknown };
+        let Ok(Ok(permit)) = timeout(QUEUE_TIMEOUT, permits.acquire()).await else { return unknown };
         let resolver = resolver.clone();
-        let judging = async move {
-            let _place = place;
+        let checks = async move {
+            let _permit = permit;
             run_checks(&resolver, &message, source).await
         };
-        let judged = if std::ptr::eq(places, &raw const LARGE_PERMITS) {
+        let outcome = if std::ptr::eq(permits, &raw const LARGE_PERMITS) {
             let runtime = tokio::runtime::Handle::current();
-            tokio::task::spawn_blocking(move || runtime.block_on(judging)).await
+            tokio::task::spawn_blocking(move || runtime.block_on(checks)).await
         } else {
-            tokio::spawn(judging).await
+            tokio::spawn(checks).await
         };
-        judged.unwrap_or_else(|error| {
+        outcome.unwrap_or_else(|error| {
             tracing::warn!(%error, "the sender authentication of a message failed");
             unknown
         })
@@ -185,10 +185,10 @@ impl AuthenticationVerdict {
 
 /// The author's domain, if this crate's parser and mail-auth agree on the From field.
 fn find_author(raw: &[u8], message: &AuthenticatedMessage<'_>) -> AuthorDomain {
-    let [one] = message.from.as_slice() else { return AuthorDomain::Invalid };
-    let judged = one.rsplit_once('@').and_then(|(_, domain)| domain.parse::<DomainName>().ok());
+    let [author] = message.from.as_slice() else { return AuthorDomain::Invalid };
+    let mail_auth_domain = author.rsplit_once('@').and_then(|(_, domain)| domain.parse::<DomainName>().ok());
     match author_domain(raw) {
-        Some(domain) if Some(&domain) == judged.as_ref() => AuthorDomain::Single(domain),
+        Some(domain) if Some(&domain) == mail_auth_domain.as_ref() => AuthorDomain::Single(domain),
         _ => AuthorDomain::Invalid,
     }
 }
@@ -202,12 +202,12 @@ fn sender_domain(source: &MessageSource) -> Option<DomainName> {
 
 /// The identifier that a result authenticates, or may authenticate after a retry.
 fn authenticated_identifier(result: AuthResult, domain: Option<&DomainName>) -> Option<AuthenticatedIdentifier> {
-    let holds = match result {
+    let is_verified = match result {
         AuthResult::Pass => true,
         AuthResult::TempError => false,
         _ => return None,
     };
-    Some(AuthenticatedIdentifier { domain: domain?.clone(), is_verified: holds })
+    Some(AuthenticatedIdentifier { domain: domain?.clone(), is_verified })
 }
 
 async fn check_spf(resolver: &Resolver, source: &MessageSource, path: Option<&Address>) -> SpfOutcome {
@@ -220,7 +220,7 @@ async fn check_spf(resolver: &Resolver, source: &MessageSource, path: Option<&Ad
 /// Checks whether an address resolves to a name that resolves back to it (RFC 8601 2.7.3).
 async fn check_iprev(resolver: &Resolver, peer: IpAddr) -> AuthResult {
     let peer = peer.to_canonical();
-    let look = async {
+    let check = async {
         let Ok(names) = resolver.ptr(peer).await else { return AuthResult::TempError };
         if names.data.is_empty() {
             return AuthResult::PermError;
@@ -243,7 +243,7 @@ async fn check_iprev(resolver: &Resolver, peer: IpAddr) -> AuthResult {
         }
         result
     };
-    timeout(DEADLINE, look).await.unwrap_or(AuthResult::TempError)
+    timeout(DEADLINE, check).await.unwrap_or(AuthResult::TempError)
 }
 
 async fn check_dmarc(
@@ -252,17 +252,17 @@ async fn check_dmarc(
     spf: Option<AuthenticatedIdentifier>,
     dkim: &[DkimVerdict],
 ) -> (AuthResult, DmarcPolicy) {
-    let proofs = dkim.iter().filter_map(|one| {
-        let holds = match one.result {
+    let proofs = dkim.iter().filter_map(|verdict| {
+        let is_verified = match verdict.result {
             DkimResultCode::Pass => true,
             DkimResultCode::TempError => false,
             _ => return None,
         };
-        Some(AuthenticatedIdentifier { domain: one.domain.parse().ok()?, is_verified: holds })
+        Some(AuthenticatedIdentifier { domain: verdict.domain.parse().ok()?, is_verified })
     });
     let proofs: Vec<AuthenticatedIdentifier> = proofs.collect();
     match timeout(DMARC_DEADLINE, dmarc::evaluate(resolver, author, spf, &proofs)).await {
-        Ok(Ok(judged)) => judged,
+        Ok(Ok(outcome)) => outcome,
         Ok(Err(DmarcUnavailable)) | Err(_) => (AuthResult::TempError, DmarcPolicy::None),
     }
 }
@@ -282,7 +282,7 @@ fn auth_result(result: SpfResult) -> AuthResult {
 /// Combines the results of all signatures. One valid signature is sufficient; otherwise the most significant result is
 /// used. The header has a field for each (RFC 8601 2.7.1).
 fn combine_dkim(verdicts: &[DkimVerdict]) -> AuthResult {
-    let rank = |one: &DkimVerdict| match one.result {
+    let rank = |verdict: &DkimVerdict| match verdict.result {
         DkimResultCode::Pass => (0, AuthResult::Pass),
         DkimResultCode::TempError => (1, AuthResult::TempError),
         DkimResultCode::Fail => (2, AuthResult::Fail),

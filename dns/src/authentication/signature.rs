@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_of_tags() {
+    fn tag_lists_are_parsed() {
         let whole = "v=1; a=rsa-sha256; d=a.example; s=s;\r\n\th=from; bh=A=; b=B=";
         assert_eq!(tag_list_fault(whole.as_bytes(), DKIM_REQUIRED_TAGS), None);
         assert_eq!(tag_list_fault(format!("{whole};\r\n").as_bytes(), DKIM_REQUIRED_TAGS), None);
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_signed() {
+    fn signed_fields_are_checked() {
         let fields = |list: &[&str]| list.iter().map(|&name| name.to_owned()).collect::<Vec<String>>();
         assert_eq!(signature_objection(Algorithm::RsaSha256, &fields(&["Subject", "From"])), None);
         assert!(signature_objection(Algorithm::RsaSha1, &fields(&["From"])).unwrap().contains("rsa-sha1"));

@@ -70,13 +70,13 @@ pub(super) struct ZoneServers {
 pub(super) struct AuthoritativeResolver {
     configured: Vec<SocketAddr>,
     settings: DomainCheckSettings,
-    turns: Semaphore,
+    permits: Semaphore,
     ipv6: Ipv6Route,
     zones: TtlCache<WireName, Arc<ZoneServers>>,
     hosts: TtlCache<WireName, Arc<[IpAddr]>>,
     /// Rate limits by name server.
     servers: QueryLimiter<IpAddr>,
-    begun: Instant,
+    began: Instant,
 }
 
 /// The limits of a check.
@@ -84,7 +84,7 @@ pub(super) struct AuthoritativeResolver {
 pub(super) struct QueryBudget<'a> {
     pub(super) until: Instant,
     /// Number of queries sent so far, one per server.
-    pub(super) asked: &'a AtomicU32,
+    pub(super) query_count: &'a AtomicU32,
 }
 
 /// An answer of an authoritative server.
@@ -98,12 +98,12 @@ impl AuthoritativeResolver {
         Ok(Self {
             configured: resolver::configured_or_system_servers(&settings.servers)?,
             settings,
-            turns: Semaphore::new(QUERIES_MAX),
+            permits: Semaphore::new(QUERIES_MAX),
             ipv6: Ipv6Route::new(false),
             zones: TtlCache::new(ZONES_CACHED_MAX),
             hosts: TtlCache::new(HOSTS_CACHED_MAX),
             servers: QueryLimiter::default(),
-            begun: Instant::now(),
+            began: Instant::now(),
         })
     }
 
@@ -125,9 +125,9 @@ impl AuthoritativeResolver {
         bounds: QueryBudget<'_>,
     ) -> Result<Message, QueryError> {
         let question = DnsQuery { name, kind, recursive: true, unchecked: false };
-        let asked = self.query_configured_servers(question, bounds).await;
-        if asked.as_ref().err() != Some(&QueryError::ServerFailure) {
-            return asked;
+        let reply = self.query_configured_servers(question, bounds).await;
+        if reply.as_ref().err() != Some(&QueryError::ServerFailure) {
+            return reply;
         }
         match self.query_configured_servers(DnsQuery { unchecked: true, ..question }, bounds).await {
             Ok(_) => Err(QueryError::Bogus),
@@ -151,20 +151,20 @@ impl AuthoritativeResolver {
         if let Some(zone) = self.zones.get(name, Instant::now()) {
             return Some(zone);
         }
-        let mut above = name.clone();
+        let mut ancestor = name.clone();
         for _ in 0..LABELS_MAX {
-            if above.is_root() {
+            if ancestor.is_root() {
                 break;
             }
             // Signatures are checked separately.
-            let question = DnsQuery { name: &above, kind: RecordType::NS, recursive: true, unchecked: true };
+            let question = DnsQuery { name: &ancestor, kind: RecordType::NS, recursive: true, unchecked: true };
             let reply = self.query_configured_servers(question, bounds).await.ok()?;
-            if let Some((zone, ttl)) = zone_from_records(&reply.answers, &above) {
+            if let Some((zone, ttl)) = zone_from_records(&reply.answers, &ancestor) {
                 let zone = Arc::new(zone);
                 self.zones.put(name.clone(), Arc::clone(&zone), (ttl, Instant::now()));
                 return Some(zone);
             }
-            above = above.base_name();
+            ancestor = ancestor.base_name();
         }
         None
     }
@@ -208,8 +208,8 @@ impl AuthoritativeResolver {
     }
 
     async fn host_addresses(&self, host: &WireName, bounds: QueryBudget<'_>) -> Arc<[IpAddr]> {
-        if let Some(known) = self.hosts.get(host, Instant::now()) {
-            return known;
+        if let Some(cached) = self.hosts.get(host, Instant::now()) {
+            return cached;
         }
         // A name server whose addresses are slow to resolve does not delay the check: there are others.
         let until = bounds.until.min(Instant::now() + self.settings.try_timeout);
@@ -221,9 +221,9 @@ impl AuthoritativeResolver {
         };
         let records = match self.ipv6.has_route() {
             true => {
-                let (mut four, six) = tokio::join!(ask(RecordType::A), ask(RecordType::AAAA));
-                four.extend(six);
-                four
+                let (mut addresses, ipv6_addresses) = tokio::join!(ask(RecordType::A), ask(RecordType::AAAA));
+                addresses.extend(ipv6_addresses);
+                addresses
             }
             false => ask(RecordType::A).await,
         };
@@ -246,24 +246,24 @@ impl AuthoritativeResolver {
         let mut waiting = servers.iter();
         let mut under_way = FuturesUnordered::new();
         let mut worst = QueryError::Unreachable;
-        let asked = timeout_at(bounds.until, async {
+        let exchange = timeout_at(bounds.until, async {
             loop {
                 match waiting.next() {
                     Some(&server) => under_way.push(self.query_server(server, question, bounds)),
                     None if under_way.is_empty() => return Err(worst),
                     None => {}
                 }
-                let more = waiting.len() > 0;
+                let has_more = waiting.len() > 0;
                 tokio::select! {
                     Some(reply) = under_way.next() => match reply.and_then(&accept) {
                         Ok(answer) => return Ok(answer),
                         Err(error) => worst = worst.max(error),
                     },
-                    () = sleep(self.settings.next_after), if more => {}
+                    () = sleep(self.settings.next_after), if has_more => {}
                 }
             }
         });
-        asked.await.unwrap_or(Err(QueryError::TimedOut))
+        exchange.await.unwrap_or(Err(QueryError::TimedOut))
     }
 
     async fn query_server(
@@ -275,18 +275,18 @@ impl AuthoritativeResolver {
         if !self.acquire_query(server.ip()) {
             return Err(QueryError::RateLimited);
         }
-        if bounds.asked.fetch_add(1, Ordering::Relaxed) >= QUERIES_PER_CHECK_MAX {
+        if bounds.query_count.fetch_add(1, Ordering::Relaxed) >= QUERIES_PER_CHECK_MAX {
             return Err(QueryError::TimedOut);
         }
         // The semaphore is never closed. If it were, queries would run without a limit.
-        let _turn = self.turns.acquire().await;
+        let _permit = self.permits.acquire().await;
         send_query(server, question, self.settings.try_timeout).await
     }
 
     /// Returns whether a name server is within its rate limit. The configured servers have none: the queries to them
     /// are limited per account by the caller.
     fn acquire_query(&self, ip: IpAddr) -> bool {
-        let now_ns = u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let now_ns = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.configured.iter().any(|server| server.ip() == ip)
             || self.servers.acquire(&ip, 1, (SERVER_QUERY_RATE, now_ns)).is_ok()
     }
@@ -342,41 +342,43 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_server_that_others_name_is_asked_so_much() {
-        let ours: SocketAddr = "192.0.2.53:53".parse().unwrap();
-        let asker =
-            AuthoritativeResolver::new(DomainCheckSettings { servers: vec![ours], ..DomainCheckSettings::default() })
-                .unwrap();
-        let asked = |ip: &str| {
+    async fn queries_to_a_foreign_name_server_are_rate_limited() {
+        let configured: SocketAddr = "192.0.2.53:53".parse().unwrap();
+        let resolver = AuthoritativeResolver::new(DomainCheckSettings {
+            servers: vec![configured],
+            ..DomainCheckSettings::default()
+        })
+        .unwrap();
+        let acquire = |ip: &str| {
             let ip = ip.parse().unwrap();
-            (0..10_000).take_while(|_| asker.acquire_query(ip)).count()
+            (0..10_000).take_while(|_| resolver.acquire_query(ip)).count()
         };
-        let begun = Instant::now();
-        let at_once = asked("198.51.100.1");
-        let since = usize::try_from(begun.elapsed().as_millis()).unwrap() / 10 + 1;
+        let began = Instant::now();
+        let at_once = acquire("198.51.100.1");
+        let since = usize::try_from(began.elapsed().as_millis()).unwrap() / 10 + 1;
         assert!((400..=400 + since).contains(&at_once), "{at_once}");
-        assert!(asked("198.51.100.2") >= 400, "another server is not affected");
-        assert_eq!(asked("192.0.2.53"), 10_000, "the configured server has no limit");
+        assert!(acquire("198.51.100.2") >= 400, "another server is not affected");
+        assert_eq!(acquire("192.0.2.53"), 10_000, "the configured server has no limit");
         let (count, name) = (AtomicU32::new(0), WireName::root());
-        let bounds = QueryBudget { until: asker.deadline(), asked: &count };
+        let bounds = QueryBudget { until: resolver.deadline(), query_count: &count };
         let question = DnsQuery { name: &name, kind: RecordType::NS, recursive: false, unchecked: false };
-        asker.servers.charge("198.51.100.1".parse().unwrap(), 1_000, SERVER_QUERY_RATE, 0);
-        let refused = asker.query_server(([198, 51, 100, 1], 9).into(), question, bounds).now_or_never();
+        resolver.servers.charge("198.51.100.1".parse().unwrap(), 1_000, SERVER_QUERY_RATE, 0);
+        let refused = resolver.query_server(([198, 51, 100, 1], 9).into(), question, bounds).now_or_never();
         assert_eq!(refused.map(|answer| answer.err()), Some(Some(QueryError::RateLimited)), "no waiting");
         assert_eq!(count.into_inner(), 0, "no query is sent");
     }
 
     #[tokio::test]
-    async fn an_inspection_asks_so_many_questions() {
-        let asker = AuthoritativeResolver::new(DomainCheckSettings {
+    async fn queries_per_check_are_limited() {
+        let resolver = AuthoritativeResolver::new(DomainCheckSettings {
             servers: vec![([127, 0, 0, 1], 9).into()],
             ..DomainCheckSettings::default()
         })
         .unwrap();
-        let (asked, name) = (AtomicU32::new(QUERIES_PER_CHECK_MAX), WireName::root());
-        let bounds = QueryBudget { until: asker.deadline(), asked: &asked };
+        let (query_count, name) = (AtomicU32::new(QUERIES_PER_CHECK_MAX), WireName::root());
+        let bounds = QueryBudget { until: resolver.deadline(), query_count: &query_count };
         let question = DnsQuery { name: &name, kind: RecordType::NS, recursive: true, unchecked: true };
-        let refused = asker.query_server(([127, 0, 0, 1], 9).into(), question, bounds).now_or_never();
+        let refused = resolver.query_server(([127, 0, 0, 1], 9).into(), question, bounds).now_or_never();
         assert_eq!(refused.map(|answer| answer.err()), Some(Some(QueryError::TimedOut)), "no query is sent");
     }
 }

@@ -63,22 +63,22 @@ pub(super) fn short_value(text: &str) -> String {
 
 /// Truncates a value and replaces control characters.
 fn truncate(text: &str, bytes_max: usize) -> String {
-    let mut shown = String::new();
+    let mut truncated = String::new();
     for c in text.chars() {
-        if shown.len() + c.len_utf8() > bytes_max {
-            shown.push('…');
+        if truncated.len() + c.len_utf8() > bytes_max {
+            truncated.push('…');
             break;
         }
-        shown.push(if c.is_control() { '\u{fffd}' } else { c });
+        truncated.push(if c.is_control() { '\u{fffd}' } else { c });
     }
-    shown
+    truncated
 }
 
 /// `a`, `a and b`, `a, b and c`.
 pub(super) fn join_list(words: &[String]) -> String {
     match words {
         [] => String::new(),
-        [one] => one.clone(),
+        [word] => word.clone(),
         [first @ .., last] => format!("{} and {last}", first.join(", ")),
     }
 }
@@ -88,21 +88,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_meant() {
-        for (text, meant) in [
+    fn quotes_and_backslashes_are_repaired() {
+        for (text, repaired) in [
             ("\"v=spf1 -all\"", Some(("v=spf1 -all", TextFlaw::Quoted))),
             ("“v=spf1 -all”", Some(("v=spf1 -all", TextFlaw::Quoted))),
             ("\"k=rsa; p=AB\" \"CD\"", Some(("k=rsa; p=ABCD", TextFlaw::Quoted))),
             ("v=DMARC1\\; p=none", Some(("v=DMARC1; p=none", TextFlaw::Escaped))),
             ("v=spf1 -all", None),
         ] {
-            let meant = meant.map(|(text, flaw)| (text.to_owned(), flaw));
-            assert_eq!(repair_text(text), meant, "{text}");
+            let repaired = repaired.map(|(text, flaw)| (text.to_owned(), flaw));
+            assert_eq!(repair_text(text), repaired, "{text}");
         }
     }
 
     #[test]
-    fn shown_is_bounded() {
+    fn displayed_values_are_bounded() {
         assert!(display_value(&"ü".repeat(60_000)).len() <= SHOWN_BYTES_MAX + '…'.len_utf8());
         assert_eq!(display_value("a\r\n\u{1b}b"), "a\u{fffd}\u{fffd}\u{fffd}b");
     }

@@ -24,13 +24,13 @@ pub struct RecordObservation {
     /// False if the domain's top-level domain answers that it does not exist.
     pub registered: bool,
     /// The records of the wanted type at the record's name.
-    pub here: RecordSetResult,
+    pub records: RecordSetResult,
     /// For a CNAME: the further targets, if it leads to another CNAME.
-    pub onward: Vec<String>,
+    pub further_targets: Vec<String>,
     /// For a CNAME: records of other types at the name, which exclude a CNAME.
-    pub beside: Vec<(&'static str, RecordSet)>,
+    pub conflicting: Vec<(&'static str, RecordSet)>,
     /// Names at which the record may have been published by mistake, with the records there.
-    pub elsewhere: Vec<(String, RecordSet)>,
+    pub misplaced: Vec<(String, RecordSet)>,
     /// The answer at the name comes from a wildcard.
     pub wildcard: bool,
     /// Validating resolvers refuse the answer.
@@ -53,14 +53,14 @@ pub struct SpfObservation {
 impl RecordObservation {
     /// Creates an observation of the records at the name only.
     #[must_use]
-    pub fn from_records(here: RecordSetResult) -> Self {
+    pub fn from_records(records: RecordSetResult) -> Self {
         Self {
             zone: None,
             registered: true,
-            here,
-            onward: Vec::new(),
-            beside: Vec::new(),
-            elsewhere: Vec::new(),
+            records,
+            further_targets: Vec::new(),
+            conflicting: Vec::new(),
+            misplaced: Vec::new(),
             wildcard: false,
             bogus: false,
             spf: SpfObservation::default(),
@@ -74,11 +74,11 @@ impl RecordObservation {
         answers.registered = fetcher.is_registered();
         // The zone of an unregistered domain is its top-level domain, which is not worth showing.
         answers.zone = fetcher.zone().filter(|zone| zone.contains('.'));
-        let Ok(here) = answers.here.clone() else { return answers };
+        let Ok(records) = answers.records.clone() else { return answers };
         match record.purpose {
-            RecordPurpose::Spf => answers.spf = SpfObservation::gather(fetcher, domain, record, &here).await,
+            RecordPurpose::Spf => answers.spf = SpfObservation::gather(fetcher, domain, record, &records).await,
             RecordPurpose::ReturnPath | RecordPurpose::Tracking => {
-                answers.onward = alias_chain(fetcher, record, &here).await
+                answers.further_targets = alias_chain(fetcher, record, &records).await
             }
             _ => {}
         }
@@ -92,45 +92,48 @@ impl RecordObservation {
 
     /// Collects what explains a mistake. A query without an answer only makes the explanation shorter.
     async fn observe_causes(&mut self, fetcher: &RecordFetcher<'_>, domain: &str, record: &DomainRecord) {
-        let elsewhere = misplaced_names(domain, self.zone.as_deref(), record);
+        let names = misplaced_names(domain, self.zone.as_deref(), record);
         let kind = wire_type(record.record_type);
-        let strays = join_all(elsewhere.into_iter().map(async |name| {
-            let look = fetcher.fetch(&name, kind).await.unwrap_or_default();
-            (name, look)
+        let misplaced = join_all(names.into_iter().map(async |name| {
+            let record_set = fetcher.fetch(&name, kind).await.unwrap_or_default();
+            (name, record_set)
         }));
-        let beside = join_all(conflicting_types(record).iter().map(async |&(word, kind)| {
-            let look = fetcher.fetch(&record.name, kind).await.unwrap_or_default();
-            (word, kind, look)
+        let conflicting = join_all(conflicting_types(record).iter().map(async |&(word, kind)| {
+            let record_set = fetcher.fetch(&record.name, kind).await.unwrap_or_default();
+            (word, kind, record_set)
         }));
-        let (strays, beside) = tokio::join!(strays, beside);
-        self.elsewhere = strays.into_iter().filter(|(_, look)| !look.is_empty()).collect();
+        let (misplaced, conflicting) = tokio::join!(misplaced, conflicting);
+        self.misplaced = misplaced.into_iter().filter(|(_, record_set)| !record_set.is_empty()).collect();
         // With a CNAME, the records belong to its target and not to the name.
-        let beside: Vec<_> =
-            beside.into_iter().filter(|(_, _, look)| look.aliases.is_empty() && !look.is_empty()).collect();
-        let here = self.here.as_ref().ok().filter(|look| !look.is_empty()).map(|look| (kind, look));
-        let there = here.or_else(|| beside.first().map(|(_, kind, look)| (*kind, look)));
-        if let Some((kind, look)) = there {
-            self.wildcard = is_wildcard(fetcher, self.zone.as_deref(), &record.name, (kind, look)).await;
+        let conflicting: Vec<_> = conflicting
+            .into_iter()
+            .filter(|(_, _, record_set)| record_set.aliases.is_empty() && !record_set.is_empty())
+            .collect();
+        let at_name =
+            self.records.as_ref().ok().filter(|record_set| !record_set.is_empty()).map(|record_set| (kind, record_set));
+        let existing = at_name.or_else(|| conflicting.first().map(|(_, kind, record_set)| (*kind, record_set)));
+        if let Some((kind, record_set)) = existing {
+            self.wildcard = is_wildcard(fetcher, self.zone.as_deref(), &record.name, (kind, record_set)).await;
         }
-        self.beside = beside.into_iter().map(|(word, _, look)| (word, look)).collect();
+        self.conflicting = conflicting.into_iter().map(|(word, _, record_set)| (word, record_set)).collect();
     }
 }
 
 impl SpfObservation {
-    async fn gather(fetcher: &RecordFetcher<'_>, domain: &str, record: &DomainRecord, here: &RecordSet) -> Self {
+    async fn gather(fetcher: &RecordFetcher<'_>, domain: &str, record: &DomainRecord, record_set: &RecordSet) -> Self {
         let mut answers = Self::default();
-        let records: Vec<&str> = here.texts().filter(|text| spf_check::is_record(text)).collect();
-        let ours = spf_check::include_mechanisms(&record.value);
+        let records: Vec<&str> = record_set.texts().filter(|text| spf_check::is_record(text)).collect();
+        let includes = spf_check::include_mechanisms(&record.value);
         match records.as_slice() {
             [] => {
                 let obsolete = fetcher.fetch(&record.name, OBSOLETE_SPF).await.unwrap_or_default();
                 answers.obsolete = obsolete.texts().map(str::to_owned).collect();
                 return answers;
             }
-            [one] => {
-                let Ok(terms) = spf_check::parse_strict(one) else { return answers };
+            [record_text] => {
+                let Ok(terms) = spf_check::parse_strict(record_text) else { return answers };
                 let walk = SpfLookups::count_lookups(fetcher, domain, terms).await;
-                let complete = ours.iter().all(|our| walk.passes.contains(our));
+                let complete = includes.iter().all(|our| walk.passes.contains(our));
                 answers.walk = Some(walk);
                 if complete {
                     return answers;
@@ -138,7 +141,7 @@ impl SpfObservation {
             }
             _ => {}
         }
-        if let Some(merged) = spf_check::record_merge::merge_records(&records, &ours)
+        if let Some(merged) = spf_check::record_merge::merge_records(&records, &includes)
             && let Ok(terms) = spf_check::parse_strict(&merged)
         {
             answers.merged = Some((merged, SpfLookups::count_lookups(fetcher, domain, terms).await));
@@ -180,29 +183,34 @@ fn misplaced_names(domain: &str, zone: Option<&str>, record: &DomainRecord) -> V
 }
 
 /// The targets after the first one, if a CNAME does not lead directly to its host.
-async fn alias_chain(fetcher: &RecordFetcher<'_>, record: &DomainRecord, here: &RecordSet) -> Vec<String> {
+async fn alias_chain(fetcher: &RecordFetcher<'_>, record: &DomainRecord, record_set: &RecordSet) -> Vec<String> {
     let mut chain: Vec<String> = Vec::new();
-    let mut next = rules::alias::alias_targets(here).next().map(str::to_owned);
+    let mut next = rules::alias::alias_targets(record_set).next().map(str::to_owned);
     while let Some(target) = next.take() {
         if target == record.value || chain.len() >= CHAIN_MAX {
             break;
         }
-        let look = fetcher.fetch(&target, Wire::CNAME).await.unwrap_or_default();
-        next = rules::alias::alias_targets(&look).next().map(str::to_owned);
+        let record_set = fetcher.fetch(&target, Wire::CNAME).await.unwrap_or_default();
+        next = rules::alias::alias_targets(&record_set).next().map(str::to_owned);
         chain.extend(next.clone());
     }
     chain
 }
 
 /// Returns whether the answer for a name equals that of the wildcard next to it.
-async fn is_wildcard(fetcher: &RecordFetcher<'_>, zone: Option<&str>, name: &str, there: (Wire, &RecordSet)) -> bool {
-    let (kind, look) = there;
+async fn is_wildcard(
+    fetcher: &RecordFetcher<'_>,
+    zone: Option<&str>,
+    name: &str,
+    existing: (Wire, &RecordSet),
+) -> bool {
+    let (kind, record_set) = existing;
     let Some((_, parent)) = name.split_once('.').filter(|_| zone != Some(name)) else { return false };
     let star = fetcher.fetch(&format!("*.{parent}"), kind).await.unwrap_or_default();
-    let sorted = |look: &RecordSet| {
-        let mut data = look.data.clone();
+    let sorted = |record_set: &RecordSet| {
+        let mut data = record_set.data.clone();
         data.sort();
-        (look.aliases.clone(), data)
+        (record_set.aliases.clone(), data)
     };
-    !star.is_empty() && sorted(&star) == sorted(look)
+    !star.is_empty() && sorted(&star) == sorted(record_set)
 }

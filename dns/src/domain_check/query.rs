@@ -80,14 +80,14 @@ pub(super) async fn send_query(
     question: DnsQuery<'_>,
     limit: Duration,
 ) -> Result<Message, QueryError> {
-    let asked = timeout(limit, async {
+    let exchange = timeout(limit, async {
         let reply = query_once(server, question, true).await?;
         match reply.metadata.response_code {
             ResponseCode::FormErr | ResponseCode::NotImp => query_once(server, question, false).await,
             _ => Ok(reply),
         }
     });
-    asked.await.unwrap_or(Err(QueryError::TimedOut))
+    exchange.await.unwrap_or(Err(QueryError::TimedOut))
 }
 
 async fn query_once(server: SocketAddr, question: DnsQuery<'_>, edns: bool) -> Result<Message, QueryError> {

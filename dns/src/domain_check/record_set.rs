@@ -79,7 +79,7 @@ pub type RecordSetResult = Result<RecordSet, QueryError>;
 
 /// The queries of one check.
 pub(super) struct RecordFetcher<'a> {
-    pub(super) asker: &'a AuthoritativeResolver,
+    pub(super) resolver: &'a AuthoritativeResolver,
     domain: WireName,
     zone: Option<Arc<ZoneServers>>,
     registered: bool,
@@ -87,18 +87,18 @@ pub(super) struct RecordFetcher<'a> {
 }
 
 impl<'a> RecordFetcher<'a> {
-    pub(super) async fn new(asker: &'a AuthoritativeResolver, domain: WireName, asked: &'a AtomicU32) -> Self {
-        let bounds = QueryBudget { until: asker.deadline(), asked };
-        let zone = asker.find_zone(&domain, bounds).await;
+    pub(super) async fn new(resolver: &'a AuthoritativeResolver, domain: WireName, query_count: &'a AtomicU32) -> Self {
+        let bounds = QueryBudget { until: resolver.deadline(), query_count };
+        let zone = resolver.find_zone(&domain, bounds).await;
         let registered = match &zone {
             // The top-level domain answers that the name does not exist: it is not registered.
             Some(zone) if zone.origin.num_labels() == 1 => {
-                let asked = asker.query_authoritative(zone, &domain, RecordType::SOA, bounds).await;
-                !asked.is_ok_and(|reply| reply.metadata.response_code == ResponseCode::NXDomain)
+                let soa = resolver.query_authoritative(zone, &domain, RecordType::SOA, bounds).await;
+                !soa.is_ok_and(|reply| reply.metadata.response_code == ResponseCode::NXDomain)
             }
             _ => true,
         };
-        Self { asker, domain, zone, registered, bounds }
+        Self { resolver, domain, zone, registered, bounds }
     }
 
     /// Returns false if the top-level domain answers that the domain does not exist.
@@ -114,18 +114,18 @@ impl<'a> RecordFetcher<'a> {
     /// Fetches the records of a type at a name.
     pub(super) async fn fetch(&self, name: &str, kind: RecordType) -> RecordSetResult {
         let Some(mut name) = to_wire_name(name) else { return Ok(RecordSet::default()) };
-        let mut look = RecordSet::default();
+        let mut record_set = RecordSet::default();
         loop {
-            let (aliases, by_resolver) = (look.aliases.len(), !self.is_in_zone(&name));
+            let (aliases, by_resolver) = (record_set.aliases.len(), !self.is_in_zone(&name));
             let reply = self.query(&name, kind).await?;
-            self.read_reply(&reply, &mut name, kind, &mut look);
-            if look.aliases.len() > ALIASES_MAX {
+            self.read_reply(&reply, &mut name, kind, &mut record_set);
+            if record_set.aliases.len() > ALIASES_MAX {
                 return Err(QueryError::AliasLoop);
             }
             // A recursive server follows all CNAMEs, an authoritative one only those within its zone.
-            let at_the_end = look.aliases.len() == aliases || (by_resolver && !self.is_in_zone(&name));
-            if at_the_end || !look.data.is_empty() {
-                return Ok(look);
+            let at_the_end = record_set.aliases.len() == aliases || (by_resolver && !self.is_in_zone(&name));
+            if at_the_end || !record_set.data.is_empty() {
+                return Ok(record_set);
             }
         }
     }
@@ -133,7 +133,7 @@ impl<'a> RecordFetcher<'a> {
     /// Returns whether DNSSEC validation by the configured servers fails for a name.
     pub(super) async fn is_bogus(&self, name: &str, kind: RecordType) -> bool {
         let Some(name) = to_wire_name(name) else { return false };
-        self.asker.query_configured(&name, kind, self.bounds).await.err() == Some(QueryError::Bogus)
+        self.resolver.query_configured(&name, kind, self.bounds).await.err() == Some(QueryError::Bogus)
     }
 
     fn is_in_zone(&self, name: &WireName) -> bool {
@@ -142,39 +142,39 @@ impl<'a> RecordFetcher<'a> {
 
     async fn query(&self, name: &WireName, kind: RecordType) -> Result<Message, QueryError> {
         let Some(zone) = self.zone.as_ref().filter(|zone| zone.origin.zone_of(name)) else {
-            return self.asker.query_configured(name, kind, self.bounds).await;
+            return self.resolver.query_configured(name, kind, self.bounds).await;
         };
-        match self.asker.query_authoritative(zone, name, kind, self.bounds).await {
+        match self.resolver.query_authoritative(zone, name, kind, self.bounds).await {
             Err(
                 error @ (QueryError::Unreachable | QueryError::RateLimited | QueryError::Lame | QueryError::TimedOut),
             ) => {
                 if error != QueryError::RateLimited {
-                    self.asker.evict_zone(&self.domain);
+                    self.resolver.evict_zone(&self.domain);
                 }
-                let instead = self.asker.query_configured(name, kind, self.bounds).await;
-                instead.map_err(|other| other.max(error))
+                let retried = self.resolver.query_configured(name, kind, self.bounds).await;
+                retried.map_err(|other| other.max(error))
             }
-            asked => asked,
+            result => result,
         }
     }
 
     /// Extracts the records for which the sender is responsible. `name` becomes the target of the CNAMEs followed.
-    fn read_reply(&self, reply: &Message, name: &mut WireName, kind: RecordType, look: &mut RecordSet) {
-        let ours = self.is_in_zone(name);
-        while ours == self.is_in_zone(name) && look.aliases.len() <= ALIASES_MAX {
+    fn read_reply(&self, reply: &Message, name: &mut WireName, kind: RecordType, record_set: &mut RecordSet) {
+        let was_in_zone = self.is_in_zone(name);
+        while was_in_zone == self.is_in_zone(name) && record_set.aliases.len() <= ALIASES_MAX {
             let at = |of: RecordType| {
                 let name = name.clone();
                 reply.answers.iter().filter(move |record| record.name == name && record.record_type() == of)
             };
-            look.data = at(kind).filter_map(|record| record_data(&record.data)).collect();
+            record_set.data = at(kind).filter_map(|record| record_data(&record.data)).collect();
             let alias = at(RecordType::CNAME).find_map(|record| match &record.data {
                 RData::CNAME(target) => Some(target.0.clone()),
                 _ => None,
             });
-            let Some(target) = alias.filter(|_| look.data.is_empty() && kind != RecordType::CNAME) else {
+            let Some(target) = alias.filter(|_| record_set.data.is_empty() && kind != RecordType::CNAME) else {
                 return;
             };
-            look.aliases.push(name_text(&target));
+            record_set.aliases.push(name_text(&target));
             *name = target;
         }
     }

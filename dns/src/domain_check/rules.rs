@@ -72,17 +72,17 @@ struct RuleInput<'a> {
     domain: &'a str,
     record: &'a DomainRecord,
     answers: &'a RecordObservation,
-    look: &'a RecordSet,
+    record_set: &'a RecordSet,
 }
 
 fn rule_result(domain: &str, record: &DomainRecord, answers: &RecordObservation) -> RuleResult {
     let zone = answers.zone.as_deref().unwrap_or(domain);
-    let look = match &answers.here {
+    let record_set = match &answers.records {
         Ok(_) if answers.bogus => return no_answer(QueryError::Bogus, zone, &record.name),
-        Ok(look) => look,
+        Ok(record_set) => record_set,
         Err(error) => return no_answer(*error, zone, &record.name),
     };
-    let case = RuleInput { domain, record, answers, look };
+    let case = RuleInput { domain, record, answers, record_set };
     let verdict = match record.purpose {
         RecordPurpose::Ownership => ownership::check_ownership(&case),
         RecordPurpose::Dkim => dkim::check_dkim(&case),
@@ -91,8 +91,8 @@ fn rule_result(domain: &str, record: &DomainRecord, answers: &RecordObservation)
         RecordPurpose::Inbound => mx::check_mx(&case),
         RecordPurpose::ReturnPath | RecordPurpose::Tracking => alias::check_alias(&case),
     };
-    let done = matches!(verdict.status, RecordStatus::Verified | RecordStatus::Pending);
-    match answers.wildcard && !done && case.misplaced_at().is_none() {
+    let is_done = matches!(verdict.status, RecordStatus::Verified | RecordStatus::Pending);
+    match answers.wildcard && !is_done && case.misplaced_at().is_none() {
         true => RuleResult { merged: verdict.merged, ..case.wildcard_mismatch() },
         false => verdict,
     }
@@ -100,20 +100,20 @@ fn rule_result(domain: &str, record: &DomainRecord, answers: &RecordObservation)
 
 /// The result if the records at the name could not be queried.
 fn no_answer(error: QueryError, zone: &str, name: &str) -> RuleResult {
-    let again = "We check again; if the problem persists, ask your DNS provider.";
+    let retry_note = "We check again; if the problem persists, ask your DNS provider.";
     RuleResult::pending(match error {
         QueryError::TimedOut => {
-            format!("The name servers of {zone} did not answer in time, so {name} could not be checked. {again}")
+            format!("The name servers of {zone} did not answer in time, so {name} could not be checked. {retry_note}")
         }
         QueryError::RateLimited => format!(
             "The name servers of {zone} are queried for many domains at the moment, so {name} could \
              not be checked. We check again."
         ),
         QueryError::Unreachable => {
-            format!("No name server of {zone} could be reached, so {name} could not be checked. {again}")
+            format!("No name server of {zone} could be reached, so {name} could not be checked. {retry_note}")
         }
         QueryError::ServerFailure => {
-            format!("The name servers of {zone} fail (SERVFAIL) when queried for {name}. {again}")
+            format!("The name servers of {zone} fail (SERVFAIL) when queried for {name}. {retry_note}")
         }
         QueryError::Refused => format!(
             "The name servers of {zone} refuse to answer for {name} (REFUSED). Check that the NS records at \
@@ -124,7 +124,7 @@ fn no_answer(error: QueryError, zone: &str, name: &str) -> RuleResult {
              registrar name the servers of the provider at which you publish."
         ),
         QueryError::Garbled => {
-            format!("The name servers of {zone} return invalid answers for {name}. {again}")
+            format!("The name servers of {zone} return invalid answers for {name}. {retry_note}")
         }
         QueryError::Bogus => format!(
             "The DNSSEC signatures of {zone} are invalid (bogus), so validating resolvers see no \
@@ -170,7 +170,7 @@ impl RuleInput<'_> {
 
     /// Another name at which the record was published by mistake.
     fn misplaced_at(&self) -> Option<&str> {
-        let is_it = |data: &RecordData| match (self.record.purpose, data) {
+        let is_match = |data: &RecordData| match (self.record.purpose, data) {
             (RecordPurpose::Ownership, RecordData::Text(text)) => text.trim() == self.record.value,
             (RecordPurpose::Dkim, RecordData::Text(text)) => dkim::is_same_key(text, &self.record.value),
             (RecordPurpose::Spf, RecordData::Text(text)) => super::spf_check::is_record(text),
@@ -178,21 +178,21 @@ impl RuleInput<'_> {
             (_, RecordData::Alias(host) | RecordData::MailHost { host, .. }) => *host == self.record.value,
             _ => false,
         };
-        let found = self.answers.elsewhere.iter().find(|(_, look)| look.data.iter().any(is_it));
+        let found = self.answers.misplaced.iter().find(|(_, record_set)| record_set.data.iter().any(is_match));
         found.map(|(name, _)| name.as_str())
     }
 
     /// Explains a missing record: it was published elsewhere, a CNAME is in its place, or it was not published.
     fn explain_missing(&self) -> RuleResult {
         let (name, kind, entry) = (self.name(), self.type_name(), self.entry_name());
-        if let Some(stray) = self.misplaced_at() {
+        if let Some(misplaced_name) = self.misplaced_at() {
             let zone = self.zone_name();
             return RuleResult::missing(format!(
-                "The record was published at {stray} instead of {name}: your provider appends {zone} to what \
+                "The record was published at {misplaced_name} instead of {name}: your provider appends {zone} to what \
                  you type. Move it: as its name, type \"{entry}\"."
             ));
         }
-        if let Some(alias) = self.look.aliases.first() {
+        if let Some(alias) = self.record_set.aliases.first() {
             return self.conflict_with_alias(alias);
         }
         if !self.answers.registered {
@@ -236,32 +236,32 @@ impl RuleInput<'_> {
     }
 
     /// Finds a text that would be correct without quotes or backslashes that were published by mistake.
-    fn flawed_text(&self, is_right: impl Fn(&str) -> bool) -> Option<RuleResult> {
-        let mut flaws = self.look.texts().filter_map(repair_text);
-        let (_, flaw) = flaws.find(|(meant, _)| is_right(meant))?;
+    fn flawed_text(&self, is_expected: impl Fn(&str) -> bool) -> Option<RuleResult> {
+        let mut flaws = self.record_set.texts().filter_map(repair_text);
+        let (_, flaw) = flaws.find(|(repaired, _)| is_expected(repaired))?;
         Some(RuleResult::mismatch(format!("{} {}", flaw.describe(self.name()), flaw.remedy())))
     }
 }
 
 /// The values found, for display. For SPF only the intended SPF records, since a domain can have many other texts.
 fn found_values(record: &DomainRecord, answers: &RecordObservation) -> Vec<String> {
-    let Ok(look) = &answers.here else { return Vec::new() };
-    let is_shown = |data: &&RecordData| match (record.purpose, data) {
+    let Ok(record_set) = &answers.records else { return Vec::new() };
+    let is_relevant = |data: &&RecordData| match (record.purpose, data) {
         (RecordPurpose::Spf, RecordData::Text(text)) => {
             super::spf_check::is_record(text) || super::spf_check::is_almost_record(text)
         }
         _ => true,
     };
-    let aliases = look.aliases.iter().take(1).map(|alias| format!("CNAME {alias}"));
-    let mut data: Vec<&RecordData> = look.data.iter().filter(is_shown).collect();
+    let aliases = record_set.aliases.iter().take(1).map(|alias| format!("CNAME {alias}"));
+    let mut data: Vec<&RecordData> = record_set.data.iter().filter(is_relevant).collect();
     // The expected value first, however many there are.
     data.sort_by_key(|data| !matches!(data, RecordData::Text(text) if *text == record.value));
-    let beside = answers.beside.iter().flat_map(|(kind, look)| {
-        look.data.iter().map(move |data| format!("{kind} {}", display_value(&data.to_string())))
+    let conflicting = answers.conflicting.iter().flat_map(|(kind, record_set)| {
+        record_set.data.iter().map(move |data| format!("{kind} {}", display_value(&data.to_string())))
     });
     let obsolete = answers.spf.obsolete.iter().map(|text| format!("SPF {}", display_value(text)));
     let data = data.into_iter().map(|data| display_value(&data.to_string()));
-    aliases.chain(data).chain(beside).chain(obsolete).take(FOUND_MAX).collect()
+    aliases.chain(data).chain(conflicting).chain(obsolete).take(FOUND_MAX).collect()
 }
 
 /// Returns whether a provider appended the zone to a host that was entered without a trailing dot.

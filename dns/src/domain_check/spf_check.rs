@@ -43,10 +43,13 @@ pub(crate) fn parse_strict(text: &str) -> Result<SpfRecord, String> {
 
 /// Returns whether an `include:` of the record itself is effective and has the qualifier `+`.
 pub(crate) fn passes_include(record: &SpfRecord, include: &str) -> bool {
-    let is = |host: &str| include.strip_prefix("include:").is_some_and(|our| our.eq_ignore_ascii_case(host));
+    let is_included_host =
+        |host: &str| include.strip_prefix("include:").is_some_and(|our| our.eq_ignore_ascii_case(host));
     // The first match decides (RFC 7208 4.6.2).
     let first = record.effective_terms().find_map(|term| match term {
-        SpfTerm::Mechanism(qualifier, SpfMechanism::Include(host)) if is(host.as_str()) => Some(*qualifier),
+        SpfTerm::Mechanism(qualifier, SpfMechanism::Include(host)) if is_included_host(host.as_str()) => {
+            Some(*qualifier)
+        }
         _ => None,
     });
     first == Some(SpfQualifier::Pass)
@@ -57,8 +60,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn which_texts_are_records() {
-        for (text, is, nearly) in [
+    fn spf_records_are_recognised() {
+        for (text, is_record_expected, is_almost) in [
             ("v=spf1 -all", true, false),
             ("V=SPF1 -all", true, false),
             ("v=spf1", true, false),
@@ -71,12 +74,12 @@ mod tests {
             ("v=DMARC1; p=none", false, false),
             ("", false, false),
         ] {
-            assert_eq!((is_record(text), is_almost_record(text)), (is, nearly), "{text}");
+            assert_eq!((is_record(text), is_almost_record(text)), (is_record_expected, is_almost), "{text}");
         }
     }
 
     #[test]
-    fn slips_of_the_pen() {
+    fn misspelled_spf_records_are_recognised() {
         for (bad, why) in [
             ("v=spf1 include=a.example -all", "\"=\" where \":\""),
             ("v=spf1 -all v=spf1 mx -all", "two records were joined"),

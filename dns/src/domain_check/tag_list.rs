@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn read_and_refused() {
+    fn valid_tag_lists_are_read_and_others_refused() {
         assert_eq!(parse_tags("v=DKIM1; p = A B= ;").unwrap(), [("v", "DKIM1"), ("p", "A B=")]);
         assert_eq!(tag_value(&parse_tags("v=DKIM1;p=").unwrap(), "p"), Some(""));
         for (text, why) in [

@@ -52,17 +52,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kept_for_its_time_and_bounded() {
-        let (kept, now, minute) = (TtlCache::new(2), Instant::now(), Duration::from_secs(60));
-        kept.put("a", 1, (minute, now));
-        assert_eq!(kept.get(&"a", now), Some(1));
-        assert_eq!(kept.get(&"a", now + minute), None);
+    fn entries_expire_and_their_number_is_bounded() {
+        let (cache, now, minute) = (TtlCache::new(2), Instant::now(), Duration::from_secs(60));
+        cache.put("a", 1, (minute, now));
+        assert_eq!(cache.get(&"a", now), Some(1));
+        assert_eq!(cache.get(&"a", now + minute), None);
         for (key, value) in [("b", 2), ("c", 3), ("d", 4)] {
-            kept.put(key, value, (minute, now));
+            cache.put(key, value, (minute, now));
         }
-        assert!(kept.entries.lock().unwrap().len() <= 2);
-        assert_eq!(kept.get(&"d", now), Some(4));
-        kept.remove(&"d");
-        assert_eq!(kept.get(&"d", now), None);
+        assert!(cache.entries.lock().unwrap().len() <= 2);
+        assert_eq!(cache.get(&"d", now), Some(4));
+        cache.remove(&"d");
+        assert_eq!(cache.get(&"d", now), None);
     }
 }

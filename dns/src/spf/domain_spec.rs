@@ -107,7 +107,7 @@ impl MacroString {
     }
 
     pub(super) fn wants_validated_name(&self) -> bool {
-        self.0.iter().any(|piece| matches!(piece, MacroPiece::Macro(one) if one.letter == b'p'))
+        self.0.iter().any(|piece| matches!(piece, MacroPiece::Macro(expand) if expand.letter == b'p'))
     }
 
     pub(super) fn expand(&self, facts: &MacroContext<'_>) -> String {
@@ -115,7 +115,7 @@ impl MacroString {
         for piece in &self.0 {
             match piece {
                 MacroPiece::Text(literal) => text.push_str(literal),
-                MacroPiece::Macro(one) => text.push_str(&one.value(facts)),
+                MacroPiece::Macro(macro_expand) => text.push_str(&macro_expand.value(facts)),
             }
         }
         text
@@ -132,7 +132,7 @@ enum MacroUse {
 fn parse_macro_string(text: &str, purpose: MacroUse) -> Option<(MacroString, Option<&str>)> {
     let (mut pieces, mut rest) = (Vec::new(), text);
     loop {
-        let (literal, behind) = rest.split_at(rest.find('%').unwrap_or(rest.len()));
+        let (literal, tail) = rest.split_at(rest.find('%').unwrap_or(rest.len()));
         let is_plain = |b: u8| b.is_ascii_graphic() || (b == b' ' && purpose == MacroUse::Explanation);
         if !literal.bytes().all(is_plain) {
             return None;
@@ -140,12 +140,12 @@ fn parse_macro_string(text: &str, purpose: MacroUse) -> Option<(MacroString, Opt
         if !literal.is_empty() {
             pieces.push(MacroPiece::Text(literal.to_owned()));
         }
-        let Some(behind) = behind.strip_prefix('%') else {
+        let Some(tail) = tail.strip_prefix('%') else {
             let ends_in_macro = literal.is_empty() && !pieces.is_empty();
             return Some((MacroString(pieces), (!ends_in_macro).then_some(literal)));
         };
-        let sign = behind.chars().next()?;
-        rest = behind.get(sign.len_utf8()..)?;
+        let sign = tail.chars().next()?;
+        rest = tail.get(sign.len_utf8()..)?;
         match sign {
             '%' => pieces.push(MacroPiece::Text("%".to_owned())),
             '_' => pieces.push(MacroPiece::Text(" ".to_owned())),
@@ -174,9 +174,9 @@ fn ends_in_top_label(literal: &str) -> bool {
 impl MacroExpand {
     fn parse(inner: &str, purpose: MacroUse) -> Option<Self> {
         let letter = *inner.as_bytes().first()?;
-        let small = letter.to_ascii_lowercase();
-        let is_known = b"slodiphv".contains(&small);
-        if !(is_known || (purpose == MacroUse::Explanation && b"crt".contains(&small))) {
+        let lower = letter.to_ascii_lowercase();
+        let is_known = b"slodiphv".contains(&lower);
+        if !(is_known || (purpose == MacroUse::Explanation && b"crt".contains(&lower))) {
             return None;
         }
         let rest = inner.get(1..)?;
@@ -194,7 +194,7 @@ impl MacroExpand {
         let is_reversed = delimiters.is_some();
         let delimiters = delimiters.unwrap_or(rest);
         delimiters.bytes().all(|b| b".-+,/_=".contains(&b)).then(|| Self {
-            letter: small,
+            letter: lower,
             is_for_url: letter.is_ascii_uppercase(),
             keep,
             is_reversed,
@@ -257,7 +257,7 @@ mod tests {
 
     /// The examples of RFC 7208 7.4.
     #[test]
-    fn macros_are_filled_in() {
+    fn macros_are_expanded() {
         let six = "2001:db8::cb01".parse().unwrap();
         for (text, peer, name) in [
             ("%{d4}.a", "192.0.2.3".parse().unwrap(), "email.example.com.a"),
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_target() {
+    fn invalid_domain_specs_are_refused() {
         for bad in [
             "",
             "museum",

@@ -48,7 +48,7 @@ enum SpfMatch {
 
 pub(super) struct SpfEvaluation<'a> {
     resolver: &'a Resolver,
-    asked: &'a SpfQuery<'a>,
+    request: &'a SpfQuery<'a>,
     peer: IpAddr,
     lookups: usize,
     voids: usize,
@@ -57,14 +57,14 @@ pub(super) struct SpfEvaluation<'a> {
 }
 
 impl<'a> SpfEvaluation<'a> {
-    pub(super) fn new(resolver: &'a Resolver, asked: &'a SpfQuery<'a>) -> Self {
-        let peer = asked.peer.to_canonical();
-        Self { resolver, asked, peer, lookups: 0, voids: 0, names: None }
+    pub(super) fn new(resolver: &'a Resolver, request: &'a SpfQuery<'a>) -> Self {
+        let peer = request.peer.to_canonical();
+        Self { resolver, request, peer, lookups: 0, voids: 0, names: None }
     }
 
     /// Returns the result, and for a fail the explanation of the domain's owner.
     pub(super) async fn evaluate(mut self) -> (SpfResult, Option<String>) {
-        let domain = self.asked.domain.strip_suffix('.').unwrap_or(self.asked.domain);
+        let domain = self.request.domain.strip_suffix('.').unwrap_or(self.request.domain);
         // An invalid name, an address literal, or a name with a single label has no record (RFC 7208 4.3).
         if !domain.contains('.') || domain.starts_with('[') || parse_wire_name(domain).is_none() {
             return (SpfResult::None, None);
@@ -119,7 +119,7 @@ impl<'a> SpfEvaluation<'a> {
         match (records.next(), records.next()) {
             (None, _) => Ok(None),
             (Some(_), Some(_)) => Err(SpfError::Permanent),
-            (Some(one), None) => SpfRecord::parse(one).map(Some).map_err(|_| SpfError::Permanent),
+            (Some(record_text), None) => SpfRecord::parse(record_text).map(Some).map_err(|_| SpfError::Permanent),
         }
     }
 
@@ -209,15 +209,15 @@ impl<'a> SpfEvaluation<'a> {
     }
 
     fn macro_context<'f>(&'f self, domain: &'f str, validated: &'f str) -> MacroContext<'f> {
-        let asked = self.asked;
+        let request = self.request;
         MacroContext {
             peer: self.peer,
-            hello: asked.hello,
-            local: if asked.local.is_empty() { POSTMASTER } else { asked.local },
-            sender_domain: asked.domain,
+            hello: request.hello,
+            local: if request.local.is_empty() { POSTMASTER } else { request.local },
+            sender_domain: request.domain,
             domain,
             validated,
-            receiver: asked.receiver,
+            receiver: request.receiver,
         }
     }
 
@@ -311,6 +311,6 @@ fn address(data: &RData) -> Option<IpAddr> {
 /// Returns whether a name is a domain or below it.
 fn is_within(name: &str, domain: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    let above = name.strip_suffix(&domain.to_ascii_lowercase());
-    above.is_some_and(|above| above.is_empty() || above.ends_with('.'))
+    let prefix = name.strip_suffix(&domain.to_ascii_lowercase());
+    prefix.is_some_and(|prefix| prefix.is_empty() || prefix.ends_with('.'))
 }

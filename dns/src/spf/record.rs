@@ -106,8 +106,8 @@ impl SpfRecord {
             return Err(format!("it is {} bytes long, and receivers accept about 450", record.len()));
         }
         let terms = record_terms(record).map(parse_term).collect::<Result<Vec<SpfTerm>, String>>()?;
-        for (name, is) in [("redirect", is_redirect as fn(&SpfTerm) -> bool), ("exp", is_explanation)] {
-            if terms.iter().filter(|term| is(term)).count() > 1 {
+        for (name, is_modifier) in [("redirect", is_redirect as fn(&SpfTerm) -> bool), ("exp", is_explanation)] {
+            if terms.iter().filter(|term| is_modifier(term)).count() > 1 {
                 return Err(format!("it has \"{name}=\" twice, but it is allowed only once"));
             }
         }
@@ -178,8 +178,8 @@ fn is_explanation(term: &SpfTerm) -> bool {
 }
 
 fn parse_term(word: &str) -> Result<SpfTerm, String> {
-    let shown = || word.chars().take(WORD_CHARS_MAX).map(|c| if c.is_control() { '?' } else { c });
-    let wrong = |why: &str| format!("\"{}\" {why}", shown().collect::<String>());
+    let printable = || word.chars().take(WORD_CHARS_MAX).map(|c| if c.is_control() { '?' } else { c });
+    let wrong = |why: &str| format!("\"{}\" {why}", printable().collect::<String>());
     if !word.bytes().all(|b| b.is_ascii_graphic()) {
         return Err(wrong("contains an invalid character"));
     }
@@ -252,15 +252,15 @@ fn parse_hosts(mail: bool, rest: &str) -> Result<SpfMechanism, &'static str> {
         None => return Err("is not an SPF term"),
         Some(host) => Some(DomainSpec::parse(host).ok_or("has no valid domain")?),
     };
-    let (four, six) = match lengths.split_once("//") {
-        Some((four, six)) => (four, Some(six)),
+    let (ipv4, ipv6) = match lengths.split_once("//") {
+        Some((ipv4, ipv6)) => (ipv4, Some(ipv6)),
         None => (lengths, None),
     };
-    let four =
-        if four.is_empty() { Some(32) } else { four.strip_prefix('/').and_then(|bits| parse_prefix_length(bits, 32)) };
-    let six = six.map_or(Some(128), |bits| parse_prefix_length(bits, 128));
-    let (Some(four), Some(six)) = (four, six) else { return Err("has an invalid prefix length") };
-    Ok(SpfMechanism::Hosts { mail, host, bits: PrefixLengths { ipv4: four, ipv6: six } })
+    let ipv4 =
+        if ipv4.is_empty() { Some(32) } else { ipv4.strip_prefix('/').and_then(|bits| parse_prefix_length(bits, 32)) };
+    let ipv6 = ipv6.map_or(Some(128), |bits| parse_prefix_length(bits, 128));
+    let (Some(ipv4), Some(ipv6)) = (ipv4, ipv6) else { return Err("has an invalid prefix length") };
+    Ok(SpfMechanism::Hosts { mail, host, bits: PrefixLengths { ipv4, ipv6 } })
 }
 
 fn parse_network(rest: &str, bits_max: u8, address: impl Fn(&str) -> Option<IpAddr>) -> Option<SpfMechanism> {
@@ -283,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn terms_and_what_is_wrong_with_them() {
+    fn terms_are_parsed_and_errors_are_explained() {
         for good in [
             "v=spf1 a mx a:h.example/24//64 mx:h.example/24 ptr ip4:192.0.2.1 ip4:192.0.2.0/24 -all",
             "v=spf1 ip6:2001:db8::/32 exists:%{i}._x.example ?include:a.example. redirect=b.example",
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_behind_all_is_read() {
+    fn terms_after_all_are_ignored() {
         let record = SpfRecord::parse("v=spf1 mx -all include:a.example redirect=b.example").unwrap();
         assert_eq!((record.effective_terms().count(), record.redirect()), (2, None));
         let record = SpfRecord::parse("v=spf1 redirect=b.example mx").unwrap();
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_that_count() {
+    fn networks_are_compared_by_their_prefix() {
         let bits = |four, six| PrefixLengths { ipv4: four, ipv6: six };
         let ip = |text: &str| text.parse::<IpAddr>().unwrap();
         assert!(bits(24, 128).is_same_network(ip("192.0.2.1"), ip("192.0.2.9")));

@@ -5,10 +5,10 @@ use jiff::Timestamp;
 use mail::domain_setup::RecordPurpose;
 use mail::domain_setup::RecordStatus::{Conflict, Mismatch, Missing, Verified};
 
-use crate::world::{look, record, table};
+use crate::world::{check, record, table};
 
 #[tokio::test]
-async fn an_alias_that_leads_to_us() {
+async fn an_alias_of_our_host_is_verified() {
     table(
         RecordPurpose::ReturnPath,
         &[
@@ -30,7 +30,7 @@ async fn an_alias_that_leads_to_us() {
 }
 
 #[tokio::test]
-async fn an_alias_that_leads_elsewhere() {
+async fn an_alias_of_another_host_is_explained() {
     table(
         RecordPurpose::ReturnPath,
         &[
@@ -54,7 +54,7 @@ async fn an_alias_that_leads_elsewhere() {
 }
 
 #[tokio::test]
-async fn another_type_where_an_alias_is_wanted() {
+async fn records_of_another_type_are_explained() {
     table(
         RecordPurpose::ReturnPath,
         &[
@@ -70,12 +70,12 @@ async fn another_type_where_an_alias_is_wanted() {
         ],
     )
     .await;
-    let finding = look(RecordPurpose::ReturnPath, "rp.example.com A 192.0.2.9").await;
+    let finding = check(RecordPurpose::ReturnPath, "rp.example.com A 192.0.2.9").await;
     assert_eq!(finding.found, ["A 192.0.2.9"]);
 }
 
 #[tokio::test]
-async fn a_wildcard_that_answers_instead() {
+async fn a_wildcard_answer_is_explained() {
     table(
         RecordPurpose::ReturnPath,
         &[
@@ -94,7 +94,7 @@ async fn a_wildcard_that_answers_instead() {
 }
 
 #[tokio::test]
-async fn published_at_the_name_twice_over() {
+async fn a_doubled_zone_name_is_explained() {
     table(
         RecordPurpose::ReturnPath,
         &[(
@@ -107,7 +107,7 @@ async fn published_at_the_name_twice_over() {
 }
 
 #[tokio::test]
-async fn where_mail_goes() {
+async fn mx_records_are_checked() {
     table(
         RecordPurpose::Inbound,
         &[

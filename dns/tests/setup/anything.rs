@@ -39,17 +39,17 @@ fn data() -> impl Strategy<Value = RecordData> {
 
 proptest! {
     #[test]
-    fn is_judged(
+    fn any_record_is_checked_without_a_panic(
         data in prop::collection::vec(data(), 0..20),
         aliases in prop::collection::vec("[a-z.]{0,20}", 0..3),
         wildcard: bool,
     ) {
         for purpose in PURPOSES {
-            let look = RecordSet { aliases: aliases.clone(), data: data.clone() };
-            let mut answers = RecordObservation::from_records(Ok(look.clone()));
+            let record_set = RecordSet { aliases: aliases.clone(), data: data.clone() };
+            let mut answers = RecordObservation::from_records(Ok(record_set.clone()));
             answers.wildcard = wildcard;
-            answers.beside = vec![("TXT", look.clone())];
-            answers.elsewhere = vec![("x.example.com".to_owned(), look)];
+            answers.conflicting = vec![("TXT", record_set.clone())];
+            answers.misplaced = vec![("x.example.com".to_owned(), record_set)];
             let finding = apply_rules(DOMAIN, &record(purpose), &answers, Timestamp::UNIX_EPOCH);
             prop_assert!(finding.found.len() <= 10);
             prop_assert!(finding.error.iter().all(|sentence| sentence.len() < 3_000));
@@ -59,8 +59,8 @@ proptest! {
 }
 
 #[test]
-fn every_trouble_has_a_sentence() {
-    for trouble in [
+fn every_query_error_has_a_sentence() {
+    for error in [
         QueryError::Unreachable,
         QueryError::Lame,
         QueryError::TimedOut,
@@ -70,9 +70,9 @@ fn every_trouble_has_a_sentence() {
         QueryError::Bogus,
         QueryError::AliasLoop,
     ] {
-        let answers = RecordObservation::from_records(Err(trouble));
+        let answers = RecordObservation::from_records(Err(error));
         let finding = apply_rules(DOMAIN, &record(RecordPurpose::Dkim), &answers, Timestamp::UNIX_EPOCH);
-        let expected = if trouble == QueryError::AliasLoop { RecordStatus::Mismatch } else { RecordStatus::Pending };
+        let expected = if error == QueryError::AliasLoop { RecordStatus::Mismatch } else { RecordStatus::Pending };
         assert_eq!(finding.status, expected);
         assert!(finding.error.is_some_and(|sentence| sentence.contains(DOMAIN) && sentence.ends_with('.')));
     }

@@ -3,7 +3,7 @@
 use mail::domain_setup::RecordPurpose::Dkim;
 use mail::domain_setup::RecordStatus::{Conflict, Mismatch, Missing, Verified};
 
-use crate::world::{KEY, look, table};
+use crate::world::{KEY, check, table};
 
 /// A key of another service, of 2,048 bits.
 const OTHER: &str = "MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEAjSvhBuY6OlugP/2YyN9ec5aVB/GDLeKFQ0BfhSlmdOWZygWgAuXIgu+R6yulDs/GQLIWsC4daUTXKdpv5heUTmz7awxxbAGboxyZjxunGfwAQY60jhXAvJE33QojyLSgl++pLJuOP5tvlEMnJsFTkYYGdfcVMlK5xBMIqGObPDEsgSY6xDsYzE6/84AtCCjtwlHfc9irKo9BqqWDRUmieMHJSqRl05T5f054UuNrXis6WfZVZvm9uYADZwh5wSvZot4+JOPUR1v6OKvq6eKCtSXvomEh+oAfzbGLt7J4f7wKLKZO3lKrh4FV1ZN3B+cYvWowjJoIifhUrI0fcW5yDwIDAQAB";
@@ -16,7 +16,7 @@ fn at_selector(value: &str) -> String {
 }
 
 #[tokio::test]
-async fn the_key_in_whatever_words() {
+async fn the_key_is_verified_in_any_spelling() {
     let (front, back) = KEY.split_at(200);
     for value in [
         format!("\"v=DKIM1; k=rsa; p={KEY}\""),
@@ -35,7 +35,7 @@ async fn the_key_in_whatever_words() {
 }
 
 #[tokio::test]
-async fn another_key() {
+async fn another_key_is_explained() {
     let cut = KEY.split_at(230).0;
     let lower = KEY.to_ascii_lowercase();
     for (key, words) in [
@@ -53,7 +53,7 @@ async fn another_key() {
 }
 
 #[tokio::test]
-async fn what_stands_around_the_key() {
+async fn faults_in_other_tags_are_explained() {
     for (value, words) in [
         (format!("v=DKIM2; p={KEY}"), "its version is not"),
         (format!("k=rsa; p={KEY}; v=DKIM1"), "is not its first tag"),
@@ -70,7 +70,7 @@ async fn what_stands_around_the_key() {
 }
 
 #[tokio::test]
-async fn quoted_twice_or_escaped() {
+async fn double_quoting_and_escaping_are_explained() {
     let (front, back) = KEY.split_at(200);
     let quoted = at_selector(&format!("\"\\\"v=DKIM1; k=rsa; p={front}\\\" \\\"{back}\\\"\""));
     let escaped = at_selector(&format!("\"v=DKIM1\\\\; k=rsa\\\\; p={KEY}\""));
@@ -85,7 +85,7 @@ async fn quoted_twice_or_escaped() {
 }
 
 #[tokio::test]
-async fn an_old_key_left_beside_ours() {
+async fn an_old_key_next_to_ours_is_explained() {
     let both = at_selector(&format!("\"p={KEY}\"")) + &at_selector(&format!("\"p={OTHER}\""));
     let neither = at_selector(&format!("\"p={WEAK}\"")) + &at_selector(&format!("\"p={OTHER}\""));
     table(
@@ -99,13 +99,13 @@ async fn an_old_key_left_beside_ours() {
 }
 
 #[tokio::test]
-async fn not_there() {
+async fn a_missing_key_is_explained() {
     let twice = format!("s1._domainkey.example.com.example.com TXT \"p={KEY}\"\n");
-    let theirs = format!("s1._domainkey.example.com CNAME k.example.\nk.example TXT \"p={OTHER}\"\n");
+    let foreign = format!("s1._domainkey.example.com CNAME k.example.\nk.example TXT \"p={OTHER}\"\n");
     table(
         Dkim,
         &[
-            (&theirs, Conflict, "There is a CNAME to k.example at s1._domainkey.example.com"),
+            (&foreign, Conflict, "There is a CNAME to k.example at s1._domainkey.example.com"),
             ("", Missing, "There is no TXT record at s1._domainkey.example.com."),
             (&twice, Missing, "at s1._domainkey.example.com.example.com instead of"),
             (
@@ -118,7 +118,7 @@ async fn not_there() {
         ],
     )
     .await;
-    let finding = look(Dkim, &twice).await;
+    let finding = check(Dkim, &twice).await;
     assert!(finding.error.unwrap().ends_with("as its name, type \"s1._domainkey\"."));
     assert!(finding.found.is_empty());
 }

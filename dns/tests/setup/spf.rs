@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use mail::domain_setup::RecordPurpose::Spf;
 use mail::domain_setup::RecordStatus::{Conflict, Mismatch, Missing, Pending, Verified};
 
-use crate::world::{look, look_without_ours, table};
+use crate::world::{check, check_without_own_records, table};
 
 fn record(text: &str) -> String {
     format!("example.com TXT \"{text}\"\n")
@@ -22,9 +22,9 @@ fn includes(count: usize) -> (String, String) {
 }
 
 #[tokio::test]
-async fn a_record_that_lets_our_mail_pass() {
-    let ours = record("v=spf1 include:spf.service.example ~all");
-    let among = format!("{ours}example.com TXT \"some-site-verification=1\"\n");
+async fn records_with_our_include_are_verified() {
+    let own = record("v=spf1 include:spf.service.example ~all");
+    let among = format!("{own}example.com TXT \"some-site-verification=1\"\n");
     let split = "example.com TXT \"v=spf1 include:spf.ser\" \"vice.example ~all\"";
     let through = record("v=spf1 include:all.example.com -all")
         + "all.example.com TXT \"v=spf1 mx include:SPF.service.example. -all\"\nall.example.com MX 1 a.example.";
@@ -32,39 +32,39 @@ async fn a_record_that_lets_our_mail_pass() {
         record("v=spf1 redirect=all.example.com") + "all.example.com TXT \"v=spf1 include:spf.service.example -all\"";
     let mut many = record("v=spf1 a mx include:spf.service.example ip4:192.0.2.1 include:other.example -all");
     many += "example.com A 192.0.2.7\nexample.com MX 10 mx.example.com.";
-    for zone in [ours.as_str(), &among, split, &through, &redirect, &many] {
+    for zone in [own.as_str(), &among, split, &through, &redirect, &many] {
         table(Spf, &[(zone, Verified, "")]).await;
     }
-    let finding = look(Spf, &among).await;
+    let finding = check(Spf, &among).await;
     assert_eq!(finding.found, ["v=spf1 include:spf.service.example ~all"]);
 }
 
 #[tokio::test]
-async fn what_is_there_and_ours_in_one() {
-    for (there, merged) in [
+async fn a_merged_record_is_suggested() {
+    for (existing, merged) in [
         ("v=spf1 include:other.example -all", "v=spf1 include:other.example include:spf.service.example -all"),
         ("v=spf1 redirect=other.example", "v=spf1 include:spf.service.example redirect=other.example"),
         ("v=spf1 ip4:192.0.2.1", "v=spf1 ip4:192.0.2.1 include:spf.service.example"),
     ] {
-        let finding = look(Spf, &record(there)).await;
+        let finding = check(Spf, &record(existing)).await;
         assert_eq!((finding.status, finding.merged.as_deref()), (Mismatch, Some(merged)), "{finding:#?}");
         let error = finding.error.unwrap();
         assert!(error.contains("does not authorize our mail: include:spf.service.example is missing"), "{error}");
         assert!(error.contains(merged), "{error}");
         // The proposed record is valid.
-        table(Spf, &[(&record(merged), Verified, if there.contains("ip4") { "no \"all\"" } else { "" })]).await;
+        table(Spf, &[(&record(merged), Verified, if existing.contains("ip4") { "no \"all\"" } else { "" })]).await;
     }
-    let sign = look(Spf, &record("v=spf1 ~include:spf.service.example -all")).await;
+    let sign = check(Spf, &record("v=spf1 ~include:spf.service.example -all")).await;
     assert!(sign.error.unwrap().contains("with a qualifier"));
-    let behind = look(Spf, &record("v=spf1 -all include:spf.service.example")).await;
+    let behind = check(Spf, &record("v=spf1 -all include:spf.service.example")).await;
     assert!(behind.error.unwrap().contains("after its \"all\""));
     assert_eq!(behind.merged.as_deref(), Some("v=spf1 include:spf.service.example -all"));
 }
 
 #[tokio::test]
-async fn two_records() {
+async fn two_records_are_explained() {
     let two = record("v=spf1 include:other.example -all") + &record("v=spf1 include:spf.service.example ~all");
-    let finding = look(Spf, &two).await;
+    let finding = check(Spf, &two).await;
     assert_eq!(finding.status, Mismatch);
     let error = finding.error.unwrap();
     for words in
@@ -78,7 +78,7 @@ async fn two_records() {
 }
 
 #[tokio::test]
-async fn more_lookups_than_receivers_make() {
+async fn too_many_lookups_are_explained() {
     let (ten, hosts) = includes(9);
     let at_the_limit = record(&format!("v=spf1 {ten}include:spf.service.example -all")) + &hosts;
     table(Spf, &[(&at_the_limit, Verified, "")]).await;
@@ -88,7 +88,7 @@ async fn more_lookups_than_receivers_make() {
     table(Spf, &[(&eleven, Mismatch, "needs 11 DNS lookups, and at most 10 are allowed")]).await;
 
     // The service's include would be the eleventh lookup, so no merged record is proposed.
-    let finding = look(Spf, &(record(&format!("v=spf1 {ten}-all")) + &hosts)).await;
+    let finding = check(Spf, &(record(&format!("v=spf1 {ten}-all")) + &hosts)).await;
     assert_eq!((finding.status, finding.merged), (Mismatch, None));
     let error = finding.error.unwrap();
     assert!(error.contains("would fail as well: it needs 11 DNS lookups"), "{error}");
@@ -108,28 +108,28 @@ async fn more_lookups_than_receivers_make() {
 
 /// A missing record of the service is not the customer's mistake, and does not hide one of theirs.
 #[tokio::test]
-async fn a_host_of_ours_without_a_record() {
+async fn a_missing_record_at_our_include_is_tolerated_or_explained() {
     let (ten, hosts) = includes(10);
-    let full = look_without_ours(Spf, &(record(&format!("v=spf1 {ten}-all")) + &hosts)).await;
+    let full = check_without_own_records(Spf, &(record(&format!("v=spf1 {ten}-all")) + &hosts)).await;
     assert_eq!((full.status, full.merged), (Mismatch, None));
     let error = full.error.unwrap();
     assert!(error.contains("it needs 11 DNS lookups"), "{error}");
     assert!(error.ends_with("Remove what you no longer use first."), "{error}");
-    let plain = look_without_ours(Spf, &record("v=spf1 ip4:192.0.2.1 a:x.example mx:y.example -all")).await;
+    let plain = check_without_own_records(Spf, &record("v=spf1 ip4:192.0.2.1 a:x.example mx:y.example -all")).await;
     assert_eq!(plain.status, Mismatch);
     assert!(plain.merged.is_some_and(|merged| merged.contains("include:spf.service.example")));
-    let published = look_without_ours(Spf, &record("v=spf1 include:spf.service.example -all")).await;
+    let published = check_without_own_records(Spf, &record("v=spf1 include:spf.service.example -all")).await;
     assert_eq!(published.status, Mismatch);
     let error = published.error.unwrap();
     assert!(error.contains("spf.service.example, which has no SPF record. This is our mistake"), "{error}");
 }
 
 #[tokio::test]
-async fn a_record_that_leads_back_to_itself() {
-    let ours = "v=spf1 include:spf.service.example";
-    let itself = record(&format!("{ours} include:Example.com. -all"));
-    let back = record(&format!("{ours} include:c.example -all")) + "c.example TXT \"v=spf1 redirect=example.com\"";
-    let other = record(&format!("{ours} include:c.example -all"))
+async fn include_loops_are_explained() {
+    let own = "v=spf1 include:spf.service.example";
+    let itself = record(&format!("{own} include:Example.com. -all"));
+    let back = record(&format!("{own} include:c.example -all")) + "c.example TXT \"v=spf1 redirect=example.com\"";
+    let other = record(&format!("{own} include:c.example -all"))
         + "c.example TXT \"v=spf1 include:d.example -all\"\nd.example TXT \"v=spf1 include:c.example -all\"";
     table(
         Spf,
@@ -143,7 +143,7 @@ async fn a_record_that_leads_back_to_itself() {
 }
 
 #[tokio::test]
-async fn names_in_it_that_lead_to_nothing() {
+async fn names_without_records_are_explained() {
     let two = record("v=spf1 include:spf.service.example a:x.example mx:y.example -all");
     let three = record("v=spf1 include:spf.service.example a:x.example mx:y.example a:z.example -all");
     table(
@@ -168,7 +168,7 @@ async fn names_in_it_that_lead_to_nothing() {
 }
 
 #[tokio::test]
-async fn what_receivers_cannot_read() {
+async fn syntax_errors_are_explained() {
     for (text, words) in [
         ("v=spf1 include:spf.service.example ip4:192.0.2.300 -all", "\"ip4:192.0.2.300\" is not an IPv4 address"),
         ("v=spf1 include:spf.service.example, -all", "separated by spaces"),
@@ -182,7 +182,7 @@ async fn what_receivers_cannot_read() {
 }
 
 #[tokio::test]
-async fn what_works_and_is_unwise() {
+async fn risky_records_are_verified_with_a_note() {
     for (text, words) in [
         ("v=spf1 include:spf.service.example +all", "\"+all\" lets everybody send as your domain"),
         ("v=spf1 include:spf.service.example all", "\"+all\" lets everybody"),
@@ -204,7 +204,7 @@ async fn what_works_and_is_unwise() {
 }
 
 #[tokio::test]
-async fn not_there() {
+async fn a_missing_record_is_explained() {
     table(
         Spf,
         &[

@@ -3,10 +3,10 @@
 use mail::domain_setup::RecordPurpose::{Dmarc, Ownership};
 use mail::domain_setup::RecordStatus::{Conflict, Mismatch, Missing, Verified};
 
-use crate::world::{TOKEN, look, table};
+use crate::world::{TOKEN, check, table};
 
 #[tokio::test]
-async fn the_value_among_others() {
+async fn the_value_is_found_among_others() {
     table(
         Ownership,
         &[
@@ -42,25 +42,25 @@ async fn the_value_among_others() {
 }
 
 #[tokio::test]
-async fn an_answer_of_60_kilobytes() {
+async fn an_answer_of_60_kilobytes_is_read() {
     use std::fmt::Write as _;
     let mut zone = String::new();
     for n in 0..240 {
         writeln!(zone, "_service.example.com TXT \"{n} {}\"", "x".repeat(230)).unwrap();
     }
-    let finding = look(Ownership, &zone).await;
+    let finding = check(Ownership, &zone).await;
     assert!(finding.error.unwrap().contains("but none with the value"));
     assert_eq!(finding.found.len(), 10);
 
     writeln!(zone, "_service.example.com TXT \"{TOKEN}\"").unwrap();
-    let finding = look(Ownership, &zone).await;
+    let finding = check(Ownership, &zone).await;
     assert_eq!((finding.status, finding.error), (Verified, None));
     assert_eq!(finding.found[0], TOKEN);
     assert!(finding.found.iter().map(String::len).sum::<usize>() < 6_000);
 }
 
 #[tokio::test]
-async fn dmarc_of_any_policy() {
+async fn any_dmarc_policy_is_verified() {
     table(
         Dmarc,
         &[

@@ -10,12 +10,12 @@ use crate::zone::NameServer;
 pub(crate) const DOMAIN: &str = "example.com";
 pub(crate) const TOKEN: &str = "service-verification=Abc123";
 /// The delegation to the domain's own server.
-pub(crate) const WAY: &str = "
+pub(crate) const DELEGATION: &str = "
     example.com NS ns1.provider.example.
     ns1.provider.example A 127.0.0.1
 ";
 /// Records at the service's and other hosts.
-pub(crate) const OURS: &str = r#"
+pub(crate) const OWN_RECORDS: &str = r#"
     rp.service.example     A 192.0.2.1
     spf.service.example    TXT "v=spf1 ip4:192.0.2.0/24 -all"
     other.example          TXT "v=spf1 ip4:198.51.100.0/24 -all"
@@ -55,34 +55,34 @@ pub(crate) fn settings(resolver: &NameServer, authority: &NameServer) -> DomainC
     }
 }
 
-pub(crate) async fn inspect(inspector: &DomainChecker, records: &[DomainRecord]) -> Vec<RecordFinding> {
+pub(crate) async fn check_all(checker: &DomainChecker, records: &[DomainRecord]) -> Vec<RecordFinding> {
     let domain: DomainName = DOMAIN.parse().unwrap();
     let now = Timestamp::from_second(1_790_000_000).unwrap();
-    let findings = inspector.check(&domain, records, now).await;
+    let findings = checker.check(&domain, records, now).await;
     assert_eq!(findings.len(), records.len());
     findings
 }
 
-pub(crate) async fn inspect_one(inspector: &DomainChecker, record: DomainRecord) -> RecordFinding {
-    inspect(inspector, &[record]).await.remove(0)
+pub(crate) async fn check_one(checker: &DomainChecker, record: DomainRecord) -> RecordFinding {
+    check_all(checker, &[record]).await.remove(0)
 }
 
 /// Checks one record against a zone. One server acts as the resolver and as the domain's authoritative server.
-pub(crate) async fn look(purpose: RecordPurpose, zone: &str) -> RecordFinding {
-    look_without_ours(purpose, &format!("{OURS}{zone}")).await
+pub(crate) async fn check(purpose: RecordPurpose, zone: &str) -> RecordFinding {
+    check_without_own_records(purpose, &format!("{OWN_RECORDS}{zone}")).await
 }
 
-/// Like [`look`], without records at the service's hosts.
-pub(crate) async fn look_without_ours(purpose: RecordPurpose, zone: &str) -> RecordFinding {
-    let server = NameServer::start(&format!("{WAY}{zone}")).await;
-    let inspector = DomainChecker::new(settings(&server, &server)).unwrap();
-    inspect_one(&inspector, record(purpose)).await
+/// Like [`check`], without records at the service's hosts.
+pub(crate) async fn check_without_own_records(purpose: RecordPurpose, zone: &str) -> RecordFinding {
+    let server = NameServer::start(&format!("{DELEGATION}{zone}")).await;
+    let checker = DomainChecker::new(settings(&server, &server)).unwrap();
+    check_one(&checker, record(purpose)).await
 }
 
 /// Checks each zone text for its status and for words of its sentence; without words there must be no sentence.
 pub(crate) async fn table(purpose: RecordPurpose, cases: &[(&str, RecordStatus, &str)]) {
     for (zone, status, words) in cases {
-        let finding = look(purpose, zone).await;
+        let finding = check(purpose, zone).await;
         assert_eq!(finding.status, *status, "{zone}\n{finding:#?}");
         assert_eq!(finding.error.is_none(), words.is_empty(), "{zone}\n{finding:#?}");
         let error = finding.error.unwrap_or_default();

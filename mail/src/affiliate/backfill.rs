@@ -181,8 +181,8 @@ impl Backfill {
         self.invoices_seen = self.invoices_seen.saturating_add(read.invoices);
         self.lines_written = self.lines_written.saturating_add(read.lines);
         self.counted_until = read.counted_at.or(self.counted_until);
-        let (unread, why) = read.unread;
-        self.unread = self.unread.saturating_add(unread);
+        let (unreadable, why) = read.unread;
+        self.unread = self.unread.saturating_add(unreadable);
         self.error = self.error.take().or(why);
         (self.failures, self.process, self.not_before) = (0, None, None);
         if read.objects <= FEW_OBJECTS {
@@ -197,8 +197,8 @@ impl Backfill {
     fn finish_reading(&mut self) {
         self.status = if self.unread == 0 { BackfillStatus::Done } else { BackfillStatus::Failed };
         if let Some(why) = self.error.take().filter(|_| self.unread > 0) {
-            let unread = self.unread;
-            self.error = Some(format!("finished, but {unread} object(s) could not be imported; the first: {why}"));
+            let unreadable = self.unread;
+            self.error = Some(format!("finished, but {unreadable} object(s) could not be imported; the first: {why}"));
         }
     }
 
@@ -269,8 +269,8 @@ mod tests {
             backfill.advance(WindowResult::default());
         }
         assert_eq!(backfill.window(), (at(990 * day), now));
-        let unread = (2, Some("in_1: amount_paid is missing".to_owned()));
-        backfill.advance(WindowResult { unread, ..WindowResult::default() });
+        let unreadable = (2, Some("in_1: amount_paid is missing".to_owned()));
+        backfill.advance(WindowResult { unread: unreadable, ..WindowResult::default() });
         assert_eq!(backfill.status, BackfillStatus::Failed);
         let why = "finished, but 2 object(s) could not be imported; the first: in_1: amount_paid is missing";
         assert_eq!(backfill.error.as_deref(), Some(why));

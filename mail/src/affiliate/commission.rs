@@ -316,9 +316,9 @@ impl Commission {
     /// `NotInPayout` if the line is not in `payout`.
     pub fn leave_payout(&mut self, payout: PayoutId, now: Timestamp) -> Result<(), CommissionError> {
         match self.status {
-            CommissionState::InPayout { earned_at, payout: its }
-            | CommissionState::Paid { earned_at, payout: its, .. }
-                if its == payout =>
+            CommissionState::InPayout { earned_at, payout: current }
+            | CommissionState::Paid { earned_at, payout: current, .. }
+                if current == payout =>
             {
                 self.set_status(CommissionState::Earned { earned_at, frozen: FreezeReasons::default() }, now);
                 Ok(())
@@ -333,11 +333,11 @@ impl Commission {
     /// `NotInPayout` if the line is not in `payout`.
     pub fn pay(&mut self, payout: PayoutId, now: Timestamp) -> Result<(), CommissionError> {
         match self.status {
-            CommissionState::InPayout { earned_at, payout: its } if its == payout => {
+            CommissionState::InPayout { earned_at, payout: current } if current == payout => {
                 self.set_status(CommissionState::Paid { earned_at, payout, paid_at: now.max(earned_at) }, now);
                 Ok(())
             }
-            CommissionState::Paid { payout: its, .. } if its == payout => Ok(()),
+            CommissionState::Paid { payout: current, .. } if current == payout => Ok(()),
             _ => Err(CommissionError::NotInPayout),
         }
     }

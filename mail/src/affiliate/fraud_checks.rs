@@ -262,7 +262,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_lists_are_sorted() {
+    fn lists_are_sorted() {
         for list in [FREE_MAIL, DISPOSABLE] {
             assert!(list.is_sorted(), "binary search requires sorted lists");
         }
@@ -286,21 +286,25 @@ mod tests {
     #[test]
     fn banned_referrers_are_recognised() {
         let banned = ["coupons.example".parse().unwrap()];
-        for (referrer, is) in [
+        for (referrer, is_banned) in [
             ("https://coupons.example/shop", true),
             ("https://www.coupons.example", true),
             ("https://notcoupons.example/", false),
             ("https://coupons.example.org/", false),
             ("", false),
         ] {
-            assert_eq!(is_banned_referrer(referrer, &banned), is, "{referrer}");
+            assert_eq!(is_banned_referrer(referrer, &banned), is_banned, "{referrer}");
         }
     }
 
     #[test]
     fn disposable_addresses_are_recognised() {
-        let is = |address: &str| is_disposable(&address.parse().unwrap());
-        assert!(is("x@mailinator.com") && is("x@sub.Mailinator.com") && is("x@yopmail.fr"));
-        assert!(!is("x@example.com") && !is("x@gmail.com"));
+        let is_disposable_text = |address: &str| is_disposable(&address.parse().unwrap());
+        assert!(
+            is_disposable_text("x@mailinator.com")
+                && is_disposable_text("x@sub.Mailinator.com")
+                && is_disposable_text("x@yopmail.fr")
+        );
+        assert!(!is_disposable_text("x@example.com") && !is_disposable_text("x@gmail.com"));
     }
 }

@@ -91,7 +91,7 @@ impl FromStr for Currency {
         if !bytes.iter().all(u8::is_ascii_alphabetic) {
             return Err(CurrencyError);
         }
-        Ok(Self(bytes.map(|letter| letter.to_ascii_lowercase())))
+        Ok(Self(bytes.map(|byte| byte.to_ascii_lowercase())))
     }
 }
 

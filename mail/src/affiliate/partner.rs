@@ -183,23 +183,23 @@ impl PartnerLinkToken {
     /// run of other characters, truncated to 40 bytes. Returns `None` if fewer than two characters remain.
     #[must_use]
     pub fn from_text(text: &str) -> Option<Self> {
-        let mut made = String::new();
+        let mut token = String::new();
         // NFKD makes accents separate combining marks, which the filter drops.
         for character in text.trim().to_lowercase().nfkd().filter(|c| !is_combining_mark(*c)) {
             let letters = base_letters(character);
             match letters {
-                Some(letters) => made.push_str(letters),
-                None if character.is_ascii_alphanumeric() || character == '_' => made.push(character),
-                None if made.ends_with('-') => {}
-                None => made.push('-'),
+                Some(letters) => token.push_str(letters),
+                None if character.is_ascii_alphanumeric() || character == '_' => token.push(character),
+                None if token.ends_with('-') => {}
+                None => token.push('-'),
             }
-            if made.len() >= *TOKEN_BYTES.end() {
-                made.truncate(*TOKEN_BYTES.end());
+            if token.len() >= *TOKEN_BYTES.end() {
+                token.truncate(*TOKEN_BYTES.end());
                 break;
             }
         }
-        let made = made.trim_matches('-');
-        (made.len() >= *TOKEN_BYTES.start()).then(|| Self(made.to_owned()))
+        let token = token.trim_matches('-');
+        (token.len() >= *TOKEN_BYTES.start()).then(|| Self(token.to_owned()))
     }
 
     /// Derives a token from a column of an imported list (affiliate-api.md, "Limits"): lower case, a dash for each
@@ -208,16 +208,16 @@ impl PartnerLinkToken {
     pub fn from_list(text: &str) -> Option<Self> {
         let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let lower = text.trim().to_lowercase();
-        let made: String = lower.chars().map(|c| if fits(c) { c } else { '-' }).take(*TOKEN_BYTES.end()).collect();
-        (made.len() >= *TOKEN_BYTES.start()).then_some(Self(made))
+        let token: String = lower.chars().map(|c| if fits(c) { c } else { '-' }).take(*TOKEN_BYTES.end()).collect();
+        (token.len() >= *TOKEN_BYTES.start()).then_some(Self(token))
     }
 
     /// A numbered variant for a token that is taken: `ada-2`, truncated so that the number fits.
     #[must_use]
     pub fn variant(&self, number: u32) -> Self {
         let suffix = format!("-{number}");
-        let kept = self.0.len().min(TOKEN_BYTES.end().saturating_sub(suffix.len()));
-        Self(format!("{}{suffix}", self.0.get(..kept).unwrap_or_default().trim_end_matches('-')))
+        let prefix_bytes = self.0.len().min(TOKEN_BYTES.end().saturating_sub(suffix.len()));
+        Self(format!("{}{suffix}", self.0.get(..prefix_bytes).unwrap_or_default().trim_end_matches('-')))
     }
 
     #[must_use]
@@ -286,8 +286,8 @@ mod tests {
         for wrong in ["a", "", "a b", "ä1", &"a".repeat(41)] {
             assert_eq!(PartnerLinkToken::parse(wrong), Err(PartnerLinkTokenError), "{wrong}");
         }
-        let made = |text: &str| PartnerLinkToken::from_text(text).map(|token| token.as_str().to_owned());
-        assert_eq!(made("Ada Lovelace").as_deref(), Some("ada-lovelace"));
+        let derived = |text: &str| PartnerLinkToken::from_text(text).map(|token| token.as_str().to_owned());
+        assert_eq!(derived("Ada Lovelace").as_deref(), Some("ada-lovelace"));
         for (name, token) in [
             (" Żółć ", "zolc"),
             ("Łukasz Żak", "lukasz-zak"),
@@ -297,12 +297,12 @@ mod tests {
             ("İpek Yıldız", "ipek-yildiz"),
             ("- Ada -- L. -", "ada-l"),
         ] {
-            assert_eq!(made(name).as_deref(), Some(token), "{name}");
+            assert_eq!(derived(name).as_deref(), Some(token), "{name}");
         }
-        assert_eq!(made("Ирина").as_deref(), None);
+        assert_eq!(derived("Ирина").as_deref(), None);
         assert_eq!(PartnerLinkToken::parse("ada-").unwrap().variant(2).as_str(), "ada-2");
-        assert_eq!(made("x").as_deref(), None);
-        assert_eq!(made(&"ab".repeat(40)).unwrap().len(), 40);
+        assert_eq!(derived("x").as_deref(), None);
+        assert_eq!(derived(&"ab".repeat(40)).unwrap().len(), 40);
         assert_eq!(PartnerLinkToken::from_text(&"ab".repeat(40)).unwrap().variant(12).as_str().len(), 40);
         assert_eq!(PartnerLinkToken::parse("ada").unwrap().variant(2).as_str(), "ada-2");
     }

@@ -109,8 +109,8 @@ mod tests {
             (PayoutMethod::Other, "a\u{0}b", None),
         ] {
             let destination = PayoutDestination::new(method, text).ok();
-            let said = destination.as_ref().map(|one| (one.destination.as_str(), one.is_able));
-            assert_eq!(said, expected, "{method:?} {text:?}");
+            let parsed = destination.as_ref().map(|payout| (payout.destination.as_str(), payout.is_able));
+            assert_eq!(parsed, expected, "{method:?} {text:?}");
         }
         assert!(PayoutDestination::new(PayoutMethod::Other, &"x".repeat(DESTINATION_BYTES_MAX + 1)).is_err());
     }

@@ -114,7 +114,7 @@ const IGNORED_CHARS_MAX: usize = 100;
 
 /// Column positions in the file.
 struct PartnerColumns {
-    places: [Option<usize>; COLUMNS.len()],
+    indexes: [Option<usize>; COLUMNS.len()],
     name: Option<usize>,
 }
 
@@ -122,27 +122,28 @@ impl PartnerColumns {
     /// Maps the header's columns, and returns the names of the ignored ones.
     fn from_header(header: &CsvRecord) -> Result<(Self, Vec<String>), PartnerImportError> {
         let names: Vec<String> = header.fields.iter().flatten().map(|name| normalize_name(name)).collect();
-        let place = |column: &str| names.iter().position(|name| name == column);
-        let by_alias =
-            |column: &str| ALIASES.iter().filter(|(_, of)| *of == column).find_map(|(alias, _)| place(alias));
-        let places = COLUMNS.map(|column| place(column).or_else(|| by_alias(column)));
-        let is_there =
-            |column: &str| COLUMNS.iter().zip(&places).any(|(name, place)| *name == column && place.is_some());
-        if !is_there("email") {
+        let index_of = |column: &str| names.iter().position(|name| name == column);
+        let by_alias = |column: &str| {
+            ALIASES.iter().filter(|(_, field_name)| *field_name == column).find_map(|(alias, _)| index_of(alias))
+        };
+        let indexes = COLUMNS.map(|column| index_of(column).or_else(|| by_alias(column)));
+        let is_present =
+            |column: &str| COLUMNS.iter().zip(&indexes).any(|(name, index)| *name == column && index.is_some());
+        if !is_present("email") {
             return Err(PartnerImportError::NoEmail);
         }
-        let name = place(NAME).filter(|_| !is_there("first_name") && !is_there("last_name"));
-        let is_read = |at: usize| name == Some(at) || places.contains(&Some(at));
+        let name = index_of(NAME).filter(|_| !is_present("first_name") && !is_present("last_name"));
+        let is_read = |at: usize| name == Some(at) || indexes.contains(&Some(at));
         let fields = header.fields.iter().flatten().enumerate();
         let ignored = fields.filter(|(at, name)| !is_read(*at) && !name.trim().is_empty());
-        let shown = |(_, name): (usize, &String)| name.trim().chars().take(IGNORED_CHARS_MAX).collect();
-        Ok((Self { places, name }, ignored.map(shown).take(IGNORED_MAX).collect()))
+        let to_display = |(_, name): (usize, &String)| name.trim().chars().take(IGNORED_CHARS_MAX).collect();
+        Ok((Self { indexes, name }, ignored.map(to_display).take(IGNORED_MAX).collect()))
     }
 
     /// The cell of a column; `None` if it is empty.
     fn field<'a>(&self, record: &'a CsvRecord, column: &str) -> Option<&'a str> {
-        let place = COLUMNS.iter().position(|name| *name == column)?;
-        cell_at(record, *self.places.get(place)?)
+        let column_index = COLUMNS.iter().position(|name| *name == column)?;
+        cell_at(record, *self.indexes.get(column_index)?)
     }
 
     /// The first and the last name. A full name is split after its first word.
@@ -157,8 +158,8 @@ impl PartnerColumns {
     }
 }
 
-fn cell_at(record: &CsvRecord, place: Option<usize>) -> Option<&str> {
-    let text = record.field(place?).trim();
+fn cell_at(record: &CsvRecord, column_index: Option<usize>) -> Option<&str> {
+    let text = record.field(column_index?).trim();
     (!text.is_empty()).then_some(text)
 }
 
@@ -269,8 +270,8 @@ mod tests {
         let long: String =
             std::iter::once("email\n".to_owned()).chain((0..=ROWS_MAX).map(|n| format!("a{n}@b.example\n"))).collect();
         assert_eq!(parse(&long), Err(PartnerImportError::TooLong));
-        let (most, _) = long.trim_end().rsplit_once('\n').unwrap();
-        assert_eq!(parse(most).unwrap().rows.len(), ROWS_MAX);
+        let (longest, _) = long.trim_end().rsplit_once('\n').unwrap();
+        assert_eq!(parse(longest).unwrap().rows.len(), ROWS_MAX);
         assert_eq!(parse("email").unwrap(), PartnerImport::default());
     }
 

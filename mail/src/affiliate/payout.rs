@@ -343,8 +343,8 @@ impl PayoutRun {
     /// True if payouts with disallowed methods must be removed now. This waits until drafting is complete.
     #[must_use]
     pub fn needs_method_filter(&self) -> bool {
-        let is_there = self.is_drafted() && self.status == PayoutRunStatus::Draft;
-        self.sifted.is_some() && is_there
+        let is_open_draft = self.is_drafted() && self.status == PayoutRunStatus::Draft;
+        self.sifted.is_some() && is_open_draft
     }
 
     /// True if the owner approved the run.

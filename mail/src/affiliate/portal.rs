@@ -137,7 +137,7 @@ impl PortalSession {
         Self {
             id: token.session,
             account: token.account,
-            partner: token.who,
+            partner: token.owner,
             secret: token.hash(),
             created_at: now,
             expires_at: now.checked_add(SESSION_TTL).unwrap_or(Timestamp::MAX),

@@ -22,7 +22,7 @@ const EMAIL: &str = "email";
 /// The partner whose postback receives the event; `None` if the event's kind is not sent to partners.
 #[must_use]
 pub fn partner_for_event(event: &Event) -> Option<PartnerId> {
-    let is_theirs = matches!(
+    let is_for_partners = matches!(
         event.kind,
         EventKind::ReferralCreated
             | EventKind::ReferralConverted
@@ -31,7 +31,7 @@ pub fn partner_for_event(event: &Event) -> Option<PartnerId> {
             | EventKind::CommissionReversed
             | EventKind::CommissionPaid
     );
-    let partner = event.detail.get("affiliate_id").filter(|_| is_theirs)?;
+    let partner = event.detail.get("affiliate_id").filter(|_| is_for_partners)?;
     partner.as_str()?.parse().ok()
 }
 

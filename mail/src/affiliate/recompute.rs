@@ -122,7 +122,7 @@ pub struct CustomerInput<'a> {
     pub counts_from: Timestamp,
     /// Time of the first paid invoice, if one is known.
     pub converted_at: Option<Timestamp>,
-    pub barred: Option<ReferralBar>,
+    pub bar: Option<ReferralBar>,
     /// True if the referral is held for review.
     pub is_under_review: bool,
     /// The first invoice that wrote a line, even if that line was reversed since. With the duration `once`, no other
@@ -147,7 +147,7 @@ pub enum AccrualStatus {
 #[derive(Debug, Clone, Copy)]
 pub struct SellerInput<'a> {
     pub partner: PartnerId,
-    pub standing: AccrualStatus,
+    pub accrual: AccrualStatus,
     pub campaign: CampaignId,
     pub campaign_rev: u64,
     /// The campaign's terms, the partner's override and its number of paying customers. That number counts distinct
@@ -280,17 +280,17 @@ pub fn recompute(known: &RecomputeFacts<'_>) -> Result<RecomputeOutcome, Arithme
         match initial_lines::initial_lines(known, outcome.worth)? {
             Ok(lines) => {
                 // A new line takes current facts into account, as a refund can arrive before the invoice.
-                let booked: Vec<_> = lines.iter().map(LedgerLine::new).collect();
-                for line in &booked {
-                    outcome.updates.push(initial_lines::write_line(known, &booked, line)?);
+                let ledger_lines: Vec<_> = lines.iter().map(LedgerLine::new).collect();
+                for line in &ledger_lines {
+                    outcome.updates.push(initial_lines::write_line(known, &ledger_lines, line)?);
                 }
             }
             Err(nothing) => outcome.no_commission = Some(nothing),
         }
         return Ok(outcome);
     }
-    for booked in known.lines {
-        let settled = update_lines::update_line(known, known.lines, booked)?;
+    for ledger_line in known.lines {
+        let settled = update_lines::update_line(known, known.lines, ledger_line)?;
         outcome.updates.extend(settled.written);
         outcome.adjustments.extend(settled.adjustment);
     }
@@ -330,5 +330,5 @@ fn sale_worth(known: &RecomputeFacts<'_>) -> Result<Option<SaleWorth>, Arithmeti
 
 /// The seller's line among an invoice's lines.
 fn sellers_line<'l, 'a>(lines: &'l [LedgerLine<'a>]) -> Option<&'l LedgerLine<'a>> {
-    lines.iter().find(|booked| booked.line.level() == CommissionLevel::One)
+    lines.iter().find(|ledger_line| ledger_line.line.level() == CommissionLevel::One)
 }

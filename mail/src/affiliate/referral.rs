@@ -140,7 +140,7 @@ impl ReferralActivity {
         let has_left = |since: Timestamp| self.left_at.is_some_and(|left| left >= since);
         match (self.invoices, self.tried_at) {
             (0, None) => ReferralStatus::Lead,
-            (0, Some(tried)) if has_left(tried) => ReferralStatus::Cancelled,
+            (0, Some(trial_at)) if has_left(trial_at) => ReferralStatus::Cancelled,
             (0, Some(_)) => ReferralStatus::Trialing,
             (invoices, _) if self.gone >= invoices => ReferralStatus::Refunded,
             _ if self.last_paid_at.is_some_and(has_left) => ReferralStatus::Cancelled,
@@ -275,24 +275,24 @@ mod tests {
         let new = ReferralActivity::default();
         let trial = ReferralActivity { tried_at: at(1), ..new.clone() };
         let tried_late = ReferralActivity { left_at: at(0), ..trial.clone() };
-        let gave_up = ReferralActivity { left_at: at(5), ..trial.clone() };
-        let pays = ReferralActivity { invoices: 2, last_paid_at: at(10), ..gave_up.clone() };
-        let left = ReferralActivity { left_at: at(20), ..pays.clone() };
-        let came_back = ReferralActivity { invoices: 3, last_paid_at: at(30), ..left.clone() };
-        let all_back = ReferralActivity { gone: 2, ..left.clone() };
+        let cancelled = ReferralActivity { left_at: at(5), ..trial.clone() };
+        let paying = ReferralActivity { invoices: 2, last_paid_at: at(10), ..cancelled.clone() };
+        let left = ReferralActivity { left_at: at(20), ..paying.clone() };
+        let returned = ReferralActivity { invoices: 3, last_paid_at: at(30), ..left.clone() };
+        let all_returned = ReferralActivity { gone: 2, ..left.clone() };
         let never_subscribed = ReferralActivity { invoices: 1, last_paid_at: at(1), ..new.clone() };
-        for (dealings, status) in [
+        for (activity, status) in [
             (new, Lead),
             (trial, Trialing),
             (tried_late, Trialing),
-            (gave_up, Cancelled),
-            (pays, Active),
+            (cancelled, Cancelled),
+            (paying, Active),
             (left, Cancelled),
-            (came_back, Active),
-            (all_back, Refunded),
+            (returned, Active),
+            (all_returned, Refunded),
             (never_subscribed, Active),
         ] {
-            assert_eq!(dealings.status(), status, "{dealings:?}");
+            assert_eq!(activity.status(), status, "{activity:?}");
         }
     }
 }

@@ -68,8 +68,8 @@ pub struct SaleReturns {
 impl SaleReturns {
     /// The disputes that reverse commissions.
     pub fn reversing_disputes(&self) -> impl Iterator<Item = (&str, DisputeState)> {
-        let takes_back = self.disputes.iter().filter(|(_, dispute)| dispute.reverses_commissions());
-        takes_back.map(|(id, dispute)| (id.as_str(), *dispute))
+        let reversing = self.disputes.iter().filter(|(_, dispute)| dispute.reverses_commissions());
+        reversing.map(|(id, dispute)| (id.as_str(), *dispute))
     }
 
     /// True if the bank holds the money, temporarily or for good.

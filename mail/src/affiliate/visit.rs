@@ -116,12 +116,12 @@ mod tests {
     }
 
     #[test]
-    fn a_reload_is_recognised() {
-        let one = visit(10, 1);
+    fn reloads_are_recognised() {
+        let first = visit(10, 1);
         let at = |second| Timestamp::from_second(second).unwrap();
-        assert!(one.is_reload(one.link, at(11)) && one.is_reload(one.link, at(10 + 1_799)));
-        assert!(!one.is_reload(one.link, at(10 + 1_800)));
-        assert!(!one.is_reload(visit(0, 9).link, at(11)));
-        assert!(!one.has_lapsed(at(10 + 86_399)) && one.has_lapsed(at(10 + 86_400)));
+        assert!(first.is_reload(first.link, at(11)) && first.is_reload(first.link, at(10 + 1_799)));
+        assert!(!first.is_reload(first.link, at(10 + 1_800)));
+        assert!(!first.is_reload(visit(0, 9).link, at(11)));
+        assert!(!first.has_lapsed(at(10 + 86_399)) && first.has_lapsed(at(10 + 86_400)));
     }
 }

@@ -19,21 +19,21 @@ pub fn normalize(origin: &str) -> Option<String> {
         "http" => ":80",
         _ => return None,
     };
-    let place = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    if place.is_empty() || place.contains('@') {
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    if authority.is_empty() || authority.contains('@') {
         return None;
     }
-    Some(format!("{scheme}://{}", place.strip_suffix(usual).unwrap_or(place)))
+    Some(format!("{scheme}://{}", authority.strip_suffix(usual).unwrap_or(authority)))
 }
 
 /// The host of an origin or of an http or https URL, without port.
 #[must_use]
 pub fn host_of(url: &str) -> Option<String> {
     let origin = normalize(url)?;
-    let (_, place) = origin.split_once("://")?;
-    let host = match place.rsplit_once(':') {
+    let (_, authority) = origin.split_once("://")?;
+    let host = match authority.rsplit_once(':') {
         Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
-        _ => place,
+        _ => authority,
     };
     (!host.is_empty()).then(|| host.to_owned())
 }
@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn origins_are_compared_as_browsers_do() {
         let own = "https://Shop.example/welcome?x";
-        for (origin, is) in [
+        for (origin, expected) in [
             ("https://shop.example", true),
             ("https://shop.example:443", true),
             ("http://shop.example", false),
@@ -82,7 +82,7 @@ mod tests {
             ("", false),
             ("file://", false),
         ] {
-            assert_eq!(is_allowed(origin, &[], own), is, "{origin}");
+            assert_eq!(is_allowed(origin, &[], own), expected, "{origin}");
         }
         let allowed = ["http://localhost:3000/".to_owned()];
         assert!(is_allowed("http://localhost:3000", &allowed, own));

@@ -23,7 +23,7 @@ pub fn blocked_extension(name: &str) -> Option<&'static str> {
     let decoded = service_headers::decode_encoded_words(name);
     [decode_percent(name), decode_percent(&decoded), Cow::Borrowed(name), Cow::Borrowed(&decoded)]
         .iter()
-        .find_map(|seen| extension_of(seen))
+        .find_map(|candidate| extension_of(candidate))
 }
 
 /// True if the name has an invisible character or one that changes the text direction: `gpj.exe` would be displayed as
@@ -47,8 +47,8 @@ pub fn display_name(name: &str) -> String {
 /// clients end a name at a semicolon or a NUL.
 fn extension_of(name: &str) -> Option<&'static str> {
     let fold = |c: char| if matches!(c, '\u{3002}') { '.' } else { c };
-    let kept = |c: &char| c.is_control() || !(is_invisible(*c) || c.is_whitespace());
-    let name: String = name.nfkc().map(fold).flat_map(char::to_lowercase).filter(kept).collect();
+    let is_significant = |c: &char| c.is_control() || !(is_invisible(*c) || c.is_whitespace());
+    let name: String = name.nfkc().map(fold).flat_map(char::to_lowercase).filter(is_significant).collect();
     let text: String = name.chars().filter(|c| !c.is_control()).collect();
     let parts = name.split([':', ';', '"', '\'', '\0', '\r', '\n']).chain([text.as_str()]);
     parts.into_iter().find_map(|part| {

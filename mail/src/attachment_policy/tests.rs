@@ -63,7 +63,7 @@ fn attachments_of_attached_messages_are_checked() {
 }
 
 #[test]
-fn at_most_ten_attachments() {
+fn at_most_ten_attachments_are_accepted() {
     let file = "Content-Type: application/pdf; name=a.pdf\n\nx";
     assert_eq!(check_message(mixed(&[file; 10]).as_bytes()), Ok(()));
     assert_eq!(check_message(mixed(&[file; 11]).as_bytes()), Err(AttachmentError::TooMany("a.pdf".to_owned())));

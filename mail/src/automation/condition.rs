@@ -111,11 +111,11 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// Evaluates the condition for the data in `here`. A value that is a reference (`{{event.data.plan}}`) is resolved
+    /// Evaluates the condition for the data in `scope`. A value that is a reference (`{{event.data.plan}}`) is resolved
     /// in `run`.
     #[must_use]
-    pub fn evaluate(&self, here: &Value, run: &Value) -> bool {
-        let mut results = self.clauses.iter().map(|clause| clause.holds(here, run));
+    pub fn evaluate(&self, scope: &Value, run: &Value) -> bool {
+        let mut results = self.clauses.iter().map(|clause| clause.holds(scope, run));
         if self.all { results.all(|holds| holds) } else { results.any(|holds| holds) }
     }
 
@@ -128,8 +128,8 @@ impl Condition {
 }
 
 impl ConditionClause {
-    fn holds(&self, here: &Value, run: &Value) -> bool {
-        let field = context::resolve_path(here, &self.field).unwrap_or(&Value::Null);
+    fn holds(&self, scope: &Value, run: &Value) -> bool {
+        let field = context::resolve_path(scope, &self.field).unwrap_or(&Value::Null);
         let value = match self.value.as_str().and_then(context::reference_path) {
             Some(path) => context::resolve_path(run, path).unwrap_or(&Value::Null),
             None => &self.value,
@@ -156,7 +156,7 @@ fn evaluate_op(op: Op, field: &Value, value: &Value) -> bool {
         Op::Lte => matches!(compare_order(field, value), Some(Ordering::Less | Ordering::Equal)),
         Op::Contains => match (field, value) {
             (Value::String(text), Value::String(part)) => text.contains(part.as_str()),
-            (Value::Array(entries), one) => entries.iter().any(|entry| is_equal(entry, one)),
+            (Value::Array(entries), scalar) => entries.iter().any(|entry| is_equal(entry, scalar)),
             _ => false,
         },
         Op::StartsWith => as_texts(field, value).is_some_and(|(text, part)| text.starts_with(part)),
@@ -267,11 +267,11 @@ mod tests {
             clause("event.data.order", Op::Eq, json!("{{event.data.order}}")),
             clause("event.data.items.1", Op::Eq, json!("b")),
         ];
-        let here = json!({"event": {"data": {"order": 7, "items": ["a", "b"]}}});
+        let scope = json!({"event": {"data": {"order": 7, "items": ["a", "b"]}}});
         let all = Condition { all: true, clauses: clauses.clone() };
-        assert!(all.evaluate(&here, &json!({"event": {"data": {"order": 7}}})));
+        assert!(all.evaluate(&scope, &json!({"event": {"data": {"order": 7}}})));
         let other = json!({"event": {"data": {"order": 8}}});
-        assert!(!all.evaluate(&here, &other));
-        assert!(Condition { all: false, clauses }.evaluate(&here, &other));
+        assert!(!all.evaluate(&scope, &other));
+        assert!(Condition { all: false, clauses }.evaluate(&scope, &other));
     }
 }

@@ -325,15 +325,15 @@ impl AutomationStep {
                 json.insert(name.to_owned(), json!(value));
             }
         }
-        let more = match &self.action {
+        let settings = match &self.action {
             StepAction::SendEmail(email) => email.to_json(),
             StepAction::Delay(delay) => delay.to_json(),
             StepAction::WaitForEvent(wait) => wait.to_json(),
             StepAction::Condition(gate) => gate.to_json(),
             StepAction::Sms(SmsStep { to, body }) => json!({"to": to, "body": body}),
         };
-        if let Value::Object(more) = more {
-            json.extend(more);
+        if let Value::Object(settings) = settings {
+            json.extend(settings);
         }
         Value::Object(json)
     }
@@ -342,7 +342,7 @@ impl AutomationStep {
 impl SendEmailStep {
     fn to_json(&self) -> Value {
         let one_or_many = |texts: &[String]| match texts {
-            [one] => json!(one),
+            [single] => json!(single),
             many => json!(many),
         };
         let mut json = json!({});

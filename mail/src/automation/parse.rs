@@ -109,13 +109,13 @@ fn parse_clause(value: &Value, path: &str, notes: &mut ParseNotes, waits: bool) 
     if op.is_none() && fields.peek("op").is_none() {
         fields.error("op", format!("is required: one of {}", Op::WORDS.join(", ")));
     }
-    let given = fields.take("value");
-    let wrong = op.and_then(|op| operand_error(op, given));
+    let value = fields.take("value");
+    let wrong = op.and_then(|op| operand_error(op, value));
     if let Some(text) = wrong {
         fields.error("value", text);
     }
     fields.finish();
-    Some(ConditionClause { field: field?, op: op?, value: given.cloned().unwrap_or_default() })
+    Some(ConditionClause { field: field?, op: op?, value: value.cloned().unwrap_or_default() })
 }
 
 /// Returns the error in the value of a clause, if there is one.
@@ -152,9 +152,9 @@ fn parse_field_name(value: &Value, waits: bool) -> Result<String, String> {
         _ => false,
     };
     if !known || text.split('.').any(str::is_empty) {
-        let also = if waits { ", `wait.received` or `wait.data.…`" } else { "" };
+        let wait_fields = if waits { ", `wait.received` or `wait.data.…`" } else { "" };
         return Err(format!(
-            "must be a field such as `event.name`, `event.email`, `event.user_id`, `event.data.plan`{also}"
+            "must be a field such as `event.name`, `event.email`, `event.user_id`, `event.data.plan`{wait_fields}"
         ));
     }
     crate::tags::check_line(text, FIELD_BYTES_MAX)?;

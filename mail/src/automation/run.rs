@@ -516,10 +516,10 @@ mod tests {
 
     #[test]
     fn a_run_ends_early_in_three_ways() {
-        let (mut one, _) = run();
-        let facts = one.complete_step(Value::Null, NextStep::Stop(Some(CompletionReason::Condition)), at(11));
+        let (mut completed, _) = run();
+        let facts = completed.complete_step(Value::Null, NextStep::Stop(Some(CompletionReason::Condition)), at(11));
         assert_eq!(
-            (facts[1].detail["ended_by"].as_str(), one.steps[3].status),
+            (facts[1].detail["ended_by"].as_str(), completed.steps[3].status),
             (Some("condition"), StepStatus::Skipped)
         );
         let (mut two, _) = run();

@@ -31,8 +31,8 @@ impl TimeSpan {
             let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
             let (number, unit) = rest.split_at(digits);
             let number: u64 = number.parse().map_err(|_| FORM.to_owned())?;
-            let letter = unit.bytes().next().ok_or(FORM)?;
-            let at = units.iter().position(|(known, _)| *known == letter).ok_or(FORM)?;
+            let unit_byte = unit.bytes().next().ok_or(FORM)?;
+            let at = units.iter().position(|(known, _)| *known == unit_byte).ok_or(FORM)?;
             let (_, factor) = units.get(at).copied().unwrap_or_default();
             units = units.get(at + 1..).unwrap_or_default();
             seconds = seconds.saturating_add(number.saturating_mul(factor));
@@ -62,11 +62,11 @@ impl fmt::Display for TimeSpan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut left = self.0;
         // Weeks are written as days, as in the specification's examples.
-        for (letter, factor) in UNITS.into_iter().skip(1) {
+        for (unit_byte, factor) in UNITS.into_iter().skip(1) {
             let number = left / factor;
             left %= factor;
             if number > 0 {
-                write!(f, "{number}{}", char::from(letter))?;
+                write!(f, "{number}{}", char::from(unit_byte))?;
             }
         }
         Ok(())

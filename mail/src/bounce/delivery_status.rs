@@ -30,14 +30,14 @@ pub(super) fn parse(parts: &[ReportPart<'_>], about: Option<&Address>) -> Option
     let text = find_part(parts, &MEDIA_TYPES)?.text().into_owned();
     let groups = field_groups(&text);
     let recipients: Vec<RecipientStatus<'_>> = groups.iter().filter_map(|group| parse_recipient(group)).collect();
-    let named = |one: &&RecipientStatus<'_>| about.is_some_and(|about| is_about(one.fields, about));
+    let named = |status: &&RecipientStatus<'_>| about.is_some_and(|about| is_for_address(status.fields, about));
     // Behind a forwarder or an alias, the reported addresses differ: then all groups count.
     let relevant: Vec<&RecipientStatus<'_>> = match recipients.iter().filter(named).collect::<Vec<_>>() {
         named if named.is_empty() => recipients.iter().collect(),
         named => named,
     };
     let reporter = groups.first().and_then(|group| group_field(group, "reporting-mta"));
-    let find = |action| relevant.iter().find(|one| one.action == action);
+    let find = |action| relevant.iter().find(|status| status.action == action);
     // If one of several recipients behind an alias received the message, it is delivered.
     Some(match (find(ReportedAction::Delivered), find(ReportedAction::Failed), find(ReportedAction::Delayed)) {
         (None, Some(failed), _) => ParsedReport::Failed(parse_failure(failed.fields, reporter)),
@@ -68,8 +68,8 @@ fn parse_recipient(fields: &[(String, String)]) -> Option<RecipientStatus<'_>> {
 }
 
 /// Returns whether a group concerns this address.
-fn is_about(fields: &[(String, String)], about: &Address) -> bool {
-    let is_it = |value: &str| {
+fn is_for_address(fields: &[(String, String)], about: &Address) -> bool {
+    let is_same_address = |value: &str| {
         let text = value.split_once(';').map_or(value, |(_, address)| address).trim();
         let address = text.trim_matches(['<', '>']).parse::<Address>();
         address.is_ok_and(|address| {
@@ -78,7 +78,7 @@ fn is_about(fields: &[(String, String)], about: &Address) -> bool {
     };
     ["original-recipient", "final-recipient", "x-actual-recipient"]
         .iter()
-        .any(|name| group_field(fields, name).is_some_and(is_it))
+        .any(|name| group_field(fields, name).is_some_and(is_same_address))
 }
 
 fn parse_failure(fields: &[(String, String)], reporter: Option<&str>) -> BounceDetail {
@@ -96,9 +96,9 @@ fn parse_failure(fields: &[(String, String)], reporter: Option<&str>) -> BounceD
         // Nothing states that the failure is permanent.
         || (status.is_none() && text.is_empty());
     // `5.0.0` is unspecific, so the other code is preferred.
-    let vague = |code: Enhanced| (code.subject, code.detail) == (0, 0);
+    let is_undefined = |code: Enhanced| (code.subject, code.detail) == (0, 0);
     coded.enhanced = match (coded.enhanced, status) {
-        (Some(reported), Some(status)) if vague(reported) => Some(status),
+        (Some(reported), Some(status)) if is_undefined(reported) => Some(status),
         (reported, status) => reported.or(status),
     };
     let has_code = coded.code.is_some();

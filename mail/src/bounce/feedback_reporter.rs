@@ -35,8 +35,8 @@ impl FeedbackReporter {
 
     fn matches(&self, author: &Address) -> bool {
         match self {
-            Self::Address(one) => {
-                one.domain() == author.domain() && one.local_part().eq_ignore_ascii_case(author.local_part())
+            Self::Address(address) => {
+                address.domain() == author.domain() && address.local_part().eq_ignore_ascii_case(author.local_part())
             }
             Self::Domain(name) => {
                 let below = author.domain().as_str().strip_suffix(name.as_str());
@@ -52,8 +52,8 @@ pub fn is_trusted_author(trusted: &[FeedbackReporter], arrival: &InboundMessage)
     let from = report_parts::header_field(&arrival.message, "From").and_then(|from| from.parse::<Mailbox>().ok());
     let Some(author) = from.map(|mailbox| mailbox.address) else { return false };
     let aligned = organizational_domain(author.domain());
-    let is_seen = || arrival.authenticated.iter().any(|name| organizational_domain(name) == aligned);
-    trusted.iter().any(|one| one.matches(&author)) && is_seen()
+    let is_authenticated = || arrival.authenticated.iter().any(|name| organizational_domain(name) == aligned);
+    trusted.iter().any(|reporter| reporter.matches(&author)) && is_authenticated()
 }
 
 impl FromStr for FeedbackReporter {
@@ -104,10 +104,10 @@ mod tests {
     }
 
     #[test]
-    fn only_who_is_listed_and_seen() {
+    fn only_listed_and_authenticated_reporters_are_trusted() {
         let usual = FeedbackReporter::defaults();
         assert_eq!(usual.len(), DEFAULT_REPORTERS.len());
-        for (from, authenticated, is_one) in [
+        for (from, authenticated, is_trusted) in [
             ("Yahoo <feedback@arf.mail.yahoo.com>", vec!["arf.mail.yahoo.com"], true),
             ("Yahoo <feedback@arf.mail.yahoo.com>", vec!["yahoo.com"], true),
             ("Yahoo <feedback@arf.mail.yahoo.com>", vec![], false),
@@ -119,7 +119,11 @@ mod tests {
             ("eve@notsenderscore.net", vec!["notsenderscore.net"], false),
             ("", vec!["senderscore.net"], false),
         ] {
-            assert_eq!(is_trusted_author(&usual, &arrival(from, &authenticated)), is_one, "{from} {authenticated:?}");
+            assert_eq!(
+                is_trusted_author(&usual, &arrival(from, &authenticated)),
+                is_trusted,
+                "{from} {authenticated:?}"
+            );
         }
     }
 }

@@ -259,21 +259,21 @@ pub(super) fn parse(message: &[u8], parts: &[ReportPart<'_>]) -> Option<ParsedRe
     let lines = report_lines(&text);
     let lower = opening_text(&lines);
     let subject = decoded_field(message, "Subject").to_lowercase();
-    let says = |sentences: &[&str]| sentences.iter().any(|known| lower.contains(known));
+    let contains_any = |sentences: &[&str]| sentences.iter().any(|known| lower.contains(known));
     // People and vacation replies use the same words, so the author decides (RFC 3834 3.2).
     if !is_by_daemon(message) {
         return None;
     }
     // An enhanced code proves a rejection; three digits alone may be a confirmation code to type.
     let is_refused = |line: &&str| smtp_codes::find_code(line).is_some_and(|code| code.enhanced.is_some());
-    if says(CHALLENGE_SENTENCES) && !lines.iter().any(is_refused) {
+    if contains_any(CHALLENGE_SENTENCES) && !lines.iter().any(is_refused) {
         return None;
     }
-    if says(DELAY_SENTENCES) || subject.contains("(delay)") {
+    if contains_any(DELAY_SENTENCES) || subject.contains("(delay)") {
         return Some(ParsedReport::Delayed(parse_failure(&lines)));
     }
     let by_subject = FAILURE_SUBJECTS.iter().any(|known| subject.trim_start().starts_with(known));
-    if !says(FAILURE_SENTENCES) && !by_subject {
+    if !contains_any(FAILURE_SENTENCES) && !by_subject {
         return None;
     }
     Some(ParsedReport::Failed(parse_failure(&lines)))
@@ -380,10 +380,10 @@ fn failing_host(line: &str) -> Option<String> {
     let mut words = line.split_whitespace().take(60).peekable();
     while let Some(word) = words.next() {
         let bare = word.trim_matches(['<', '>', '[', ']', '(', ')', ',', ':']);
-        let announced = matches!(bare.to_ascii_lowercase().as_str(), "host" | "server" | "mta");
+        let is_label = matches!(bare.to_ascii_lowercase().as_str(), "host" | "server" | "mta");
         let next = words.peek().map_or("", |next| *next);
-        let candidate = if announced { next } else { word };
-        let named = announced || (word.starts_with('<') && next.starts_with('#')) || next == "gave";
+        let candidate = if is_label { next } else { word };
+        let named = is_label || (word.starts_with('<') && next.starts_with('#')) || next == "gave";
         let name = candidate.split(['[', '(']).next().unwrap_or_default();
         let name = name.trim_matches(['<', '>', ',', ':', '.']);
         if named && name.contains('.') && name.parse::<DomainName>().is_ok() {

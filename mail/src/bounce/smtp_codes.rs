@@ -82,7 +82,7 @@ pub(super) fn find_code(line: &str) -> Option<EmbeddedCode> {
     let mut words = line.split_whitespace().take(200).peekable();
     while let Some(word) = words.next() {
         let (code, mut enhanced) = codes_in_word(word);
-        let announced = before.is_none_or(|before| {
+        let is_announced = before.is_none_or(|before| {
             let plain = trim_punctuation(before).to_ascii_lowercase();
             let ends =
                 before.ends_with(':') || before.ends_with(';') || strip_smtp_prefix(trim_punctuation(word)).is_some();
@@ -97,7 +97,7 @@ pub(super) fn find_code(line: &str) -> Option<EmbeddedCode> {
             enhanced = next;
             words.next();
         }
-        if enhanced.is_some() || announced || word.starts_with('#') {
+        if enhanced.is_some() || is_announced || word.starts_with('#') {
             let text: Vec<&str> = words.collect();
             return Some(EmbeddedCode { code, enhanced, text: one_line(&text.join(" ")) });
         }
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_are_found_where_they_stand() {
+    fn smtp_codes_are_found_in_text() {
         for (line, code, enhanced, text) in [
             ("550 5.1.1 <a@b.example>: unknown", Some(550), Some((5, 1, 1)), "<a@b.example>: unknown"),
             ("550-5.1.1 The account", Some(550), Some((5, 1, 1)), "The account"),

@@ -29,8 +29,8 @@ fn corpus() -> Vec<(String, String, Vec<u8>)> {
     files.iter().map(read).collect()
 }
 
-fn told(said: &ParsedReport) -> String {
-    match said {
+fn describe(parsed: &ParsedReport) -> String {
+    match parsed {
         ParsedReport::Failed(failure) => {
             let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
             format!(
@@ -49,27 +49,27 @@ fn told(said: &ParsedReport) -> String {
 }
 
 #[test]
-fn every_form_of_the_corpus_is_read() {
+fn every_report_of_the_corpus_is_parsed() {
     let about: Address = OURS.parse().unwrap();
     let corpus = corpus();
     assert!(corpus.len() >= 40, "{}", corpus.len());
     let wrong: Vec<String> = corpus
         .iter()
         .filter_map(|(name, expected, message)| {
-            let said = told(&parse(message, Some(&about), None));
-            (said != *expected).then(|| format!("{name}: `{said}`, expected `{expected}`"))
+            let parsed = describe(&parse(message, Some(&about), None));
+            (parsed != *expected).then(|| format!("{name}: `{parsed}`, expected `{expected}`"))
         })
         .collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 #[test]
-fn a_report_that_was_cut_anywhere_says_the_same_or_nothing() {
+fn a_truncated_report_gives_the_same_result_or_none() {
     for (name, _, message) in corpus() {
-        let whole = told(&parse(&message, None, None));
-        let kind = |told: &str| told.split(' ').next().unwrap_or_default().to_owned();
+        let whole = describe(&parse(&message, None, None));
+        let kind = |description: &str| description.split(' ').next().unwrap_or_default().to_owned();
         for end in (0..message.len()).step_by(97) {
-            let cut = kind(&told(&parse(&message[..end], None, None)));
+            let cut = kind(&describe(&parse(&message[..end], None, None)));
             // A group for another recipient may follow the cut: until then the first failure counts.
             let known = [kind(&whole), "nothing".to_owned(), "failed".to_owned(), "complaint".to_owned()];
             assert!(known.contains(&cut), "{name} cut at {end}: {cut}");
@@ -78,7 +78,7 @@ fn a_report_that_was_cut_anywhere_says_the_same_or_nothing() {
 }
 
 #[test]
-fn what_leads_to_the_email_is_found() {
+fn references_to_the_email_are_found() {
     let complaint = |name: &str| {
         let (_, _, message) = corpus().into_iter().find(|(file, ..)| file == name).unwrap();
         parse_complaint(&message).unwrap_or_else(|| panic!("{name}"))
@@ -105,19 +105,19 @@ fn what_leads_to_the_email_is_found() {
 proptest! {
     /// Any bytes are parsed without panic, and the result is bounded.
     #[test]
-    fn any_bytes_are_read(bytes in proptest::collection::vec(any::<u8>(), 0..4_000)) {
+    fn any_bytes_are_parsed(bytes in proptest::collection::vec(any::<u8>(), 0..4_000)) {
         bounded(&parse(&bytes, None, None))?;
         let _ = parse_complaint(&bytes);
     }
 
     /// Corrupted reports are parsed without panic.
     #[test]
-    fn broken_reports_are_read(
-        which in any::<prop::sample::Index>(),
+    fn broken_reports_are_parsed(
+        corpus_index in any::<prop::sample::Index>(),
         changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..40),
     ) {
         let corpus = corpus();
-        let mut message = corpus[which.index(corpus.len())].2.clone();
+        let mut message = corpus[corpus_index.index(corpus.len())].2.clone();
         for (at, byte) in changes {
             let at = at.index(message.len());
             message[at] = byte;
@@ -127,8 +127,8 @@ proptest! {
     }
 }
 
-fn bounded(said: &ParsedReport) -> Result<(), TestCaseError> {
-    if let ParsedReport::Failed(failure) | ParsedReport::Delayed(failure) = said {
+fn bounded(parsed: &ParsedReport) -> Result<(), TestCaseError> {
+    if let ParsedReport::Failed(failure) | ParsedReport::Delayed(failure) = parsed {
         prop_assert!(failure.diagnostic.chars().count() <= 1_000 && !failure.diagnostic.contains(char::is_control));
         prop_assert!((400..600).contains(&failure.reply.code));
         prop_assert!(!failure.reply.text().contains(char::is_control));

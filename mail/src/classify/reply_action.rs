@@ -134,14 +134,14 @@ mod tests {
             rule(Some("google.com"), Some("4.7.*"), None, ReplyAction::Permanent),
             rule(None, None, Some("Come Back"), ReplyAction::Temporary),
         ]);
-        let of = |host, reply: &SmtpReply| {
+        let action_of = |host, reply: &SmtpReply| {
             shaping.classify(&ClassifierInput::new(Some(host), reply, AttemptPhase::Final)).action
         };
         let slow = SmtpReply::new(421, Enhanced::new(4, 7, 28), "an unusual rate of mail");
-        assert_eq!(of("aspmx.l.google.com", &slow), Some(ReplyAction::Permanent));
-        assert_eq!(of("mx.example.net", &slow), None);
+        assert_eq!(action_of("aspmx.l.google.com", &slow), Some(ReplyAction::Permanent));
+        assert_eq!(action_of("mx.example.net", &slow), None);
         assert_eq!(
-            of("mx.example.net", &SmtpReply::without_enhanced(550, "come back later")),
+            action_of("mx.example.net", &SmtpReply::without_enhanced(550, "come back later")),
             Some(ReplyAction::Temporary)
         );
         let usual = ReplyRules::default();

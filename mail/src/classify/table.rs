@@ -31,8 +31,9 @@ pub(super) fn classify(input: &ClassifierInput<'_>) -> Classification {
 
 /// The provider that a mail host belongs to, by its name or a parent domain.
 pub(super) fn mailbox_provider(host: &DomainName) -> Option<&'static DomainName> {
-    let is_of = |row: &&ClassificationRule| row.pattern.providers.iter().any(|name| is_at_or_below(host, name));
-    RULES.iter().find(is_of).and_then(|row| row.pattern.providers.first())
+    let is_of_provider =
+        |row: &&ClassificationRule| row.pattern.providers.iter().any(|name| is_at_or_below(host, name));
+    RULES.iter().find(is_of_provider).and_then(|row| row.pattern.providers.first())
 }
 
 fn is_at_or_below(host: &DomainName, name: &DomainName) -> bool {

@@ -85,8 +85,8 @@ fn every_reply_of_the_corpus_is_classified_as_expected() {
         .map(|row| format!("{}: {}, not {}: {:?} {}", row.line, result(row), row.expected, row.phase, row.reply))
         .collect();
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), corpus.len(), wrong.join("\n"));
-    let vague = corpus.iter().filter(|row| row.expected.starts_with("undetermined")).count();
-    assert!(vague * 12 <= corpus.len(), "{vague} of {} are undetermined", corpus.len());
+    let undetermined = corpus.iter().filter(|row| row.expected.starts_with("undetermined")).count();
+    assert!(undetermined * 12 <= corpus.len(), "{undetermined} of {} are undetermined", corpus.len());
 }
 
 #[test]

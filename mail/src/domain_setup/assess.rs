@@ -64,46 +64,50 @@ impl DomainObservation {
 
 /// Applies a check to a domain and its setup.
 #[must_use]
-pub fn assess(domain: &SendingDomain, setup: &DomainSetup, seen: &DomainObservation) -> (SendingDomain, DomainSetup) {
+pub fn assess(
+    domain: &SendingDomain,
+    setup: &DomainSetup,
+    observation: &DomainObservation,
+) -> (SendingDomain, DomainSetup) {
     let (mut domain, mut setup) = (domain.clone(), setup.clone());
     let before = domain.clone();
-    setup.checked = seen.findings.iter().map(checked_record).collect();
-    setup.last_checked_at = Some(seen.at);
-    setup.keys_open = seen.keys_open;
-    rotate_keys(&mut domain, setup.vouched, seen);
-    update_tracking_host(&mut domain, setup.vouched, seen);
+    setup.checked = observation.findings.iter().map(checked_record).collect();
+    setup.last_checked_at = Some(observation.at);
+    setup.keys_open = observation.keys_open;
+    rotate_keys(&mut domain, setup.vouched, observation);
+    update_tracking_host(&mut domain, setup.vouched, observation);
     match domain.state {
-        DomainState::Unverified if seen.is_complete() => {
+        DomainState::Unverified if observation.is_complete() => {
             domain.state = DomainState::Verified;
-            domain.verified_at = domain.verified_at.or(Some(seen.at));
+            domain.verified_at = domain.verified_at.or(Some(observation.at));
             setup.degraded_since = None;
         }
         DomainState::Unverified => {}
-        DomainState::Verified if seen.is_complete() => setup.degraded_since = None,
-        DomainState::Verified if seen.is_broken() && !setup.vouched => {
-            let since = *setup.degraded_since.get_or_insert(seen.at);
-            if time_after(since, DEGRADED_MAX) <= seen.at {
+        DomainState::Verified if observation.is_complete() => setup.degraded_since = None,
+        DomainState::Verified if observation.is_broken() && !setup.vouched => {
+            let since = *setup.degraded_since.get_or_insert(observation.at);
+            if time_after(since, DEGRADED_MAX) <= observation.at {
                 domain.state = DomainState::Unverified;
-                (setup.degraded_since, setup.since) = (None, seen.at);
+                (setup.degraded_since, setup.since) = (None, observation.at);
             }
         }
         DomainState::Verified => {}
     }
     if domain != before {
-        domain.updated_at = seen.at;
+        domain.updated_at = observation.at;
     }
     (domain, setup)
 }
 
 /// Activates new keys whose record is published, and updates which keys are published.
-fn rotate_keys(domain: &mut SendingDomain, vouched: bool, seen: &DomainObservation) {
-    if domain.former_dkim.as_ref().is_some_and(|former| former.until <= seen.at) {
+fn rotate_keys(domain: &mut SendingDomain, vouched: bool, observation: &DomainObservation) {
+    if domain.former_dkim.as_ref().is_some_and(|former| former.until <= observation.at) {
         domain.former_dkim = None;
     }
-    let is_seen = |next: &SealedDkimKeys| seen.key_status(&next.selector) == Some(RecordStatus::Verified);
-    if let Some(next) = domain.next_dkim.take_if(|next| is_seen(next)) {
+    let is_published = |next: &SealedDkimKeys| observation.key_status(&next.selector) == Some(RecordStatus::Verified);
+    if let Some(next) = domain.next_dkim.take_if(|next| is_published(next)) {
         let former = std::mem::replace(&mut domain.dkim, next);
-        let until = time_after(seen.at, RETIRED_KEY_OVERLAP);
+        let until = time_after(observation.at, RETIRED_KEY_OVERLAP);
         domain.former_dkim = Some(RetiredDkimRecords {
             selector: former.selector,
             rsa_record: former.rsa_record,
@@ -111,7 +115,7 @@ fn rotate_keys(domain: &mut SendingDomain, vouched: bool, seen: &DomainObservati
             until,
         });
     }
-    match seen.key_status(&domain.dkim.ed25519_selector()) {
+    match observation.key_status(&domain.dkim.ed25519_selector()) {
         Some(RecordStatus::Verified) => domain.dkim.ed25519_published = true,
         None | Some(RecordStatus::Pending) => {}
         Some(_) => domain.dkim.ed25519_published &= vouched,
@@ -119,8 +123,8 @@ fn rotate_keys(domain: &mut SendingDomain, vouched: bool, seen: &DomainObservati
 }
 
 /// Tracking links use the tracking host while its record is published or the operator vouches for it.
-fn update_tracking_host(domain: &mut SendingDomain, vouched: bool, seen: &DomainObservation) {
-    let mut findings = seen.findings.iter();
+fn update_tracking_host(domain: &mut SendingDomain, vouched: bool, observation: &DomainObservation) {
+    let mut findings = observation.findings.iter();
     let tracking = findings.find(|(record, _)| record.purpose == RecordPurpose::Tracking);
     match tracking.map(|(_, finding)| finding.status) {
         Some(RecordStatus::Verified) => {
@@ -154,8 +158,8 @@ pub fn next_check(domain: &SendingDomain, setup: &DomainSetup, now: Timestamp, c
     (next <= time_after(setup.since, CHECK_FOR) || domain.state == DomainState::Verified).then_some(next)
 }
 
-fn time_after(moment: Timestamp, wait: Duration) -> Timestamp {
-    moment.checked_add(wait).unwrap_or(Timestamp::MAX)
+fn time_after(time: Timestamp, wait: Duration) -> Timestamp {
+    time.checked_add(wait).unwrap_or(Timestamp::MAX)
 }
 
 #[cfg(test)]
@@ -210,9 +214,9 @@ mod tests {
     }
 
     /// A check in which all records are found, except those with the given name prefixes.
-    fn look(domain: &SendingDomain, at: Timestamp, but: &[(&str, RecordStatus)]) -> DomainObservation {
+    fn observe(domain: &SendingDomain, at: Timestamp, overrides: &[(&str, RecordStatus)]) -> DomainObservation {
         let finding = |record: DomainRecord| {
-            let other = but.iter().find(|(name, _)| record.name.starts_with(name));
+            let other = overrides.iter().find(|(name, _)| record.name.starts_with(name));
             let status = other.map_or(RecordStatus::Verified, |(_, status)| *status);
             (record, RecordFinding { status, found: Vec::new(), error: None, merged: None, checked_at: at })
         };
@@ -224,66 +228,70 @@ mod tests {
     }
 
     #[test]
-    fn all_that_is_required_verifies_and_nothing_less() {
+    fn a_domain_is_verified_once_all_required_records_are() {
         let (new, setup) = (domain(), DomainSetup::new(at(0)));
         for missing in ["_service.", "one.", "rp.", "example.com"] {
-            let seen = look(&new, at(60), &[(missing, RecordStatus::Missing)]);
-            assert_eq!(assess(&new, &setup, &seen).0.state, DomainState::Unverified, "{missing}");
+            let observation = observe(&new, at(60), &[(missing, RecordStatus::Missing)]);
+            assert_eq!(assess(&new, &setup, &observation).0.state, DomainState::Unverified, "{missing}");
         }
-        let closed = DomainObservation { keys_open: false, ..look(&new, at(60), &[]) };
+        let closed = DomainObservation { keys_open: false, ..observe(&new, at(60), &[]) };
         assert_eq!(assess(&new, &setup, &closed).0.state, DomainState::Unverified);
-        let but = [("_dmarc.", RecordStatus::Missing), ("onee.", RecordStatus::Missing)];
-        let (verified, _) = assess(&new, &setup, &look(&new, at(60), &but));
+        let overrides = [("_dmarc.", RecordStatus::Missing), ("onee.", RecordStatus::Missing)];
+        let (verified, _) = assess(&new, &setup, &observe(&new, at(60), &overrides));
         assert_eq!((verified.state, verified.verified_at), (DomainState::Verified, Some(at(60))));
         assert!(!verified.dkim.ed25519_published);
-        assert!(assess(&verified, &setup, &look(&verified, at(61), &[])).0.dkim.ed25519_published);
+        assert!(assess(&verified, &setup, &observe(&verified, at(61), &[])).0.dkim.ed25519_published);
     }
 
     #[test]
-    fn a_record_that_is_gone_is_forgiven_for_three_days_and_an_outage_for_ever() {
-        let (verified, setup) = assess(&domain(), &DomainSetup::new(at(0)), &look(&domain(), at(0), &[]));
-        let gone = |at| look(&verified, at, &[("rp.", RecordStatus::Missing)]);
-        let (still, degraded) = assess(&verified, &setup, &gone(at(10)));
-        assert_eq!((still.state, degraded.degraded_since), (DomainState::Verified, Some(at(10))));
-        let (back, well) = assess(&still, &degraded, &look(&still, at(20), &[]));
-        assert_eq!((back.state, well.degraded_since), (DomainState::Verified, None));
+    fn a_missing_record_is_tolerated_for_three_days_and_a_dns_outage_always() {
+        let (verified, setup) = assess(&domain(), &DomainSetup::new(at(0)), &observe(&domain(), at(0), &[]));
+        let missing = |at| observe(&verified, at, &[("rp.", RecordStatus::Missing)]);
+        let (tolerated, degraded) = assess(&verified, &setup, &missing(at(10)));
+        assert_eq!((tolerated.state, degraded.degraded_since), (DomainState::Verified, Some(at(10))));
+        let (restored, recovered) = assess(&tolerated, &degraded, &observe(&tolerated, at(20), &[]));
+        assert_eq!((restored.state, recovered.degraded_since), (DomainState::Verified, None));
         let hours_72 = 72 * 3_600;
-        assert_eq!(assess(&still, &degraded, &gone(at(9 + hours_72))).0.state, DomainState::Verified);
-        let (lost, since) = assess(&still, &degraded, &gone(at(10 + hours_72)));
-        assert_eq!((lost.state, since.since), (DomainState::Unverified, at(10 + hours_72)));
-        let dark = look(&verified, at(20), &[("", RecordStatus::Pending)]);
-        assert_eq!(assess(&verified, &setup, &dark).1.degraded_since, None);
-        assert_eq!(assess(&still, &degraded, &dark).1.degraded_since, Some(at(10)), "an outage mends nothing");
+        assert_eq!(assess(&tolerated, &degraded, &missing(at(9 + hours_72))).0.state, DomainState::Verified);
+        let (unverified, since) = assess(&tolerated, &degraded, &missing(at(10 + hours_72)));
+        assert_eq!((unverified.state, since.since), (DomainState::Unverified, at(10 + hours_72)));
+        let unanswered = observe(&verified, at(20), &[("", RecordStatus::Pending)]);
+        assert_eq!(assess(&verified, &setup, &unanswered).1.degraded_since, None);
+        assert_eq!(
+            assess(&tolerated, &degraded, &unanswered).1.degraded_since,
+            Some(at(10)),
+            "an outage mends nothing"
+        );
     }
 
     #[test]
-    fn new_keys_sign_when_their_record_is_seen() {
+    fn new_keys_are_used_once_their_record_is_published() {
         let turning = SendingDomain { next_dkim: Some(dkim("two")), ..domain() };
         let setup = DomainSetup::new(at(0));
-        let (waiting, _) = assess(&turning, &setup, &look(&turning, at(5), &[("two", RecordStatus::Missing)]));
+        let (waiting, _) = assess(&turning, &setup, &observe(&turning, at(5), &[("two", RecordStatus::Missing)]));
         assert_eq!((waiting.dkim.selector.as_str(), waiting.next_dkim.is_some()), ("one", true));
-        let but = [("twoe.", RecordStatus::Missing)];
-        let (turned, setup) = assess(&waiting, &setup, &look(&waiting, at(6), &but));
+        let overrides = [("twoe.", RecordStatus::Missing)];
+        let (turned, setup) = assess(&waiting, &setup, &observe(&waiting, at(6), &overrides));
         assert_eq!((turned.dkim.selector.as_str(), &turned.next_dkim), ("two", &None));
         assert!(!turned.dkim.ed25519_published);
         let former = turned.former_dkim.clone().unwrap();
         assert_eq!((former.selector.as_str(), former.until), ("one", at(6 + 7 * 24 * 3_600)));
         let names: Vec<String> = facts().required_records(&turned).into_iter().map(|record| record.name).collect();
         assert!(names.contains(&"one._domainkey.example.com".to_owned()), "{names:?}");
-        assert_eq!(assess(&turned, &setup, &look(&turned, former.until, &[])).0.former_dkim, None);
+        assert_eq!(assess(&turned, &setup, &observe(&turned, former.until, &[])).0.former_dkim, None);
     }
 
     #[test]
-    fn it_is_looked_soon_then_hourly_and_not_for_ever() {
+    fn checks_become_hourly_and_end_after_three_days() {
         let (new, setup) = (domain(), DomainSetup::new(at(0)));
-        let mut looks = Vec::new();
+        let mut delays = Vec::new();
         let mut now = at(0);
         while let Some(next) = next_check(&new, &setup, now, 0) {
-            looks.push(next.duration_since(now).as_secs());
+            delays.push(next.duration_since(now).as_secs());
             now = next;
         }
-        assert_eq!(looks[..5], [60, 240, 600, 2_700, 3_600]);
-        assert_eq!((looks.len(), now), (4 + 71, at(72 * 3_600)));
+        assert_eq!(delays[..5], [60, 240, 600, 2_700, 3_600]);
+        assert_eq!((delays.len(), now), (4 + 71, at(72 * 3_600)));
         let verified = SendingDomain { state: DomainState::Verified, ..new };
         assert_eq!(next_check(&verified, &setup, at(1 << 30), 0), Some(at((1 << 30) + 3_600)));
         let spread = next_check(&verified, &setup, at(0), 99).unwrap();

@@ -32,17 +32,17 @@ pub(super) fn typed_address(address: &Address, utf8: bool) -> String {
 }
 
 /// The decoded ORCPT for a field. Non-ASCII characters are encoded again unless `utf8` is set.
-pub(super) fn original_recipient(given: &str, utf8: bool) -> String {
-    let given = one_line(given);
-    if given.is_ascii() || utf8 {
-        return given;
+pub(super) fn original_recipient(recipient: &str, utf8: bool) -> String {
+    let recipient = one_line(recipient);
+    if recipient.is_ascii() || utf8 {
+        return recipient;
     }
-    match given.split_once(';') {
+    match recipient.split_once(';') {
         Some((kind, address)) if kind.eq_ignore_ascii_case("utf-8") => {
             format!("{kind};{}", utf8_addr_xtext(address))
         }
         Some((kind, address)) => format!("{kind};{}", xtext(address)),
-        None => xtext(&given),
+        None => xtext(&recipient),
     }
 }
 
@@ -128,8 +128,8 @@ mod tests {
     /// Decodes `utf-8-addr-xtext` (RFC 6533 3).
     fn read_back(text: &str) -> Option<String> {
         let (mut out, mut rest) = (String::new(), text);
-        while let Some((before, behind)) = rest.split_once("\\x{") {
-            let (hex, after) = behind.split_once('}')?;
+        while let Some((before, tail)) = rest.split_once("\\x{") {
+            let (hex, after) = tail.split_once('}')?;
             out.push_str(before);
             out.push(char::from_u32(u32::from_str_radix(hex, 16).ok()?)?);
             rest = after;

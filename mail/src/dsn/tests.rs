@@ -58,11 +58,11 @@ fn a_local_error_is_not_attributed_to_a_remote_host() {
 
 #[test]
 fn a_report_is_well_formed() {
-    let gone = PendingDsn {
+    let failed = PendingDsn {
         original_recipient: Some("rfc822;who@example.net".into()),
         ..notice("who@example.net", DsnAction::Failed)
     };
-    let text = report("sender@example.com", &[gone], PLAIN, false);
+    let text = report("sender@example.com", &[failed], PLAIN, false);
     let expected = "Original-Recipient: rfc822;who@example.net\r\n\
                     Final-Recipient: rfc822; who@example.net\r\nAction: failed\r\nStatus: 5.1.1\r\n";
     assert!(text.contains(expected), "{text}");
@@ -95,11 +95,11 @@ fn one_report_covers_many_recipients() {
 
 #[test]
 fn a_smtputf8_sender_gets_utf8() {
-    let mut gone = notice("gr\u{fc}\u{df}e@example.net", DsnAction::Failed);
-    gone.original_recipient = Some("utf-8;gr\u{fc}\u{df}e@example.net".into());
-    gone.reply = Some(SmtpReply::new(550, Enhanced::new(5, 1, 1), "unbekannter Empf\u{e4}nger"));
-    let gone = [PendingDsn { smtputf8: true, ..gone }];
-    let text = report("j\u{f6}rg@example.com", &gone, ACCENTED.as_bytes(), false);
+    let mut failed = notice("gr\u{fc}\u{df}e@example.net", DsnAction::Failed);
+    failed.original_recipient = Some("utf-8;gr\u{fc}\u{df}e@example.net".into());
+    failed.reply = Some(SmtpReply::new(550, Enhanced::new(5, 1, 1), "unbekannter Empf\u{e4}nger"));
+    let failed = [PendingDsn { smtputf8: true, ..failed }];
+    let text = report("j\u{f6}rg@example.com", &failed, ACCENTED.as_bytes(), false);
     for expected in [
         "report-type=global-delivery-status;",
         "\r\nContent-Type: message/global-delivery-status\r\nContent-Transfer-Encoding: 8bit\r\n\r\n",
@@ -111,15 +111,15 @@ fn a_smtputf8_sender_gets_utf8() {
     ] {
         assert!(text.contains(expected), "{expected}: {text}");
     }
-    let text = report("j\u{f6}rg@example.com", &gone, ACCENTED.as_bytes(), true);
+    let text = report("j\u{f6}rg@example.com", &failed, ACCENTED.as_bytes(), true);
     assert!(text.contains("\r\nContent-Type: message/global\r\nContent-Transfer-Encoding: 8bit\r\n\r\n"), "{text}");
 }
 
 #[test]
 fn utf8_is_quoted_for_an_ascii_return_path() {
-    let gone = [PendingDsn { smtputf8: true, ..notice("gr\u{fc}\u{df}e@example.net", DsnAction::Failed) }];
+    let failed = [PendingDsn { smtputf8: true, ..notice("gr\u{fc}\u{df}e@example.net", DsnAction::Failed) }];
     for full in [false, true] {
-        let text = report("sender@example.com", &gone, ACCENTED.as_bytes(), full);
+        let text = report("sender@example.com", &failed, ACCENTED.as_bytes(), full);
         assert!(text.is_ascii(), "{text}");
         assert!(text.contains("message/global-delivery-status\r\nContent-Transfer-Encoding: quoted-printable"));
         let kind = if full { "message/global\r\n" } else { "message/global-headers\r\n" };
@@ -130,10 +130,10 @@ fn utf8_is_quoted_for_an_ascii_return_path() {
 
 #[test]
 fn other_senders_get_ascii() {
-    let mut gone = notice("who@example.net", DsnAction::Failed);
-    gone.original_recipient = Some("utf-8;gr\u{fc}\u{df}e@example.net".into());
-    gone.reply = Some(SmtpReply::new(550, Enhanced::new(5, 1, 1), "unbekannter Empf\u{e4}nger"));
-    let text = report("sender@example.com", &[gone], PLAIN, false);
+    let mut failed = notice("who@example.net", DsnAction::Failed);
+    failed.original_recipient = Some("utf-8;gr\u{fc}\u{df}e@example.net".into());
+    failed.reply = Some(SmtpReply::new(550, Enhanced::new(5, 1, 1), "unbekannter Empf\u{e4}nger"));
+    let text = report("sender@example.com", &[failed], PLAIN, false);
     assert!(text.contains("Original-Recipient: utf-8;gr\\x{FC}\\x{DF}e@example.net\r\n"), "{text}");
     assert!(text.contains("Diagnostic-Code: smtp; 550 5.1.1 unbekannter Empf?nger\r\n"), "{text}");
     assert!(text.contains("report-type=delivery-status;") && !text.contains("global"), "{text}");
@@ -147,12 +147,12 @@ proptest! {
         (smtputf8, full) in any::<(bool, bool)>(),
         header in "[a-z\u{e0}-\u{ff} ]{0,40}",
     ) {
-        let mut gone = notice(&format!("{local}@example.net"), DsnAction::Failed);
-        gone.original_recipient = Some(format!("utf-8;{orcpt}"));
-        gone.reply = Some(SmtpReply::new(550, Enhanced::new(5, 1, 1), reply));
-        gone.smtputf8 = smtputf8;
+        let mut failed = notice(&format!("{local}@example.net"), DsnAction::Failed);
+        failed.original_recipient = Some(format!("utf-8;{orcpt}"));
+        failed.reply = Some(SmtpReply::new(550, Enhanced::new(5, 1, 1), reply));
+        failed.smtputf8 = smtputf8;
         let returned = format!("Subject: {header}\r\n\r\nbody\r\n");
-        let text = report(&format!("{to}@example.com"), &[gone], returned.as_bytes(), full);
+        let text = report(&format!("{to}@example.com"), &[failed], returned.as_bytes(), full);
         if to.is_ascii() && (smtputf8 || !local.is_ascii()) {
             prop_assert!(text.is_ascii());
         }

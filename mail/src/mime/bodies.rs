@@ -55,17 +55,17 @@ impl BodyStructure {
     /// Opens a multipart.
     pub(super) fn open(&mut self, subtype: &str) {
         let (text_before, html_before) = (self.text.len(), self.html.len());
-        let above = self.frame();
-        above.parts += 1;
+        let parent = self.frame();
+        parent.parts += 1;
         let is_alternative = subtype.eq_ignore_ascii_case("alternative");
         let within = MultipartFrame {
             is_alternative,
             is_related: subtype.eq_ignore_ascii_case("related"),
-            in_alternative: above.in_alternative || is_alternative,
+            in_alternative: parent.in_alternative || is_alternative,
             text_before,
             html_before,
             parts: 0,
-            ..*above
+            ..*parent
         };
         self.frames.push(within);
     }

@@ -28,11 +28,11 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 pub(super) fn parse_encoding(field: &str) -> TransferEncoding {
     let mut plain = String::with_capacity(field.len());
     let mut depth = 0_usize;
-    for letter in field.chars() {
-        match letter {
+    for character in field.chars() {
+        match character {
             '(' => depth += 1,
             ')' => depth = depth.saturating_sub(1),
-            _ if depth == 0 => plain.push(letter),
+            _ if depth == 0 => plain.push(character),
             _ => {}
         }
     }
@@ -123,7 +123,7 @@ fn decode_quoted_printable(bytes: &[u8]) -> (Cow<'_, [u8]>, bool) {
         // A soft line break, optionally with blanks that a host added.
         let blanks = after.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
         match after.get(blanks..).unwrap_or_default() {
-            [b'\r', b'\n', more @ ..] | [b'\n', more @ ..] => rest = more,
+            [b'\r', b'\n', tail @ ..] | [b'\n', tail @ ..] => rest = tail,
             [] => rest = &[],
             _ => {
                 decoded.push(b'=');
@@ -139,23 +139,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn base64_as_it_is_found() {
+    fn malformed_base64_is_decoded() {
         let read = |text: &str| {
             let (decoded, is_whole) = decode_base64(text.as_bytes());
             (String::from_utf8_lossy(&decoded).into_owned(), is_whole)
         };
         let whole = |text: &str| (text.to_owned(), true);
-        let mended = |text: &str| (text.to_owned(), false);
+        let repaired = |text: &str| (text.to_owned(), false);
         assert_eq!(read("dGhlIGZp\r\nbGU=\r\n"), whole("the file"));
-        assert_eq!(read("dGhlIGZpbGU"), mended("the file"), "no padding");
-        assert_eq!(read("dGhl*IGZp!bGU="), mended("the file"), "foreign characters");
-        assert_eq!(read("dGhlIGZpbGU=\r\n-- \r\nA list's footer"), mended("the file"));
-        assert_eq!(read("dGhlIGZpbGUu\r\nA"), mended("the file."));
+        assert_eq!(read("dGhlIGZpbGU"), repaired("the file"), "no padding");
+        assert_eq!(read("dGhl*IGZp!bGU="), repaired("the file"), "foreign characters");
+        assert_eq!(read("dGhlIGZpbGU=\r\n-- \r\nA list's footer"), repaired("the file"));
+        assert_eq!(read("dGhlIGZpbGUu\r\nA"), repaired("the file."));
         assert_eq!(read(""), whole(""));
     }
 
     #[test]
-    fn quoted_printable_as_it_is_found() {
+    fn malformed_quoted_printable_is_decoded() {
         let read = |text: &str| String::from_utf8(decode_quoted_printable(text.as_bytes()).0.into_owned()).unwrap();
         assert_eq!(read("Gr=C3=BC=c3=9fe 1 = 1\r\nand so =\r\non= \t\r\n."), "Grüße 1 = 1\r\nand so on.");
         assert_eq!(read("=3D=ZZ=4"), "==ZZ=4");
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn uuencode_as_it_is_found() {
+    fn malformed_uuencode_is_decoded() {
         let read = |text: &str| {
             let (decoded, is_whole) = decode_uuencoded(text.as_bytes());
             (String::from_utf8(decoded.into_owned()).unwrap(), is_whole)
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_encodings() {
+    fn encoding_names_are_parsed() {
         for (field, wanted) in [
             ("BASE64", TransferEncoding::Base64),
             ("(c) base64", TransferEncoding::Base64),

@@ -7,7 +7,7 @@ fn read(text: &str) -> Message<'_> {
 }
 
 fn texts(message: &Message<'_>) -> Vec<String> {
-    let shown = |part: &MessagePart<'_>| match &part.body {
+    let text_of = |part: &MessagePart<'_>| match &part.body {
         PartType::Text(text) => format!("text:{text}"),
         PartType::Html(text) => format!("html:{text}"),
         PartType::Binary(bytes) | PartType::InlineBinary(bytes) => {
@@ -16,7 +16,7 @@ fn texts(message: &Message<'_>) -> Vec<String> {
         PartType::Multipart(parts) => format!("multipart:{parts:?}"),
         PartType::Message(_) => "message".to_owned(),
     };
-    message.parts.iter().map(shown).collect()
+    message.parts.iter().map(text_of).collect()
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn parts_are_found() {
 }
 
 #[test]
-fn what_is_cut_off_is_read_as_far_as_it_goes() {
+fn truncated_messages_are_parsed_to_their_end() {
     for (text, wanted) in [
         ("A: b\r\n\r\nhi", vec!["text:hi"]),
         ("A: b", vec!["text:"]),
@@ -62,8 +62,8 @@ fn what_is_cut_off_is_read_as_far_as_it_goes() {
 }
 
 #[test]
-fn files_are_told_from_texts() {
-    let of = |fields: &str| {
+fn files_are_distinguished_from_texts() {
+    let part_kind = |fields: &str| {
         let text = format!(
             "Content-Type: multipart/mixed; boundary=x\r\n\r\n--x\r\n\r\nhi\r\n--x\r\n{fields}\r\n\r\nho\r\n--x--\r\n"
         );
@@ -72,25 +72,25 @@ fn files_are_told_from_texts() {
     };
     let both = (vec![1, 2], vec![1, 2], vec![]);
     let file = (vec![1], vec![1], vec![2]);
-    assert_eq!(of("Content-Type: text/plain"), both);
-    assert_eq!(of("Content-Type: text/plain; name=a.txt"), file);
-    assert_eq!(of("Content-Type: text/plain\r\nContent-Disposition: inline; filename=a.txt"), file);
-    assert_eq!(of("Content-Type: text/plain\r\nContent-Disposition: attachment"), file);
-    assert_eq!(of("Content-Type: text/calendar"), file);
+    assert_eq!(part_kind("Content-Type: text/plain"), both);
+    assert_eq!(part_kind("Content-Type: text/plain; name=a.txt"), file);
+    assert_eq!(part_kind("Content-Type: text/plain\r\nContent-Disposition: inline; filename=a.txt"), file);
+    assert_eq!(part_kind("Content-Type: text/plain\r\nContent-Disposition: attachment"), file);
+    assert_eq!(part_kind("Content-Type: text/calendar"), file);
     for media in [
         "Content-Type: image/png; name=a.png",
         "Content-Type: image/jpeg\r\nContent-Disposition: inline",
         "Content-Type: audio/mpeg",
         "Content-Type: video/mp4\r\nContent-Disposition: inline; filename=a.mp4",
     ] {
-        assert_eq!(of(media), file, "{media}");
+        assert_eq!(part_kind(media), file, "{media}");
     }
-    assert_eq!(of("Content-Type: application/pdf"), file);
+    assert_eq!(part_kind("Content-Type: application/pdf"), file);
 }
 
 /// Nested and repetitive messages do not grow beyond their own size.
 #[test]
-fn bombs_stay_as_small_as_they_are() {
+fn hostile_structures_use_bounded_memory() {
     let digest: String =
         (0..20_000).map(|n| format!("Content-Type: multipart/digest; boundary=y{n}\r\n\r\n--y{n}\r\n\r\n")).collect();
     let within = "Content-Type: message/rfc822\r\n\r\n".repeat(50_000);

@@ -74,9 +74,9 @@ pub fn conversion_of_event(
     name: &str,
     user_id: Option<&str>,
     context: &SignupContext,
-    standing: CountingStatus,
+    status: CountingStatus,
 ) -> Option<(ConversionKind, String)> {
-    let kind = ConversionKind::from_event_name(name).filter(|_| standing == CountingStatus::Counted)?;
+    let kind = ConversionKind::from_event_name(name).filter(|_| status == CountingStatus::Counted)?;
     let id = match kind {
         ConversionKind::SignUp => context.id.clone().or_else(|| user_id.map(str::to_owned)),
         ConversionKind::Subscription => context.id.clone(),
@@ -108,7 +108,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn which_events_are_conversions() {
+    fn conversion_events_are_recognised() {
         let with = |id: Option<&str>| SignupContext { id: id.map(str::to_owned), ..SignupContext::default() };
         let counted = CountingStatus::Counted;
         let sign_up = |id: &str| Some((ConversionKind::SignUp, id.to_owned()));
@@ -117,8 +117,8 @@ mod tests {
         assert_eq!(conversion_of_event(USER_CREATED, None, &with(None), counted), None);
         assert_eq!(conversion_of_event(SUBSCRIPTION_STARTED, Some("u2"), &with(None), counted), None);
         assert_eq!(conversion_of_event("user.activated", None, &with(Some("u1")), counted), None);
-        for standing in [CountingStatus::Seat, CountingStatus::Excluded] {
-            assert_eq!(conversion_of_event(USER_CREATED, None, &with(Some("u1")), standing), None);
+        for status in [CountingStatus::Seat, CountingStatus::Excluded] {
+            assert_eq!(conversion_of_event(USER_CREATED, None, &with(Some("u1")), status), None);
         }
         assert_eq!(monetary_value(&json!({"amount": 9.5, "currency": "eur"})), Some((9.5, Some("EUR".into()))));
         assert_eq!(monetary_value(&json!({"value": 9, "currency": "euro"})), Some((9.0, None)));

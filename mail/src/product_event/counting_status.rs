@@ -65,9 +65,14 @@ pub fn without_plus_tag(address: &str) -> String {
 impl CountingStatus {
     /// Classifies an event by its own contents.
     #[must_use]
-    pub fn classify(name: &str, whom: EventPerson<'_>, context: &SignupContext, members: &InternalUsers) -> Self {
+    pub fn classify(
+        name: &str,
+        event_person: EventPerson<'_>,
+        context: &SignupContext,
+        members: &InternalUsers,
+    ) -> Self {
         let signed_up = context.id.as_deref().filter(|_| name == USER_CREATED);
-        let keys = [whom.email, whom.user_id, signed_up];
+        let keys = [event_person.email, event_person.user_id, signed_up];
         if context.internal || keys.into_iter().flatten().any(|key| members.contains(key)) {
             Self::Excluded
         } else if context.invited && name == USER_CREATED {
@@ -89,12 +94,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whose_events_count() {
+    fn events_of_internal_users_are_excluded() {
         let members = InternalUsers::new(["Ada@Example.com", "bob+work@example.com", "usr_01KDXJ"]);
         let plain = SignupContext::default();
         let (invited, internal) =
             (SignupContext { invited: true, ..plain.clone() }, SignupContext { internal: true, ..plain.clone() });
-        for (name, email, context, standing) in [
+        for (name, email, context, status) in [
             (USER_CREATED, Some("grace@example.net"), &plain, CountingStatus::Counted),
             (USER_CREATED, None, &plain, CountingStatus::Counted),
             (USER_CREATED, Some("ada@example.com"), &plain, CountingStatus::Excluded),
@@ -107,11 +112,11 @@ mod tests {
             (USER_CREATED, Some("ada@example.com"), &invited, CountingStatus::Excluded),
             ("a", None, &internal, CountingStatus::Excluded),
         ] {
-            let whom = EventPerson { email, user_id: None };
-            assert_eq!(CountingStatus::classify(name, whom, context, &members), standing, "{name} {email:?}");
+            let event_person = EventPerson { email, user_id: None };
+            assert_eq!(CountingStatus::classify(name, event_person, context, &members), status, "{name} {email:?}");
         }
         let paid = "subscription.started";
-        for (name, user_id, id, standing) in [
+        for (name, user_id, id, status) in [
             (paid, Some("u_1"), Some("sub_1"), CountingStatus::Counted),
             (paid, Some("usr_01KDXJ"), Some("sub_1"), CountingStatus::Excluded),
             (paid, Some("ada+trial@example.com"), Some("sub_1"), CountingStatus::Excluded),
@@ -120,8 +125,12 @@ mod tests {
             (USER_CREATED, None, Some("USR_01KDXJ"), CountingStatus::Excluded),
         ] {
             let context = SignupContext { id: id.map(str::to_owned), ..SignupContext::default() };
-            let whom = EventPerson { email: None, user_id };
-            assert_eq!(CountingStatus::classify(name, whom, &context, &members), standing, "{name} {user_id:?} {id:?}");
+            let event_person = EventPerson { email: None, user_id };
+            assert_eq!(
+                CountingStatus::classify(name, event_person, &context, &members),
+                status,
+                "{name} {user_id:?} {id:?}"
+            );
         }
         assert_eq!(CountingStatus::Counted.for_person(CountingStatus::Excluded), CountingStatus::Excluded);
         assert_eq!(CountingStatus::Counted.for_person(CountingStatus::Seat), CountingStatus::Counted);

@@ -59,8 +59,8 @@ impl GroupBy {
 pub struct StepCounts(pub Vec<u64>);
 
 impl StepCounts {
-    fn add(&mut self, steps: usize, of: usize) {
-        self.0.resize(of, 0);
+    fn add(&mut self, steps: usize, step_count: usize) {
+        self.0.resize(step_count, 0);
         self.0.iter_mut().take(steps).for_each(|count| *count += 1);
     }
 }
@@ -104,7 +104,7 @@ impl<'a> Funnel<'a> {
     /// Number of consecutive steps that a person took in order.
     fn completed_steps(&self, person: &AnalyticsPerson) -> usize {
         let mut before = None;
-        let taken = self.steps.iter().map_while(|step| {
+        let completed = self.steps.iter().map_while(|step| {
             let at = *person.marks.get(step)?;
             let in_order = match before {
                 None => self.range.contains(&at),
@@ -113,7 +113,7 @@ impl<'a> Funnel<'a> {
             before = Some(at);
             in_order.then_some(())
         });
-        taken.count()
+        completed.count()
     }
 }
 
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_in_order_within_the_time() {
+    fn steps_count_in_order_and_within_the_window() {
         let steps: Vec<String> = ["visit", "a", "b"].map(str::to_owned).into();
         let mut funnel = Funnel::new(&steps, at(10)..at(20), Some(GroupBy::Source));
         for (marks, source) in [

@@ -93,11 +93,11 @@ impl AnalyticsPerson {
         if self.aliases.contains(alias) {
             return true;
         }
-        let room = self.aliases.len() < ALIASES_MAX;
-        if room {
+        let is_free = self.aliases.len() < ALIASES_MAX;
+        if is_free {
             self.aliases.push(alias.clone());
         }
-        room
+        is_free
     }
 
     /// Records an event; the earliest time of its name is stored.
@@ -110,8 +110,8 @@ impl AnalyticsPerson {
     }
 
     /// Combines the counting status with another: excluded overrides seat, and seat overrides counted.
-    pub fn exclude_or_keep(&mut self, standing: CountingStatus) {
-        self.standing = match (self.standing, standing) {
+    pub fn exclude_or_keep(&mut self, status: CountingStatus) {
+        self.standing = match (self.standing, status) {
             (CountingStatus::Excluded, _) | (_, CountingStatus::Excluded) => CountingStatus::Excluded,
             (CountingStatus::Seat, _) | (_, CountingStatus::Seat) => CountingStatus::Seat,
             (CountingStatus::Counted, CountingStatus::Counted) => CountingStatus::Counted,
@@ -120,8 +120,10 @@ impl AnalyticsPerson {
 
     /// Merges another person into this one. First times, and the source of the earlier first visit, are preserved.
     pub fn merge(&mut self, other: &Self) {
-        let earlier =
-            other.marks.get(VISIT).is_some_and(|theirs| self.marks.get(VISIT).is_none_or(|ours| theirs < ours));
+        let earlier = other
+            .marks
+            .get(VISIT)
+            .is_some_and(|other_field| self.marks.get(VISIT).is_none_or(|field| other_field < field));
         if earlier && other.source.is_some() {
             self.source.clone_from(&other.source);
         }
@@ -131,14 +133,14 @@ impl AnalyticsPerson {
         for (name, at) in &other.marks {
             self.mark(name, *at);
         }
-        for (ours, theirs) in [
+        for (field, other_field) in [
             (&mut self.source, &other.source),
             (&mut self.last_source, &other.last_source),
             (&mut self.came_from, &other.came_from),
             (&mut self.signup_method, &other.signup_method),
         ] {
-            if ours.is_none() {
-                ours.clone_from(theirs);
+            if field.is_none() {
+                field.clone_from(other_field);
             }
         }
         self.exclude_or_keep(other.standing);
@@ -154,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn first_times_are_remembered_of_so_many_names() {
+    fn first_times_of_a_bounded_number_of_names_are_stored() {
         let mut person = AnalyticsPerson::default();
         person.mark("a", at(5));
         person.mark("a", at(9));
@@ -168,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn two_turn_out_to_be_one() {
+    fn two_people_are_merged() {
         let visitor = PersonAlias::Visitor("v".into());
         let mut user = AnalyticsPerson { source: Some("late".into()), ..AnalyticsPerson::default() };
         user.add_alias(&PersonAlias::User("u".into()));

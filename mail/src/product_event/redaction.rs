@@ -77,8 +77,8 @@ impl RedactionRule {
             let (run, after) = rest.split_at(end);
             self.redact_url(run, level, &mut out);
             let next = after.chars().next().map_or(0, char::len_utf8);
-            let (between, after) = after.split_at(next);
-            out.push_str(between);
+            let (unchanged, after) = after.split_at(next);
+            out.push_str(unchanged);
             rest = after;
         }
         out
@@ -133,9 +133,7 @@ pub(super) fn percent_decode(text: &str) -> String {
     while let [first, after @ ..] = rest {
         let digit = |byte: &u8| char::from(*byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
         let escape = match (first, after) {
-            (b'%', [high, low, beyond @ ..]) => {
-                digit(high).zip(digit(low)).map(|(high, low)| (high * 16 + low, beyond))
-            }
+            (b'%', [high, low, tail @ ..]) => digit(high).zip(digit(low)).map(|(high, low)| (high * 16 + low, tail)),
             _ => None,
         };
         let (byte, next) = escape.unwrap_or((*first, after));
@@ -162,7 +160,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn keys() {
+    fn secret_keys_are_recognised() {
         for (event, key, secret) in [
             ("a", "password", true),
             ("a", "Password", true),
@@ -202,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn at_any_depth_and_of_any_type() {
+    fn secrets_are_redacted_at_any_depth() {
         let data = json!({
             "password": {"old": "a", "new": ["b"]}, "user": {"otp": 123456, "name": "Ada", "n": [[{"token": null}]]},
             "secret": true, "list": [1, "x", {"API-KEY": []}],
@@ -215,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn urls() {
+    fn secrets_in_urls_are_redacted() {
         for (event, text, stored) in [
             ("a", "https://a.example/r?token=abc", "https://a.example/r?token=REDACTED"),
             ("a", "https://a.example/r?x=1&resetToken=abc&y=2#z", "https://a.example/r?x=1&resetToken=REDACTED&y=2#z"),
@@ -273,7 +271,7 @@ mod tests {
     proptest! {
         /// Redacted data has no value under a secret key, has the shape of its input, and redaction is idempotent.
         #[test]
-        fn nothing_is_left(data in any_data(), event in "(a|auth.x)") {
+        fn no_secret_remains(data in any_data(), event in "(a|auth.x)") {
             let stored = redact(&event, &data);
             prop_assert!(!stored.to_string().contains("token=hush"), "{stored}");
             prop_assert_eq!(redact(&event, &stored), stored);

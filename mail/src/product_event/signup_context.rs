@@ -75,7 +75,7 @@ pub struct SignupContext {
 impl SignupContext {
     /// Reads the context from an event's `data`.
     #[must_use]
-    pub fn of(data: &Value) -> Self {
+    pub fn from_event_data(data: &Value) -> Self {
         Self {
             id: id_text(&data["id"]),
             visitor_id: id_text(&data["visitor_id"]),
@@ -131,25 +131,25 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_is_said() {
+    fn the_signup_context_is_read_from_event_data() {
         let data = json!({"id": 7, "visitor_id": "v1", "gclid": " abc ", "came_from": "", "signup_method": "google",
                           "invited": true, "internal": "true"});
-        let context = SignupContext::of(&data);
+        let context = SignupContext::from_event_data(&data);
         assert_eq!((context.id.as_deref(), context.visitor_id.as_deref()), (Some("7"), Some("v1")));
         assert_eq!(context.clicks, AdClickIds { gclid: Some("abc".into()), ..AdClickIds::default() });
         assert_eq!((context.came_from, context.signup_method.as_deref()), (None, Some("google")));
         assert!(context.invited && context.internal);
         let long = crate::raw_number::parse(r#"{"id":12345678901234567890123,"visitor_id":1.5}"#).unwrap();
-        let context = SignupContext::of(&long);
+        let context = SignupContext::from_event_data(&long);
         assert_eq!((context.id.as_deref(), context.visitor_id), (Some("12345678901234567890123"), None));
         // Invalid values do not fail.
         for odd in [json!(null), json!([]), json!({"id": {}, "gclid": [], "rnl_ad": 3, "invited": "no"})] {
-            assert_eq!(SignupContext::of(&odd), SignupContext::default(), "{odd}");
+            assert_eq!(SignupContext::from_event_data(&odd), SignupContext::default(), "{odd}");
         }
     }
 
     #[test]
-    fn the_cookie_of_the_advertisement() {
+    fn ad_click_ids_are_read_from_the_cookie() {
         let wanted = AdClickIds { gclid: Some("g".into()), wbraid: Some("w".into()), gbraid: None };
         for cookie in [
             json!({"gclid": "g", "wbraid": "w"}),

@@ -90,10 +90,10 @@ impl<'a> PageUrl<'a> {
             return none;
         };
         let rest = rest.split('#').next().unwrap_or_default();
-        let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let (authority, path) = match place.find('/') {
-            Some(slash) => place.split_at(slash),
-            None => (place, "/"),
+        let (location, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (authority, path) = match location.find('/') {
+            Some(slash) => location.split_at(slash),
+            None => (location, "/"),
         };
         let host = authority.rsplit('@').next().unwrap_or_default();
         let host = host.split(':').next().unwrap_or_default().to_lowercase();
@@ -120,12 +120,12 @@ mod tests {
 
     const ID: &str = "0123456789abcdef";
 
-    fn of(url: &str, referrer: &str) -> SiteVisit {
+    fn visit(url: &str, referrer: &str) -> SiteVisit {
         from_page(ID, url, referrer, Timestamp::UNIX_EPOCH).unwrap()
     }
 
     #[test]
-    fn sources() {
+    fn visits_are_assigned_to_sources() {
         for (url, referrer, source) in [
             ("https://a.example/", "", DIRECT),
             ("https://a.example/x", "https://www.a.example/y", DIRECT),
@@ -138,20 +138,20 @@ mod tests {
             ("https://a.example/", "https://<script>/", DIRECT),
             ("", "", DIRECT),
         ] {
-            assert_eq!(of(url, referrer).source, source, "{url} {referrer}");
+            assert_eq!(visit(url, referrer).source, source, "{url} {referrer}");
         }
         let long = format!("https://a.example/?utm_source={}", "x".repeat(3_000));
-        assert_eq!(of(&long, "").source, DIRECT);
+        assert_eq!(visit(&long, "").source, DIRECT);
         let long = format!("https://a.example/?utm_source={}", "ä".repeat(300));
-        assert!(of(&long, "").source.len() <= SOURCE_BYTES_MAX);
+        assert!(visit(&long, "").source.len() <= SOURCE_BYTES_MAX);
     }
 
     #[test]
-    fn particulars() {
-        let one = of("https://u:p@a.example:8443/p/q?gbraid=b&utm_medium=cpc&utm_campaign=c%20d#f?gclid=no", "");
-        assert_eq!((one.landing.as_str(), one.medium.as_deref()), ("/p/q", Some("cpc")));
-        assert_eq!(one.campaign.as_deref(), Some("c d"));
-        assert_eq!(one.clicks, AdClickIds { gbraid: Some("b".into()), ..AdClickIds::default() });
+    fn parameters_of_a_visit_are_read() {
+        let parsed = visit("https://u:p@a.example:8443/p/q?gbraid=b&utm_medium=cpc&utm_campaign=c%20d#f?gclid=no", "");
+        assert_eq!((parsed.landing.as_str(), parsed.medium.as_deref()), ("/p/q", Some("cpc")));
+        assert_eq!(parsed.campaign.as_deref(), Some("c d"));
+        assert_eq!(parsed.clicks, AdClickIds { gbraid: Some("b".into()), ..AdClickIds::default() });
         for bad in ["", "short", "has space in it", "ümlaut-ümlaut", &"x".repeat(65)] {
             assert_eq!(from_page(bad, "", "", Timestamp::UNIX_EPOCH), None, "{bad}");
         }

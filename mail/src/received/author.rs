@@ -57,8 +57,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_author_or_nobody() {
-        let of = |value: &str| {
+    fn only_a_single_author_is_returned() {
+        let author = |value: &str| {
             author_domain(format!("Subject: x\r\nFrom:{value}\r\n\r\n").as_bytes()).map(|name| name.to_string())
         };
         for value in [
@@ -70,7 +70,7 @@ mod tests {
             " Ada\r\n <a@rej.org>",
             "a@rej.org (Ada (of a@other.org))",
         ] {
-            assert_eq!(of(value).as_deref(), Some("rej.org"), "{value}");
+            assert_eq!(author(value).as_deref(), Some("rej.org"), "{value}");
         }
         for value in [
             "",
@@ -89,7 +89,7 @@ mod tests {
             " a@[127.0.0.1]",
             " x\r\nFrom: a@rej.org",
         ] {
-            assert_eq!(of(value), None, "{value}");
+            assert_eq!(author(value), None, "{value}");
         }
     }
 }

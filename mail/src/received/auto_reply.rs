@@ -160,11 +160,11 @@ fn is_machine(address: &Address) -> bool {
     let local = address.unquoted_local_part().to_ascii_lowercase();
     // A plus tag or a per-message suffix does not change the mailbox.
     let name = local.split_once('+').map_or(local.as_str(), |(name, _)| name);
-    let is_of = |machine: &&str| {
+    let matches_machine = |machine: &&str| {
         let goes_on = |rest: &str| rest.is_empty() || rest.starts_with(['-', '.', '_', '=']);
         name.strip_prefix(machine).is_some_and(goes_on)
     };
-    MACHINES.iter().any(is_of)
+    MACHINES.iter().any(matches_machine)
         || name.starts_with("owner-")
         || ["-request", "noreply", "no-reply"].iter().any(|end| name.ends_with(end))
 }
@@ -224,20 +224,20 @@ impl AutoReplyContext {
 /// with a blank, breaks the thread in mail clients.
 #[must_use]
 pub fn thread_headers(heading: &ReceivedHeader) -> Vec<(&'static str, String)> {
-    let answered = Some(heading.message_id.as_str()).filter(|id| is_message_id(id));
+    let parent_id = Some(heading.message_id.as_str()).filter(|id| is_message_id(id));
     let mut before: Vec<&str> = heading.references.iter().map(String::as_str).collect();
     if before.is_empty() {
         before.extend(heading.in_reply_to.as_deref());
     }
-    before.retain(|id| is_message_id(id) && Some(*id) != answered);
-    before.extend(answered);
+    before.retain(|id| is_message_id(id) && Some(*id) != parent_id);
+    before.extend(parent_id);
     // Long threads keep their first and nearest messages, which are enough to place the reply (RFC 5537 3.4.4).
     while before.len() > 2 && before.iter().map(|id| id.len() + 1).sum::<usize>() > REFERENCES_BYTES_MAX {
         before.remove(1);
     }
     let references = Some(before.join(" ")).filter(|all| !all.is_empty() && all.len() <= REFERENCES_BYTES_MAX);
-    let answered = answered.map(|id| ("In-Reply-To", id.to_owned()));
-    answered.into_iter().chain(references.map(|all| ("References", all))).collect()
+    let parent_id = parent_id.map(|id| ("In-Reply-To", id.to_owned()));
+    parent_id.into_iter().chain(references.map(|all| ("References", all))).collect()
 }
 
 /// Returns whether the text is a message id in one word (RFC 5322 3.6.4); ids without an `@` are accepted.
@@ -251,8 +251,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_say_that_nobody_is_to_be_answered() {
-        let of = |field: &str| {
+    fn header_fields_exclude_auto_replies() {
+        let exclusion = |field: &str| {
             header_refusal(format!("From: a@b.example\r\n{field}\r\n\r\nAuto-Submitted: x\r\n").as_bytes())
         };
         for (field, why) in [
@@ -271,7 +271,7 @@ mod tests {
             ("Precedence: Bulk", AutoReplyRefusal::Bulk),
             ("Precedence: junk", AutoReplyRefusal::Bulk),
         ] {
-            assert_eq!(of(field), Some(why), "{field}");
+            assert_eq!(exclusion(field), Some(why), "{field}");
         }
         for field in [
             "Auto-Submitted: no",
@@ -282,28 +282,36 @@ mod tests {
             "Listing: x",
             "Subject: Auto-Submitted: auto-replied",
         ] {
-            assert_eq!(of(field), None, "{field}");
+            assert_eq!(exclusion(field), None, "{field}");
         }
     }
 
     #[test]
-    fn a_verdict_speaks_against_an_author() {
-        let of = |spf, dkim, dmarc| {
+    fn authentication_results_decide_about_the_author() {
+        let is_against = |spf, dkim, dmarc| {
             is_author_unverified(&AuthenticationResults { spf, dkim, dmarc, arc: AuthResult::None }, true)
         };
         let (none, pass, fail) = (AuthResult::None, AuthResult::Pass, AuthResult::Fail);
         // Forwarded, or signed by a list as well: the author is authenticated all the same.
-        assert!(!of(fail, fail, pass));
-        assert!(!of(none, none, none) && !of(pass, none, none) && !of(pass, pass, AuthResult::TempError));
-        assert!(of(pass, pass, fail) && of(pass, pass, AuthResult::PermError));
+        assert!(!is_against(fail, fail, pass));
+        assert!(
+            !is_against(none, none, none)
+                && !is_against(pass, none, none)
+                && !is_against(pass, pass, AuthResult::TempError)
+        );
+        assert!(is_against(pass, pass, fail) && is_against(pass, pass, AuthResult::PermError));
         // Authentication of another domain does not authenticate the author.
         assert!(is_author_unverified(&AuthenticationResults { spf: pass, dkim: pass, dmarc: none, arc: none }, false));
         assert!(!is_author_unverified(&AuthenticationResults { spf: pass, dkim: none, dmarc: pass, arc: none }, false));
-        assert!(of(fail, none, none) && of(AuthResult::SoftFail, none, none) && of(pass, fail, none));
+        assert!(
+            is_against(fail, none, none)
+                && is_against(AuthResult::SoftFail, none, none)
+                && is_against(pass, fail, none)
+        );
     }
 
     #[test]
-    fn machines_are_told_by_their_names() {
+    fn machine_senders_are_recognised_by_name() {
         for (address, machine) in [
             ("MAILER-DAEMON@a.example", true),
             ("owner-list@a.example", true),
@@ -319,8 +327,8 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_stands_in_its_thread_or_in_none() {
-        let of = |message_id: &str, in_reply_to: Option<&str>, references: &[&str]| {
+    fn a_reply_references_its_thread() {
+        let thread = |message_id: &str, in_reply_to: Option<&str>, references: &[&str]| {
             let heading = ReceivedHeader {
                 message_id: message_id.to_owned(),
                 in_reply_to: in_reply_to.map(str::to_owned),
@@ -331,16 +339,16 @@ mod tests {
             (field("In-Reply-To"), field("References"))
         };
         let some = |text: &str| Some(text.to_owned());
-        assert_eq!(of("<3@a>", None, &["<1@a>", "<2@a>"]), (some("<3@a>"), some("<1@a> <2@a> <3@a>")));
-        assert_eq!(of("<3@a>", Some("<2@a>"), &[]), (some("<3@a>"), some("<2@a> <3@a>")));
-        assert_eq!(of("<3@a>", None, &["<3@a>"]), (some("<3@a>"), some("<3@a>")));
-        assert_eq!(of("", None, &["<1@a>"]), (None, some("<1@a>")));
+        assert_eq!(thread("<3@a>", None, &["<1@a>", "<2@a>"]), (some("<3@a>"), some("<1@a> <2@a> <3@a>")));
+        assert_eq!(thread("<3@a>", Some("<2@a>"), &[]), (some("<3@a>"), some("<2@a> <3@a>")));
+        assert_eq!(thread("<3@a>", None, &["<3@a>"]), (some("<3@a>"), some("<3@a>")));
+        assert_eq!(thread("", None, &["<1@a>"]), (None, some("<1@a>")));
         for bad in ["", " ", "<>", "<a b@c>", "<a@b> <c@d>", "nonsense", "<\u{e4}@a>"] {
-            assert_eq!(of(bad, Some(bad), &[bad, ""]), (None, None), "{bad}");
+            assert_eq!(thread(bad, Some(bad), &[bad, ""]), (None, None), "{bad}");
         }
         let long: Vec<String> = (0..200).map(|n| format!("<{n:030}@example.com>")).collect();
         let long: Vec<&str> = long.iter().map(String::as_str).collect();
-        let references = of("<x@a>", None, &long).1.unwrap();
+        let references = thread("<x@a>", None, &long).1.unwrap();
         assert!(references.len() <= REFERENCES_BYTES_MAX);
         assert!(references.starts_with(long[0]) && references.ends_with(&format!("{} <x@a>", long[199])));
     }

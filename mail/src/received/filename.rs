@@ -69,7 +69,7 @@ fn join_continuations(pieces: &[(u32, bool, String)]) -> Option<String> {
     let texts = pieces
         .iter()
         .enumerate()
-        .map(|(place, (_, is_encoded, text))| (*is_encoded, if place == 0 { first } else { text.as_str() }));
+        .map(|(index, (_, is_encoded, text))| (*is_encoded, if index == 0 { first } else { text.as_str() }));
     let mut bytes = Vec::new();
     for (is_encoded, text) in texts {
         match is_encoded {
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_read_in_every_way_that_they_are_written() {
+    fn filenames_are_decoded_in_every_encoding() {
         for (field, name) in [
             ("attachment; filename=a.pdf", "a.pdf"),
             ("attachment; filename=\"a b.pdf\"", "a b.pdf"),

@@ -61,13 +61,14 @@ pub struct ReceivedHeader {
 impl ReceivedHeader {
     /// Reads a parsed header; attachments are added by `with_files`.
     pub(super) fn from_message(message: &Message<'_>) -> Self {
-        let people = |name: HeaderName<'static>| first_within_limit(mailboxes(message, &name).map(|one| one.shown));
+        let people =
+            |name: HeaderName<'static>| first_within_limit(mailboxes(message, &name).map(|mailbox| mailbox.display));
         let mut authors = parse_mailboxes(message, &HeaderName::From);
         let (from, author) = match authors.is_empty() {
             true => (header_text(message, &HeaderName::From), None),
             false => {
                 let first = authors.remove(0);
-                (first.shown, first.address)
+                (first.display, first.address)
             }
         };
         Self {
@@ -114,7 +115,7 @@ pub(super) fn header_parser() -> MessageParser {
 }
 
 struct HeaderMailbox {
-    shown: String,
+    display: String,
     address: Option<Address>,
 }
 
@@ -128,7 +129,7 @@ fn parse_mailbox(addr: &Addr<'_>) -> Option<HeaderMailbox> {
     let address =
         text.as_deref().and_then(|text| Address::parse_lenient(text).ok().or_else(|| parse_quoted_local_part(text)));
     let name = name.map(one_line).filter(|name| !name.is_empty());
-    let shown = match (&address, &name) {
+    let display = match (&address, &name) {
         (Some(address), _) => Mailbox { name, address: address.clone() }.to_string(),
         (None, Some(name)) => match addr.address() {
             Some(address) => format!("{name} <{}>", one_line(address)),
@@ -136,7 +137,7 @@ fn parse_mailbox(addr: &Addr<'_>) -> Option<HeaderMailbox> {
         },
         (None, None) => one_line(addr.address()?),
     };
-    Some(HeaderMailbox { shown, address })
+    Some(HeaderMailbox { display, address })
 }
 
 /// Parses an address with a quoted local part (RFC 5322 3.4.1), which mail-parser returns without its quotes.
@@ -196,9 +197,9 @@ fn first_within_limit(texts: impl Iterator<Item = String>) -> Vec<String> {
 /// The last texts of a list within [`LIST_BYTES_MAX`]: in a long thread the nearest messages matter.
 fn last_within_limit(texts: impl Iterator<Item = String>) -> Vec<String> {
     let all: Vec<String> = texts.collect();
-    let mut kept = first_within_limit(all.into_iter().rev());
-    kept.reverse();
-    kept
+    let mut last = first_within_limit(all.into_iter().rev());
+    last.reverse();
+    last
 }
 
 /// Replaces control characters by blanks and trims.
@@ -267,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_told_apart() {
+    fn header_fields_are_parsed() {
         let message = b"From: a\r\n b\r\nfrom : c\r\nX: from: d\r\n\r\nFrom: e\r\n";
         assert_eq!(fields(message).count(), 3);
         assert_eq!(field_count(message, "From"), 2);
@@ -276,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn an_author_with_a_quoted_local_part_is_read() {
+    fn quoted_local_parts_are_parsed() {
         for (field, author) in [
             ("\"john doe\"@b.example", Some("\"john doe\"@b.example")),
             ("John <\"john doe\"@b.example>", Some("\"john doe\"@b.example")),
@@ -292,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_cut_between_characters() {
+    fn texts_are_truncated_between_characters() {
         assert_eq!(truncate_json("aä", 2), "a");
         assert_eq!(truncate_json("aä", 3), "aä");
         assert_eq!(one_line("a\r\n\tb\0"), "a   b");

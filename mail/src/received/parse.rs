@@ -54,7 +54,7 @@ impl ParsedReceivedEmail {
         let (text, html) = (plain_text(&parsed), html_text(&parsed));
         let stripped_text = text.as_deref().map(strip_quote);
         let attachments =
-            parsed.attachments().enumerate().map(|(place, part)| attachment(place, (part, message))).collect();
+            parsed.attachments().enumerate().map(|(index, part)| attachment(index, (part, message))).collect();
         Self { heading, text, html, stripped_text, headers: headers(message), attachments }
     }
 
@@ -66,10 +66,10 @@ impl ParsedReceivedEmail {
 
     /// Parses one attachment, by its index.
     #[must_use]
-    pub fn parse_attachment(message: &[u8], place: usize) -> Option<ReceivedAttachment> {
+    pub fn parse_attachment(message: &[u8], index: usize) -> Option<ReceivedAttachment> {
         let parsed = mime::parse(&body_parser(), message)?;
-        let at = u32::try_from(place).ok()?;
-        parsed.attachment(at).map(|part| attachment(place, (part, message)))
+        let at = u32::try_from(index).ok()?;
+        parsed.attachment(at).map(|part| attachment(index, (part, message)))
     }
 }
 
@@ -84,16 +84,16 @@ fn header_with_attachments(message: &[u8], parsed: Option<&Message<'_>>) -> Rece
     let header = header_parser().parse_headers(&whole);
     let heading = header.as_ref().map(ReceivedHeader::from_message).unwrap_or_default();
     let heading = ReceivedHeader { unanswerable: auto_reply::header_refusal(top), ..heading };
-    let places = parsed.map(|parsed| parsed.attachments.as_slice()).unwrap_or_default();
-    let part = |(place, id): (usize, &u32)| match parsed.and_then(|parsed| parsed.part(*id)) {
-        Some(part) => attachment_summary(place, (part, message)),
+    let part_ids = parsed.map(|parsed| parsed.attachments.as_slice()).unwrap_or_default();
+    let part = |(index, id): (usize, &u32)| match parsed.and_then(|parsed| parsed.part(*id)) {
+        Some(part) => attachment_summary(index, (part, message)),
         None => AttachmentSummary {
-            filename: default_filename(place, UNKNOWN_TYPE),
+            filename: default_filename(index, UNKNOWN_TYPE),
             content_type: UNKNOWN_TYPE.to_owned(),
             size_bytes: 0,
         },
     };
-    heading.with_files(places.iter().enumerate().map(part))
+    heading.with_files(part_ids.iter().enumerate().map(part))
 }
 
 fn plain_text(parsed: &Message<'_>) -> Option<String> {
@@ -132,7 +132,7 @@ fn content_type(part: &MessagePart<'_>) -> String {
     truncate_json(&read.unwrap_or_else(|| UNKNOWN_TYPE.to_owned()), 127)
 }
 
-fn attachment_summary(place: usize, (part, message): (&MessagePart<'_>, &[u8])) -> AttachmentSummary {
+fn attachment_summary(index: usize, (part, message): (&MessagePart<'_>, &[u8])) -> AttachmentSummary {
     let content_type = content_type(part);
     // The name is displayed and may become a file name, so directories and control characters are removed.
     let name =
@@ -143,14 +143,14 @@ fn attachment_summary(place: usize, (part, message): (&MessagePart<'_>, &[u8])) 
     });
     let name = name.filter(|name| !name.is_empty() && name != "." && name != "..");
     AttachmentSummary {
-        filename: name.unwrap_or_else(|| default_filename(place, &content_type)),
+        filename: name.unwrap_or_else(|| default_filename(index, &content_type)),
         content_type,
         size_bytes: part.contents().len() as u64,
     }
 }
 
 /// Generates a name for an attachment without one.
-fn default_filename(place: usize, content_type: &str) -> String {
+fn default_filename(index: usize, content_type: &str) -> String {
     let extension = match content_type {
         "message/rfc822" => "eml",
         "text/plain" => "txt",
@@ -162,7 +162,7 @@ fn default_filename(place: usize, content_type: &str) -> String {
         "application/pdf" => "pdf",
         _ => "bin",
     };
-    format!("attachment-{}.{extension}", place + 1)
+    format!("attachment-{}.{extension}", index + 1)
 }
 
 /// The raw header of a part.
@@ -171,11 +171,11 @@ fn part_header<'m>(part: &MessagePart<'_>, message: &'m [u8]) -> &'m [u8] {
     message.get(at(part.offset_header)..at(part.offset_body)).unwrap_or_default()
 }
 
-fn attachment(place: usize, (part, message): (&MessagePart<'_>, &[u8])) -> ReceivedAttachment {
+fn attachment(index: usize, (part, message): (&MessagePart<'_>, &[u8])) -> ReceivedAttachment {
     let is_inline = part.content_disposition().is_some_and(mail_parser::ContentType::is_inline)
         || (part.content_disposition().is_none() && part.content_id().is_some());
     ReceivedAttachment {
-        file: attachment_summary(place, (part, message)),
+        file: attachment_summary(index, (part, message)),
         content_id: part.content_id().map(|id| truncate_json(&one_line(id), FILENAME_BYTES_MAX)),
         charset: part
             .content_type()
@@ -209,15 +209,15 @@ mod tests {
     use super::*;
 
     /// Formats a parsed message for comparison.
-    fn shown(message: &str) -> String {
+    fn describe(message: &str) -> String {
         let reading = ParsedReceivedEmail::parse(message.replace('\n', "\r\n").as_bytes());
         let heading = &reading.heading;
         let files: Vec<String> = reading
             .attachments
             .iter()
-            .map(|one| {
-                let AttachmentSummary { filename, content_type, size_bytes } = &one.file;
-                format!("{filename} {content_type} {size_bytes} {} {:?}", one.disposition, one.content_id)
+            .map(|attachment| {
+                let AttachmentSummary { filename, content_type, size_bytes } = &attachment.file;
+                format!("{filename} {content_type} {size_bytes} {} {:?}", attachment.disposition, attachment.content_id)
             })
             .collect();
         format!(
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ordinary_message_is_read() {
+    fn an_ordinary_message_is_parsed() {
         let message = "From: \"Ada L.\" <ada@a.example>\nTo: b@b.example, Grace <g@b.example>\n\
                        Subject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\nMessage-ID: <1@a.example>\n\
                        References: <a@b> <c@d>\nIn-Reply-To: <c@d>\nReply-To: r@a.example\n\
@@ -236,7 +236,7 @@ mod tests {
                        Content-Type: application/pdf; name=\"a b.pdf\"\nContent-Transfer-Encoding: base64\n\
                        Content-Disposition: attachment\n\neHl6\n--x--\n";
         assert_eq!(
-            shown(message),
+            describe(message),
             "from=\"Ada L.\" <ada@a.example> to=[\"b@b.example\", \"Grace <g@b.example>\"] subject=Grüße \
              id=<1@a.example> text=Some(\"Hello\") html=Some(\"<p>Hello</p>\") \
              files=[\"a b.pdf application/pdf 3 attachment None\"]"
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn charsets_and_encoded_words_are_read_as_they_are_meant() {
+    fn charsets_and_encoded_words_are_decoded() {
         for (message, wanted) in [
             ("Subject: =?iso-8859-1?Q?J=F6rg?= =?iso-8859-1?Q?_x?=\n\n", "subject=Jörg x"),
             ("Subject: =?windows-1251?B?z/Do4uXy?=\n\n", "subject=Привет"),
@@ -261,12 +261,12 @@ mod tests {
             ("From: nobody at all\n\n", "from="),
             ("Content-Type: text/html\n\n<b>x</b>\n", "text=None html=Some(\"<b>x</b>\\n\")"),
         ] {
-            assert!(shown(message).contains(wanted), "{message}: {}", shown(message));
+            assert!(describe(message).contains(wanted), "{message}: {}", describe(message));
         }
     }
 
     #[test]
-    fn names_of_files_lead_nowhere() {
+    fn filenames_contain_no_path() {
         for (name, wanted) in [
             ("name=\"../../etc/passwd\"", "passwd"),
             ("name=\"C:\\\\x\\\\run.exe\"", "run.exe"),
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_and_hostile_messages_are_read_somehow() {
+    fn broken_and_hostile_messages_are_parsed() {
         let nested: String =
             (0..500).map(|n| format!("Content-Type: multipart/mixed; boundary=b{n}\n\n--b{n}\n")).collect();
         let unclosed: String = (0..3_000).map(|n| format!("--b{}\nContent-Type: text/plain\n\nx\n", n % 7)).collect();
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_keeps_its_end() {
+    fn the_last_references_of_a_thread_are_returned() {
         let ids: String = (0..1_000).map(|n| format!("<{n}@a.example> ")).collect();
         let heading = ParsedReceivedEmail::parse_header(format!("References: {ids}\r\n\r\n").as_bytes());
         assert_eq!(heading.references.last().map(String::as_str), Some("<999@a.example>"));

@@ -29,17 +29,17 @@ const INTRODUCTION_LINES_MAX: usize = 3;
 pub fn strip_quote(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let end = (0..lines.len()).find(|at| is_quote_start(&lines, *at)).unwrap_or(lines.len());
-    let mut kept = lines.get(..end).unwrap_or_default();
-    while let Some((last, before)) = kept.split_last() {
+    let mut unquoted = lines.get(..end).unwrap_or_default();
+    while let Some((last, before)) = unquoted.split_last() {
         if !last.trim_start().starts_with('>') && !last.trim().is_empty() {
             break;
         }
-        kept = before;
+        unquoted = before;
     }
-    if let Some(at) = kept.iter().rposition(|line| line.trim_end() == SIGNATURE) {
-        kept = kept.get(..at).unwrap_or_default();
+    if let Some(at) = unquoted.iter().rposition(|line| line.trim_end() == SIGNATURE) {
+        unquoted = unquoted.get(..at).unwrap_or_default();
     }
-    let stripped = kept.join("\n").trim().to_owned();
+    let stripped = unquoted.join("\n").trim().to_owned();
     if stripped.is_empty() { text.trim().to_owned() } else { stripped }
 }
 
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quotes_are_left_out() {
+    fn quotes_are_removed() {
         for (text, wanted) in [
             ("Yes.\n\nOn Mon, 1 Jan 2026 at 10:00, Ada <a@b.example> wrote:\n> Do you?\n", "Yes."),
             ("Yes.\n\nOn Mon, 1 Jan 2026 at 10:00,\nAda <a@b.example> wrote:\n> Do you?\n", "Yes."),

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn forged_results_are_taken_out() {
+    fn forged_authentication_results_are_removed() {
         assert_eq!(
             left("A: b\r\nAuthentication-Results: MX.example;\r\n spf=pass\r\nB: c\r\n\r\nx"),
             "A: b\r\nB: c\r\n\r\nx"
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(left("authentication-results : mx.example 1; none\r\n\r\nx"), "\r\nx");
         assert_eq!(left("Authentication-Results: (c) mx.example; none\r\n\r\nx"), "\r\nx");
         assert_eq!(left("Authentication-Results: \"mx.example\"; none\r\n\r\nx"), "\r\nx");
-        for ours in [
+        for forged in [
             "mx.example (us); spf=pass",
             "mx.example(us) 1 (a;b) ; spf=pass",
             "(other.example;) mx.example; spf=pass",
@@ -194,22 +194,22 @@ mod tests {
             "(only)",
             "",
         ] {
-            let message: &str = format!("Authentication-Results: {ours}\r\n\r\nx").leak();
-            assert_eq!(left(message), "\r\nx", "{ours}");
+            let message: &str = format!("Authentication-Results: {forged}\r\n\r\nx").leak();
+            assert_eq!(left(message), "\r\nx", "{forged}");
         }
-        for theirs in ["mx.example-2.net; x", "mx.example.net; x", "amx.example; x", "spf=pass (sender) a=b; x"] {
-            let message: &str = format!("Authentication-Results: {theirs}\r\n\r\nx").leak();
-            assert_eq!(left(message), message, "{theirs}");
+        for foreign in ["mx.example-2.net; x", "mx.example.net; x", "amx.example; x", "spf=pass (sender) a=b; x"] {
+            let message: &str = format!("Authentication-Results: {foreign}\r\n\r\nx").leak();
+            assert_eq!(left(message), message, "{foreign}");
         }
-        let theirs = "Authentication-Results: mx.example.net (by mx.example; it says); none\r\n\r\n";
-        assert_eq!(left(theirs), theirs);
+        let foreign = "Authentication-Results: mx.example.net (by mx.example; it says); none\r\n\r\n";
+        assert_eq!(left(foreign), foreign);
         let other = "Authentication-Results: mx.example.net; none\r\n\r\nAuthentication-Results: mx.example; x";
         assert_eq!(left(other), other);
         assert_eq!(left(""), "");
     }
 
     #[test]
-    fn loops_are_seen() {
+    fn mail_loops_are_detected() {
         let to: Address = "a@b.example".parse().unwrap();
         assert!(TraceFields::was_forwarded_for(b"X-Loop: a@b.example\r\n\r\n", &to));
         assert!(TraceFields::was_delivered_to(b"Delivered-To: A@b.example\r\n\r\n", &to));

@@ -10,7 +10,7 @@ fn text(bytes: Vec<u8>) -> String {
 }
 
 #[test]
-fn the_link_stands_in_the_header_once_and_the_rest_stays() {
+fn the_link_is_added_to_the_header_once() {
     let message = b"From: a@b.example\r\nLIST-Unsubscribe: <https://elsewhere.example>,\r\n <mailto:x@y>\r\n\
                     List-Unsubscribe-Post: x\r\nSubject: hi\r\n\r\nno token\r\n";
     assert_eq!(
@@ -53,7 +53,7 @@ fn the_token_is_replaced_in_every_encoding() {
 }
 
 #[test]
-fn other_character_sets_keep_their_bytes() {
+fn bytes_of_other_charsets_are_unchanged() {
     let message = b"Content-Type: text/plain; charset=iso-8859-1\r\n\r\n\xe4 {{unsubscribe_url}} \xfc\r\n";
     let linked = insert_unsubscribe_link(message, URL);
     assert!(
@@ -72,7 +72,7 @@ fn rendered() -> RenderedTemplate {
 }
 
 #[test]
-fn a_templates_bodies_replace_a_messages_own() {
+fn template_bodies_replace_those_of_the_message() {
     let reply_to = ["r@b.example".parse().unwrap()];
     let message = b"From: a@b.example\r\nSubject: \r\nX-Order: 7\r\nContent-Type: text/html\r\n\
                     Service-Template: x\r\nMessage-ID: <1@x>\r\n\r\nold";
@@ -95,7 +95,7 @@ fn a_templates_bodies_replace_a_messages_own() {
 }
 
 #[test]
-fn a_templates_bodies_leave_the_files() {
+fn template_bodies_keep_the_attachments() {
     let message = b"From: a@b.example\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=o\r\n\r\n--o\r\n\
         Content-Type: multipart/alternative; boundary=i\r\n\r\n--i\r\nContent-Type: text/plain\r\n\r\nold\r\n--i\r\n\
         Content-Type: text/x-amp-html\r\n\r\nold\r\n--i--\r\n--o\r\n\
@@ -124,7 +124,7 @@ fn a_templates_bodies_leave_the_files() {
 proptest::proptest! {
     /// No input panics, and a message without the placeholder keeps its body.
     #[test]
-    fn nothing_is_lost(body in "[a-z{}=\\r\\n -]{0,200}", kind in "(text/plain|text/html|multipart/mixed; boundary=a)") {
+    fn inserting_a_link_keeps_the_message(body in "[a-z{}=\\r\\n -]{0,200}", kind in "(text/plain|text/html|multipart/mixed; boundary=a)") {
         let message = format!("From: a@b.example\r\nContent-Type: {kind}\r\n\r\n{body}");
         let linked = text(insert_unsubscribe_link(message.as_bytes(), URL));
         proptest::prop_assert!(linked.ends_with(&message), "{}", linked);

@@ -179,13 +179,13 @@ impl BlockRenderer {
         match found {
             Some((Value::Array(list), path)) if !list.is_empty() => {
                 for n in 0..list.len() {
-                    self.render_entry(tag, LoopEntry { path, at: json!(n), n, of: list.len() }, target)?;
+                    self.render_entry(tag, LoopEntry { path, at: json!(n), n, count: list.len() }, target)?;
                 }
                 Ok(())
             }
             Some((Value::Object(fields), path)) if !fields.is_empty() => {
                 for (n, name) in fields.keys().enumerate() {
-                    self.render_entry(tag, LoopEntry { path, at: json!(name), n, of: fields.len() }, target)?;
+                    self.render_entry(tag, LoopEntry { path, at: json!(name), n, count: fields.len() }, target)?;
                 }
                 Ok(())
             }
@@ -209,7 +209,7 @@ impl BlockRenderer {
             _ => block.base_path_mut().push(entry.n.to_string()),
         }
         block.set_local_var("first", json!(entry.n == 0));
-        block.set_local_var("last", json!(entry.n + 1 == entry.of));
+        block.set_local_var("last", json!(entry.n + 1 == entry.count));
         block.set_local_var("index", json!(entry.n));
         let mut names = BlockParams::new();
         if let Some(name) = tag.block_param() {
@@ -232,7 +232,7 @@ struct LoopEntry<'a> {
     /// Index in the list, or name in the object.
     at: Value,
     n: usize,
-    of: usize,
+    count: usize,
 }
 
 /// The full name of a variable for error messages: `items[2].price` for `{{price}}` in `{{#each items}}`. A path with

@@ -62,8 +62,8 @@ pub(crate) struct MarkupPiece {
 
 impl MarkupPiece {
     /// Creates an error at a line and column of the piece.
-    pub(crate) fn error(&self, place: (usize, usize), message: String) -> MarkupError {
-        shifted_error((self.line, self.column), place, message)
+    pub(crate) fn error(&self, position: (usize, usize), message: String) -> MarkupError {
+        shifted_error((self.line, self.column), position, message)
     }
 }
 
@@ -289,7 +289,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn good_markup() {
+    fn valid_markup_is_accepted() {
         for source in [
             "",
             "plain } text { with } braces }}",
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_markup_is_told_with_its_place() {
+    fn markup_errors_have_a_position() {
         for (source, line, column) in [
             ("Hi {{name", 1, 4),
             ("a\nb {{#if x}}c", 2, 13),
@@ -348,7 +348,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_text_makes_it_panic(source in "([{}#/~!&>*^@\\\\\"'.\\[\\]| a-c\n-]|\\{\\{|\\}\\}|else|if|each|this|\\{\\{#if a\\}\\}|\\{\\{/if\\}\\}){0,40}") {
+        fn any_text_is_checked_without_a_panic(source in "([{}#/~!&>*^@\\\\\"'.\\[\\]| a-c\n-]|\\{\\{|\\}\\}|else|if|each|this|\\{\\{#if a\\}\\}|\\{\\{/if\\}\\}){0,40}") {
             if let Ok(pieces) = parse(&source) {
                 pieces.iter().for_each(|piece| drop(super::super::usage::VariableUsage::collect(piece)));
             }
@@ -356,13 +356,13 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_cut_where_nothing_looks_across() {
+    fn pieces_and_errors_have_positions() {
         let paragraph = "<p>words and words</p>\n  {{#if a}}\n  {{x}}\n  {{/if}}\n{{~y~}} \\{{z}} \u{e4}\n";
         let source = paragraph.repeat(200);
         let pieces = parse(&source).unwrap();
         assert!(pieces.len() > 5);
-        let place = |n: usize| (pieces[n].line, pieces[n].column);
-        assert_eq!((place(0), place(1).0 > 20), ((1, 1), true));
+        let position = |n: usize| (pieces[n].line, pieces[n].column);
+        assert_eq!((position(0), position(1).0 > 20), ((1, 1), true));
         let broken = parse(&format!("{source}\n\u{e4}\u{f6} {{{{/if}}}}")).unwrap_err();
         assert_eq!((broken.line, broken.column), (source.matches('\n').count() + 2, 4));
         let broken = parse(&format!("{source}\n\u{e4}\u{f6} {{{{a.}}}}")).unwrap_err();

@@ -74,7 +74,7 @@ impl fmt::Display for RenderError {
             return write!(f, "`{name}` {message}");
         }
         match self.missing.as_slice() {
-            [one] => write!(f, "The template variable `{one}` is missing"),
+            [name] => write!(f, "The template variable `{name}` is missing"),
             many => write!(f, "The template variables `{}` are missing", many.join("`, `")),
         }
     }
@@ -320,8 +320,8 @@ fn check_variable_limits(value: &Value, depth: usize, left: &mut usize) -> Resul
 
 /// Replaces marked numbers by their digits.
 fn show_numbers(value: &mut Value) {
-    if let Some(shown) = raw_number::display_value(value) {
-        *value = shown;
+    if let Some(displayed) = raw_number::display_value(value) {
+        *value = displayed;
         return;
     }
     match value {

@@ -46,10 +46,12 @@ impl VariableUsage {
     /// # Errors
     /// Returns an error at an unsupported tag.
     pub(crate) fn collect(piece: &MarkupPiece) -> Result<Self, MarkupError> {
-        let mut walk =
+        let mut collector =
             UsageCollector { root: Self::default(), scopes: vec![BlockScope { path: Vec::new(), names: Vec::new() }] };
-        walk.visit_elements(&piece.parsed, (1, 1)).map_err(|UsageError(place, message)| piece.error(place, message))?;
-        let mut root = walk.root;
+        collector
+            .visit_elements(&piece.parsed, (1, 1))
+            .map_err(|UsageError(position, message)| piece.error(position, message))?;
+        let mut root = collector.root;
         root.fields.remove(UNSUBSCRIBE_URL);
         Ok(root)
     }
@@ -128,70 +130,70 @@ type TagPosition = (usize, usize);
 /// Position and message of an error in a piece.
 struct UsageError(TagPosition, String);
 
-fn usage_error(place: TagPosition, message: impl Into<String>) -> UsageError {
-    UsageError(place, message.into())
+fn usage_error(position: TagPosition, message: impl Into<String>) -> UsageError {
+    UsageError(position, message.into())
 }
 
 impl UsageCollector {
     fn visit_elements(&mut self, parsed: &Parsed, around: TagPosition) -> Result<(), UsageError> {
         for (n, element) in parsed.elements.iter().enumerate() {
-            let place = parsed.mapping.get(n).map_or(around, |mapping| (mapping.0, mapping.1));
+            let position = parsed.mapping.get(n).map_or(around, |mapping| (mapping.0, mapping.1));
             match element {
                 TemplateElement::RawString(_) | TemplateElement::Comment(_) => {}
                 TemplateElement::Expression(tag) | TemplateElement::HtmlExpression(tag) => {
-                    self.visit_expression(tag, place)?;
+                    self.visit_expression(tag, position)?;
                 }
-                TemplateElement::HelperBlock(tag) => self.visit_block(tag, place)?,
-                _ => return Err(usage_error(place, "this tag is not supported")),
+                TemplateElement::HelperBlock(tag) => self.visit_block(tag, position)?,
+                _ => return Err(usage_error(position, "this tag is not supported")),
             }
         }
         Ok(())
     }
 
-    fn visit_expression(&mut self, tag: &HelperTemplate, place: TagPosition) -> Result<(), UsageError> {
+    fn visit_expression(&mut self, tag: &HelperTemplate, position: TagPosition) -> Result<(), UsageError> {
         let name = tag.name.as_name().unwrap_or_default();
         if !tag.params.is_empty() || !tag.hash.is_empty() {
             let text = format!("helpers such as `{name}` are not supported: a tag names one variable");
-            return Err(usage_error(place, text));
+            return Err(usage_error(position, text));
         }
         if is_block(name) {
-            return Err(usage_error(place, format!("`{name}` is a block: `{{{{#{name} …}}}} … {{{{/{name}}}}}`")));
+            return Err(usage_error(position, format!("`{name}` is a block: `{{{{#{name} …}}}} … {{{{/{name}}}}}`")));
         }
         let Parameter::Path(path) = &tag.name else {
-            return Err(usage_error(place, "a tag names one variable"));
+            return Err(usage_error(position, "a tag names one variable"));
         };
-        if let Some(steps) = self.resolve(path, place)? {
+        if let Some(steps) = self.resolve(path, position)? {
             self.root.at_path(&steps).printed = true;
         }
         Ok(())
     }
 
-    fn visit_block(&mut self, tag: &HelperTemplate, place: TagPosition) -> Result<(), UsageError> {
+    fn visit_block(&mut self, tag: &HelperTemplate, position: TagPosition) -> Result<(), UsageError> {
         let name = tag.name.as_name().unwrap_or_default();
         if !is_block(name) {
             let text = format!("`{{{{#{name}}}}}` is not supported; use #if, #unless, #each or #with");
-            return Err(usage_error(place, text));
+            return Err(usage_error(position, text));
         }
-        let [of] = tag.params.as_slice() else {
-            return Err(usage_error(place, format!("`{name}` needs one variable")));
+        let [parameter] = tag.params.as_slice() else {
+            return Err(usage_error(position, format!("`{name}` needs one variable")));
         };
         let is_test = matches!(name, "if" | "unless");
         if tag.hash.keys().any(|key| !is_test || key != "includeZero") {
-            return Err(usage_error(place, format!("`{name}` takes no named parameters")));
+            return Err(usage_error(position, format!("`{name}` takes no named parameters")));
         }
-        let steps = match of {
-            Parameter::Path(path) => self.resolve(path, place)?,
+        let steps = match parameter {
+            Parameter::Path(path) => self.resolve(path, position)?,
             Parameter::Literal(_) if is_test => None,
-            _ => return Err(usage_error(place, format!("`{name}` needs a variable"))),
+            _ => return Err(usage_error(position, format!("`{name}` needs a variable"))),
         };
         if is_test {
             if let Some(steps) = steps {
                 self.root.at_path(&steps).tested = true;
             }
-            self.visit_bodies(tag, None, place)
+            self.visit_bodies(tag, None, position)
         } else {
             let Some(mut path) = steps else {
-                return Err(usage_error(place, format!("`{name}` needs a variable")));
+                return Err(usage_error(position, format!("`{name}` needs a variable")));
             };
             let usage = self.root.at_path(&path);
             usage.tested = true;
@@ -199,8 +201,8 @@ impl UsageCollector {
                 usage.entries.get_or_insert_default();
                 path.push(PathStep::Entry);
             }
-            let names = block_names(tag, name, &path, place)?;
-            self.visit_bodies(tag, Some(BlockScope { path, names }), place)
+            let names = block_names(tag, name, &path, position)?;
+            self.visit_bodies(tag, Some(BlockScope { path, names }), position)
         }
     }
 
@@ -208,30 +210,30 @@ impl UsageCollector {
         &mut self,
         tag: &HelperTemplate,
         scope: Option<BlockScope>,
-        place: TagPosition,
+        position: TagPosition,
     ) -> Result<(), UsageError> {
         let opened = scope.is_some();
         self.scopes.extend(scope);
         if let Some(template) = &tag.template {
-            self.visit_elements(template, place)?;
+            self.visit_elements(template, position)?;
         }
         if opened {
             self.scopes.pop();
         }
         match &tag.inverse {
-            Some(inverse) => self.visit_elements(inverse, place),
+            Some(inverse) => self.visit_elements(inverse, position),
             None => Ok(()),
         }
     }
 
     /// Resolves a path to steps; `None` for `@index` and similar local variables.
-    fn resolve(&self, path: &Path, place: TagPosition) -> Result<Option<Vec<PathStep>>, UsageError> {
+    fn resolve(&self, path: &Path, position: TagPosition) -> Result<Option<Vec<PathStep>>, UsageError> {
         let (segments, raw) = match path {
             Path::Local((_, name, _)) if matches!(name.as_str(), "index" | "key" | "first" | "last") => {
                 return Ok(None);
             }
             Path::Local((_, name, _)) => {
-                return Err(usage_error(place, format!("`@{name}` is not known")));
+                return Err(usage_error(position, format!("`@{name}` is not known")));
             }
             Path::Relative((segments, raw)) => (segments, raw),
         };
@@ -243,7 +245,7 @@ impl UsageCollector {
             })
             .collect();
         if names.len() > PATH_NAMES_MAX {
-            return Err(usage_error(place, format!("a path has more than {PATH_NAMES_MAX} names")));
+            return Err(usage_error(position, format!("a path has more than {PATH_NAMES_MAX} names")));
         }
         if names.first().is_some_and(|name| *name == UNSUBSCRIBE_URL) {
             return Ok(Some(vec![PathStep::Field(UNSUBSCRIBE_URL.to_owned())]));
@@ -278,7 +280,7 @@ fn block_names(
     tag: &HelperTemplate,
     name: &str,
     path: &[PathStep],
-    place: TagPosition,
+    position: TagPosition,
 ) -> Result<BlockParamNames, UsageError> {
     let entry = |item: &String| (item.clone(), Some(path.to_vec()));
     match (&tag.block_param, name) {
@@ -287,7 +289,7 @@ fn block_names(
         (Some(BlockParam::Pair((Parameter::Name(item), Parameter::Name(at)))), "each") => {
             Ok(vec![entry(item), (at.clone(), None)])
         }
-        _ => Err(usage_error(place, format!("`{name}` takes one name: `as |item|`"))),
+        _ => Err(usage_error(position, format!("`{name}` takes one name: `as |item|`"))),
     }
 }
 
@@ -296,17 +298,17 @@ mod tests {
     use super::*;
     use crate::template::markup::parse;
 
-    fn of(source: &str) -> Result<VariableUsage, MarkupError> {
+    fn usage_of(source: &str) -> Result<VariableUsage, MarkupError> {
         VariableUsage::collect(&parse(source)?[0])
     }
 
     #[test]
-    fn variables_are_found_where_they_are() {
+    fn variables_are_found_in_every_construct() {
         let source = "Hi {{user.name}}{{#if vip}}!{{/if}} {{{unsubscribe_url}}} {{../unsubscribe_url}}
             {{#each items}}{{@index}} {{name}} {{this.price}} {{../currency}} {{@root.shop}}
               {{#with maker}}{{city}}{{../name}}{{/with}}{{#each tags as |tag n|}}{{tag}}{{n}}{{/each}}
             {{else}}{{none}}{{/each}}";
-        let suggested = of(source).unwrap().example_variables(&[]);
+        let suggested = usage_of(source).unwrap().example_variables(&[]);
         assert_eq!(
             Value::Object(suggested),
             json!({
@@ -319,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn declared_variables_shape_what_is_suggested() {
+    fn declared_variables_determine_the_example() {
         let variable = |key: &str, kind, fallback_value| TemplateVariable {
             key: key.to_owned(),
             r#type: kind,
@@ -332,7 +334,8 @@ mod tests {
             variable("items", VariableType::List, None),
             variable("unused", VariableType::Object, None),
         ];
-        let suggested = of("{{name}} {{count}} {{#each items}}{{id}}{{/each}}").unwrap().example_variables(&declared);
+        let suggested =
+            usage_of("{{name}} {{count}} {{#each items}}{{id}}{{/each}}").unwrap().example_variables(&declared);
         assert_eq!(
             Value::Object(suggested),
             json!({"name": "friend", "count": 1, "items": [{"id": "id_value"}], "unused": {}}),
@@ -340,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_not_be_used_is_refused_with_its_place() {
+    fn unsupported_markup_is_refused_with_its_position() {
         for source in [
             "\n {{upper name}}",
             "\n {{name x=1}}",
@@ -354,7 +357,7 @@ mod tests {
             "\n {{@nothing}}",
             "\n {{a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p.q}}",
         ] {
-            let error = of(source).unwrap_err();
+            let error = usage_of(source).unwrap_err();
             assert_eq!((error.line, error.column), (2, 2), "{source}: {error}");
         }
     }

@@ -23,7 +23,7 @@ fn failure(result: TlsResultType, host: u8) -> TlsFailure {
 }
 
 #[test]
-fn a_report_has_the_form_of_the_example() {
+fn a_report_has_the_format_of_the_rfc_example() {
     let mut counts = DomainTlsCounts::default();
     for _ in 0..5 {
         counts.record_session(&sts(), None);
@@ -36,9 +36,9 @@ fn a_report_has_the_form_of_the_example() {
     let contact = "sts-reporting@company-x.example".parse().unwrap();
     let report =
         OutgoingTlsReport { domain: &domain, day: day(), counts: &counts, contact: &contact, submitter: &submitter };
-    let shown: Value = serde_json::from_slice(&report.to_json()).unwrap();
+    let written: Value = serde_json::from_slice(&report.to_json()).unwrap();
     assert_eq!(
-        shown,
+        written,
         json!({
             "organization-name": "company-x.example",
             "date-range": {"start-datetime": "2016-04-01T00:00:00Z", "end-datetime": "2016-04-01T23:59:59Z"},
@@ -81,7 +81,7 @@ fn a_report_has_the_form_of_the_example() {
 }
 
 #[test]
-fn days_and_details_are_bounded_and_nothing_is_lost_in_sums() {
+fn details_are_bounded_and_sums_are_complete() {
     let mut counts = DomainTlsCounts::default();
     for host in 0..=255 {
         counts.record_session(&sts(), Some(failure(TlsResultType::ValidationFailure, host)));
@@ -102,7 +102,7 @@ fn days_and_details_are_bounded_and_nothing_is_lost_in_sums() {
 }
 
 #[test]
-fn who_asks_for_reports_says_so_once() {
+fn a_domain_has_one_reporting_record() {
     let read = |texts: &[&str]| report_destinations(&texts.iter().map(|t| (*t).to_owned()).collect::<Vec<_>>());
     let mail = |text: &str| ReportDestination::Mail(text.parse().unwrap());
     let web = |text: &str| ReportDestination::Web(text.to_owned());
@@ -127,16 +127,16 @@ fn who_asks_for_reports_says_so_once() {
 }
 
 #[test]
-fn books_say_what_became_of_it() {
+fn deliveries_record_their_results() {
     let since = Timestamp::from_second(1_800_000_000).unwrap();
     let at = |hours| since.checked_add(SignedDuration::from_hours(hours)).unwrap();
     let to = vec![
         ReportDestination::Web("https://a.example/".to_owned()),
         ReportDestination::Web("https://b.example/".to_owned()),
     ];
-    let book = ReportDelivery::start(since, to);
-    assert_eq!((book.state, book.waiting().len()), (ReportState::Waiting, 2));
-    let half = book.with_result(0, ReportSendState::Posted(201), at(0));
+    let delivery = ReportDelivery::start(since, to);
+    assert_eq!((delivery.state, delivery.waiting().len()), (ReportState::Waiting, 2));
+    let half = delivery.with_result(0, ReportSendState::Posted(201), at(0));
     assert_eq!((half.state, half.waiting()[0].0), (ReportState::Waiting, 1));
     assert_eq!(
         half.with_result(1, ReportSendState::Waiting(Some("503".to_owned())), at(1)).state,
@@ -147,7 +147,7 @@ fn books_say_what_became_of_it() {
     assert_eq!(ReportDelivery::start(since, Vec::new()).state, ReportState::Unwanted);
     assert_eq!(ReportDelivery::with_unknown_recipients(since, "x".to_owned(), at(0)).state, ReportState::Waiting);
     assert!(ReportDelivery::with_unknown_recipients(since, "x".to_owned(), at(24)).is_done());
-    let mailed = book.with_result(0, ReportSendState::Mailed(EmailId::new(since, 1)), at(0));
+    let mailed = delivery.with_result(0, ReportSendState::Mailed(EmailId::new(since, 1)), at(0));
     let json = serde_json::to_string(&mailed).unwrap();
     assert_eq!(serde_json::from_str::<ReportDelivery>(&json).unwrap(), mailed);
 }

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn by_name_and_place() {
+    fn bots_are_recognised_by_agent_and_network() {
         let apple = Some(ImageProxy::AppleMpp);
         for (agent, ip, machine, proxy) in [
             (FIREFOX, "192.0.2.1", false, None),
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn by_manner_and_time() {
+    fn bots_are_recognised_by_request_and_time() {
         let person = request(FIREFOX, "192.0.2.1");
         let since = |ms: u64| Some(Duration::from_millis(ms));
         assert!(detect_visitor(&FetchSignals { is_prefetch: true, ..person }).machine);
@@ -251,17 +251,17 @@ mod tests {
     }
 
     #[test]
-    fn the_tables_hold() {
+    fn tables_are_valid_and_match_real_agents() {
         assert_eq!(networks(APPLE).len(), APPLE.len());
         assert_eq!(networks(SCANNERS).len(), SCANNERS.len());
         assert!(CRAWLERS.iter().chain(PROGRAMS).all(|word| *word == word.to_ascii_lowercase()));
-        let place = "192.0.2.1".parse().unwrap();
-        assert!(is_crawler("Googlebot/2.1 (+http://www.google.com/bot.html)", place));
+        let client = "192.0.2.1".parse().unwrap();
+        assert!(is_crawler("Googlebot/2.1 (+http://www.google.com/bot.html)", client));
         assert!(is_crawler(FIREFOX, "67.231.150.1".parse().unwrap()));
         assert!(
             !["", "curl/8.9.1", "Mozilla/5.0 HeadlessChrome/140.0", FIREFOX, CUBOT]
                 .into_iter()
-                .any(|agent| is_crawler(agent, place))
+                .any(|agent| is_crawler(agent, client))
         );
     }
 }

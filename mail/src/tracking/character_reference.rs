@@ -149,7 +149,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn references_mean_what_browsers_make_of_them() {
+    fn references_are_decoded_as_by_browsers() {
         for (value, text) in [
             ("https://a/?b=1&amp;c=2", "https://a/?b=1&c=2"),
             ("https://a/?b=1&c=2", "https://a/?b=1&c=2"),
@@ -175,7 +175,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_encoded_is_decoded(text in "\\PC{0,40}", forms in proptest::collection::vec(0u8..5, 40)) {
+        fn encoded_text_round_trips(text in "\\PC{0,40}", forms in proptest::collection::vec(0u8..5, 40)) {
             let mut value = String::new();
             for (c, form) in text.chars().zip(forms) {
                 match (c, form) {
@@ -191,7 +191,7 @@ mod tests {
         }
 
         #[test]
-        fn nothing_breaks_it(value in "(&|#|x|;|=|[a-f0-9]|amp|copy|é){0,30}") {
+        fn any_text_is_decoded_without_a_panic(value in "(&|#|x|;|=|[a-f0-9]|amp|copy|é){0,30}") {
             let _ = decode(&value);
         }
     }

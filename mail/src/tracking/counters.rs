@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn who_clicks_two_links_at_once_is_a_machine() {
+    fn simultaneous_clicks_are_those_of_a_machine() {
         let mut tally = TrackingCounters::default();
         assert_eq!(tally.record(&visit(Some(0), false, 0)), counted(false, true));
         assert_eq!(tally.record(&visit(Some(1), false, 100)), counted(true, true));
@@ -205,20 +205,20 @@ mod tests {
     }
 
     #[test]
-    fn unnamed_visitors_are_told_apart() {
+    fn visitors_are_distinguished_by_address_and_agent() {
         let mut tally = TrackingCounters::default();
-        let of = |ip: &str| visitor_hash(ip.parse().unwrap(), "agent");
-        assert_eq!(of("192.0.2.1"), of("::ffff:192.0.2.1"));
-        assert_eq!(of("2001:db8::1"), of("2001:db8::2"));
+        let hash_of = |ip: &str| visitor_hash(ip.parse().unwrap(), "agent");
+        assert_eq!(hash_of("192.0.2.1"), hash_of("::ffff:192.0.2.1"));
+        assert_eq!(hash_of("2001:db8::1"), hash_of("2001:db8::2"));
         for (ip, expected) in
             [("192.0.2.1", counted(false, true)), ("192.0.2.2", counted(false, false)), ("192.0.2.1", None)]
         {
-            assert_eq!(tally.record(&TrackingHit { visitor: of(ip), ..visit(None, false, 0) }), expected);
+            assert_eq!(tally.record(&TrackingHit { visitor: hash_of(ip), ..visit(None, false, 0) }), expected);
         }
     }
 
     #[test]
-    fn machines_leave_room_for_people() {
+    fn machines_do_not_use_up_the_entries_for_people() {
         let mut tally = TrackingCounters::default();
         let counts = |tally: &mut TrackingCounters, machine, from: i64| {
             (0..5_000).filter(|n| tally.record(&visit(None, machine, from + n * 61_000)).is_some()).count()
@@ -235,7 +235,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_stays_small(visits in proptest::collection::vec((any::<Option<u16>>(), any::<bool>(), 0i64..1_000_000, 0u64..50), 0..400)) {
+        fn counters_are_bounded(visits in proptest::collection::vec((any::<Option<u16>>(), any::<bool>(), 0i64..1_000_000, 0u64..50), 0..400)) {
             let mut tally = TrackingCounters::default();
             for (link, machine, ms, visitor) in visits {
                 let before = tally.clone();

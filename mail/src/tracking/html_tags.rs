@@ -79,18 +79,18 @@ impl<'a> TagScanner<'a> {
     /// The next tag of one of the kinds.
     pub(super) fn next(&mut self) -> Option<HtmlTag> {
         while let Some(start) = self.find(b'<', self.at) {
-            let begun = match (self.byte(start + 1), self.byte(start + 2)) {
+            let tag = match (self.byte(start + 1), self.byte(start + 2)) {
                 (Some(b'!'), _) => self.scan_declaration(start),
                 (Some(b'?'), _) => self.past(b'>', start + 2).map(|end| (end, None)),
                 (Some(b'/'), Some(b'>')) => Some((start + 3, None)),
-                (Some(b'/'), Some(letter)) if letter.is_ascii_alphabetic() => self.scan_tag(start, start + 2),
+                (Some(b'/'), Some(initial)) if initial.is_ascii_alphabetic() => self.scan_tag(start, start + 2),
                 (Some(b'/'), None) => None,
                 (Some(b'/'), Some(_)) => self.past(b'>', start + 2).map(|end| (end, None)),
-                (Some(letter), _) if letter.is_ascii_alphabetic() => self.scan_tag(start, start + 1),
+                (Some(initial), _) if initial.is_ascii_alphabetic() => self.scan_tag(start, start + 1),
                 // A lone `<` is text.
                 _ => Some((start + 1, None)),
             };
-            let Some((end, kind)) = begun else {
+            let Some((end, kind)) = tag else {
                 self.unfinished.get_or_insert(start);
                 self.at = self.html.len();
                 return None;

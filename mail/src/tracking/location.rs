@@ -56,7 +56,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn addresses_become_ascii_and_lead_where_they_led() {
+    fn urls_become_ascii_and_keep_their_target() {
         for (url, expected) in [
             ("https://a.example/?a=1&b=%20#c", "https://a.example/?a=1&b=%20#c"),
             ("HTTPS://A.example:8443/x", "HTTPS://A.example:8443/x"),
@@ -75,7 +75,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_always_visible_ascii(url in "\\PC{0,60}") {
+        fn locations_are_visible_ascii(url in "\\PC{0,60}") {
             prop_assert!(location_value(&url).bytes().all(|byte| byte.is_ascii_graphic()));
         }
     }

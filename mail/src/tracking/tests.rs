@@ -12,14 +12,14 @@ fn key() -> TokenKey {
     TokenKey::new([9; 32])
 }
 
-fn of(recipient: Option<u16>) -> TrackingTarget {
+fn target_of(recipient: Option<u16>) -> TrackingTarget {
     let now = Timestamp::from_second(1_700_000_000).unwrap();
     TrackingTarget { account: AccountId::new(now, 1), email: EmailId::new(now, 2), recipient }
 }
 
 fn rewritten(html: &str, opens: bool, clicks: bool) -> String {
     let key = key();
-    let tracking = LinkTracker { key: &key, base: BASE, service: SERVICE, target: of(Some(0)) };
+    let tracking = LinkTracker { key: &key, base: BASE, service: SERVICE, target: target_of(Some(0)) };
     rewrite_html(html, &tracking, opens, clicks)
 }
 
@@ -31,7 +31,7 @@ fn undone(html: &str, encode: impl Fn(&str) -> String) -> (String, Vec<String>) 
         let end = after.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))).unwrap_or(after.len());
         let click = TrackedLink::read(&key(), &after[..end]).expect("a token of ours");
         assert_eq!(usize::from(click.link), urls.len());
-        assert_eq!(click.target, of(Some(0)));
+        assert_eq!(click.target, target_of(Some(0)));
         out.push_str(before);
         out.push_str(&encode(&click.url));
         urls.push(click.url);
@@ -79,7 +79,7 @@ fn every_form_of_a_link_is_tracked() {
 }
 
 #[test]
-fn what_is_no_link_of_the_web_is_left_alone() {
+fn other_links_are_unchanged() {
     for html in [
         "<a href=\"mailto:a@b.example?subject=https://x\">x</a>",
         "<a href=tel:+491234>x</a>",
@@ -118,9 +118,9 @@ fn what_is_no_link_of_the_web_is_left_alone() {
 }
 
 #[test]
-fn the_pixel_stands_before_the_last_end_of_the_body() {
+fn the_pixel_is_inserted_before_the_last_body_end_tag() {
     let key = key();
-    let pixel = LinkTracker { key: &key, base: BASE, service: SERVICE, target: of(Some(0)) }.pixel_html();
+    let pixel = LinkTracker { key: &key, base: BASE, service: SERVICE, target: target_of(Some(0)) }.pixel_html();
     for (before, after) in [
         ("<html><body>x", "</body></html>"),
         ("<body>a</body>b<body>c", "</BODY >\n</html>\n"),
@@ -137,14 +137,14 @@ fn the_pixel_stands_before_the_last_end_of_the_body() {
         assert_eq!(rewritten(&html, true, false), format!("{before}{pixel}{after}"));
     }
     let token = pixel.split_once("/o/").unwrap().1.split_once('"').unwrap().0;
-    assert_eq!(verify_pixel_token(&key, token), Some(of(Some(0))));
+    assert_eq!(verify_pixel_token(&key, token), Some(target_of(Some(0))));
     assert!(TrackedLink::read(&key, token).is_none(), "an open is no click");
     assert_eq!(rewritten(" \n", true, true), " \n");
     assert_eq!(rewritten("<a href=\"https://a.example/\">x</a>", false, false), "<a href=\"https://a.example/\">x</a>");
 }
 
 #[test]
-fn tracking_can_be_taken_out_again() {
+fn tracking_can_be_undone() {
     for html in [
         "<body><a href=\"https://a.example/?a=1&amp;b=2\">x</a><a href='tel:1'>y</a></body>",
         "<a href=https://a.example/&#32;&quot;&#39;&lt;x&gt; class=y>x</a>",
@@ -162,17 +162,18 @@ fn tracking_can_be_taken_out_again() {
         tracking_seen: Some("track.example.com".parse().unwrap()),
         ..DeliverySettings::default()
     };
-    let tracked = rewrite_with_settings("<a href=\"https://a.example/\">x", &settings, SERVICE, &key(), of(None));
+    let tracked =
+        rewrite_with_settings("<a href=\"https://a.example/\">x", &settings, SERVICE, &key(), target_of(None));
     assert!(tracked.starts_with("<a href=\"https://a.example/\">x<img src=\"https://track.example.com/o/"));
     let unseen = DeliverySettings { tracking_seen: None, ..settings };
-    let tracked = rewrite_with_settings("<a href=\"https://a.example/\">x", &unseen, SERVICE, &key(), of(None));
+    let tracked = rewrite_with_settings("<a href=\"https://a.example/\">x", &unseen, SERVICE, &key(), target_of(None));
     assert!(tracked.contains(&format!("<img src=\"{SERVICE}/o/")), "{tracked}");
     let none = DeliverySettings::default();
-    assert_eq!(rewrite_with_settings("<p>x", &none, SERVICE, &key(), of(None)), "<p>x");
+    assert_eq!(rewrite_with_settings("<p>x", &none, SERVICE, &key(), target_of(None)), "<p>x");
 }
 
 #[test]
-fn there_are_bounds() {
+fn link_count_and_size_are_bounded() {
     let link = |url: &str| format!("<a href=\"{url}\">x</a>");
     let longest = format!("https://a.example/{}", "x".repeat(URL_BYTES_MAX - 18));
     let tracked = rewritten(&link(&longest), false, true);
@@ -184,26 +185,26 @@ fn there_are_bounds() {
 }
 
 #[test]
-fn tokens_name_whose_they_are() {
+fn tokens_identify_the_recipient() {
     let key = key();
     for recipient in [None, Some(0), Some(999)] {
-        let click = TrackedLink { target: of(recipient), link: 7, url: "https://a.example/ü".to_owned() };
+        let click = TrackedLink { target: target_of(recipient), link: 7, url: "https://a.example/ü".to_owned() };
         assert_eq!(TrackedLink::read(&key, &click.token(&key)), Some(click));
-        assert_eq!(verify_pixel_token(&key, &pixel_token(&key, of(recipient))), Some(of(recipient)));
+        assert_eq!(verify_pixel_token(&key, &pixel_token(&key, target_of(recipient))), Some(target_of(recipient)));
     }
-    let token = pixel_token(&key, of(None));
+    let token = pixel_token(&key, target_of(None));
     assert_eq!(verify_pixel_token(&TokenKey::new([1; 32]), &token), None);
     assert_eq!(verify_pixel_token(&key, ""), None);
     // A validly signed token with another payload.
     assert_eq!(verify_pixel_token(&key, &key.sign(TokenPurpose::Open, b"short")), None);
-    assert_eq!(TrackedLink::read(&key, &key.sign(TokenPurpose::Click, &of(None).to_bytes())), None);
-    let (one, several) = (of(Some(0)), of(None));
-    assert_eq!(TrackingTarget::new(one.account, one.email, 1), one);
-    assert_eq!(TrackingTarget::new(one.account, one.email, 2), several);
+    assert_eq!(TrackedLink::read(&key, &key.sign(TokenPurpose::Click, &target_of(None).to_bytes())), None);
+    let (single, several) = (target_of(Some(0)), target_of(None));
+    assert_eq!(TrackingTarget::new(single.account, single.email, 1), single);
+    assert_eq!(TrackingTarget::new(single.account, single.email, 2), several);
 }
 
 #[test]
-fn the_tracking_host_stands_in_for_the_services_own() {
+fn the_tracking_host_replaces_the_default_host() {
     let host: DomainName = "track.example.com".parse().unwrap();
     for (service, with_host) in [
         ("https://api.example.net", "https://track.example.com"),
@@ -217,7 +218,7 @@ fn the_tracking_host_stands_in_for_the_services_own() {
     }
     // A base URL that would break out of an attribute is not used.
     let key = key();
-    let tracking = LinkTracker { key: &key, base: "https://a\"b", service: SERVICE, target: of(None) };
+    let tracking = LinkTracker { key: &key, base: "https://a\"b", service: SERVICE, target: target_of(None) };
     let html = "<a href=\"https://a.example/\">x</a>";
     assert_eq!(rewrite_html(html, &tracking, true, true), html);
 }
@@ -246,7 +247,7 @@ fn soup() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn everything_but_the_links_stays_byte_for_byte(html in soup()) {
+    fn all_other_bytes_are_unchanged(html in soup()) {
         let restored = restore_html(&rewritten(&html, true, true), &key());
         prop_assert_eq!(restored.replace("&amp;", "&"), html.as_str());
         // No URL here has a character reference, so restoring yields the original.
@@ -255,9 +256,9 @@ proptest! {
     }
 
     #[test]
-    fn the_pixel_is_all_that_opens_add(html in soup()) {
+    fn open_tracking_adds_only_the_pixel(html in soup()) {
         let key = key();
-        let pixel = LinkTracker { key: &key, base: BASE, service: SERVICE, target: of(Some(0)) }.pixel_html();
+        let pixel = LinkTracker { key: &key, base: BASE, service: SERVICE, target: target_of(Some(0)) }.pixel_html();
         let with = rewritten(&html, true, true);
         let expected = usize::from(!html.trim().is_empty());
         prop_assert_eq!(with.matches(&pixel).count(), expected);
@@ -265,7 +266,7 @@ proptest! {
     }
 
     #[test]
-    fn links_lead_where_they_led(
+    fn links_keep_their_targets(
         path in "[a-zA-Z0-9/?&=#%;:@.,~+!$*()'\"<>é -]{0,60}",
         quote in 0usize..3,
         decimal in any::<bool>(),

@@ -48,15 +48,15 @@ async fn texts(resolver: &Resolver, at: &str) -> Vec<String> {
 const APEX: &str = "@ TXT \"v=spf1 mx\" \" ip4:192.0.2.7 -all\"\n@ TXT \"google-site-verification=xyz\"\n";
 
 #[tokio::test]
-async fn all_records_are_published_beside_what_stands() {
+async fn all_records_are_published_next_to_existing_ones() {
     let Some(knot) = Knot::start(DOMAIN, APEX) else { return };
     let credentials = full(&knot);
-    let asked = resolver(knot.address);
+    let resolver_of_zone = resolver(knot.address);
 
     let dry = apply(&knot, &credentials, MERGE, true).await.unwrap();
     assert!(!dry.applied && dry.failure.is_none() && !dry.has_conflict());
     assert!(dry.changes.iter().all(|step| step.outcome == RecordChangeOutcome::NotDone));
-    assert_eq!(texts(&asked, "_dmarc.shop.example").await, Vec::<String>::new());
+    assert_eq!(texts(&resolver_of_zone, "_dmarc.shop.example").await, Vec::<String>::new());
 
     let report = apply(&knot, &credentials, MERGE, false).await.unwrap();
     assert_eq!(report.failure, None);
@@ -67,11 +67,11 @@ async fn all_records_are_published_beside_what_stands() {
         [create, create, create, (ChangeAction::Update, RecordChangeOutcome::Done), create, create]
     );
     let merged = "v=spf1 mx ip4:192.0.2.7 include:spf.post.example -all";
-    assert_eq!(texts(&asked, DOMAIN).await, ["google-site-verification=xyz", merged]);
+    assert_eq!(texts(&resolver_of_zone, DOMAIN).await, ["google-site-verification=xyz", merged]);
     for record in wanted().iter().filter(|record| record.name.starts_with('_') || record.name.starts_with("pr1")) {
-        assert_eq!(texts(&asked, &record.name).await, [record.value.as_str()]);
+        assert_eq!(texts(&resolver_of_zone, &record.name).await, [record.value.as_str()]);
     }
-    let mail = asked.mx(&name(DOMAIN)).await.unwrap().data;
+    let mail = resolver_of_zone.mx(&name(DOMAIN)).await.unwrap().data;
     assert!(format!("{mail:?}").contains("in.post.example"), "{mail:?}");
 
     let again = apply(&knot, &credentials, MERGE, false).await.unwrap();
@@ -80,7 +80,7 @@ async fn all_records_are_published_beside_what_stands() {
 }
 
 #[tokio::test]
-async fn a_domain_below_the_zone_is_found_in_it() {
+async fn a_domain_is_found_in_its_parent_zone() {
     let Some(knot) = Knot::start(DOMAIN, "") else { return };
     let publisher = Publisher::new(resolver(knot.address), true);
     let domain = name("news.mail.shop.example");
@@ -89,8 +89,8 @@ async fn a_domain_below_the_zone_is_found_in_it() {
         PublishRequest { domain: &domain, zone: None, records: &wanted, merge: MERGE, dry_run: false, now: NOW };
     let report = publisher.apply(&full(&knot), &request).await.unwrap();
     assert!(report.applied, "{report:?}");
-    let asked = resolver(knot.address);
-    assert_eq!(texts(&asked, "news.mail.shop.example").await, ["v=spf1 include:spf.post.example ~all"]);
+    let resolver_of_zone = resolver(knot.address);
+    assert_eq!(texts(&resolver_of_zone, "news.mail.shop.example").await, ["v=spf1 include:spf.post.example ~all"]);
 
     let foreign = name("other.example");
     let wanted = wanted_of(foreign.as_str());
@@ -118,7 +118,7 @@ async fn a_conflict_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_failure_on_the_way_is_told_as_it_is() {
+async fn a_failure_is_reported_and_ends_the_changes() {
     let Some(knot) = Knot::start(DOMAIN, APEX) else { return };
     let narrow = credentials(&knot.address.to_string(), "narrow-key", NARROW_KEY);
     let report = apply(&knot, &narrow, MERGE, false).await.unwrap();
@@ -144,7 +144,7 @@ async fn a_failure_on_the_way_is_told_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_wrong_key_is_named_as_such_and_never_shown() {
+async fn a_wrong_key_is_reported_without_its_value() {
     let Some(knot) = Knot::start(DOMAIN, "") else { return };
     for (key_name, secret) in [("all-key", NARROW_KEY), ("no-such-key", KEY)] {
         let wrong = credentials(&knot.address.to_string(), key_name, secret);
@@ -163,7 +163,7 @@ async fn a_wrong_key_is_named_as_such_and_never_shown() {
 }
 
 #[tokio::test]
-async fn a_server_next_door_is_not_asked() {
+async fn servers_at_private_addresses_are_not_contacted() {
     let names = NameServer::start("ns.shop.example A 127.0.0.1\nns.shop.example AAAA ::1\nmeta.example A 169.254.169.254\nmixed.example AAAA ::ffff:10.0.0.1").await;
     let publisher = Publisher::new(resolver(names.address), false);
     let wanted = wanted();

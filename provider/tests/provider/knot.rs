@@ -28,8 +28,9 @@ impl Drop for Knot {
 
 fn program() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let places = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin"), PathBuf::from("/usr/local/sbin")]);
-    places.map(|place| place.join("knotd")).find(|program| program.is_file())
+    let directories =
+        std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin"), PathBuf::from("/usr/local/sbin")]);
+    directories.map(|directory| directory.join("knotd")).find(|program| program.is_file())
 }
 
 impl Knot {

@@ -70,16 +70,16 @@ pub(super) async fn connect(
         return Err(HostConnectError { result: attempted, is_queue_unreachable: false });
     };
     let route = site.route();
-    let of = match &route.next_hop {
+    let smarthost_hop = match &route.next_hop {
         NextHop::Smarthost(smarthost) => Some(&**smarthost),
         NextHop::Hosts { .. } => None,
     };
     let addresses = worker.router.host_addresses(route, seed, ADDRESSES_MAX).await;
     let dials_at = worker.clock.now();
-    let dialled = connect_any(worker, site, (addresses, of), seed, task).await;
+    let dialled = connect_any(worker, site, (addresses, smarthost_hop), seed, task).await;
     let is_reached = dialled.as_ref().err().is_none_or(|failed| !failed.is_queue_unreachable);
-    site.record_dial(is_reached && took_less(PROMPT_WITHIN, dials_at, worker.clock.now()));
-    if let Some(smarthost) = of {
+    site.record_dial(is_reached && is_faster_than(PROMPT_WITHIN, dials_at, worker.clock.now()));
+    if let Some(smarthost) = smarthost_hop {
         worker.note_smarthost(smarthost, dialled.as_ref().err());
     }
     let failed = match dialled {
@@ -115,8 +115,8 @@ impl Worker {
                 }
             }
             None => {
-                if let Some(ended) = outages.get_mut(name).and_then(|outage| outage.answered(since_1970)) {
-                    let lasted_s = ended.lasts.as_secs();
+                if let Some(outage_end) = outages.get_mut(name).and_then(|outage| outage.answered(since_1970)) {
+                    let lasted_s = outage_end.lasts.as_secs();
                     tracing::info!(smarthost = %name, lasted_s, "the smarthost answers again");
                 }
             }
@@ -124,8 +124,8 @@ impl Worker {
     }
 }
 
-fn took_less(than: Duration, began_at: Timestamp, now: Timestamp) -> bool {
-    Duration::try_from(now.duration_since(began_at)).is_ok_and(|took| took < than)
+fn is_faster_than(limit: Duration, began_at: Timestamp, now: Timestamp) -> bool {
+    Duration::try_from(now.duration_since(began_at)).is_ok_and(|elapsed| elapsed < limit)
 }
 
 struct ConnectedHost {
@@ -140,14 +140,14 @@ struct ConnectedHost {
 
 impl ConnectedHost {
     fn into_open_connection(self, permit: OwnedSemaphorePermit) -> OpenConnection {
-        let Self { connection, host, ip, policy, tls_session: session, is_self: leads_here } = self;
+        let Self { connection, host, ip, policy, tls_session: session, is_self } = self;
         OpenConnection {
             connection,
             host,
             ip,
             policy,
             tls_session: session,
-            is_self: leads_here,
+            is_self,
             messages_sent: 0,
             _permit: permit,
         }
@@ -161,30 +161,30 @@ type HostAddresses = Result<Vec<(DomainName, SocketAddr)>, RouteError>;
 async fn connect_any(
     worker: &Arc<Worker>,
     site: &Arc<ReadyQueue>,
-    (addresses, of): (HostAddresses, Option<&Smarthost>),
+    (addresses, smarthost): (HostAddresses, Option<&Smarthost>),
     seed: u64,
     task: &Task,
 ) -> Result<ConnectedHost, HostConnectError> {
     let began_at = worker.clock.now();
-    let addresses = addresses.map_err(|why| {
-        let unreachable = matches!(why, RouteError::Transient(_));
-        HostConnectError { result: worker.route_error_result(why, began_at), is_queue_unreachable: unreachable }
+    let addresses = addresses.map_err(|error| {
+        let unreachable = matches!(error, RouteError::Transient(_));
+        HostConnectError { result: worker.route_error_result(error, began_at), is_queue_unreachable: unreachable }
     })?;
-    let (mut last, mut before, mut is_of_no_family) = (None, String::new(), false);
+    let (mut last, mut earlier_failures, mut lacks_source_family) = (None, String::new(), false);
     for (host, address) in addresses {
-        let candidate = CandidateHost { host, address, smarthost: of };
+        let candidate = CandidateHost { host, address, smarthost };
         let Some(target) = dial_target(worker, site, &candidate, seed) else {
-            is_of_no_family = true;
+            lacks_source_family = true;
             continue;
         };
         let DialOutcome { result: dialled, policy, tls_session: session } =
-            connect_host(worker, site, (target, of), began_at).await;
+            connect_host(worker, site, (target, smarthost), began_at).await;
         let host = candidate.display_name();
         match dialled {
             Ok(mut connection) => {
                 connection.cancel_with(worker.abort.clone());
-                if of.is_none()
-                    && let Err(why) =
+                if smarthost.is_none()
+                    && let Err(error) =
                         worker.router.check_loop(task.address.domain(), &candidate.host, connection.ehlo_name()).await
                 {
                     connection.quit().await;
@@ -194,25 +194,18 @@ async fn connect_any(
                         break;
                     }
                     return Err(HostConnectError {
-                        result: worker.route_error_result(why, began_at),
+                        result: worker.route_error_result(error, began_at),
                         is_queue_unreachable: false,
                     });
                 }
                 site.connection_opened();
-                let leads_here = of.is_none() && worker.router.is_self(&candidate.host, connection.ehlo_name());
-                return Ok(ConnectedHost {
-                    connection,
-                    host,
-                    ip: address.ip(),
-                    policy,
-                    tls_session: session,
-                    is_self: leads_here,
-                });
+                let is_self = smarthost.is_none() && worker.router.is_self(&candidate.host, connection.ehlo_name());
+                return Ok(ConnectedHost { connection, host, ip: address.ip(), policy, tls_session: session, is_self });
             }
             Err(failure) => {
                 session.into_iter().for_each(|mut session| worker.count_tls_session(task, &mut session));
                 if let Some((host, address, failure)) = last.replace((host, address, (failure, policy))) {
-                    before += &earlier_failure_line(&host, address, &failure.0);
+                    earlier_failures += &earlier_failure_line(&host, address, &failure.0);
                 }
             }
         }
@@ -220,12 +213,12 @@ async fn connect_any(
     Err(match last {
         Some((host, address, failure)) => {
             let mut error = connect_error(&host, address, failure, began_at);
-            error.result.transcript.insert_str(0, &before);
+            error.result.transcript.insert_str(0, &earlier_failures);
             error
         }
         None => {
-            let (text, phase) = match is_of_no_family {
-                true => (no_source_address_text(worker, site, of), AttemptPhase::Connect),
+            let (text, phase) = match lacks_source_family {
+                true => (no_source_address_text(worker, site, smarthost), AttemptPhase::Connect),
                 false => ("none of the mail hosts has an IP address".to_owned(), AttemptPhase::Dns),
             };
             let attempted = worker.no_connection_result(Outcome::Unreachable(text), phase, began_at);
@@ -235,11 +228,14 @@ async fn connect_any(
 }
 
 /// Error text: the hosts have addresses of one family only, and the source pool has only the other.
-fn no_source_address_text(worker: &Worker, site: &ReadyQueue, of: Option<&Smarthost>) -> String {
-    let from = if of.is_some() { worker.pools.smarthost_source() } else { site.source() };
-    let has_four = from.addresses.iter().any(IpAddr::is_ipv4);
-    let (ours, theirs) = if has_four { ("IPv4", "IPv6") } else { ("IPv6", "IPv4") };
-    format!("the mail hosts have only {theirs} addresses, and source pool `{}` has only {ours} addresses", from.pool)
+fn no_source_address_text(worker: &Worker, site: &ReadyQueue, smarthost: Option<&Smarthost>) -> String {
+    let from = if smarthost.is_some() { worker.pools.smarthost_source() } else { site.source() };
+    let has_ipv4 = from.addresses.iter().any(IpAddr::is_ipv4);
+    let (source_family, host_family) = if has_ipv4 { ("IPv4", "IPv6") } else { ("IPv6", "IPv4") };
+    format!(
+        "the mail hosts have only {host_family} addresses, and source pool `{}` has only {source_family} addresses",
+        from.pool
+    )
 }
 
 /// Result of dialling one host.
@@ -254,12 +250,12 @@ struct DialOutcome {
 async fn connect_host(
     worker: &Worker,
     site: &ReadyQueue,
-    (target, of): (DialTarget, Option<&Smarthost>),
+    (target, smarthost): (DialTarget, Option<&Smarthost>),
     began_at: Timestamp,
 ) -> DialOutcome {
     let (host, address) = (target.host.clone(), target.address);
     // A smarthost is protected as the operator configured, not by its DNS records.
-    let dane = match of {
+    let dane = match smarthost {
         Some(_) => Ok(DaneRecords::None),
         None => worker.router.lookup_dane(site.route(), (&host, address.port()), began_at).await,
     };
@@ -279,15 +275,15 @@ async fn connect_host(
         Err(failure) => (failure.fault.as_ref(), failure.local, false),
     };
     // TLS reports count the recipient's own hosts only, and only where TLS was tried or missing.
-    let counts = of.is_none() && (tls || fault.is_some());
+    let counts = smarthost.is_none() && (tls || fault.is_some());
     let session = counts.then(|| session.with_result(fault.cloned(), local));
     DialOutcome { result: dialled, policy, tls_session: session }
 }
 
 /// Transcript line about a host that failed before the reported one.
 fn earlier_failure_line(host: &str, address: SocketAddr, failure: &DialFailure) -> String {
-    let said = failure.reply.as_ref().map(|reply| format!(": {reply}")).unwrap_or_default();
-    let line = format!("{host} [{}]: {}{said}", address.ip(), failure.reason);
+    let reply_text = failure.reply.as_ref().map(|reply| format!(": {reply}")).unwrap_or_default();
+    let line = format!("{host} [{}]: {}{reply_text}", address.ip(), failure.reason);
     let line: String = line.chars().filter(|c| !c.is_control()).take(EARLIER_FAILURE_CHARS_MAX).collect();
     format!("{line}\n")
 }
@@ -295,30 +291,30 @@ fn earlier_failure_line(host: &str, address: SocketAddr, failure: &DialFailure) 
 /// Builds the dial target. Returns `None` if sources are configured and none is of the address's family: mail must not
 /// leave from an address that no SPF record lists.
 fn dial_target(worker: &Worker, site: &ReadyQueue, candidate: &CandidateHost<'_>, seed: u64) -> Option<DialTarget> {
-    let CandidateHost { host, address, smarthost: of } = candidate;
-    let from = if of.is_some() { worker.pools.smarthost_source() } else { site.source() };
-    let SourceAddresses { addresses: named, helo, .. } = from;
-    let fitting: Vec<_> = named.iter().filter(|s| s.is_ipv4() == address.is_ipv4()).copied().collect();
-    if fitting.is_empty() && !named.is_empty() && !address.ip().is_loopback() {
+    let CandidateHost { host, address, smarthost } = candidate;
+    let from = if smarthost.is_some() { worker.pools.smarthost_source() } else { site.source() };
+    let SourceAddresses { addresses: sources, helo, .. } = from;
+    let fitting: Vec<_> = sources.iter().filter(|s| s.is_ipv4() == address.is_ipv4()).copied().collect();
+    if fitting.is_empty() && !sources.is_empty() && !address.ip().is_loopback() {
         return None;
     }
     let count = u64::try_from(fitting.len()).unwrap_or(1).max(1);
     let source = usize::try_from(seed % count).ok().and_then(|n| fitting.get(n)).copied();
-    let usual = of.and_then(|smarthost| smarthost.tls).unwrap_or(worker.settings.tls);
+    let configured = smarthost.and_then(|smarthost| smarthost.tls).unwrap_or(worker.settings.tls);
     let protection = site.route().security;
-    let tls = match (site.tls(), protection.sts, usual) {
+    let tls = match (site.tls(), protection.sts, configured) {
         (TaskTlsRequirement::Verified, ..) | (_, Some(MtaStsMode::Enforce), _) => TlsSecurityLevel::Verified,
-        (TaskTlsRequirement::Enforced, _, usual) if usual.allows_plaintext() => TlsSecurityLevel::Required,
+        (TaskTlsRequirement::Enforced, _, configured) if configured.allows_plaintext() => TlsSecurityLevel::Required,
         // A smarthost does not replace hosts that may have TLSA records without TLS.
-        (_, _, usual) if of.is_some() && protection.is_dnssec_signed && usual.allows_plaintext() => {
+        (_, _, configured) if smarthost.is_some() && protection.is_dnssec_signed && configured.allows_plaintext() => {
             TlsSecurityLevel::Required
         }
         (_, Some(MtaStsMode::Testing), TlsSecurityLevel::Opportunistic) => TlsSecurityLevel::Testing,
-        (_, _, usual) => usual,
+        (_, _, configured) => configured,
     };
-    let credentials = of.and_then(|smarthost| smarthost.credentials.clone());
+    let credentials = smarthost.and_then(|smarthost| smarthost.credentials.clone());
     // Connections to ourselves may use private addresses.
-    let is_trusted = of.is_some() || worker.router.is_own_host(host);
+    let is_trusted = smarthost.is_some() || worker.router.is_own_host(host);
     let (host, address) = (host.clone(), *address);
     Some(DialTarget { host, address, is_trusted, source, helo: helo.clone(), tls, dane: None, credentials })
 }
@@ -326,7 +322,7 @@ fn dial_target(worker: &Worker, site: &ReadyQueue, candidate: &CandidateHost<'_>
 /// Applies DANE, which takes precedence over MTA-STS (RFC 8461 2). If none of the TLSA records is usable, TLS is
 /// required without verification (RFC 7672 2.2).
 fn apply_tls_policy(target: DialTarget, dane: DaneRecords, protection: TransportSecurity) -> (DialTarget, TlsPolicy) {
-    let otherwise = if protection.sts.is_some() { TlsPolicy::MtaSts } else { TlsPolicy::Opportunistic };
+    let policy = if protection.sts.is_some() { TlsPolicy::MtaSts } else { TlsPolicy::Opportunistic };
     match dane {
         DaneRecords::Records { base, records } => {
             (DialTarget { host: base, dane: Some(records.into()), ..target }, TlsPolicy::Dane)
@@ -334,7 +330,7 @@ fn apply_tls_policy(target: DialTarget, dane: DaneRecords, protection: Transport
         DaneRecords::Unusable if target.tls.allows_plaintext() => {
             (DialTarget { tls: TlsSecurityLevel::Required, ..target }, TlsPolicy::Dane)
         }
-        DaneRecords::None | DaneRecords::Unusable => (target, otherwise),
+        DaneRecords::None | DaneRecords::Unusable => (target, policy),
     }
 }
 
@@ -360,10 +356,10 @@ fn connect_error(
     };
     let outcome = match (&failure.reason, failure.reply) {
         // RFC 8689 5: TLS is required and the host does not offer it, or refuses it now.
-        (DialReason::NoTls, said) => {
-            let text = match said {
+        (DialReason::NoTls, reply) => {
+            let text = match reply {
                 None => format!("{host} does not offer TLS, which is required here"),
-                Some(said) => format!("{host} refused TLS, which is required here: {said}"),
+                Some(reply) => format!("{host} refused TLS, which is required here: {reply}"),
             };
             Outcome::Withheld(SmtpReply::new(450, Enhanced::new(4, 7, 30), text))
         }

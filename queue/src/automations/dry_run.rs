@@ -49,7 +49,7 @@ impl Intake {
         let version = store::automation::get_version(self.store(), account, automation.id, automation.version);
         let definition = version.await?.ok_or(DryRunError::NotFound)?.definition;
         let now = self.clock().now();
-        let beginning = RunStart {
+        let start = RunStart {
             id: RunId::new(now, self.entropy().unique_bits()),
             partition: 0,
             source: ProductEventId::from_bytes(signal.id).to_string(),
@@ -59,7 +59,7 @@ impl Intake {
             lineage: Vec::new(),
             at: now,
         };
-        let (mut run, _) = AutomationRun::begin(&automation, &definition, beginning);
+        let (mut run, _) = AutomationRun::begin(&automation, &definition, start);
         let mut run_context = RunContext::new(EventFacts::from(signal));
         while run.status.is_active() {
             self.dry_run_step(tenant, (&mut run, &definition), &mut run_context, mode).await;
@@ -91,17 +91,17 @@ impl Intake {
                 Ok((json!({"result": holds}), step::next_step_after(condition, holds)))
             }
             StepAction::SendEmail(email) => {
-                self.dry_run_email(tenant, (run, email), run_context, mode).await.map(|shown| (shown, NextStep::Next))
+                self.dry_run_email(tenant, (run, email), run_context, mode).await.map(|output| (output, NextStep::Next))
             }
             StepAction::Sms(_) => match Self::render_sms(action, run_context) {
-                Some(Ok(text)) => self.dry_run_sms(run, &text, mode).await.map(|shown| (shown, NextStep::Next)),
+                Some(Ok(text)) => self.dry_run_sms(run, &text, mode).await.map(|output| (output, NextStep::Next)),
                 Some(Err(error)) => Err(error),
                 None => Err("the step has no text".to_owned()),
             },
         };
         let now = self.clock().now();
         match outcome {
-            Ok((output, then)) => drop(run.complete_step(output, then, now)),
+            Ok((output, next_step)) => drop(run.complete_step(output, next_step, now)),
             Err(error) => drop(run.fail_step(&error, now)),
         }
     }
@@ -117,29 +117,29 @@ impl Intake {
         let mut rendered = rendered.map_err(|error| match error {
             RenderEmailError::Permanent(error) | RenderEmailError::Transient(error) => error,
             // A dry run answers no received email.
-            RenderEmailError::Withheld(why) => why.word().to_owned(),
+            RenderEmailError::Withheld(reason) => reason.word().to_owned(),
         })?;
-        let mut shown = rendered.preview;
+        let mut preview = rendered.preview;
         if mode != RunMode::TestSend {
-            return Ok(shown);
+            return Ok(preview);
         }
         // The run is not stored, so the email cannot refer to it.
         rendered.draft.options.run = None;
         match self.submit(tenant, rendered.draft).await {
-            Ok(accepted) => shown["email_id"] = json!(accepted.id),
+            Ok(accepted) => preview["email_id"] = json!(accepted.id),
             Err(SubmitError::Suppressed { id, .. }) => {
-                shown["suppressed"] = json!(true);
-                shown["email_id"] = json!(id);
+                preview["suppressed"] = json!(true);
+                preview["email_id"] = json!(id);
             }
             Err(refusal) => return Err(refusal.to_string()),
         }
-        Ok(shown)
+        Ok(preview)
     }
 
     async fn dry_run_sms(&self, run: &AutomationRun, text: &SmsMessage, mode: RunMode) -> Result<Value, String> {
-        let mut shown = text.preview();
+        let mut preview = text.preview();
         if mode != RunMode::TestSend {
-            return Ok(shown);
+            return Ok(preview);
         }
         let provider = self.automations().0.sms_provider.get().ok_or("no SMS provider is configured (`[sms]`)")?;
         let answer = provider.post_message(text, format!("{}-{}", run.id, run.index)).await;
@@ -147,7 +147,7 @@ impl Intake {
         if !(200..300).contains(&answer.status) {
             return Err(format!("the SMS provider responded with status {}", answer.status));
         }
-        shown["status"] = json!("sent");
-        Ok(shown)
+        preview["status"] = json!("sent");
+        Ok(preview)
     }
 }

@@ -43,31 +43,31 @@ impl Intake {
         &self,
         found: &StoredRun,
         email: &SendEmailStep,
-        known: &RunContext,
+        run_context: &RunContext,
     ) -> Result<StepCommit, ReadError> {
         let now = self.clock().now();
         let run = &found.run;
-        let (known, answered) = self.limit_answer_rate(run, known, now).await?;
+        let (run_context, last_answer) = self.limit_answer_rate(run, run_context, now).await?;
         let rendered = match self.run_tenant(run).await {
-            Ok(tenant) => {
-                render_email::render_email(self, &tenant, (run, email), &known).await.map(|rendered| (tenant, rendered))
-            }
+            Ok(tenant) => render_email::render_email(self, &tenant, (run, email), &run_context)
+                .await
+                .map(|rendered| (tenant, rendered)),
             Err(unwritten) => Err(unwritten),
         };
         let (tenant, StepEmail { draft, answers, withheld, .. }) = match rendered {
             Ok(rendered) => rendered,
-            Err(RenderEmailError::Withheld(why)) => {
-                let output = json!({"withheld": why.word()});
+            Err(RenderEmailError::Withheld(reason)) => {
+                let output = json!({"withheld": reason.word()});
                 return self.commit_run_update(found, step::complete_step(run.clone(), output, now)).await;
             }
-            Err(RenderEmailError::Permanent(why)) => {
-                return self.commit_run_update(found, step::fail_step(run.clone(), &why, now)).await;
+            Err(RenderEmailError::Permanent(reason)) => {
+                return self.commit_run_update(found, step::fail_step(run.clone(), &reason, now)).await;
             }
-            Err(RenderEmailError::Transient(why)) => {
-                return self.commit_run_update(found, step::defer_step(run.clone(), &why, now)).await;
+            Err(RenderEmailError::Transient(reason)) => {
+                return self.commit_run_update(found, step::defer_step(run.clone(), &reason, now)).await;
             }
         };
-        let also = |outcomes: &[Result<SubmitReceipt, SubmitError>], batch: &mut Batch| {
+        let extend_commit = |outcomes: &[Result<SubmitReceipt, SubmitError>], batch: &mut Batch| {
             if let Some(outcome) = outcomes.first() {
                 self.automations().write_run_update(
                     found,
@@ -75,12 +75,12 @@ impl Intake {
                     now,
                     batch,
                 );
-                if let (true, Ok(_), Some((author, before))) = (answers, outcome, &answered) {
-                    store::automation_run::run_indexes::put_last_answer(batch, run, (*author, now), before);
+                if let (true, Ok(_), Some((author, previous))) = (answers, outcome, &last_answer) {
+                    store::automation_run::run_indexes::put_last_answer(batch, run, (*author, now), previous);
                 }
             }
         };
-        match self.submit_batch(&tenant, vec![draft], false, &also).await {
+        match self.submit_batch(&tenant, vec![draft], false, &extend_commit).await {
             Ok(outcomes) if matches!(outcomes.first(), Some(Err(SubmitError::Unconfirmed { .. }))) => {
                 Ok(StepCommit::Retry)
             }
@@ -95,28 +95,29 @@ impl Intake {
     async fn limit_answer_rate<'a>(
         &self,
         run: &AutomationRun,
-        known: &'a RunContext,
+        run_context: &'a RunContext,
         now: Timestamp,
     ) -> Result<(Cow<'a, RunContext>, Option<(PersonKey, LastAnswer)>), ReadError> {
-        let open = known.answering.as_ref().filter(|known| known.unanswerable.is_none());
-        let Some(author) = open.and_then(|known| known.author.as_ref()) else {
-            return Ok((Cow::Borrowed(known), None));
+        let open_reply = run_context.answering.as_ref().filter(|run_context| run_context.unanswerable.is_none());
+        let Some(author) = open_reply.and_then(|run_context| run_context.author.as_ref()) else {
+            return Ok((Cow::Borrowed(run_context), None));
         };
         let author = person_key::email_key(&author.to_canonical().to_string());
-        let before =
+        let last_answer =
             store::automation_run::run_indexes::find_last_answer(self.store(), (run.account, run.automation), author)
                 .await?;
-        let lately =
-            before.last.is_some_and(|last| last.run != run.id && now.duration_since(last.at).abs() < ANSWER_INTERVAL);
-        let known = match &known.answering {
-            Some(answering) if lately => {
+        let is_recent = last_answer
+            .last
+            .is_some_and(|last| last.run != run.id && now.duration_since(last.at).abs() < ANSWER_INTERVAL);
+        let run_context = match &run_context.answering {
+            Some(answering) if is_recent => {
                 let unanswerable = Some(AutoReplyRefusal::AnsweredLately);
                 let answering = Some(AutoReplyContext { unanswerable, ..answering.clone() });
-                Cow::Owned(RunContext { answering, ..known.clone() })
+                Cow::Owned(RunContext { answering, ..run_context.clone() })
             }
-            _ => Cow::Borrowed(known),
+            _ => Cow::Borrowed(run_context),
         };
-        Ok((known, Some((author, before))))
+        Ok((run_context, Some((author, last_answer))))
     }
 
     pub(super) async fn run_tenant(&self, run: &AutomationRun) -> Result<Tenant, RenderEmailError> {
@@ -135,8 +136,8 @@ fn email_step_update(
 ) -> RunUpdate {
     let run = run.clone();
     let output = |mut output: Value| {
-        if let Some(why) = withheld {
-            output["withheld"] = json!(why.word());
+        if let Some(reason) = withheld {
+            output["withheld"] = json!(reason.word());
         }
         output
     };

@@ -97,7 +97,7 @@ impl Intake {
                 .await
             {
                 Ok(first) => {
-                    if let Some(next) = if first.more { Some(now) } else { first.later } {
+                    if let Some(next) = if first.has_more { Some(now) } else { first.later } {
                         timers.schedule(*partition, next);
                     }
                     work.extend(first.due.into_iter().map(|due| (*partition, due)));
@@ -129,8 +129,8 @@ impl Intake {
     }
 
     async fn process_due(&self, partition: u16, (at, due): (Timestamp, DueWork)) -> Result<StepCommit, ReadError> {
-        let about = match due {
-            DueWork::Step(about) => about,
+        let run_key = match due {
+            DueWork::Step(run_key) => run_key,
             DueWork::Job(job) => return self.run_job(&job).await,
             DueWork::Damaged(key) => {
                 tracing::error!("removing a damaged row of due automation work");
@@ -139,29 +139,29 @@ impl Intake {
                 return self.commit_step(batch).await;
             }
         };
-        match self.advance_run(about).await {
+        match self.advance_run(run_key).await {
             // A corrupt run could never advance: remove its due row so that it is not read again and again.
             Err(ReadError::Corrupt(error)) => {
-                tracing::error!(%error, run.id = %about.2, "corrupt automation run; it will not advance");
-                self.remove_stale(partition, at, about).await
+                tracing::error!(%error, run.id = %run_key.2, "corrupt automation run; it will not advance");
+                self.remove_stale(partition, at, run_key).await
             }
-            Ok(None) => self.remove_stale(partition, at, about).await,
+            Ok(None) => self.remove_stale(partition, at, run_key).await,
             Ok(Some(committed)) => Ok(committed),
             Err(error) => Err(error),
         }
     }
 
-    async fn remove_stale(&self, partition: u16, at: Timestamp, about: RunKey) -> Result<StepCommit, ReadError> {
+    async fn remove_stale(&self, partition: u16, at: Timestamp, run_key: RunKey) -> Result<StepCommit, ReadError> {
         let mut batch = Batch::progress();
-        store::automation_run::due_work::remove_stale_step(&mut batch, partition, at, about);
+        store::automation_run::due_work::remove_stale_step(&mut batch, partition, at, run_key);
         self.commit_step(batch).await
     }
 
     /// Executes steps of a run for as long as one is due. Returns `None` if the run does not exist or has no due step.
-    async fn advance_run(&self, about: RunKey) -> Result<Option<StepCommit>, ReadError> {
+    async fn advance_run(&self, run_key: RunKey) -> Result<Option<StepCommit>, ReadError> {
         let mut outcome = None;
         for _ in 0..STEPS_IN_A_ROW_MAX {
-            let Some((found, sealed)) = store::automation_run::get_with_sealed(self.store(), about).await? else {
+            let Some((found, sealed)) = store::automation_run::get_with_sealed(self.store(), run_key).await? else {
                 return Ok(outcome);
             };
             let run = &found.run;
@@ -204,8 +204,8 @@ impl Intake {
         let version = (run.automation, run.version);
         let definition = self.automations().definition(run.account, version).await?;
         let definition = definition.ok_or_else(|| corrupt("the automation version of the run is missing"))?;
-        let known = sealed.ok_or_else(|| corrupt("the context of the run is missing"));
-        let known: RunContext = self.automations().unseal_json(&run.id.to_bytes(), known?)?;
+        let run_context = sealed.ok_or_else(|| corrupt("the context of the run is missing"));
+        let run_context: RunContext = self.automations().unseal_json(&run.id.to_bytes(), run_context?)?;
         let Some(action) = definition.steps.get(run.index).map(|step| &step.action) else {
             return self.commit_run_update(found, step::fail_step(run.clone(), "the step does not exist", now)).await;
         };
@@ -214,11 +214,11 @@ impl Intake {
             return self.commit_run_update(found, step::hold_step(run.clone(), now)).await;
         }
         let update = match action {
-            StepAction::SendEmail(email) => return self.run_email_step(found, email, &known).await,
-            StepAction::Sms(sms) => return self.run_sms_step(found, sms, &known).await,
-            StepAction::Delay(delay) => step::delay_step(run.clone(), delay, &known, now),
-            StepAction::WaitForEvent(wait) => step::wait_step(run.clone(), wait, &known, now),
-            StepAction::Condition(gate) => step::condition_step(run.clone(), gate, &known, now),
+            StepAction::SendEmail(email) => return self.run_email_step(found, email, &run_context).await,
+            StepAction::Sms(sms) => return self.run_sms_step(found, sms, &run_context).await,
+            StepAction::Delay(delay) => step::delay_step(run.clone(), delay, &run_context, now),
+            StepAction::WaitForEvent(wait) => step::wait_step(run.clone(), wait, &run_context, now),
+            StepAction::Condition(gate) => step::condition_step(run.clone(), gate, &run_context, now),
         };
         self.commit_run_update(found, update).await
     }
@@ -227,7 +227,7 @@ impl Intake {
     async fn cancel_orphaned_run(&self, found: &StoredRun, now: Timestamp) -> Result<StepCommit, ReadError> {
         let mut run = found.run.clone();
         run.cancel(CancelSource::Api, now);
-        self.commit_run_update(found, RunUpdate { run, facts: Vec::new(), known: None }).await
+        self.commit_run_update(found, RunUpdate { run, facts: Vec::new(), run_context: None }).await
     }
 
     /// Commits the run's state after a step.
@@ -264,11 +264,11 @@ impl Intake {
     }
 
     /// Folds the counter deltas of an automation into its total if there are many.
-    async fn fold_run_counts(&self, of: (AccountId, AutomationId)) -> Result<(), ReadError> {
-        let counted = store::automation_run::counts::read(self.store(), of).await?;
+    async fn fold_run_counts(&self, automation: (AccountId, AutomationId)) -> Result<(), ReadError> {
+        let counted = store::automation_run::counts::read(self.store(), automation).await?;
         if counted.changes() >= FOLD_THRESHOLD {
             let mut batch = Batch::progress();
-            counted.fold(&mut batch, of);
+            counted.fold(&mut batch, automation);
             self.commit_step(batch).await?;
         }
         Ok(())
@@ -279,15 +279,15 @@ impl Intake {
     /// # Errors
     /// The store cannot be read.
     pub async fn count_runs(&self, automation: &Automation) -> Result<mail::automation::RunCounts, ReadError> {
-        let of = (automation.account, automation.id);
+        let key = (automation.account, automation.id);
         loop {
-            let counted = store::automation_run::counts::read(self.store(), of).await?;
-            if !counted.more {
+            let counted = store::automation_run::counts::read(self.store(), key).await?;
+            if !counted.has_more {
                 return Ok(counted.counts);
             }
             // More deltas than one read returns: fold these and read on.
             let mut batch = Batch::progress();
-            counted.fold(&mut batch, of);
+            counted.fold(&mut batch, key);
             if matches!(self.commit_step(batch).await?, StepCommit::Retry) {
                 return Ok(counted.counts);
             }
@@ -298,15 +298,15 @@ impl Intake {
     ///
     /// # Errors
     /// The store cannot be read or written.
-    pub async fn cancel_run(&self, about: RunKey) -> Result<Option<AutomationRun>, ReadError> {
+    pub async fn cancel_run(&self, run_key: RunKey) -> Result<Option<AutomationRun>, ReadError> {
         for _ in 0..STEPS_IN_A_ROW_MAX {
-            let Some(found) = store::automation_run::get(self.store(), about).await? else { return Ok(None) };
+            let Some(found) = store::automation_run::get(self.store(), run_key).await? else { return Ok(None) };
             if !found.run.status.is_active() {
                 return Ok(Some(found.run));
             }
             let mut run = found.run.clone();
             run.cancel(CancelSource::Api, self.clock().now());
-            let update = RunUpdate { run: run.clone(), facts: Vec::new(), known: None };
+            let update = RunUpdate { run: run.clone(), facts: Vec::new(), run_context: None };
             match self.commit_run_update(&found, update).await? {
                 StepCommit::Committed => return Ok(Some(run)),
                 StepCommit::Conflict => {}
@@ -322,10 +322,10 @@ impl AutomationEngine {
     /// another node.
     pub(super) fn write_run_update(&self, found: &StoredRun, update: &RunUpdate, now: Timestamp, batch: &mut Batch) {
         let run = &update.run;
-        let _ours = self.0.worker.leases.fence_partitions(batch, std::iter::once(run.partition));
+        let _fenced = self.0.worker.leases.fence_partitions(batch, std::iter::once(run.partition));
         store::automation_run::update(batch, found, run);
-        if let Some(known) = &update.known {
-            match self.seal_context(run.id, known) {
+        if let Some(run_context) = &update.run_context {
+            match self.seal_context(run.id, run_context) {
                 Ok(sealed) => store::automation_run::put_sealed(batch, store::automation_run::run_key(run), sealed),
                 // Sealing fails if the system has no randomness: the stored context stays.
                 Err(error) => tracing::error!(%error, run.id = %run.id, "cannot seal the context of a run"),

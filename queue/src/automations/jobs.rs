@@ -44,16 +44,16 @@ impl Intake {
             }
             AutomationJobKind::Rest { .. } => self.run_remaining_signal(job, &mut batch).await?,
             AutomationJobKind::Cancel { automation, before } => {
-                let about = (job.account, *automation);
-                self.cancel_batch(about, *before, &mut batch).await?.then(|| job.work.clone())
+                let key = (job.account, *automation);
+                self.cancel_batch(key, *before, &mut batch).await?.then(|| job.work.clone())
             }
             AutomationJobKind::Release { automation } => {
-                let about = (job.account, *automation);
-                self.release_batch(about, &mut batch).await?.then(|| job.work.clone())
+                let key = (job.account, *automation);
+                self.release_batch(key, &mut batch).await?.then(|| job.work.clone())
             }
             AutomationJobKind::Forget { automation } => {
-                let about = (job.account, *automation);
-                self.purge_batch(about, &mut batch).await?.then(|| job.work.clone())
+                let key = (job.account, *automation);
+                self.purge_batch(key, &mut batch).await?.then(|| job.work.clone())
             }
         };
         // Due now, which orders the rest behind work that became due meanwhile.
@@ -96,8 +96,8 @@ impl Intake {
                 let status = EmailRollup::from_recipients(&found.recipients).status;
                 let data = webhook_payload::email_event_data(&found.email, event, status);
                 let first = found.recipients.first().map(|recipient| recipient.address.to_string());
-                let whom = event.recipient.as_ref().map(ToString::to_string).or(first);
-                (Value::Object(data), whom, self.lineage(event.account, found.email.run).await?)
+                let address = event.recipient.as_ref().map(ToString::to_string).or(first);
+                (Value::Object(data), address, self.lineage(event.account, found.email.run).await?)
             }
             Subject::Received(id) => {
                 let answer = self.answering_context(event.account, id).await?;
@@ -143,7 +143,7 @@ impl Intake {
         let Some(Ok(domain)) = id.rsplit_once('@').map(|(_, domain)| domain.parse::<DomainName>()) else {
             return Ok(false);
         };
-        if self.service_domain().is_some_and(|own| own == domain) {
+        if self.service_domain().is_some_and(|service_domain| service_domain == domain) {
             return Ok(true);
         }
         Ok(store::domain::find_by_name(self.store(), &domain).await?.is_some())
@@ -193,8 +193,8 @@ impl Intake {
         batch: &mut Batch,
         change: impl Fn(&mut AutomationRun),
     ) -> Result<(), ReadError> {
-        let abouts: Vec<RunKey> = ids.into_iter().map(|id| (account, automation, id)).collect();
-        for (found, _) in store::automation_run::get_each(self.store(), &abouts).await? {
+        let runs: Vec<RunKey> = ids.into_iter().map(|id| (account, automation, id)).collect();
+        for (found, _) in store::automation_run::get_each(self.store(), &runs).await? {
             // The run may have ended since the list was read.
             if !found.run.status.is_active() {
                 continue;
@@ -211,18 +211,18 @@ impl Intake {
 
     async fn cancel_batch(
         &self,
-        about: (AccountId, AutomationId),
+        key: (AccountId, AutomationId),
         before: mail::id::RunId,
         batch: &mut Batch,
     ) -> Result<bool, ReadError> {
         let now = self.clock().now();
         for status in [RunStatus::Queued, RunStatus::Running, RunStatus::Waiting] {
             let ids =
-                store::automation_run::run_indexes::list_in_state(self.store(), about, status, (before, BATCH_RUNS))
+                store::automation_run::run_indexes::list_in_state(self.store(), key, status, (before, BATCH_RUNS))
                     .await?;
             if !ids.is_empty() {
                 let cancel = |run: &mut AutomationRun| run.cancel(CancelSource::Api, now);
-                self.update_runs(about, ids, batch, cancel).await?;
+                self.update_runs(key, ids, batch, cancel).await?;
                 return Ok(true);
             }
         }
@@ -231,10 +231,10 @@ impl Intake {
 
     /// Cancels runs of an automation created before `before`, as many as one request waits for. The job that the
     /// request enqueues cancels the rest, and retries after errors.
-    pub async fn cancel_runs(&self, about: (AccountId, AutomationId), before: mail::id::RunId) {
+    pub async fn cancel_runs(&self, key: (AccountId, AutomationId), before: mail::id::RunId) {
         for _ in 0..CANCELLED_BATCHES_MAX {
             let mut batch = Batch::progress();
-            let cancelled = match self.cancel_batch(about, before, &mut batch).await {
+            let cancelled = match self.cancel_batch(key, before, &mut batch).await {
                 Ok(true) => self.commit_step(batch).await,
                 Ok(false) => return,
                 Err(error) => Err(error),
@@ -246,29 +246,29 @@ impl Intake {
         }
     }
 
-    async fn release_batch(&self, about: (AccountId, AutomationId), batch: &mut Batch) -> Result<bool, ReadError> {
+    async fn release_batch(&self, key: (AccountId, AutomationId), batch: &mut Batch) -> Result<bool, ReadError> {
         let now = self.clock().now();
-        let ids = store::automation_run::run_indexes::list_held(self.store(), about, BATCH_RUNS).await?;
-        let more = ids.len() == BATCH_RUNS;
-        self.update_runs(about, ids, batch, |run| run.release(now)).await?;
-        Ok(more)
+        let ids = store::automation_run::run_indexes::list_held(self.store(), key, BATCH_RUNS).await?;
+        let is_incomplete = ids.len() == BATCH_RUNS;
+        self.update_runs(key, ids, batch, |run| run.release(now)).await?;
+        Ok(is_incomplete)
     }
 
-    async fn purge_batch(&self, about: (AccountId, AutomationId), batch: &mut Batch) -> Result<bool, ReadError> {
-        let runs = store::automation_run::list_oldest(self.store(), about, None, BATCH_RUNS).await?;
+    async fn purge_batch(&self, key: (AccountId, AutomationId), batch: &mut Batch) -> Result<bool, ReadError> {
+        let runs = store::automation_run::list_oldest(self.store(), key, None, BATCH_RUNS).await?;
         for found in &runs {
             store::automation_run::delete(batch, found);
-            let of = (found.run.id.into(), RUN_EVENTS_MAX);
-            store::event::delete_by_subject(self.store(), batch, about.0, of).await?;
+            let owner_and_max = (found.run.id.into(), RUN_EVENTS_MAX);
+            store::event::delete_by_subject(self.store(), batch, key.0, owner_and_max).await?;
         }
         if !runs.is_empty() {
             return Ok(true);
         }
-        let versions = store::automation::purge_versions(self.store(), batch, about, BATCH_VERSIONS).await?;
+        let versions = store::automation::purge_versions(self.store(), batch, key, BATCH_VERSIONS).await?;
         if !batch.is_empty() || versions {
-            self.automations().invalidate(about.0);
+            self.automations().invalidate(key.0);
             return Ok(true);
         }
-        store::automation_run::run_indexes::purge_indexes(self.store(), batch, about, BATCH_ROWS).await
+        store::automation_run::run_indexes::purge_indexes(self.store(), batch, key, BATCH_ROWS).await
     }
 }

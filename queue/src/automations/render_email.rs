@@ -61,11 +61,11 @@ pub(super) async fn render_email(
         Some(Value::Object(variables)) => variables,
         _ => Map::new(),
     };
-    let mut wishes = SendOptions { run: Some((run.automation, run.id)), ..SendOptions::default() };
+    let mut options = SendOptions { run: Some((run.automation, run.id)), ..SendOptions::default() };
     let mut category = email.category;
     let (rendered, from, reply_to) = match &email.template {
         None => (render_own_text(email, &root, &variables)?, None, Vec::new()),
-        Some(_) => render_template(intake, tenant, (email, &root, variables), (&mut category, &mut wishes)).await?,
+        Some(_) => render_template(intake, tenant, (email, &root, variables), (&mut category, &mut options)).await?,
     };
     let from = match &email.from {
         Some(text) => parse_mailbox("from", text, &root)?,
@@ -92,7 +92,7 @@ pub(super) async fn render_email(
     if parts.html.is_none() && parts.text.is_none() {
         return Err(permanent("`html` or `text` is required"));
     }
-    let shown = email_preview(&parts, &wishes);
+    let preview = email_preview(&parts, &options);
     let recipients = parts.to.iter().map(|to| DraftRecipient {
         address: to.address.clone(),
         kind: RecipientKind::To,
@@ -106,9 +106,9 @@ pub(super) async fn render_email(
         content: DraftContent::Parts(Box::new(parts)),
         tags: render_tags(email, &root)?,
         category: category.unwrap_or_default(),
-        options: wishes,
+        options,
     };
-    Ok(StepEmail { draft, preview: shown, answers, withheld })
+    Ok(StepEmail { draft, preview, answers, withheld })
 }
 
 /// Recipients of a step's email.
@@ -124,42 +124,43 @@ fn step_recipients(
     root: &Value,
     run_context: &RunContext,
 ) -> Result<StepRecipients, RenderEmailError> {
-    let mut found = StepRecipients { to: Vec::with_capacity(email.to.len()), answers: false, withheld: None };
+    let mut recipients = StepRecipients { to: Vec::with_capacity(email.to.len()), answers: false, withheld: None };
     for text in &email.to {
         // A stranger controls rendered addresses: not only the author, but everyone the message names. Check before
         // rendering, since there may be no author.
-        let filled = run_context.answering.as_ref().filter(|reply| text.contains("{{") || reply.is_ours);
-        if let Some(why) = filled.and_then(|reply| reply.unanswerable) {
-            found.withheld = Some(why);
+        let reply = run_context.answering.as_ref().filter(|reply| text.contains("{{") || reply.is_ours);
+        if let Some(reason) = reply.and_then(|reply| reply.unanswerable) {
+            recipients.withheld = Some(reason);
             continue;
         }
-        let one = parse_mailbox("to", text, root)?;
-        let answering = filled.or(run_context.answering.as_ref().filter(|reply| reply.is_author_address(&one.address)));
-        if let Some(why) = answering.and_then(|reply| reply.unanswerable) {
-            found.withheld = Some(why);
+        let mailbox = parse_mailbox("to", text, root)?;
+        let answering =
+            reply.or(run_context.answering.as_ref().filter(|reply| reply.is_author_address(&mailbox.address)));
+        if let Some(reason) = answering.and_then(|reply| reply.unanswerable) {
+            recipients.withheld = Some(reason);
             continue;
         }
-        found.answers |= answering.is_some();
-        if !found.to.iter().any(|earlier| earlier.address == one.address) {
-            found.to.push(one);
+        recipients.answers |= answering.is_some();
+        if !recipients.to.iter().any(|earlier| earlier.address == mailbox.address) {
+            recipients.to.push(mailbox);
         }
     }
-    match found.withheld {
-        Some(why) if found.to.is_empty() => Err(RenderEmailError::Withheld(why)),
-        _ => Ok(found),
+    match recipients.withheld {
+        Some(reason) if recipients.to.is_empty() => Err(RenderEmailError::Withheld(reason)),
+        _ => Ok(recipients),
     }
 }
 
 /// Header fields that declare an automatic message and its thread (RFC 3834 3.1.5, 3.1.6, 5).
 fn auto_submitted_headers(run_context: &RunContext, answers: bool) -> Vec<CustomHeader> {
     let thread = run_context.answering.as_ref().filter(|_| answers).map(|reply| reply.thread.as_slice());
-    let says = if answers { "auto-replied" } else { "auto-generated" };
+    let auto_submitted = if answers { "auto-replied" } else { "auto-generated" };
     let thread = thread.unwrap_or_default().iter().map(|(name, value)| (name.as_str(), value.as_str()));
-    let fields = std::iter::once(("Auto-Submitted", says)).chain(thread);
+    let fields = std::iter::once(("Auto-Submitted", auto_submitted)).chain(thread);
     fields.filter_map(|(name, value)| CustomHeader::new(name, value).ok()).collect()
 }
 
-fn email_preview(parts: &Composition, wishes: &SendOptions) -> Value {
+fn email_preview(parts: &Composition, options: &SendOptions) -> Value {
     let texts = |boxes: &[Mailbox]| boxes.iter().map(ToString::to_string).collect::<Vec<_>>();
     json!({
         "from": parts.from.to_string(),
@@ -167,7 +168,7 @@ fn email_preview(parts: &Composition, wishes: &SendOptions) -> Value {
         "subject": parts.subject,
         "html": parts.html,
         "text": parts.text,
-        "template_id": wishes.template.as_ref().map(|template| template.id),
+        "template_id": options.template.as_ref().map(|template| template.id),
     })
 }
 
@@ -190,12 +191,12 @@ async fn render_template(
     intake: &Intake,
     tenant: &Tenant,
     (email, root, variables): (&SendEmailStep, &Value, Map<String, Value>),
-    (category, wishes): (&mut Option<mail::email::Category>, &mut SendOptions),
+    (category, options): (&mut Option<mail::email::Category>, &mut SendOptions),
 ) -> Result<FilledTemplate, RenderEmailError> {
     let Some(named) = &email.template else { return Err(permanent("the step has no template")) };
     let reference = TemplateRef { key: TemplateKey::parse(&named.name), version: named.version };
-    let seen = context::template_variables(root, &variables);
-    let wanted = TemplateUse { reference, variables: seen };
+    let used_variables = context::template_variables(root, &variables);
+    let wanted = TemplateUse { reference, variables: used_variables };
     let (compiled, mut rendered) =
         intake.render_template(tenant, wanted, email.subject.is_some()).await.map_err(|error| match error {
             RenderTemplateError::NotFound => permanent(format!("template `{}` not found", named.name)),
@@ -207,30 +208,30 @@ async fn render_template(
         let subject = SendEmailStep { html: None, text: None, ..email.clone() };
         rendered.subject = render_own_text(&subject, root, &variables)?.subject;
     }
-    compiled.apply_defaults(category, wishes);
+    compiled.apply_defaults(category, options);
     Ok((rendered, compiled.from().cloned(), compiled.reply_to().to_vec()))
 }
 
 /// Parses one address. Event data is rendered into it and must not add a second address.
 fn parse_mailbox(field: &str, text: &str, root: &Value) -> Result<Mailbox, RenderEmailError> {
-    let wrong = |error: String| permanent(format!("`{field}`: {error}"));
-    let text = context::render_text(text, root).map_err(wrong)?;
-    tags::check_line(&text, ADDRESS_BYTES_MAX).map_err(wrong)?;
-    let mailbox: Mailbox = text.trim().parse().map_err(|error| wrong(format!("{error}")))?;
+    let invalid = |error: String| permanent(format!("`{field}`: {error}"));
+    let text = context::render_text(text, root).map_err(invalid)?;
+    tags::check_line(&text, ADDRESS_BYTES_MAX).map_err(invalid)?;
+    let mailbox: Mailbox = text.trim().parse().map_err(|error| invalid(format!("{error}")))?;
     let several = mailbox.name.as_deref().is_some_and(|name| {
         !text.trim_start().starts_with('"') && (name.contains(['<', '>']) || (name.contains(',') && name.contains('@')))
     });
     if several {
-        return Err(wrong("must be one address; give several as a list".to_owned()));
+        return Err(invalid("must be one address; give several as a list".to_owned()));
     }
     Ok(mailbox)
 }
 
 fn render_tags(email: &SendEmailStep, root: &Value) -> Result<Vec<Tag>, RenderEmailError> {
     let fill = |(name, value): &(String, String)| {
-        let wrong = |error: String| permanent(format!("`tags.{name}`: {error}"));
-        let value = context::render_text(value, root).map_err(wrong)?.into_owned();
-        tags::check_line(&value, tags::TAG_BYTES_MAX).map_err(wrong)?;
+        let invalid = |error: String| permanent(format!("`tags.{name}`: {error}"));
+        let value = context::render_text(value, root).map_err(invalid)?.into_owned();
+        tags::check_line(&value, tags::TAG_BYTES_MAX).map_err(invalid)?;
         Ok(Tag { name: name.clone(), value })
     };
     email.tags.iter().map(fill).collect()

@@ -16,7 +16,7 @@ pub(super) type PartitionWork = (u16, (Timestamp, DueWork));
 /// Account of the work; `None` for a damaged row.
 fn account_of((_, (_, due)): &PartitionWork) -> Option<AccountId> {
     match due {
-        DueWork::Step(about) => Some(about.0),
+        DueWork::Step(run_key) => Some(run_key.0),
         DueWork::Job(found) => Some(found.job.account),
         DueWork::Damaged(_) => None,
     }
@@ -25,26 +25,26 @@ fn account_of((_, (_, due)): &PartitionWork) -> Option<AccountId> {
 /// Selects at most `limit` pieces round-robin by account, in the given order within an account. Returns them and the
 /// rest.
 pub(super) fn round_robin(work: Vec<PartitionWork>, limit: usize) -> (Vec<PartitionWork>, Vec<PartitionWork>) {
-    let (mut accounts, mut lines): (VecDeque<_>, HashMap<_, VecDeque<PartitionWork>>) = Default::default();
-    for one in work {
-        let account = account_of(&one);
-        let line = lines.entry(account).or_default();
-        if line.is_empty() {
+    let (mut accounts, mut queues): (VecDeque<_>, HashMap<_, VecDeque<PartitionWork>>) = Default::default();
+    for item in work {
+        let account = account_of(&item);
+        let account_queue = queues.entry(account).or_default();
+        if account_queue.is_empty() {
             accounts.push_back(account);
         }
-        line.push_back(one);
+        account_queue.push_back(item);
     }
     let mut next = Vec::new();
     while next.len() < limit
         && let Some(account) = accounts.pop_front()
     {
-        let Some(line) = lines.get_mut(&account) else { continue };
-        next.extend(line.pop_front());
-        if !line.is_empty() {
+        let Some(account_queue) = queues.get_mut(&account) else { continue };
+        next.extend(account_queue.pop_front());
+        if !account_queue.is_empty() {
             accounts.push_back(account);
         }
     }
-    (next, lines.into_values().flatten().collect())
+    (next, queues.into_values().flatten().collect())
 }
 
 #[cfg(test)]
@@ -59,14 +59,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_flood_keeps_nobody_waiting() {
+    async fn a_flood_of_runs_does_not_delay_other_accounts() {
         let (store, partition) = (Store::memory(), 3);
         let account = |n: u128| AccountId::new(at(0), n);
         let mut batch = Batch::progress();
-        let mut put = |of: u128, n: u128, due: i64| {
+        let mut put = |account_number: u128, n: u128, due: i64| {
             let work = job::AutomationJobKind::Release { automation: AutomationId::new(at(0), n) };
             let id = EventId::new(at(0), n);
-            let job = job::AutomationJob { id, account: account(of), partition, due: at(due), work };
+            let job = job::AutomationJob { id, account: account(account_number), partition, due: at(due), work };
             store::automation_run::due_work::put_job(&mut batch, &job);
         };
         // A thousand are due at once, then one of each of two other accounts, and one that is not due yet.
@@ -77,20 +77,20 @@ mod tests {
         put(3, 3_000, 102);
         put(2, 2_001, 200);
         store.commit(batch).await.unwrap();
-        let seen =
+        let page =
             store::automation_run::due_work::list_oldest_and_newest_due(&store, partition, at(150), 20).await.unwrap();
-        assert!(seen.more && seen.due.len() == 40, "{seen:?}");
-        let work = seen.due.into_iter().map(|due| (partition, due)).collect();
+        assert!(page.has_more && page.due.len() == 40, "{page:?}");
+        let work = page.due.into_iter().map(|due| (partition, due)).collect();
         let (next, left) = round_robin(work, 6);
-        let whose: Vec<_> = next.iter().filter_map(account_of).collect();
-        assert_eq!(whose, [1, 2, 3, 1, 1, 1].map(account));
+        let accounts: Vec<_> = next.iter().filter_map(account_of).collect();
+        assert_eq!(accounts, [1, 2, 3, 1, 1, 1].map(account));
         assert_eq!(left.len(), 34);
         // Within an account, the work that is due the longest is first.
         assert!(next.iter().all(|(_, (due, _))| *due <= at(102)));
         // With a large page, all due work is read at once.
-        let alone = store::automation_run::due_work::list_oldest_and_newest_due(&store, partition, at(150), 2_000)
+        let full_page = store::automation_run::due_work::list_oldest_and_newest_due(&store, partition, at(150), 2_000)
             .await
             .unwrap();
-        assert_eq!((alone.due.len(), alone.more, alone.later), (1_002, false, Some(at(200))));
+        assert_eq!((full_page.due.len(), full_page.has_more, full_page.later), (1_002, false, Some(at(200))));
     }
 }

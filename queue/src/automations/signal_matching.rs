@@ -93,11 +93,12 @@ impl AutomationEngine {
     ) -> Result<SignalEffects, ReadError> {
         let triggered =
             store::automation::list_triggered(self.store(), trigger_signal.account, &trigger_signal.facts.name).await?;
-        let of = |role| triggered.iter().filter(move |(r, _)| *r == role).map(|(_, id)| *id).collect::<Vec<_>>();
+        let with_role = |role| triggered.iter().filter(move |(r, _)| *r == role).map(|(_, id)| *id).collect::<Vec<_>>();
         let (mut budget, mut done) = (CommitBudget::new(), HashSet::new());
-        let cancelled =
-            self.cancel_matching(trigger_signal, &of(TriggerRole::Cancels), (&mut budget, &mut done), batch).await?;
-        let resumed = match of(TriggerRole::Awaits).is_empty() {
+        let cancelled = self
+            .cancel_matching(trigger_signal, &with_role(TriggerRole::Cancels), (&mut budget, &mut done), batch)
+            .await?;
+        let resumed = match with_role(TriggerRole::Awaits).is_empty() {
             true => MatchedRuns::default(),
             false => self.resume_waiting(trigger_signal, &[], (&mut budget, &done), batch).await?,
         };
@@ -106,7 +107,7 @@ impl AutomationEngine {
                 self.enqueue_remaining(trigger_signal, cancels, after.clone(), batch)?;
             }
         }
-        let matched = self.start_runs(trigger_signal, &of(TriggerRole::Starts), &done, batch).await?;
+        let matched = self.start_runs(trigger_signal, &with_role(TriggerRole::Starts), &done, batch).await?;
         Ok(SignalEffects { matched, resumed: resumed.matched, cancelled: cancelled.matched })
     }
 
@@ -147,12 +148,12 @@ impl AutomationEngine {
     ) -> Result<MatchedRuns, ReadError> {
         let (mut matched_runs, now) = (MatchedRuns::default(), self.now());
         for automation in automations {
-            for person in trigger_signal.person_keys() {
-                let of = (trigger_signal.account, *automation);
+            for person_key in trigger_signal.person_keys() {
+                let key = (trigger_signal.account, *automation);
                 let ids =
-                    store::automation_run::run_indexes::list_active(self.store(), of, person, MATCHED_MAX).await?;
+                    store::automation_run::run_indexes::list_active(self.store(), key, person_key, MATCHED_MAX).await?;
                 for page in ids.chunks(PAGE) {
-                    let page: Vec<RunKey> = page.iter().map(|id| (of.0, of.1, *id)).collect();
+                    let page: Vec<RunKey> = page.iter().map(|id| (key.0, key.1, *id)).collect();
                     for (found, _) in store::automation_run::get_each(self.store(), &page).await? {
                         if done.contains(&found.run.id) || !self.is_cancelled_by(&found.run, trigger_signal).await? {
                             continue;
@@ -174,10 +175,10 @@ impl AutomationEngine {
     }
 
     async fn is_cancelled_by(&self, run: &AutomationRun, trigger_signal: &TriggerSignal) -> Result<bool, ReadError> {
-        let who = (run.user_id.as_deref(), run.email.as_deref());
+        let run_person = (run.user_id.as_deref(), run.email.as_deref());
         if !run.status.is_active()
             || run.created_at > trigger_signal.at
-            || !person_key::is_same_person(who, trigger_signal.user_and_address())
+            || !person_key::is_same_person(run_person, trigger_signal.user_and_address())
         {
             return Ok(false);
         }
@@ -209,44 +210,45 @@ impl AutomationEngine {
         batch: &mut Batch,
     ) -> Result<MatchedRuns, ReadError> {
         let event_json = context::event_context(&trigger_signal.facts);
-        let (mut matched_runs, mut seen) = (MatchedRuns::default(), done.clone());
-        let (mut places, mut left) = (Vec::new(), false);
-        for (n, person) in trigger_signal.person_keys().into_iter().enumerate() {
-            let mut behind = after.get(n).cloned().flatten().map(|SealedBytes(at)| at);
-            let (mut place, mut looked_at) = (behind.clone(), 0);
-            while looked_at < MATCHED_MAX {
-                let named = (trigger_signal.account, trigger_signal.facts.name.as_str(), person);
+        let (mut matched_runs, mut processed) = (MatchedRuns::default(), done.clone());
+        let (mut positions, mut has_more) = (Vec::new(), false);
+        for (n, person_key) in trigger_signal.person_keys().into_iter().enumerate() {
+            let mut last_read = after.get(n).cloned().flatten().map(|SealedBytes(at)| at);
+            let (mut position, mut read_count) = (last_read.clone(), 0);
+            while read_count < MATCHED_MAX {
+                let named = (trigger_signal.account, trigger_signal.facts.name.as_str(), person_key);
                 let page =
-                    store::automation_run::wait::list_waiting_for(self.store(), named, behind.as_deref(), PAGE).await?;
-                looked_at += page.len();
-                let abouts: Vec<RunKey> = page.iter().map(|(_, about)| *about).collect();
-                for (found, sealed) in store::automation_run::get_each(self.store(), &abouts).await? {
-                    if seen.contains(&found.run.id)
+                    store::automation_run::wait::list_waiting_for(self.store(), named, last_read.as_deref(), PAGE)
+                        .await?;
+                read_count += page.len();
+                let runs: Vec<RunKey> = page.iter().map(|(_, run_key)| *run_key).collect();
+                for (found, sealed) in store::automation_run::get_each(self.store(), &runs).await? {
+                    if processed.contains(&found.run.id)
                         || !self.is_waiting_for(&found.run, &sealed, trigger_signal, &event_json).await?
                     {
                         continue;
                     }
-                    seen.insert(found.run.id);
+                    processed.insert(found.run.id);
                     matched_runs.matched += 1;
                     let bytes = sealed.as_ref().map_or(0, |sealed| 2 * sealed.len());
                     if budget.try_consume(bytes) {
                         self.resume_run(&found, sealed.as_deref(), trigger_signal, batch)?;
                     } else {
-                        left = true;
+                        has_more = true;
                     }
                 }
-                behind = page.last().map(|(at, _)| at.to_vec()).or(behind);
-                if !left {
-                    place.clone_from(&behind);
+                last_read = page.last().map(|(at, _)| at.to_vec()).or(last_read);
+                if !has_more {
+                    position.clone_from(&last_read);
                 }
                 if page.len() < PAGE {
                     break;
                 }
             }
-            left |= looked_at >= MATCHED_MAX;
-            places.push(place.map(SealedBytes));
+            has_more |= read_count >= MATCHED_MAX;
+            positions.push(position.map(SealedBytes));
         }
-        matched_runs.left = left.then_some(places);
+        matched_runs.left = has_more.then_some(positions);
         Ok(matched_runs)
     }
 
@@ -267,22 +269,22 @@ impl AutomationEngine {
         let Some(StepAction::WaitForEvent(wait)) = definition.steps.get(run.index).map(|step| &step.action) else {
             return Ok(false);
         };
-        let who = (run.user_id.as_deref(), run.email.as_deref());
+        let run_person = (run.user_id.as_deref(), run.email.as_deref());
         let (user, email) = trigger_signal.user_and_address();
-        let same = match wait.by {
-            MatchBy::UserId => user.is_some() && who.0 == user,
-            MatchBy::Email => person_key::is_same_person((None, who.1), (None, email)),
-            MatchBy::Auto => person_key::is_same_person(who, (user, email)),
+        let is_same_person = match wait.by {
+            MatchBy::UserId => user.is_some() && run_person.0 == user,
+            MatchBy::Email => person_key::is_same_person((None, run_person.1), (None, email)),
+            MatchBy::Auto => person_key::is_same_person(run_person, (user, email)),
         };
-        if !same || !trigger_signal.is_personal() || (trigger_signal.machine && !wait.include_machine) {
+        if !is_same_person || !trigger_signal.is_personal() || (trigger_signal.machine && !wait.include_machine) {
             return Ok(false);
         }
         let Some(filter) = &wait.filter else { return Ok(true) };
-        let known = match sealed {
+        let run_context = match sealed {
             Some(sealed) => self.unseal_json::<RunContext>(&run.id.to_bytes(), sealed)?.to_json(),
             None => Value::Null,
         };
-        Ok(filter.evaluate(event_json, &known))
+        Ok(filter.evaluate(event_json, &run_context))
     }
 
     fn resume_run(
@@ -297,12 +299,12 @@ impl AutomationEngine {
             run.complete_step(json!({"received": true, "event_id": trigger_signal.source}), NextStep::Next, now);
         store::automation_run::update(batch, found, &run);
         if let Some(sealed) = sealed.filter(|_| run.status.is_active()) {
-            let mut known: RunContext = self.unseal_json(&run.id.to_bytes(), sealed)?;
-            known.wait = Some(WaitResult { received: true, facts: Some(trigger_signal.facts.clone()) });
+            let mut run_context: RunContext = self.unseal_json(&run.id.to_bytes(), sealed)?;
+            run_context.wait = Some(WaitResult { received: true, facts: Some(trigger_signal.facts.clone()) });
             store::automation_run::put_sealed(
                 batch,
                 store::automation_run::run_key(&run),
-                self.seal_context(run.id, &known)?,
+                self.seal_context(run.id, &run_context)?,
             );
         }
         self.record_facts(batch, &run, &facts, now);
@@ -322,9 +324,9 @@ impl AutomationEngine {
         let automations = automations.get(..automations.len().min(STARTED_MAX)).unwrap_or_default();
         for found in store::automation::get_many(self.store(), trigger_signal.account, automations).await? {
             let automation = &found.automation;
-            let guarded =
+            let is_guarded =
                 trigger_signal.lineage.contains(&automation.id) || trigger_signal.lineage.len() >= LINEAGE_MAX;
-            if automation.status != AutomationStatus::Active || guarded {
+            if automation.status != AutomationStatus::Active || is_guarded {
                 continue;
             }
             let version = (automation.id, automation.version);
@@ -337,7 +339,7 @@ impl AutomationEngine {
             {
                 continue;
             }
-            let beginning = RunStart {
+            let start = RunStart {
                 id: RunId::new(now, self.random_bits()),
                 partition: self.choose_partition(),
                 source: trigger_signal.source.clone(),
@@ -347,16 +349,16 @@ impl AutomationEngine {
                 lineage: trigger_signal.lineage.clone(),
                 at: now,
             };
-            let (run, fact) = AutomationRun::begin(automation, &definition, beginning);
+            let (run, fact) = AutomationRun::begin(automation, &definition, start);
             if !self.check_reentry(&run, trigger.reentry, done, batch).await? {
                 continue;
             }
             store::automation::check_start_trigger(batch, (trigger_signal.account, automation.id), &trigger.event);
-            let known = RunContext {
+            let run_context = RunContext {
                 answering: trigger_signal.answering.clone(),
                 ..RunContext::new(trigger_signal.facts.clone())
             };
-            store::automation_run::create(batch, &run, self.seal_context(run.id, &known)?);
+            store::automation_run::create(batch, &run, self.seal_context(run.id, &run_context)?);
             self.record_facts(batch, &run, &[fact], now);
             matched += 1;
         }
@@ -375,31 +377,31 @@ impl AutomationEngine {
         if reentry == Reentry::Always {
             return Ok(true);
         }
-        let of = (run.account, run.automation);
-        let mut lasts = Vec::new();
-        for person in run.persons().into_iter().flatten() {
-            let last = store::automation_run::run_indexes::find_last(self.store(), of, person).await?;
+        let key = (run.account, run.automation);
+        let mut last_runs = Vec::new();
+        for person_key in run.persons().into_iter().flatten() {
+            let last = store::automation_run::run_indexes::find_last(self.store(), key, person_key).await?;
             if let Some(id) = last.run {
-                let earlier = store::automation_run::get(self.store(), (of.0, of.1, id)).await?;
-                let who = (run.user_id.as_deref(), run.email.as_deref());
+                let earlier = store::automation_run::get(self.store(), (key.0, key.1, id)).await?;
+                let run_person = (run.user_id.as_deref(), run.email.as_deref());
                 let is_same = |earlier: &AutomationRun| {
-                    person_key::is_same_person((earlier.user_id.as_deref(), earlier.email.as_deref()), who)
+                    person_key::is_same_person((earlier.user_id.as_deref(), earlier.email.as_deref()), run_person)
                 };
-                let stands = match (&earlier, reentry) {
+                let blocks_start = match (&earlier, reentry) {
                     // The earlier run was deleted by retention, but it existed.
                     (None, Reentry::Once) => true,
                     (None, _) => false,
                     (Some(found), Reentry::Once) => is_same(&found.run),
                     (Some(found), _) => found.run.status.is_active() && !done.contains(&id) && is_same(&found.run),
                 };
-                if stands {
+                if blocks_start {
                     return Ok(false);
                 }
             }
-            lasts.push((person, last));
+            last_runs.push((person_key, last));
         }
-        for (person, last) in &lasts {
-            store::automation_run::run_indexes::put_last(batch, run, *person, last);
+        for (person_key, last) in &last_runs {
+            store::automation_run::run_indexes::put_last(batch, run, *person_key, last);
         }
         Ok(true)
     }

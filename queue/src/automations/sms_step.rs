@@ -52,8 +52,8 @@ pub(super) struct SmsMessage {
 }
 
 impl SmsMessage {
-    pub(super) fn render(sms: &SmsStep, known: &RunContext) -> Result<Self, String> {
-        let root = known.to_json();
+    pub(super) fn render(sms: &SmsStep, run_context: &RunContext) -> Result<Self, String> {
+        let root = run_context.to_json();
         let fill = |field: &str, text: &str| {
             context::render_text(text, &root).map(|text| text.trim().to_owned()).map_err(|e| format!("`{field}`: {e}"))
         };
@@ -80,8 +80,8 @@ impl SmsProvider {
         let body = Bytes::from(body.to_string());
         // The engine retries when the result is unknown. A retry by the HTTP client could send a second text if the
         // provider ignores the key.
-        let (url, again) = (self.url.clone(), RequestIdempotency::NonIdempotent);
-        self.client.post(HttpPost { url, headers, body, timeout: TIMEOUT, idempotency: again }).await
+        let (url, idempotency) = (self.url.clone(), RequestIdempotency::NonIdempotent);
+        self.client.post(HttpPost { url, headers, body, timeout: TIMEOUT, idempotency }).await
     }
 }
 
@@ -96,17 +96,17 @@ impl Intake {
         &self,
         found: &StoredRun,
         sms: &SmsStep,
-        known: &RunContext,
+        run_context: &RunContext,
     ) -> Result<StepCommit, ReadError> {
         let now = self.clock().now();
         let run = &found.run;
-        let text = match SmsMessage::render(sms, known) {
+        let text = match SmsMessage::render(sms, run_context) {
             Ok(text) => text,
-            Err(why) => return self.commit_run_update(found, step::fail_step(run.clone(), &why, now)).await,
+            Err(reason) => return self.commit_run_update(found, step::fail_step(run.clone(), &reason, now)).await,
         };
         let Some(provider) = self.automations().0.sms_provider.get().cloned() else {
-            let why = "no SMS provider is configured (`[sms]`)";
-            return self.commit_run_update(found, step::fail_step(run.clone(), why, now)).await;
+            let reason = "no SMS provider is configured (`[sms]`)";
+            return self.commit_run_update(found, step::fail_step(run.clone(), reason, now)).await;
         };
         let permit = std::sync::Arc::clone(&self.automations().0.sms_permits).try_acquire_owned();
         let wait = if permit.is_ok() { UNCONFIRMED_RETRY_DELAY } else { PERMIT_RETRY_DELAY };
@@ -114,12 +114,12 @@ impl Intake {
         let tries = update.run.tries;
         let committed = self.commit_run_update(found, update).await?;
         if let (StepCommit::Committed, Ok(permit)) = (&committed, permit) {
-            let (intake, about, key) = (self.clone(), store::automation_run::run_key(run), step_idempotency_key(run));
+            let (intake, run_key, key) = (self.clone(), store::automation_run::run_key(run), step_idempotency_key(run));
             self.worker.spawn(async move {
                 let outcome = provider.post_message(&text, key).await;
-                if let Err(error) = intake.commit_sms_result(about, tries, &outcome).await {
+                if let Err(error) = intake.commit_sms_result(run_key, tries, &outcome).await {
                     // The next attempt repeats the request with the same key.
-                    store::warn_unless_away!(intake.store(), %error, run.id = %about.2, "cannot commit the result of a text message; it will be retried");
+                    store::warn_unless_away!(intake.store(), %error, run.id = %run_key.2, "cannot commit the result of a text message; it will be retried");
                 }
                 drop(permit);
             });
@@ -134,18 +134,18 @@ impl Intake {
         if wait == PERMIT_RETRY_DELAY {
             run.tries = tries;
         }
-        RunUpdate { run, facts: Vec::new(), known: None }
+        RunUpdate { run, facts: Vec::new(), run_context: None }
     }
 
     /// Commits the provider's response to an attempt.
     async fn commit_sms_result(
         &self,
-        about: RunKey,
+        run_key: RunKey,
         tries: u32,
         outcome: &Result<HttpResponse, HttpClientError>,
     ) -> Result<(), ReadError> {
         for _ in 0..TRIES_MAX {
-            let Some(found) = store::automation_run::get(self.store(), about).await? else { return Ok(()) };
+            let Some(found) = store::automation_run::get(self.store(), run_key).await? else { return Ok(()) };
             let run = &found.run;
             // Cancelled, or already retried as unconfirmed.
             if !run.status.is_active() || run.tries != tries {
@@ -164,11 +164,11 @@ impl Intake {
                     )
                 }
                 other => {
-                    let why = match other {
+                    let reason = match other {
                         Ok(answer) => format!("the SMS provider responded with status {}", answer.status),
                         Err(error) => format!("the SMS provider did not respond: {error}"),
                     };
-                    let mut update = step::defer_step(run.clone(), &why, now);
+                    let mut update = step::defer_step(run.clone(), &reason, now);
                     // This attempt was counted when it began.
                     update.run.tries = tries;
                     update
@@ -183,9 +183,9 @@ impl Intake {
     }
 
     /// Renders the text message of an SMS step; `None` for other steps.
-    pub(super) fn render_sms(action: &StepAction, known: &RunContext) -> Option<Result<SmsMessage, String>> {
+    pub(super) fn render_sms(action: &StepAction, run_context: &RunContext) -> Option<Result<SmsMessage, String>> {
         match action {
-            StepAction::Sms(sms) => Some(SmsMessage::render(sms, known)),
+            StepAction::Sms(sms) => Some(SmsMessage::render(sms, run_context)),
             _ => None,
         }
     }

@@ -24,12 +24,12 @@ const RETRY_DELAYS_S: [u64; 7] = [5, 15, 60, 300, 900, 1_800, 3_600];
 pub(super) struct RunUpdate {
     pub(super) run: AutomationRun,
     pub(super) facts: Vec<RunFact>,
-    pub(super) known: Option<RunContext>,
+    pub(super) run_context: Option<RunContext>,
 }
 
 impl RunUpdate {
     fn new(run: AutomationRun, facts: Vec<RunFact>) -> Self {
-        Self { run, facts, known: None }
+        Self { run, facts, run_context: None }
     }
 }
 
@@ -39,13 +39,18 @@ fn is_wait_over(run: &AutomationRun) -> bool {
 }
 
 /// Starts a delay, or completes it when it is due.
-pub(super) fn delay_step(mut run: AutomationRun, delay: &DelayStep, known: &RunContext, now: Timestamp) -> RunUpdate {
+pub(super) fn delay_step(
+    mut run: AutomationRun,
+    delay: &DelayStep,
+    run_context: &RunContext,
+    now: Timestamp,
+) -> RunUpdate {
     if is_wait_over(&run) {
         let until = run.waiting.as_ref().map(|waiting| timestamp::to_rfc3339(waiting.until));
         let facts = run.complete_step(json!({"until": until}), NextStep::Next, now);
         return RunUpdate::new(run, facts);
     }
-    match delay_until(delay, known, now) {
+    match delay_until(delay, run_context, now) {
         Ok(until) if until <= now => {
             let facts = run.complete_step(json!({"until": timestamp::to_rfc3339(until)}), NextStep::Next, now);
             RunUpdate::new(run, facts)
@@ -62,12 +67,13 @@ pub(super) fn delay_step(mut run: AutomationRun, delay: &DelayStep, known: &RunC
 }
 
 /// Computes the end of a delay that begins now.
-pub(super) fn delay_until(delay: &DelayStep, known: &RunContext, now: Timestamp) -> Result<Timestamp, String> {
+pub(super) fn delay_until(delay: &DelayStep, run_context: &RunContext, now: Timestamp) -> Result<Timestamp, String> {
     let until = match &delay.length {
         DelayLength::For(span) => span.added_to(now),
         DelayLength::Until(text) => {
-            let filled = context::render_text(text, &known.to_json()).map_err(|error| format!("`until`: {error}"))?;
-            let until = parse_time(filled.trim(), delay).map_err(|error| format!("`until` {error}"))?;
+            let rendered =
+                context::render_text(text, &run_context.to_json()).map_err(|error| format!("`until`: {error}"))?;
+            let until = parse_time(rendered.trim(), delay).map_err(|error| format!("`until` {error}"))?;
             let days = TimeSpan::parse("365d").map_or(now, |span| span.added_to(now));
             if until > days {
                 return Err(format!("`until` is more than {} days ahead", SECONDS_MAX / 86_400));
@@ -95,7 +101,7 @@ fn parse_time(text: &str, delay: &DelayStep) -> Result<Timestamp, String> {
 pub(super) fn wait_step(
     mut run: AutomationRun,
     wait: &WaitForEventStep,
-    known: &RunContext,
+    run_context: &RunContext,
     now: Timestamp,
 ) -> RunUpdate {
     if !is_wait_over(&run) {
@@ -109,9 +115,9 @@ pub(super) fn wait_step(
         OnTimeout::Stop => run.complete_step(json!({"received": false}), NextStep::Stop(None), now),
         OnTimeout::Fail => run.fail_step(&format!("`{}` was not received within {}", wait.event, wait.timeout), now),
     };
-    let waited = Some(WaitResult { received: false, facts: None });
-    let known = run.status.is_active().then(|| RunContext { wait: waited, ..known.clone() });
-    RunUpdate { run, facts, known }
+    let wait_result = Some(WaitResult { received: false, facts: None });
+    let run_context = run.status.is_active().then(|| RunContext { wait: wait_result, ..run_context.clone() });
+    RunUpdate { run, facts, run_context }
 }
 
 fn person_keys(run: &AutomationRun, by: MatchBy) -> Vec<PersonKey> {
@@ -124,18 +130,18 @@ fn person_keys(run: &AutomationRun, by: MatchBy) -> Vec<PersonKey> {
 pub(super) fn condition_step(
     mut run: AutomationRun,
     gate: &ConditionStep,
-    known: &RunContext,
+    run_context: &RunContext,
     now: Timestamp,
 ) -> RunUpdate {
-    let holds = condition_holds(&gate.condition, known);
-    let then = next_step_after(gate, holds);
-    let facts = run.complete_step(json!({"result": holds}), then, now);
+    let holds = condition_holds(&gate.condition, run_context);
+    let next_step = next_step_after(gate, holds);
+    let facts = run.complete_step(json!({"result": holds}), next_step, now);
     RunUpdate::new(run, facts)
 }
 
-pub(super) fn condition_holds(condition: &Condition, known: &RunContext) -> bool {
-    let known: Value = known.to_json();
-    condition.evaluate(&known, &known)
+pub(super) fn condition_holds(condition: &Condition, run_context: &RunContext) -> bool {
+    let run_context: Value = run_context.to_json();
+    condition.evaluate(&run_context, &run_context)
 }
 
 pub(super) fn next_step_after(gate: &ConditionStep, holds: bool) -> NextStep {
@@ -147,11 +153,11 @@ pub(super) fn next_step_after(gate: &ConditionStep, holds: bool) -> NextStep {
 }
 
 /// Schedules a retry of the step, or fails it after [`RETRY_FOR`].
-pub(super) fn defer_step(mut run: AutomationRun, why: &str, now: Timestamp) -> RunUpdate {
+pub(super) fn defer_step(mut run: AutomationRun, reason: &str, now: Timestamp) -> RunUpdate {
     let since = run.trying_since.unwrap_or(now);
     let until = since.checked_add(RETRY_FOR).unwrap_or(Timestamp::MAX);
     if now >= until {
-        let facts = run.fail_step(why, now);
+        let facts = run.fail_step(reason, now);
         return RunUpdate::new(run, facts);
     }
     let tries = usize::try_from(run.tries).unwrap_or(usize::MAX).min(RETRY_DELAYS_S.len() - 1);
@@ -175,7 +181,7 @@ pub(super) fn complete_step(mut run: AutomationRun, output: Value, now: Timestam
 }
 
 /// Fails the step.
-pub(super) fn fail_step(mut run: AutomationRun, why: &str, now: Timestamp) -> RunUpdate {
-    let facts = run.fail_step(why, now);
+pub(super) fn fail_step(mut run: AutomationRun, reason: &str, now: Timestamp) -> RunUpdate {
+    let facts = run.fail_step(reason, now);
     RunUpdate::new(run, facts)
 }

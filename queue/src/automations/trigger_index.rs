@@ -45,27 +45,27 @@ impl TriggerIndex {
         (account, event): (AccountId, &str),
         now: Timestamp,
     ) -> Result<bool, ReadError> {
-        let hears = |names: &TriggerNames| names.as_ref().is_none_or(|names| names.contains(event));
+        let has_event = |names: &TriggerNames| names.as_ref().is_none_or(|names| names.contains(event));
         let latest = now.checked_add(CACHE_TTL).unwrap_or(now);
-        let forgotten = {
+        let invalidations = {
             let remembered = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
             // Ignore entries from the future, which exist when the clock was set back.
             let cached = remembered.accounts.get(&account).filter(|(until, _)| *until > now && *until <= latest);
             if let Some((_, names)) = cached {
-                return Ok(hears(names));
+                return Ok(has_event(names));
             }
             remembered.invalidations
         };
         let names = store::automation::list_trigger_events(store, account).await?.map(Arc::new);
-        let heard = hears(&names);
+        let is_subscribed = has_event(&names);
         let mut remembered = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        if remembered.invalidations == forgotten {
+        if remembered.invalidations == invalidations {
             if remembered.accounts.len() >= CACHED_ACCOUNTS_MAX {
                 remembered.accounts.clear();
             }
             remembered.accounts.insert(account, (latest, names));
         }
-        Ok(heard)
+        Ok(is_subscribed)
     }
 
     /// Forgets the cached names of an account.
@@ -85,15 +85,15 @@ impl TriggerIndex {
         now: Timestamp,
     ) -> Result<HashSet<u16>, ReadError> {
         let mut partitions = HashSet::new();
-        for one in undispatched {
-            let Some(event) = one.event.as_ref().filter(|event| event.kind.can_trigger_automations()) else {
+        for entry in undispatched {
+            let Some(event) = entry.event.as_ref().filter(|event| event.kind.can_trigger_automations()) else {
                 continue;
             };
             if !self.has_trigger(store, (event.account, event.kind.name()), now).await? {
                 continue;
             }
             let work = AutomationJobKind::Hear { subject: event.subject, event: event.id };
-            let (id, account, partition) = (event.id, event.account, one.partition);
+            let (id, account, partition) = (event.id, event.account, entry.partition);
             store::automation_run::due_work::put_job(batch, &AutomationJob { id, account, partition, due: now, work });
             partitions.insert(partition);
         }

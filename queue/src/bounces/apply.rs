@@ -1,7 +1,7 @@
 //! Applies bounces, delays and complaints to a recipient: decided by its stored row, written in one commit.
 //!
 //! ```text
-//! failed     delivered ─► bounced     + email.bounced            + suppression   + pending DSN (crate::notification)
+//! failed     delivered ─► bounced     + email.bounced            + suppression   + pending DSN (crate::dsn_request)
 //! delayed    delivered ─► delivered   + email.delivery_delayed   (not twice in a row)
 //! complaint  finished  ─► unchanged   + email.complained         + suppression
 //! ```
@@ -54,32 +54,32 @@ impl BounceProcessor {
     /// Applies a report and returns the result for metrics.
     pub(super) async fn apply(
         &self,
-        about: BouncedRecipient,
-        news: &BounceReport,
+        bounced: BouncedRecipient,
+        report: &BounceReport,
         received_at: Timestamp,
     ) -> Result<&'static str, BounceError> {
         let worker = &self.worker;
-        let mut tries = COMMIT_TRIES_MAX;
+        let mut tries_left = COMMIT_TRIES_MAX;
         loop {
-            let Some(found) = store::email::get_stored_recipient(&worker.store, about.account, about.task).await?
+            let Some(found) = store::email::get_stored_recipient(&worker.store, bounced.account, bounced.task).await?
             else {
                 return Ok("unknown");
             };
             let now = worker.clock.now();
-            let Some(step) = decide_effect(&found.recipient, news, received_at, now)? else {
+            let Some(step) = decide_effect(&found.recipient, report, received_at, now)? else {
                 return Ok("changed_nothing");
             };
-            let mut batch = self.build_batch(about, &found, (&step, news), now).await?;
-            let dsn_partition = self.request_dsn(&mut batch, about, (&step, news), now).await?;
+            let mut batch = self.build_batch(bounced, &found, (&step, report), now).await?;
+            let dsn_partition = self.request_dsn(&mut batch, bounced, (&step, report), now).await?;
             match worker.store.commit(batch).await {
                 Ok(()) => {
                     if let Some(partition) = dsn_partition {
                         // If there is no memory for it now, it is found on disk later.
-                        let _ = worker.dsn_reporter.add((about.account, about.task.email), partition, now);
+                        let _ = worker.dsn_reporter.add((bounced.account, bounced.task.email), partition, now);
                     }
-                    tracing::info!(email.id = %about.task.email, recipient = about.task.recipient,
+                    tracing::info!(email.id = %bounced.task.email, recipient = bounced.task.recipient,
                         event = step.kind.name(), "bounce report applied");
-                    if let (EventKind::Bounced, BounceReport::Failed(failure)) = (step.kind, news) {
+                    if let (EventKind::Bounced, BounceReport::Failed(failure)) = (step.kind, report) {
                         delivery_metrics::bounced(failure.class(), "later");
                     }
                     worker.outbox_wakeup.notify_one();
@@ -87,10 +87,10 @@ impl BounceProcessor {
                     return Ok(step.kind.name());
                 }
                 Err(CommitError::Conflict { key })
-                    if tries > 1
+                    if tries_left > 1
                         && (store::email::is_recipient_conflict(&key) || store::suppression::caused_conflict(&key)) =>
                 {
-                    tries -= 1;
+                    tries_left -= 1;
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -99,25 +99,25 @@ impl BounceProcessor {
 
     async fn build_batch(
         &self,
-        about: BouncedRecipient,
+        recipient: BouncedRecipient,
         found: &StoredRecipient,
-        (step, news): (&BounceEffect, &BounceReport),
+        (step, report): (&BounceEffect, &BounceReport),
         now: Timestamp,
     ) -> Result<Batch, BounceError> {
-        let (worker, email) = (&self.worker, about.task.email);
+        let (worker, email) = (&self.worker, recipient.task.email);
         let mut batch = Batch::progress();
-        store::email::update_recipient(&mut batch, (about.account, email), found, &step.after);
+        store::email::update_recipient(&mut batch, (recipient.account, email), found, &step.after);
         let mut current = None;
         if let Some(reason) = step.reason
             && !simulator::is_simulated(&found.recipient.address)
         {
             let target = found.recipient.address.clone();
             let mut grounds = SuppressionCause::new(target, reason, SuppressionSource::System).with_email(email);
-            grounds.detail = suppression_detail(news);
-            let before = store::suppression::get(&worker.store, about.account, &grounds.target).await?;
+            grounds.detail = suppression_detail(report);
+            let before = store::suppression::get(&worker.store, recipient.account, &grounds.target).await?;
             let id = SuppressionId::new(now, worker.entropy.unique_bits());
             let held = before.as_ref().map(|found| &found.suppression);
-            let after = Suppression::apply_cause(held, grounds, about.account, id, now);
+            let after = Suppression::apply_cause(held, grounds, recipient.account, id, now);
             if let Some(after) = &after {
                 store::suppression::put(&mut batch, before.as_ref(), after);
                 worker.suppressions().record_created(&mut batch, before.as_ref(), after);
@@ -126,15 +126,15 @@ impl BounceProcessor {
         }
         let event = Event {
             id: EventId::new(now, worker.entropy.unique_bits()),
-            account: about.account,
+            account: recipient.account,
             subject: email.into(),
             kind: step.kind,
             recipient: Some(found.recipient.address.clone()),
             created_at: now,
-            detail: event_data(news, current.as_ref()),
+            detail: event_data(report, current.as_ref()),
         };
         // Any partition will do; choosing it by email spreads the dispatching over all nodes.
-        store::event::record(&mut batch, &event, partition_of(about));
+        store::event::record(&mut batch, &event, partition_of(recipient));
         Ok(batch)
     }
 
@@ -143,34 +143,35 @@ impl BounceProcessor {
     async fn request_dsn(
         &self,
         batch: &mut Batch,
-        about: BouncedRecipient,
-        (step, news): (&BounceEffect, &BounceReport),
+        recipient: BouncedRecipient,
+        (step, report): (&BounceEffect, &BounceReport),
         now: Timestamp,
     ) -> Result<Option<u16>, BounceError> {
-        let (BounceReport::Failed(failure), worker) = (news, &self.worker) else { return Ok(None) };
-        let email = store::email::get_without_recipients(&worker.store, about.account, about.task.email).await?;
+        let (BounceReport::Failed(failure), worker) = (report, &self.worker) else { return Ok(None) };
+        let email =
+            store::email::get_without_recipients(&worker.store, recipient.account, recipient.task.email).await?;
         let notice = email.and_then(|email| dsn_request::dsn_for_bounce(&email, &step.after, failure, now));
         let Some(notice) = notice else { return Ok(None) };
         // A DSN in an owned partition is sent at once; in another one, after its owner scans it.
-        let any = partition_of(about);
-        let ours = worker.leases.choose_by_hash(any.into());
-        let ours = ours.filter(|partition| worker.leases.fence_partitions(batch, [*partition].into_iter()));
-        let partition = ours.unwrap_or(any);
-        store::pending_dsn::put(batch, partition, (about.account, about.task.email), &notice);
-        Ok(ours)
+        let any = partition_of(recipient);
+        let owned = worker.leases.choose_by_hash(any.into());
+        let owned = owned.filter(|partition| worker.leases.fence_partitions(batch, [*partition].into_iter()));
+        let partition = owned.unwrap_or(any);
+        store::pending_dsn::put(batch, partition, (recipient.account, recipient.task.email), &notice);
+        Ok(owned)
     }
 }
 
 /// Returns a partition by the email's id.
-fn partition_of(about: BouncedRecipient) -> u16 {
-    let [.., last] = about.task.email.to_bytes();
+fn partition_of(recipient: BouncedRecipient) -> u16 {
+    let [.., last] = recipient.task.email.to_bytes();
     u16::from(last) % PARTITIONS
 }
 
 /// Decides the effect of a report; `None` when it is too late or repeats a known state.
 fn decide_effect(
     recipient: &Recipient,
-    news: &BounceReport,
+    report: &BounceReport,
     received_at: Timestamp,
     now: Timestamp,
 ) -> Result<Option<BounceEffect>, BounceError> {
@@ -180,7 +181,7 @@ fn decide_effect(
         return Ok(None);
     }
     let before = || recipient.clone();
-    Ok(match news {
+    Ok(match report {
         BounceReport::Failed(failure) if recipient.state == S::Delivered => Some(BounceEffect {
             after: Recipient {
                 state: S::Bounced,
@@ -238,8 +239,8 @@ fn smtp_code(failure: &BounceDetail) -> Option<u16> {
     failure.has_code.then_some(failure.reply.code)
 }
 
-fn suppression_detail(news: &BounceReport) -> Option<SmtpDiagnostic> {
-    match news {
+fn suppression_detail(report: &BounceReport) -> Option<SmtpDiagnostic> {
+    match report {
         BounceReport::Failed(failure) | BounceReport::Delayed(failure) => Some(SmtpDiagnostic {
             smtp_code: smtp_code(failure),
             enhanced_code: failure.reply.enhanced,
@@ -250,10 +251,10 @@ fn suppression_detail(news: &BounceReport) -> Option<SmtpDiagnostic> {
 }
 
 /// Builds the event's data (completions-email.md 2.10).
-fn event_data(news: &BounceReport, suppression: Option<&Suppression>) -> Value {
+fn event_data(report: &BounceReport, suppression: Option<&Suppression>) -> Value {
     let suppression_id = suppression.map(|suppression| suppression.id);
     let suppressed_until = suppression.and_then(|suppression| suppression.expires_at).map(timestamp::to_rfc3339);
-    match news {
+    match report {
         BounceReport::Failed(failure) => {
             let reason: BounceClass = failure.class();
             // A reason about the sender is temporary, whatever its code.

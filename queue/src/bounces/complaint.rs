@@ -43,8 +43,8 @@ impl BounceProcessor {
         arrival: &InboundMessage,
         trusted: &[FeedbackReporter],
     ) -> Result<&'static str, BounceError> {
-        let about = match self.find_by_return_path(&complaint).await? {
-            Some(about) => about,
+        let bounced = match self.find_by_return_path(&complaint).await? {
+            Some(bounced) => bounced,
             None => {
                 let Some(found) = self.find_by_message_id(&complaint).await? else { return Ok("unknown") };
                 let proof = self.find_proof(&found, &complaint, (arrival, trusted)).await?;
@@ -59,7 +59,7 @@ impl BounceProcessor {
             }
         };
         self.apply(
-            about,
+            bounced,
             &BounceReport::Complaint(complaint.with_default_arrival(arrival.received_at)),
             arrival.received_at,
         )
@@ -68,8 +68,8 @@ impl BounceProcessor {
 
     async fn find_by_return_path(&self, complaint: &Complaint) -> Result<Option<BouncedRecipient>, BounceError> {
         for path in &complaint.return_paths {
-            if let Some(about) = self.find_recipient(path).await? {
-                return Ok(Some(about));
+            if let Some(recipient) = self.find_recipient(path).await? {
+                return Ok(Some(recipient));
             }
         }
         Ok(None)
@@ -101,9 +101,10 @@ impl BounceProcessor {
         }
         let (store, email) = (&self.worker.store, &found.email);
         let sent = store::email::get_body(store, email.account, email.id).await?;
-        let ours = sent.as_ref().map(header_bytes).map(dkim_signature_values).unwrap_or_default();
-        let has_one = ours.iter().any(|ours| complaint.signatures.contains(ours));
-        Ok(has_one.then_some(ComplaintProof::Signature))
+        let sent_signatures = sent.as_ref().map(header_bytes).map(dkim_signature_values).unwrap_or_default();
+        let has_signature =
+            sent_signatures.iter().any(|sent_signatures| complaint.signatures.contains(sent_signatures));
+        Ok(has_signature.then_some(ComplaintProof::Signature))
     }
 }
 
@@ -118,14 +119,14 @@ fn complained_recipient<'f>(
     proof: ComplaintProof,
 ) -> Option<&'f Recipient> {
     match (found.recipients.as_slice(), proof) {
-        ([one], _) => Some(one),
-        (several, ComplaintProof::Reporter) => {
-            several.iter().find(|one| complaint.recipients.iter().any(|named| is_same_mailbox(named, &one.address)))
-        }
+        ([recipient], _) => Some(recipient),
+        (several, ComplaintProof::Reporter) => several
+            .iter()
+            .find(|recipient| complaint.recipients.iter().any(|named| is_same_mailbox(named, &recipient.address))),
         (_, ComplaintProof::Signature) => None,
     }
 }
 
-fn is_same_mailbox(one: &Address, other: &Address) -> bool {
-    one.domain() == other.domain() && one.local_part().eq_ignore_ascii_case(other.local_part())
+fn is_same_mailbox(left: &Address, right: &Address) -> bool {
+    left.domain() == right.domain() && left.local_part().eq_ignore_ascii_case(right.local_part())
 }

@@ -37,7 +37,7 @@ use super::{BounceError, BounceProcessor};
 const MESSAGE_BYTES_MAX: usize = 12 << 20;
 /// Format of the files. A record of a genuine report takes some 900 bytes and 36 tags.
 const FORMAT: ReportFormat = ReportFormat {
-    beginnings: &[b"<?xml", b"<feedback"],
+    prefixes: &[b"<?xml", b"<feedback"],
     bytes_max: 16 << 20,
     marks: &[(b"<", 800_000), (b"record", 150_000)],
 };
@@ -89,10 +89,10 @@ impl DmarcReportFile {
     /// Returns the part of the report about `domain`.
     fn for_domain(&self, domain: SendingDomain, reporter: &DomainName, received_at: Timestamp) -> DomainDmarcReport {
         let mut sums: BTreeMap<IpAddr, DmarcMessageCounts> = BTreeMap::new();
-        let about = self.rows.iter().filter(|((author, _), _)| is_same_or_below(author, &domain.name));
-        about.for_each(|((_, ip), tally)| sums.entry(*ip).or_default().add(tally));
-        let mut whole = DmarcMessageCounts::default();
-        sums.values().for_each(|tally| whole.add(tally));
+        let own_rows = self.rows.iter().filter(|((author, _), _)| is_same_or_below(author, &domain.name));
+        own_rows.for_each(|((_, ip), tally)| sums.entry(*ip).or_default().add(tally));
+        let mut totals = DmarcMessageCounts::default();
+        sums.values().for_each(|tally| totals.add(tally));
         let sources = sums.into_iter().map(|(ip, tally)| DmarcSource { ip: Some(ip), ours: false, tally });
         let report = DmarcReport {
             reporter: reporter.clone(),
@@ -101,7 +101,7 @@ impl DmarcReportFile {
             begins_at: self.begins_at,
             ends_at: self.ends_at,
             policy: self.policy,
-            tally: whole,
+            tally: totals,
             received_at,
         };
         DomainDmarcReport { domain, report, sources: cap_sources(sources.collect()) }
@@ -110,8 +110,8 @@ impl DmarcReportFile {
 
 /// True if `name` is `top` or below it.
 fn is_same_or_below(name: &DomainName, top: &DomainName) -> bool {
-    let rest = name.as_str().strip_suffix(top.as_str());
-    rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    let prefix = name.as_str().strip_suffix(top.as_str());
+    prefix.is_some_and(|prefix| prefix.is_empty() || prefix.ends_with('.'))
 }
 
 impl BounceProcessor {
@@ -121,7 +121,7 @@ impl BounceProcessor {
         let message = arrival.message.clone();
         let opened = {
             // The semaphore is never closed.
-            let _place = self.report_permits.acquire().await;
+            let _permit = self.report_permits.acquire().await;
             tokio::task::spawn_blocking(move || open_report(&message)).await.ok().flatten()
         };
         let Some(opened) = opened else { return Ok("nothing") };
@@ -214,18 +214,18 @@ fn open_report(message: &Bytes) -> Option<DmarcReportFile> {
 
 fn parse_report(xml: &[u8]) -> Option<DmarcReportFile> {
     let report = wire::Report::parse_xml(xml).ok()?;
-    let about = &report.report_metadata;
+    let metadata = &report.report_metadata;
     let domain: DomainName = report.policy_published.domain.trim().trim_end_matches('.').parse().ok()?;
     let time = |seconds: u64| i64::try_from(seconds).ok().and_then(|s| Timestamp::from_second(s).ok());
-    let report_id = truncate_diagnostic(about.report_id.trim());
+    let report_id = truncate_diagnostic(metadata.report_id.trim());
     if report_id.is_empty() {
         return None;
     }
     Some(DmarcReportFile {
-        org_name: truncate_diagnostic(about.org_name.trim()),
+        org_name: truncate_diagnostic(metadata.org_name.trim()),
         report_id,
-        begins_at: time(about.date_range.begin)?,
-        ends_at: time(about.date_range.end)?,
+        begins_at: time(metadata.date_range.begin)?,
+        ends_at: time(metadata.date_range.end)?,
         policy: published_policy(&report.policy_published),
         rows: count_records(&report.record, &domain),
         domain,
@@ -256,7 +256,7 @@ fn count_records(records: &[wire::Record], domain: &DomainName) -> DmarcSourceCo
         let author = if author.is_empty() { Some(domain.clone()) } else { author.parse().ok() };
         let Some(author) = author.filter(|author| is_same_or_below(author, domain)) else { continue };
         let (messages, judged) = (u64::from(record.row.count), &record.row.policy_evaluated);
-        let count_if = |is_so: bool| if is_so { messages } else { 0 };
+        let count_if = |condition: bool| if condition { messages } else { 0 };
         let (dkim, spf) = (judged.dkim == DmarcResult::Pass, judged.spf == DmarcResult::Pass);
         rows.entry((author, ip.to_canonical())).or_default().add(&DmarcMessageCounts {
             messages,

@@ -27,11 +27,11 @@ impl BounceProcessor {
     /// Returns the verified host names of the first addresses, at most `ADDRESSES_MAX`.
     pub async fn verified_host_names(&self, addresses: Vec<IpAddr>) -> HashMap<IpAddr, DomainName> {
         let mut found = HashMap::new();
-        let asking =
+        let lookups =
             addresses.into_iter().take(ADDRESSES_MAX).map(|ip| async move { (ip, self.verified_host_name(ip).await) });
-        let mut asking = futures_util::stream::iter(asking).buffer_unordered(CONCURRENCY);
+        let mut lookups = futures_util::stream::iter(lookups).buffer_unordered(CONCURRENCY);
         let look = async {
-            while let Some((ip, host)) = asking.next().await {
+            while let Some((ip, host)) = lookups.next().await {
                 found.extend(host.map(|host| (ip, host)));
             }
         };

@@ -27,7 +27,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ReportFormat {
     /// First bytes of an uncompressed file.
-    pub(super) beginnings: &'static [&'static [u8]],
+    pub(super) prefixes: &'static [&'static [u8]],
     /// Largest uncompressed size in bytes.
     pub(super) bytes_max: u64,
     /// Texts with their largest number of occurrences: each occurrence makes the parser allocate.
@@ -49,7 +49,7 @@ impl ReportFormat {
 
     fn is_plain(&self, file: &[u8]) -> bool {
         let text = trim_bom(file);
-        self.beginnings.iter().any(|beginning| text.starts_with(beginning))
+        self.prefixes.iter().any(|prefix| text.starts_with(prefix))
     }
 
     /// Decompresses a file by its magic number, because senders choose names and types freely.
@@ -81,9 +81,9 @@ impl ReportFormat {
     }
 
     fn is_bounded(&self, file: &[u8]) -> bool {
-        let is_rare =
+        let is_within_marks =
             |(mark, count_max): &(&[u8], usize)| memchr::memmem::find_iter(file, mark).nth(*count_max).is_none();
-        file.len() as u64 <= self.bytes_max && self.marks.iter().all(is_rare)
+        file.len() as u64 <= self.bytes_max && self.marks.iter().all(is_within_marks)
     }
 }
 
@@ -99,7 +99,7 @@ mod tests {
 
     use super::*;
 
-    const FORMAT: ReportFormat = ReportFormat { beginnings: &[b"<feedback"], bytes_max: 1_000, marks: &[(b"<", 100)] };
+    const FORMAT: ReportFormat = ReportFormat { prefixes: &[b"<feedback"], bytes_max: 1_000, marks: &[(b"<", 100)] };
 
     /// Searches a message with these bodies.
     fn found(bodies: &[&[u8]]) -> Option<usize> {
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_are_bounded_and_not_only_bytes() {
+    fn elements_and_bytes_are_bounded() {
         let trimmed = |elements| FORMAT.unpack(&report(elements)).concat();
         assert!(FORMAT.is_bounded(&trimmed(98)));
         assert!(!FORMAT.is_bounded(&trimmed(99)), "one element too many, well below the byte limit");
@@ -137,10 +137,10 @@ mod tests {
     }
 
     #[test]
-    fn few_files_are_tried() {
-        let (other, right): (&[u8], &[u8]) = (b"<feedback>", b"<feedback></feedback>");
-        assert!(found(&[b"hello", b"world", b"again", b"and again", other, right]).is_some());
-        assert!(found(&[other, other, other, right]).is_none(), "at most FILES_MAX files are opened");
+    fn only_the_first_candidate_files_are_tried() {
+        let (other, report): (&[u8], &[u8]) = (b"<feedback>", b"<feedback></feedback>");
+        assert!(found(&[b"hello", b"world", b"again", b"and again", other, report]).is_some());
+        assert!(found(&[other, other, other, report]).is_none(), "at most FILES_MAX files are opened");
     }
 
     #[test]

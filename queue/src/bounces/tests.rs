@@ -39,7 +39,7 @@ struct Ground {
 }
 
 impl Ground {
-    async fn of(states: [RecipientState; 2]) -> Self {
+    async fn with_states(states: [RecipientState; 2]) -> Self {
         let store = Store::memory();
         let ground = Self { returned: node(store.clone()), store, email: EmailId::new(at(0), 7) };
         let mut batch = Batch::progress();
@@ -124,11 +124,11 @@ impl Ground {
         }
     }
 
-    async fn comes(&self, recipient: u16, message: &str, hours: i64) -> Result<BounceHandling, BounceError> {
+    async fn process(&self, recipient: u16, message: &str, hours: i64) -> Result<BounceHandling, BounceError> {
         self.returned.process(BounceMailbox::ReturnPath, &self.arrival(recipient, message, hours), &[]).await
     }
 
-    async fn complaint_comes(&self, message: &str) {
+    async fn process_complaint(&self, message: &str) {
         let arrival = self.arrival(0, message, 20);
         self.returned.process(BounceMailbox::Complaints, &arrival, &[]).await.unwrap();
     }
@@ -145,18 +145,18 @@ impl Ground {
         self.events().await.iter().map(|event| event.kind).collect()
     }
 
-    async fn suppression(&self, who: usize) -> Option<Suppression> {
-        let target = RECIPIENTS[who].parse().unwrap();
+    async fn suppression(&self, recipient: usize) -> Option<Suppression> {
+        let target = RECIPIENTS[recipient].parse().unwrap();
         let found = store::suppression::get(&self.store, self.account(), &target).await.unwrap();
         found.map(|found| found.suppression)
     }
 }
 
-fn dsn(action: &str, status: &str, said: &str) -> String {
+fn dsn(action: &str, status: &str, diagnostic: &str) -> String {
     format!(
         "From: MAILER-DAEMON@mx.recipient.example\nContent-Type: multipart/report; report-type=delivery-status; boundary=b\n\n\
          --b\n\nSorry.\n--b\nContent-Type: message/delivery-status\n\nReporting-MTA: dns; mx.recipient.example\n\n\
-         Final-Recipient: rfc822; someone@inside.example\nAction: {action}\nStatus: {status}\nDiagnostic-Code: smtp; {said}\n\n--b--\n"
+         Final-Recipient: rfc822; someone@inside.example\nAction: {action}\nStatus: {status}\nDiagnostic-Code: smtp; {diagnostic}\n\n--b--\n"
     )
 }
 
@@ -176,8 +176,8 @@ use RecipientState::{Bounced, Deferred, Delivered, Failed};
 
 #[tokio::test]
 async fn a_delivered_email_bounces_later_and_gets_a_complaint() {
-    let ground = Ground::of([Delivered, Delivered]).await;
-    ground.comes(0, &unknown(), 25).await.unwrap();
+    let ground = Ground::with_states([Delivered, Delivered]).await;
+    ground.process(0, &unknown(), 25).await.unwrap();
     let [ada, bob] = ground.recipients().await.try_into().unwrap();
     assert_eq!((ada.state, bob.state), (Bounced, Delivered));
     assert_eq!(ada.delivered_at, Some(at(1)), "the delivery time stays");
@@ -196,16 +196,16 @@ async fn a_delivered_email_bounces_later_and_gets_a_complaint() {
     let rollup = EmailRollup::from_recipients(&[ada]);
     assert_eq!(serde_json::to_value(rollup.status).unwrap(), "bounced");
     assert_eq!(rollup.bounce_reason.as_deref(), Some("550 5.1.1 user unknown"));
-    ground.complaint_comes(&arf(&format!("Return-Path: <{}>", ground.path(0)))).await;
+    ground.process_complaint(&arf(&format!("Return-Path: <{}>", ground.path(0)))).await;
     let [ada, _] = ground.recipients().await.try_into().unwrap();
     assert_eq!((ada.state, ada.last_event.0), (Bounced, EventKind::Complained));
     assert!(ada.complained_at.is_some());
     let complaint = ground.suppression(0).await.unwrap();
     assert_eq!((complaint.id, complaint.reason), (hard.id, SuppressionReason::Complaint), "upgraded");
-    let told = ground.events().await.pop().unwrap();
-    assert_eq!(told.kind, EventKind::Complained);
+    let event = ground.events().await.pop().unwrap();
+    assert_eq!(event.kind, EventKind::Complained);
     assert_eq!(
-        told.detail,
+        event.detail,
         json!({"complaint": {"feedback_type": "abuse", "source": "fbl", "user_agent": "Some/1", "arrived_at": mail::timestamp::to_rfc3339(at(20))},
             "suppression_id": hard.id})
     );
@@ -213,9 +213,9 @@ async fn a_delivered_email_bounces_later_and_gets_a_complaint() {
 
 #[tokio::test]
 async fn a_complaint_first_and_a_bounce_after_it() {
-    let ground = Ground::of([Delivered, Delivered]).await;
-    ground.comes(0, &arf("From: x"), 20).await.unwrap();
-    ground.comes(0, &unknown(), 25).await.unwrap();
+    let ground = Ground::with_states([Delivered, Delivered]).await;
+    ground.process(0, &arf("From: x"), 20).await.unwrap();
+    ground.process(0, &unknown(), 25).await.unwrap();
     let ada = ground.recipients().await.remove(0);
     assert_eq!((ada.state, ada.last_event.0), (Bounced, EventKind::Bounced));
     assert!(ada.complained_at.is_some());
@@ -229,15 +229,15 @@ async fn a_complaint_first_and_a_bounce_after_it() {
 
 #[tokio::test]
 async fn repeated_reports_count_once_on_all_nodes() {
-    let ground = Ground::of([Delivered, Delivered]).await;
+    let ground = Ground::with_states([Delivered, Delivered]).await;
     let other = Ground { returned: node(ground.store.clone()), store: ground.store.clone(), email: ground.email };
     let (bounce, complaint) = (unknown(), arf("From: x"));
     let full = dsn("failed", "5.2.2", "552 5.2.2 mailbox full");
     let mut all: Vec<LocalBoxFuture<'_, Result<BounceHandling, BounceError>>> = Vec::new();
     for node in [&ground, &other] {
         for message in [&bounce, &complaint, &full, &bounce, &complaint] {
-            all.push(Box::pin(node.comes(0, message, 20)));
-            all.push(Box::pin(node.comes(1, message, 20)));
+            all.push(Box::pin(node.process(0, message, 20)));
+            all.push(Box::pin(node.process(1, message, 20)));
         }
     }
     for outcome in join_all(all).await {
@@ -247,63 +247,63 @@ async fn repeated_reports_count_once_on_all_nodes() {
     kinds.sort_unstable_by_key(|kind| kind.name());
     use EventKind as E;
     assert_eq!(kinds, [E::Bounced, E::Bounced, E::Complained, E::Complained]);
-    for who in 0..2 {
-        assert_eq!(ground.suppression(who).await.unwrap().reason, SuppressionReason::Complaint);
+    for index in 0..2 {
+        assert_eq!(ground.suppression(index).await.unwrap().reason, SuppressionReason::Complaint);
     }
 }
 
 #[tokio::test]
 async fn a_temporary_cause_is_a_soft_bounce() {
-    let ground = Ground::of([Delivered, Delivered]).await;
-    ground.comes(0, &dsn("failed", "4.4.7", "451 4.4.1 no answer"), 25).await.unwrap();
+    let ground = Ground::with_states([Delivered, Delivered]).await;
+    ground.process(0, &dsn("failed", "4.4.7", "451 4.4.1 no answer"), 25).await.unwrap();
     let soft = ground.suppression(0).await.unwrap();
     assert_eq!(soft.reason, SuppressionReason::SoftBounce);
     assert!(soft.expires_at.is_some());
-    let told = ground.events().await.pop().unwrap().detail;
-    assert_eq!((&told["bounce"]["type"], told["suppressed_until"].is_string()), (&json!("soft"), true));
+    let event_detail = ground.events().await.pop().unwrap().detail;
+    assert_eq!((&event_detail["bounce"]["type"], event_detail["suppressed_until"].is_string()), (&json!("soft"), true));
     // A reason about the sender suppresses for a day. The recipient still bounces, since it was delivered and no retry
     // follows.
-    ground.comes(1, &dsn("failed", "5.7.1", "554 5.7.1 this is spam"), 25).await.unwrap();
+    ground.process(1, &dsn("failed", "5.7.1", "554 5.7.1 this is spam"), 25).await.unwrap();
     assert_eq!(ground.recipients().await[1].state, Bounced);
     assert_eq!(ground.suppression(1).await.unwrap().reason, SuppressionReason::SmtpFailure);
-    let told = ground.events().await.pop().unwrap().detail;
-    let bounce = (&told["bounce"]["type"], &told["bounce"]["category"]);
+    let event_detail = ground.events().await.pop().unwrap().detail;
+    let bounce = (&event_detail["bounce"]["type"], &event_detail["bounce"]["category"]);
     assert_eq!(bounce, (&json!("soft"), &json!("content_rejected")));
 }
 
 #[tokio::test]
 async fn a_delay_is_reported_once_and_changes_no_state() {
-    let ground = Ground::of([Delivered, Deferred]).await;
-    let late = dsn("delayed", "4.4.1", "451 4.4.1 no answer");
+    let ground = Ground::with_states([Delivered, Deferred]).await;
+    let delay_report = dsn("delayed", "4.4.1", "451 4.4.1 no answer");
     for _ in 0..3 {
-        ground.comes(0, &late, 6).await.unwrap();
-        ground.comes(1, &late, 6).await.unwrap();
+        ground.process(0, &delay_report, 6).await.unwrap();
+        ground.process(1, &delay_report, 6).await.unwrap();
     }
     assert_eq!(ground.kinds().await, [EventKind::DeliveryDelayed]);
     assert_eq!(ground.recipients().await[0].state, Delivered);
-    ground.comes(0, &unknown(), 30).await.unwrap();
+    ground.process(0, &unknown(), 30).await.unwrap();
     assert_eq!(ground.recipients().await[0].state, Bounced);
 }
 
 #[tokio::test]
 async fn reports_without_effect_change_nothing() {
-    let ground = Ground::of([Deferred, Failed]).await;
+    let ground = Ground::with_states([Deferred, Failed]).await;
     let before = ground.recipients().await;
     // The first recipient's task decides its outcome; the second has failed already.
-    ground.comes(0, &unknown(), 25).await.unwrap();
-    ground.comes(1, &unknown(), 25).await.unwrap();
+    ground.process(0, &unknown(), 25).await.unwrap();
+    ground.process(1, &unknown(), 25).await.unwrap();
     assert_eq!(ground.recipients().await, before);
-    let early = ground.comes(0, &arf("From: x"), 25).await;
+    let early = ground.process(0, &arf("From: x"), 25).await;
     assert!(matches!(early, Err(BounceError::StillDelivering)), "{early:?}");
     // A report that arrives during the attempt must be delivered again later.
-    let ground = Ground::of([RecipientState::Queued, Delivered]).await;
-    let early = ground.comes(0, &unknown(), 25).await;
+    let ground = Ground::with_states([RecipientState::Queued, Delivered]).await;
+    let early = ground.process(0, &unknown(), 25).await;
     assert!(matches!(early, Err(BounceError::StillDelivering)), "{early:?}");
-    let ground = Ground::of([Delivered, Delivered]).await;
+    let ground = Ground::with_states([Delivered, Delivered]).await;
     let before = ground.recipients().await;
     let vacation = "From: ada@recipient.example\nSubject: Away\nAuto-Submitted: auto-replied\n\nI am away.\n";
     for message in [vacation, "", "\n", &dsn("delivered", "2.0.0", "250 ok"), &dsn("relayed", "2.0.0", "250 ok")] {
-        ground.comes(0, message, 25).await.unwrap();
+        ground.process(0, message, 25).await.unwrap();
     }
     // Quoted bounce texts count only from a bounce sender.
     let quoted = format!(
@@ -315,8 +315,8 @@ async fn reports_without_effect_change_nothing() {
     ground.returned.process(BounceMailbox::ReturnPath, &from_ada, &[]).await.unwrap();
     let (old, old_complaint) = (unknown(), arf("From: x"));
     let too_late = 1 + 30 * 24 + 1;
-    ground.comes(0, &old, too_late).await.unwrap();
-    ground.comes(0, &old_complaint, too_late).await.unwrap();
+    ground.process(0, &old, too_late).await.unwrap();
+    ground.process(0, &old_complaint, too_late).await.unwrap();
     assert_eq!(ground.recipients().await, before);
     assert!(ground.events().await.is_empty());
     assert!(ground.suppression(0).await.is_none() && ground.suppression(1).await.is_none());
@@ -324,7 +324,7 @@ async fn reports_without_effect_change_nothing() {
 
 #[tokio::test]
 async fn forged_paths_are_rejected_and_purged_emails_are_accepted() {
-    let ground = Ground::of([Delivered, Delivered]).await;
+    let ground = Ground::with_states([Delivered, Delivered]).await;
     let path = ground.path(0).to_string();
     let at = |host: &str| path.replace("rp.acme.example", host);
     for (text, mailbox) in [
@@ -352,30 +352,30 @@ async fn forged_paths_are_rejected_and_purged_emails_are_accepted() {
     let mut batch = Batch::progress();
     store::email::purge(&ground.store, &mut batch, ground.account(), &[ground.email]).await.unwrap();
     ground.store.commit(batch).await.unwrap();
-    ground.comes(0, &unknown(), 20).await.unwrap();
+    ground.process(0, &unknown(), 20).await.unwrap();
     assert!(ground.events().await.is_empty() && ground.suppression(0).await.is_none());
 }
 
 #[tokio::test]
 async fn a_bounce_during_a_purge_conflicts_with_it() {
-    let ground = Ground::of([Delivered, Delivered]).await;
-    let mut forgetting = Batch::progress();
-    store::email::purge(&ground.store, &mut forgetting, ground.account(), &[ground.email]).await.unwrap();
-    ground.comes(0, &unknown(), 20).await.unwrap();
-    let outcome = ground.store.commit(forgetting).await;
+    let ground = Ground::with_states([Delivered, Delivered]).await;
+    let mut purge = Batch::progress();
+    store::email::purge(&ground.store, &mut purge, ground.account(), &[ground.email]).await.unwrap();
+    ground.process(0, &unknown(), 20).await.unwrap();
+    let outcome = ground.store.commit(purge).await;
     assert!(matches!(outcome, Err(store::engine::CommitError::Conflict { .. })), "{outcome:?}");
 }
 
 /// Some hosts send reports with a non-null return path. Those of RFC 3464 are accepted, because the signed return path
 /// proves that the sender had the email. Free-form bounces count if the sender's name is that of a mailer daemon.
 #[tokio::test]
-async fn a_report_need_not_come_from_the_null_path() {
+async fn a_report_with_a_reverse_path_is_accepted() {
     let free = "From: MAILER-DAEMON@recipient.example\nSubject: failure notice\n\nI'm sorry to have to inform you that your \
                 message could not be delivered.\n<ada@recipient.example>: 550 5.1.1 user unknown\n";
     for (message, sender) in
         [(unknown(), "ada@recipient.example"), (free.to_owned(), "mailer-daemon@recipient.example")]
     {
-        let ground = Ground::of([Delivered, Delivered]).await;
+        let ground = Ground::with_states([Delivered, Delivered]).await;
         let arrival = InboundMessage { reverse_path: sender.parse().ok(), ..ground.arrival(0, &message, 25) };
         ground.returned.process(BounceMailbox::ReturnPath, &arrival, &[]).await.unwrap();
         assert_eq!(ground.recipients().await[0].state, Bounced, "{sender}");

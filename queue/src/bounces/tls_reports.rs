@@ -25,7 +25,7 @@ use super::{BounceError, BounceProcessor};
 /// Longer messages are no reports.
 const MESSAGE_BYTES_MAX: usize = 4 << 20;
 /// Format of the files. A value of a genuine report takes some 30 bytes.
-const FORMAT: ReportFormat = ReportFormat { beginnings: &[b"{"], bytes_max: 4 << 20, marks: &[(b",", 150_000)] };
+const FORMAT: ReportFormat = ReportFormat { prefixes: &[b"{"], bytes_max: 4 << 20, marks: &[(b",", 150_000)] };
 /// Domains stored per report.
 const DOMAINS_MAX: usize = 20;
 /// Policies stored per domain, and failure details per policy.
@@ -39,7 +39,7 @@ impl BounceProcessor {
         let (message, received_at) = (arrival.message.clone(), arrival.received_at);
         let opened = {
             // The semaphore is never closed.
-            let _place = self.report_permits.acquire().await;
+            let _permit = self.report_permits.acquire().await;
             tokio::task::spawn_blocking(move || open_report(&message)).await.ok().flatten()
         };
         let Some(report) = opened else { return Ok(super::UNRECOGNIZED) };
@@ -97,8 +97,8 @@ fn group_by_domain(
         return None;
     }
     let mut domains: BTreeMap<DomainName, Vec<ReceivedPolicyCounts>> = BTreeMap::new();
-    for one in &report.policies {
-        let Ok(name) = one.policy.policy_domain.trim().trim_end_matches('.').parse::<DomainName>() else {
+    for policy in &report.policies {
+        let Ok(name) = policy.policy.policy_domain.trim().trim_end_matches('.').parse::<DomainName>() else {
             continue;
         };
         if domains.len() >= DOMAINS_MAX && !domains.contains_key(&name) {
@@ -106,33 +106,33 @@ fn group_by_domain(
         }
         let policies = domains.entry(name).or_default();
         if policies.len() < POLICIES_MAX {
-            policies.push(received_policy(one));
+            policies.push(received_policy(policy));
         }
     }
     Some((empty, domains))
 }
 
-fn received_policy(one: &wire::Policy) -> ReceivedPolicyCounts {
+fn received_policy(policy: &wire::Policy) -> ReceivedPolicyCounts {
     ReceivedPolicyCounts {
-        kind: serialized_word(&one.policy.policy_type),
-        succeeded: one.summary.total_success.into(),
-        failed: one.summary.total_failure.into(),
-        details: one.failure_details.iter().take(DETAILS_MAX).map(received_failure).collect(),
+        kind: serialized_word(&policy.policy.policy_type),
+        succeeded: policy.summary.total_success.into(),
+        failed: policy.summary.total_failure.into(),
+        details: policy.failure_details.iter().take(DETAILS_MAX).map(received_failure).collect(),
     }
 }
 
-fn received_failure(one: &wire::FailureDetails) -> ReceivedFailureDetail {
+fn received_failure(failure: &wire::FailureDetails) -> ReceivedFailureDetail {
     ReceivedFailureDetail {
-        result: serialized_word(&one.result_type),
-        mx_host: one.receiving_mx_hostname.as_deref().map(truncate_diagnostic),
-        sessions: one.failed_session_count.into(),
-        reason: one.failure_reason_code.as_deref().map(truncate_diagnostic),
+        result: serialized_word(&failure.result_type),
+        mx_host: failure.receiving_mx_hostname.as_deref().map(truncate_diagnostic),
+        sessions: failure.failed_session_count.into(),
+        reason: failure.failure_reason_code.as_deref().map(truncate_diagnostic),
     }
 }
 
 /// Returns the serialized name of an enum value.
-fn serialized_word(of: &impl serde::Serialize) -> String {
-    match serde_json::to_value(of) {
+fn serialized_word(value: &impl serde::Serialize) -> String {
+    match serde_json::to_value(value) {
         Ok(serde_json::Value::String(word)) => word.to_lowercase(),
         _ => String::new(),
     }

@@ -227,14 +227,14 @@ impl HttpClient {
     fn send<'a>(
         &'a self,
         target: &'a UrlTarget,
-        (request, again): (exchange::HttpRequest, RequestIdempotency),
+        (request, idempotency): (exchange::HttpRequest, RequestIdempotency),
         (time, answer_bytes_max): (Duration, usize),
         permit: Option<&'a mut ResponsePermit>,
     ) -> BoxFuture<'a, Result<HttpResponse, HttpClientError>> {
         Box::pin(async move {
             let until = Instant::now() + time;
             // Dropping the request at the deadline closes its connection.
-            let sent = tokio::time::timeout_at(until, self.send_request(target, request, again)).await;
+            let sent = tokio::time::timeout_at(until, self.send_request(target, request, idempotency)).await;
             let head = sent.unwrap_or(Err(HttpClientError::Timeout(time)))?;
             let HttpExchange { response: answer, connection } =
                 head.read_response((until, answer_bytes_max), permit).await?;
@@ -247,18 +247,20 @@ impl HttpClient {
         &self,
         target: &UrlTarget,
         request: exchange::HttpRequest,
-        again: RequestIdempotency,
+        idempotency: RequestIdempotency,
     ) -> Result<ResponseHead, HttpClientError> {
-        if again == RequestIdempotency::Idempotent
+        if idempotency == RequestIdempotency::Idempotent
             && let Some(connection) = self.0.pool.take(target).await
         {
             match exchange::send_request(connection, request.clone()).await {
                 Ok(head) => return Ok(head),
-                Err(lost) if lost.was_idle_close => {}
-                Err(lost) => return Err(HttpClientError::ConnectionFailed(lost.reason)),
+                Err(error) if error.was_idle_close => {}
+                Err(error) => return Err(HttpClientError::ConnectionFailed(error.reason)),
             }
         }
         let connection = self.0.connector.connect(target).await?;
-        exchange::send_request(connection, request).await.map_err(|lost| HttpClientError::ConnectionFailed(lost.reason))
+        exchange::send_request(connection, request)
+            .await
+            .map_err(|error| HttpClientError::ConnectionFailed(error.reason))
     }
 }

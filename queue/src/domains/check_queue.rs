@@ -36,9 +36,9 @@ struct AccountChecks {
 pub(super) struct CheckQueue {
     accounts: HashMap<AccountId, AccountChecks>,
     /// Accounts with queued domains, in round-robin order.
-    turns: VecDeque<AccountId>,
+    account_queue: VecDeque<AccountId>,
     /// Domains queued or in progress.
-    known: HashSet<DomainId>,
+    tracked: HashSet<DomainId>,
     /// Accounts whose last check was slow.
     slow: HashSet<AccountId>,
     in_progress: usize,
@@ -48,7 +48,7 @@ pub(super) struct CheckQueue {
 impl CheckQueue {
     /// Enqueues a domain. Returns false if its account's queue is full.
     pub(super) fn enqueue(&mut self, (account, domain): DomainSetupKey) -> bool {
-        if self.known.contains(&domain) {
+        if self.tracked.contains(&domain) {
             return true;
         }
         let is_slow = self.slow.contains(&account);
@@ -58,10 +58,10 @@ impl CheckQueue {
             return false;
         }
         if account_checks.waiting.is_empty() {
-            self.turns.push_back(account);
+            self.account_queue.push_back(account);
         }
         account_checks.waiting.push_back(domain);
-        self.known.insert(domain);
+        self.tracked.insert(domain);
         true
     }
 
@@ -72,26 +72,27 @@ impl CheckQueue {
         }
         let slow_may = self.slow_in_progress < SLOW_CONCURRENCY;
         let lanes = &self.accounts;
-        let may = |account: &AccountId| {
+        let has_capacity = |account: &AccountId| {
             lanes.get(account).is_some_and(|account_checks| {
                 account_checks.in_progress < PER_ACCOUNT_CONCURRENCY && (slow_may || !account_checks.is_slow)
             })
         };
-        let account = self.turns.iter().position(may).and_then(|place| self.turns.remove(place))?;
+        let account =
+            self.account_queue.iter().position(has_capacity).and_then(|index| self.account_queue.remove(index))?;
         let account_checks = self.accounts.get_mut(&account)?;
         let domain = account_checks.waiting.pop_front()?;
         account_checks.in_progress += 1;
         self.in_progress += 1;
         self.slow_in_progress += usize::from(account_checks.is_slow);
         if !account_checks.waiting.is_empty() {
-            self.turns.push_back(account);
+            self.account_queue.push_back(account);
         }
         Some((account, domain))
     }
 
     /// Records a finished check. Its speed decides the slots of the account's next checks.
     pub(super) fn finish(&mut self, (account, domain): DomainSetupKey, was_slow: bool) {
-        self.known.remove(&domain);
+        self.tracked.remove(&domain);
         let Some(account_checks) = self.accounts.get_mut(&account) else { return };
         self.in_progress -= 1;
         account_checks.in_progress -= 1;
@@ -111,10 +112,10 @@ impl CheckQueue {
 
     /// Clears all queues; running checks are not affected.
     pub(super) fn clear(&mut self) {
-        for account in self.turns.drain(..) {
+        for account in self.account_queue.drain(..) {
             let Some(account_checks) = self.accounts.get_mut(&account) else { continue };
             for domain in account_checks.waiting.drain(..) {
-                self.known.remove(&domain);
+                self.tracked.remove(&domain);
             }
             if account_checks.in_progress == 0 {
                 self.accounts.remove(&account);
@@ -124,7 +125,7 @@ impl CheckQueue {
 
     /// Returns whether no domain is queued.
     pub(super) fn is_empty(&self) -> bool {
-        self.turns.is_empty()
+        self.account_queue.is_empty()
     }
 }
 
@@ -136,97 +137,97 @@ mod tests {
         AccountId::from_bytes([n; 16])
     }
 
-    fn join(line: &mut CheckQueue, n: u8, domains: u16) {
+    fn join(queue: &mut CheckQueue, n: u8, domains: u16) {
         for domain in 0..domains {
             let mut id = [n; 16];
             id[..2].copy_from_slice(&domain.to_be_bytes());
-            line.enqueue((account(n), DomainId::from_bytes(id)));
+            queue.enqueue((account(n), DomainId::from_bytes(id)));
         }
     }
 
-    fn all(line: &mut CheckQueue) -> Vec<DomainSetupKey> {
-        std::iter::from_fn(|| line.dequeue()).collect()
+    fn all(queue: &mut CheckQueue) -> Vec<DomainSetupKey> {
+        std::iter::from_fn(|| queue.dequeue()).collect()
     }
 
-    fn of(taken: &[DomainSetupKey], n: u8) -> usize {
-        taken.iter().filter(|(owner, _)| *owner == account(n)).count()
+    fn of(dequeued: &[DomainSetupKey], n: u8) -> usize {
+        dequeued.iter().filter(|(owner, _)| *owner == account(n)).count()
     }
 
     #[test]
-    fn an_account_has_its_share_and_no_more() {
-        let mut line = CheckQueue::default();
-        join(&mut line, 1, 1_000);
-        assert_eq!(line.known.len(), PER_ACCOUNT_WAITING_MAX, "memory is bounded");
-        join(&mut line, 2, 1);
-        let taken = all(&mut line);
-        assert_eq!((of(&taken, 1), of(&taken, 2)), (PER_ACCOUNT_CONCURRENCY, 1));
-        assert_eq!(taken[1].0, account(2), "in turns");
+    fn an_account_gets_its_share_of_checks_only() {
+        let mut queue = CheckQueue::default();
+        join(&mut queue, 1, 1_000);
+        assert_eq!(queue.tracked.len(), PER_ACCOUNT_WAITING_MAX, "memory is bounded");
+        join(&mut queue, 2, 1);
+        let dequeued = all(&mut queue);
+        assert_eq!((of(&dequeued, 1), of(&dequeued, 2)), (PER_ACCOUNT_CONCURRENCY, 1));
+        assert_eq!(dequeued[1].0, account(2), "in turns");
         // A running check is not enqueued again, and a finished one frees a slot.
-        join(&mut line, 2, 1);
-        assert!(all(&mut line).is_empty());
-        line.finish(taken[0], false);
-        assert_eq!(of(&all(&mut line), 1), 1);
+        join(&mut queue, 2, 1);
+        assert!(all(&mut queue).is_empty());
+        queue.finish(dequeued[0], false);
+        assert_eq!(of(&all(&mut queue), 1), 1);
     }
 
     #[test]
-    fn slow_accounts_do_not_stop_quick_ones() {
-        let mut line = CheckQueue::default();
+    fn slow_accounts_do_not_block_fast_ones() {
+        let mut queue = CheckQueue::default();
         for slow in 0..100 {
-            join(&mut line, slow, 20);
+            join(&mut queue, slow, 20);
         }
         // The accounts become known as slow, as many at a time as there are slots.
         for _ in 0..100usize.div_ceil(CONCURRENCY) {
-            for taken in all(&mut line) {
-                line.finish(taken, true);
+            for dequeued in all(&mut queue) {
+                queue.finish(dequeued, true);
             }
         }
-        let mut of_slow = all(&mut line);
+        let mut of_slow = all(&mut queue);
         assert!(of_slow.len() < CONCURRENCY, "{}", of_slow.len());
         for round in 0..50 {
-            join(&mut line, 200, 40);
-            let quick = all(&mut line);
-            assert!(of(&quick, 200) > 0, "round {round}: there is always a place");
-            for one in quick {
-                let is_quick = one.0 == account(200);
-                if is_quick {
-                    line.finish(one, false);
+            join(&mut queue, 200, 40);
+            let fast = all(&mut queue);
+            assert!(of(&fast, 200) > 0, "round {round}: there is always a place");
+            for domain in fast {
+                let is_fast = domain.0 == account(200);
+                if is_fast {
+                    queue.finish(domain, false);
                 } else {
-                    of_slow.push(one);
+                    of_slow.push(domain);
                 }
             }
             // A slow check finishes now and then.
-            line.finish(of_slow.remove(0), true);
+            queue.finish(of_slow.remove(0), true);
         }
     }
 
     #[test]
-    fn who_leaves_may_come_again() {
-        let mut line = CheckQueue::default();
-        join(&mut line, 1, 30);
-        let taken = all(&mut line);
-        line.clear();
-        assert_eq!((line.known.len(), line.is_empty()), (PER_ACCOUNT_CONCURRENCY, true));
-        for one in taken {
-            line.finish(one, false);
+    fn a_cleared_domain_can_be_enqueued_again() {
+        let mut queue = CheckQueue::default();
+        join(&mut queue, 1, 30);
+        let dequeued = all(&mut queue);
+        queue.clear();
+        assert_eq!((queue.tracked.len(), queue.is_empty()), (PER_ACCOUNT_CONCURRENCY, true));
+        for domain in dequeued {
+            queue.finish(domain, false);
         }
-        join(&mut line, 1, 30);
-        assert_eq!((line.known.len(), all(&mut line).len()), (30, PER_ACCOUNT_CONCURRENCY));
+        join(&mut queue, 1, 30);
+        assert_eq!((queue.tracked.len(), all(&mut queue).len()), (30, PER_ACCOUNT_CONCURRENCY));
     }
 
     #[test]
-    fn nothing_stays_when_all_is_done() {
-        let mut line = CheckQueue::default();
-        join(&mut line, 1, 30);
-        join(&mut line, 2, 30);
-        let mut looks = 0;
-        while let Some(one) = line.dequeue() {
-            let more = all(&mut line);
-            for one in std::iter::once(one).chain(more) {
-                line.finish(one, looks % 3 == 0);
-                looks += 1;
+    fn finished_checks_leave_no_state() {
+        let mut queue = CheckQueue::default();
+        join(&mut queue, 1, 30);
+        join(&mut queue, 2, 30);
+        let mut checks = 0;
+        while let Some(domain) = queue.dequeue() {
+            let others = all(&mut queue);
+            for domain in std::iter::once(domain).chain(others) {
+                queue.finish(domain, checks % 3 == 0);
+                checks += 1;
             }
         }
-        assert!(line.is_empty() && line.accounts.is_empty() && line.known.is_empty());
-        assert_eq!((looks, line.in_progress, line.slow_in_progress), (60, 0, 0));
+        assert!(queue.is_empty() && queue.accounts.is_empty() && queue.tracked.is_empty());
+        assert_eq!((checks, queue.in_progress, queue.slow_in_progress), (60, 0, 0));
     }
 }

@@ -108,7 +108,7 @@ impl SendingDomains {
     ) -> Result<Option<DomainClaim>, ClaimError> {
         match store::domain::find_by_name(self.store(), name).await? {
             None => return Err(ClaimError::Free(name.clone())),
-            Some(holder) if holder.account == account => return Err(DomainError::Exists(name.clone()).into()),
+            Some(owner) if owner.account == account => return Err(DomainError::Exists(name.clone()).into()),
             Some(_) => {}
         }
         let now = self.worker.clock.now();
@@ -140,24 +140,24 @@ impl SendingDomains {
                     // A DNS outage does not revoke the proof, but the record must exist when the claim completes.
                     return Ok(ClaimResult { claim, finding });
                 }
-                let holder = store::domain::find_by_name(self.store(), &claim.name).await?;
+                let owner = store::domain::find_by_name(self.store(), &claim.name).await?;
                 let mut after = claim.clone();
                 after.proven_at = claim.proven_at.or(Some(now));
-                let settled = match holder {
-                    Some(holder) if holder.account == account => {
+                let status = match owner {
+                    Some(owner) if owner.account == account => {
                         after = after.with_status(ClaimStatus::Cancelled);
                         self.save_claim(&claim, &after).await?
                     }
-                    Some(holder) => match self.claim_block(&after, &holder, now).await? {
+                    Some(owner) => match self.claim_block(&after, &owner, now).await? {
                         Some(block) => {
                             (after.status, after.block) = (ClaimStatus::Blocked, Some(block));
-                            self.save_blocked_claim(&claim, &after, holder.account).await?
+                            self.save_blocked_claim(&claim, &after, owner.account).await?
                         }
-                        None => self.complete_claim((&claim, &mut after), Some(holder), limit).await?,
+                        None => self.complete_claim((&claim, &mut after), Some(owner), limit).await?,
                     },
                     None => self.complete_claim((&claim, &mut after), None, limit).await?,
                 };
-                if settled {
+                if status {
                     return Ok(ClaimResult { claim: after, finding });
                 }
             }
@@ -169,15 +169,15 @@ impl SendingDomains {
     async fn complete_claim(
         &self,
         (before, after): (&DomainClaim, &mut DomainClaim),
-        holder: Option<SendingDomain>,
+        owner: Option<SendingDomain>,
         limit: Option<u32>,
     ) -> Result<bool, DomainError> {
-        match self.transfer_domain((before, after), holder, limit).await {
+        match self.transfer_domain((before, after), owner, limit).await {
             Err(full @ DomainError::Limit { .. }) => {
                 (after.status, after.block) = (ClaimStatus::Verified, None);
                 if self.save_claim(before, after).await? { Err(full) } else { Ok(false) }
             }
-            settled => settled,
+            result => result,
         }
     }
 
@@ -190,8 +190,8 @@ impl SendingDomains {
             let claim = store::domain_claim::get(self.store(), account, id).await?.ok_or(ClaimError::Unknown)?;
             match claim.status_at(self.worker.clock.now()) {
                 ClaimStatus::Cancelled => return Ok(claim),
-                ended @ (ClaimStatus::Completed | ClaimStatus::Expired) => {
-                    return Err(ClaimError::Ended(ended));
+                final_status @ (ClaimStatus::Completed | ClaimStatus::Expired) => {
+                    return Err(ClaimError::Ended(final_status));
                 }
                 ClaimStatus::Pending | ClaimStatus::Blocked | ClaimStatus::Verified => {}
             }
@@ -203,15 +203,15 @@ impl SendingDomains {
         Err(DomainError::Conflict.into())
     }
 
-    /// Checks the ownership record of `account`; the DNS queries are charged to `asking`.
+    /// Checks the ownership record of `account`; the DNS queries are charged to `claimant`.
     async fn find_ownership(
         &self,
-        asking: AccountId,
+        claimant: AccountId,
         account: AccountId,
         name: &DomainName,
     ) -> Result<Option<RecordFinding>, DomainError> {
         let record = self.parts.facts.ownership_record(account, name);
-        let found = self.inspect((asking, name), vec![record], InspectionPriority::Interactive).await?;
+        let found = self.inspect((claimant, name), vec![record], InspectionPriority::Interactive).await?;
         Ok(found.findings.into_iter().next().map(|(_, finding)| finding))
     }
 
@@ -237,8 +237,8 @@ impl SendingDomains {
         };
         let now = self.worker.clock.now();
         let id = EventId::new(now, self.worker.entropy.unique_bits());
-        let about = AlertSubject::Claim { claimed: after.name.clone(), grace_ends_at };
-        let notice = OwnerAlert { id, account: other, about, since: now };
+        let subject = AlertSubject::Claim { claimed: after.name.clone(), grace_ends_at };
+        let notice = OwnerAlert { id, account: other, about: subject, since: now };
         let [.., last] = after.id.to_bytes();
         let partition = self.worker.leases.any().unwrap_or(u16::from(last) % PARTITIONS);
         let mut batch = Batch::progress();
@@ -255,20 +255,20 @@ impl SendingDomains {
     async fn claim_block(
         &self,
         claim: &DomainClaim,
-        holder: &SendingDomain,
+        owner: &SendingDomain,
         now: Timestamp,
     ) -> Result<Option<ClaimBlocker>, DomainError> {
-        if holder.verified_at.is_some() {
-            if claim.grace_ends_at().is_none_or(|ends| now < ends) {
+        if owner.verified_at.is_some() {
+            if claim.grace_ends_at().is_none_or(|ends_at| now < ends_at) {
                 return Ok(Some(ClaimBlocker::GracePeriod));
             }
             // The queries are charged to the claimant.
-            let theirs = self.find_ownership(claim.account, holder.account, &claim.name).await?;
-            if theirs.is_some_and(|finding| finding.status == RecordStatus::Verified) {
+            let owner_claim = self.find_ownership(claim.account, owner.account, &claim.name).await?;
+            if owner_claim.is_some_and(|finding| finding.status == RecordStatus::Verified) {
                 return Ok(Some(ClaimBlocker::RecentOwnerActivity));
             }
         }
-        let scheduled = self.has_scheduled(holder).await?;
+        let scheduled = self.has_scheduled(owner).await?;
         Ok(scheduled.then_some(ClaimBlocker::PendingScheduledEmails))
     }
 
@@ -304,10 +304,10 @@ impl SendingDomains {
     async fn transfer_domain(
         &self,
         (before, after): (&DomainClaim, &mut DomainClaim),
-        holder: Option<SendingDomain>,
+        owner: Option<SendingDomain>,
         limit: Option<u32>,
     ) -> Result<bool, DomainError> {
-        let room = self.check_domain_limit(before.account, limit).await?;
+        let limit_check = self.check_domain_limit(before.account, limit).await?;
         let now = self.worker.clock.now();
         let id = DomainId::new(now, self.worker.entropy.unique_bits());
         let new = NewDomain::with_name(before.name.clone());
@@ -326,23 +326,23 @@ impl SendingDomains {
             verified_at: None,
             updated_at: now,
         };
-        let known = self.initial_setup(domain);
+        let setup = self.initial_setup(domain);
         (after.status, after.block) = (ClaimStatus::Completed, None);
         let mut batch = Batch::progress();
-        match holder {
-            None => store::domain::create(&mut batch, &known.domain, &room),
-            Some(holder) => {
-                let count = store::domain::count(self.store(), holder.account).await?;
-                let (held, found) = self.load_setup(holder).await?;
-                store::domain::replace(&mut batch, (&held.domain, &count), (&known.domain, &room));
+        match owner {
+            None => store::domain::create(&mut batch, &setup.domain, &limit_check),
+            Some(owner) => {
+                let count = store::domain::count(self.store(), owner.account).await?;
+                let (held, found) = self.load_setup(owner).await?;
+                store::domain::replace(&mut batch, (&held.domain, &count), (&setup.domain, &limit_check));
                 if let Some(found) = found {
                     store::domain_setup::delete(&mut batch, store::domain_setup::setup_key(&held.domain), &found);
                 }
             }
         }
-        store::domain_setup::create(&mut batch, store::domain_setup::setup_key(&known.domain), &known.setup);
+        store::domain_setup::create(&mut batch, store::domain_setup::setup_key(&setup.domain), &setup.setup);
         store::domain_claim::update(&mut batch, before, after);
-        self.commit_domain(batch, &known.domain).await
+        self.commit_domain(batch, &setup.domain).await
     }
 
     /// Checks proven claims until the worker stops. `limit` returns the domain limit of an account.

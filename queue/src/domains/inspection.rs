@@ -70,12 +70,12 @@ impl InspectionResult {
 pub(super) struct RecentInspections(Mutex<HashMap<(AccountId, DomainName), Vec<InspectionResult>>>);
 
 impl RecentInspections {
-    fn get(&self, of: &(AccountId, DomainName), records: &[DomainRecord], now: Timestamp) -> Option<InspectionResult> {
+    fn get(&self, key: &(AccountId, DomainName), records: &[DomainRecord], now: Timestamp) -> Option<InspectionResult> {
         let recent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        recent.get(of)?.iter().find(|found| is_fresh(found.at, now) && found.covers(records)).cloned()
+        recent.get(key)?.iter().find(|found| is_fresh(found.at, now) && found.covers(records)).cloned()
     }
 
-    fn put(&self, of: (AccountId, DomainName), records: &[DomainRecord], found: InspectionResult) {
+    fn put(&self, key: (AccountId, DomainName), records: &[DomainRecord], found: InspectionResult) {
         let mut recent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if recent.len() >= CACHED_DOMAINS_MAX {
             recent.retain(|_, all| all.iter().any(|other| is_fresh(other.at, found.at)));
@@ -83,7 +83,7 @@ impl RecentInspections {
                 recent.clear();
             }
         }
-        let all = recent.entry(of).or_default();
+        let all = recent.entry(key).or_default();
         all.retain(|other| is_fresh(other.at, found.at) && !other.covers(records));
         if all.len() >= CACHED_PER_DOMAIN_MAX {
             all.remove(0);
@@ -102,16 +102,16 @@ pub(super) fn is_fresh(at: Timestamp, now: Timestamp) -> bool {
 struct DnsQueryCounter<'a> {
     domains: &'a SendingDomains,
     account: AccountId,
-    asked: AtomicU32,
+    queries: AtomicU32,
 }
 
 impl Drop for DnsQueryCounter<'_> {
     fn drop(&mut self) {
-        let (asked, rate) = (self.asked.load(Ordering::Relaxed), self.domains.node_query_rate());
-        if let Some(more) = asked.checked_sub(TYPICAL_QUERIES) {
-            self.domains.dns_query_limiter.charge(self.account, more, rate, self.domains.nanoseconds());
+        let (sent, rate) = (self.queries.load(Ordering::Relaxed), self.domains.node_query_rate());
+        if let Some(extra) = sent.checked_sub(TYPICAL_QUERIES) {
+            self.domains.dns_query_limiter.charge(self.account, extra, rate, self.domains.nanoseconds());
         } else {
-            self.domains.dns_query_limiter.refund(&self.account, TYPICAL_QUERIES - asked, rate);
+            self.domains.dns_query_limiter.refund(&self.account, TYPICAL_QUERIES - sent, rate);
         }
     }
 }
@@ -125,19 +125,19 @@ impl SendingDomains {
         records: Vec<DomainRecord>,
         priority: InspectionPriority,
     ) -> Result<InspectionResult, DomainError> {
-        let of = (account, name.clone());
-        let _same = self.checks_by_domain.acquire(of.clone()).await;
-        if let Some(found) = self.recent_inspections.get(&of, &records, self.worker.clock.now()) {
+        let key = (account, name.clone());
+        let _domain_permit = self.checks_by_domain.acquire(key.clone()).await;
+        if let Some(found) = self.recent_inspections.get(&key, &records, self.worker.clock.now()) {
             return Ok(found);
         }
-        let _turn = self.checks_by_account.acquire(account).await;
+        let _account_permit = self.checks_by_account.acquire(account).await;
         self.acquire_queries(account, TYPICAL_QUERIES, priority).await?;
         let at = self.worker.clock.now();
-        let count = DnsQueryCounter { domains: self, account, asked: AtomicU32::new(0) };
-        let found = self.parts.inspector.check_counting((name, &records), at, &count.asked).await;
+        let count = DnsQueryCounter { domains: self, account, queries: AtomicU32::new(0) };
+        let found = self.parts.inspector.check_counting((name, &records), at, &count.queries).await;
         drop(count);
         let found = InspectionResult { at, findings: records.iter().cloned().zip(found).collect() };
-        self.recent_inspections.put(of, &records, found.clone());
+        self.recent_inspections.put(key, &records, found.clone());
         Ok(found)
     }
 
@@ -151,14 +151,14 @@ impl SendingDomains {
         questions: u32,
         priority: InspectionPriority,
     ) -> Result<(), DomainError> {
-        let begun = self.worker.clock.now();
+        let started_at = self.worker.clock.now();
         loop {
             let Err(wait) =
                 self.dns_query_limiter.acquire(&account, questions, (self.node_query_rate(), self.nanoseconds()))
             else {
                 return Ok(());
             };
-            let waited = Duration::try_from(self.worker.clock.now().duration_since(begun)).unwrap_or_default();
+            let waited = Duration::try_from(self.worker.clock.now().duration_since(started_at)).unwrap_or_default();
             if waited + wait > priority.wait_max() || self.worker.stop.is_cancelled() {
                 return Err(DomainError::TooManyDnsQueries { retry_after: wait });
             }

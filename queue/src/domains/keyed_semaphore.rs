@@ -36,7 +36,7 @@ impl<K: Eq + Hash> KeyedSemaphore<K> {
     fn semaphore_for(&self, key: K) -> Arc<Semaphore> {
         let mut all = self.semaphores.lock().unwrap_or_else(PoisonError::into_inner);
         // Remove semaphores without permit holders and waiters: both hold a reference.
-        all.retain(|_, turns| Arc::strong_count(turns) > 1);
+        all.retain(|_, semaphore| Arc::strong_count(semaphore) > 1);
         Arc::clone(all.entry(key).or_insert_with(|| Arc::new(Semaphore::new(self.permits_per_key))))
     }
 }
@@ -49,19 +49,19 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn an_account_waits_for_itself_alone_and_is_forgotten() {
-        let turns = KeyedSemaphore::new(CHECKS_PER_ACCOUNT_MAX);
-        let [one, other] = [1, 2].map(|n| AccountId::from_bytes([n; 16]));
+    async fn an_account_waits_only_for_itself_and_unused_semaphores_are_removed() {
+        let semaphores = KeyedSemaphore::new(CHECKS_PER_ACCOUNT_MAX);
+        let [first, second] = [1, 2].map(|n| AccountId::from_bytes([n; 16]));
         let mut held = Vec::new();
         for _ in 0..CHECKS_PER_ACCOUNT_MAX {
-            held.push(turns.acquire(one).now_or_never().expect("at once"));
+            held.push(semaphores.acquire(first).now_or_never().expect("at once"));
         }
-        assert!(turns.acquire(one).now_or_never().is_none());
-        assert!(turns.acquire(other).now_or_never().is_some());
+        assert!(semaphores.acquire(first).now_or_never().is_none());
+        assert!(semaphores.acquire(second).now_or_never().is_some());
         held.pop();
-        assert!(turns.acquire(one).now_or_never().is_some());
+        assert!(semaphores.acquire(first).now_or_never().is_some());
         drop(held);
-        drop(turns.acquire(other).await);
-        assert_eq!(turns.semaphores.lock().unwrap().len(), 1);
+        drop(semaphores.acquire(second).await);
+        assert_eq!(semaphores.semaphores.lock().unwrap().len(), 1);
     }
 }

@@ -53,7 +53,7 @@ impl SendingDomains {
     ) -> Result<SealedDkimKeys, DomainError> {
         let failed = |error: &dyn std::fmt::Display| DomainError::Keys(error.to_string());
         // RSA takes 50 ms and more: not on an async thread.
-        let make = move || match rsa {
+        let generate = move || match rsa {
             Some(ImportedKey { key, bits }) => {
                 DkimKey::generate(KeyAlgorithm::Ed25519).map(|ed25519| (DkimKeys { rsa: key, ed25519 }, bits))
             }
@@ -62,8 +62,8 @@ impl SendingDomains {
                 (keys, bits)
             }),
         };
-        let made = tokio::task::spawn_blocking(make).await.map_err(|error| failed(&error))?;
-        let (keys, rsa_bits) = made.map_err(|error| failed(&error))?;
+        let generated = tokio::task::spawn_blocking(generate).await.map_err(|error| failed(&error))?;
+        let (keys, rsa_bits) = generated.map_err(|error| failed(&error))?;
         let seal = |key| sender_authorization::seal_key(&self.parts.vault, id, key).map_err(|error| failed(&error));
         Ok(SealedDkimKeys {
             selector: selector.unwrap_or_else(|| own_selector(self.worker.entropy.u64())),
@@ -92,18 +92,18 @@ impl SendingDomains {
     /// # Errors
     /// Returns a [`DomainError`] if the domain is unknown or the commit fails.
     pub async fn rotate_keys(&self, account: AccountId, id: DomainId) -> Result<DomainWithSetup, DomainError> {
-        let mut fresh = None;
+        let mut new_keys = None;
         for _ in 0..COMMIT_TRIES_MAX {
             let before = store::domain::get(self.store(), account, id).await?.ok_or(DomainError::Unknown)?;
             let (mut after, found) = self.load_setup(before.clone()).await?;
             if before.next_dkim.is_some() {
                 return Ok(after);
             }
-            let dkim = match fresh.take() {
+            let dkim = match new_keys.take() {
                 Some(dkim) => dkim,
                 None => self.make_keys(id, None, None).await?,
             };
-            fresh = Some(dkim.clone());
+            new_keys = Some(dkim.clone());
             let now = self.worker.clock.now();
             if self.parts.auto_verify {
                 after.domain.dkim = SealedDkimKeys { ed25519_published: true, ..dkim };

@@ -63,16 +63,16 @@ impl SendingDomains {
     pub fn publish(
         &self,
         (account, id): (AccountId, DomainId),
-        by: CredentialSource,
+        source: CredentialSource,
         (merge_spf, dry_run): (bool, bool),
     ) -> BoxFuture<'_, Result<PublishResult, PublishError>> {
         Box::pin(async move {
             // A publication holds a connection to the provider for up to a minute.
-            let _own = self.publishing_by_account.try_acquire(account).ok_or(PublishError::Busy)?;
-            let _turn = self.publishing.try_acquire().map_err(|_| PublishError::Busy)?;
+            let _account_permit = self.publishing_by_account.try_acquire(account).ok_or(PublishError::Busy)?;
+            let _permit = self.publishing.try_acquire().map_err(|_| PublishError::Busy)?;
             let domain = store::domain::get(self.store(), account, id).await.map_err(DomainError::from)?;
             let domain = domain.ok_or(DomainError::Unknown)?;
-            let credentials = match by {
+            let credentials = match source {
                 CredentialSource::OneTime(credentials) => credentials,
                 CredentialSource::Saved(provider) => self.saved_credentials(account, provider).await?,
             };
@@ -88,8 +88,9 @@ impl SendingDomains {
                 now: self.worker.clock.now(),
             };
             let report = self.parts.publisher.apply(&credentials, &request).await?;
-            let known = if dry_run { self.get(account, id).await? } else { self.schedule_check(account, id).await? };
-            Ok(PublishResult { known, report })
+            let domain_setup =
+                if dry_run { self.get(account, id).await? } else { self.schedule_check(account, id).await? };
+            Ok(PublishResult { known: domain_setup, report })
         })
     }
 
@@ -103,8 +104,8 @@ impl SendingDomains {
         (account, id): (AccountId, DomainId),
     ) -> BoxFuture<'_, Result<String, PublishError>> {
         Box::pin(async move {
-            let _own = self.publishing_by_account.try_acquire(account).ok_or(PublishError::Busy)?;
-            let _turn = self.publishing.try_acquire().map_err(|_| PublishError::Busy)?;
+            let _account_permit = self.publishing_by_account.try_acquire(account).ok_or(PublishError::Busy)?;
+            let _permit = self.publishing.try_acquire().map_err(|_| PublishError::Busy)?;
             let domain = store::domain::get(self.store(), account, id).await.map_err(DomainError::from)?;
             let mut domain = domain.ok_or(DomainError::Unknown)?;
             domain.dkim = domain.next_dkim.take().unwrap_or(domain.dkim);
@@ -183,14 +184,17 @@ impl SendingDomains {
     ) -> Result<ProviderCredentials, PublishError> {
         let found = store::dns_credential::get(self.store(), account, provider.as_str()).await;
         let saved = found.map_err(DomainError::from)?.ok_or(PublishError::NothingSaved(provider))?;
-        let lost = |error: &dyn std::fmt::Display| {
+        let read_error = |error: &dyn std::fmt::Display| {
             tracing::error!(%error, %account, "cannot unseal saved DNS credentials; check the key file");
             PublishError::NothingSaved(provider)
         };
-        let blob = STANDARD.decode(&saved.sealed).map_err(|error| lost(&error))?;
-        let json =
-            self.parts.vault.open(&credential_seal_context(account, provider), &blob).map_err(|error| lost(&error))?;
-        let value = serde_json::from_slice(&json).map_err(|error| lost(&error))?;
-        ProviderCredentials::parse(provider, &value).map_err(|_| lost(&"invalid credentials for this provider"))
+        let blob = STANDARD.decode(&saved.sealed).map_err(|error| read_error(&error))?;
+        let json = self
+            .parts
+            .vault
+            .open(&credential_seal_context(account, provider), &blob)
+            .map_err(|error| read_error(&error))?;
+        let value = serde_json::from_slice(&json).map_err(|error| read_error(&error))?;
+        ProviderCredentials::parse(provider, &value).map_err(|_| read_error(&"invalid credentials for this provider"))
     }
 }

@@ -41,15 +41,17 @@ impl SendingDomains {
             if self.parts.auto_verify {
                 return self.force_verify(&domain.name).await;
             }
-            let (known, _) = self.load_setup(domain).await?;
-            if self.is_recently_checked(&known) {
-                return Ok(known);
+            let (domain_setup, _) = self.load_setup(domain).await?;
+            if self.is_recently_checked(&domain_setup) {
+                return Ok(domain_setup);
             }
-            match self.check_and_save(&known.domain, InspectionPriority::Interactive).await {
-                Err(DomainError::TooManyDnsQueries { .. }) if known.setup.last_checked_at.is_some() => Ok(known),
+            match self.check_and_save(&domain_setup.domain, InspectionPriority::Interactive).await {
+                Err(DomainError::TooManyDnsQueries { .. }) if domain_setup.setup.last_checked_at.is_some() => {
+                    Ok(domain_setup)
+                }
                 // A concurrent check stored its result.
                 Err(DomainError::Conflict) => self.get(account, id).await,
-                settled => settled,
+                result => result,
             }
         })
     }
@@ -82,15 +84,15 @@ impl SendingDomains {
     }
 
     /// Returns whether all currently required records were checked a moment ago.
-    fn is_recently_checked(&self, known: &DomainWithSetup) -> bool {
+    fn is_recently_checked(&self, domain: &DomainWithSetup) -> bool {
         let now = self.worker.clock.now();
-        known.setup.last_checked_at.is_some_and(|at| is_fresh(at, now))
+        domain.setup.last_checked_at.is_some_and(|at| is_fresh(at, now))
             && self
                 .parts
                 .facts
-                .required_records(&known.domain)
+                .required_records(&domain.domain)
                 .iter()
-                .all(|record| known.setup.finding(record).is_some())
+                .all(|record| domain.setup.finding(record).is_some())
     }
 
     /// Checks a domain's records and stores the result. The MX record of a receiving domain is required once the domain
@@ -100,20 +102,20 @@ impl SendingDomains {
         domain: &SendingDomain,
         priority: InspectionPriority,
     ) -> Result<DomainWithSetup, DomainError> {
-        let (about, is_interactive) = ((domain.account, domain.id), priority == InspectionPriority::Interactive);
+        let (key, is_interactive) = ((domain.account, domain.id), priority == InspectionPriority::Interactive);
         let observation = self.query_records(domain, priority).await?;
-        let known = self.save_check(about, observation, is_interactive).await?;
-        let is_new = domain.state != DomainState::Verified && known.domain.state == DomainState::Verified;
-        if !is_new || self.is_recently_checked(&known) {
-            return Ok(known);
+        let checked = self.save_check(key, observation, is_interactive).await?;
+        let is_new = domain.state != DomainState::Verified && checked.domain.state == DomainState::Verified;
+        if !is_new || self.is_recently_checked(&checked) {
+            return Ok(checked);
         }
-        let observation = match self.query_records(&known.domain, priority).await {
-            Err(DomainError::TooManyDnsQueries { .. }) => return Ok(known),
+        let observation = match self.query_records(&checked.domain, priority).await {
+            Err(DomainError::TooManyDnsQueries { .. }) => return Ok(checked),
             observation => observation?,
         };
-        match self.save_check(about, observation, is_interactive).await {
-            Err(DomainError::Conflict) => Ok(known),
-            settled => settled,
+        match self.save_check(key, observation, is_interactive).await {
+            Err(DomainError::Conflict) => Ok(checked),
+            result => result,
         }
     }
 
@@ -132,23 +134,23 @@ impl SendingDomains {
     /// Stores the result of a check. Keys and settings that changed meanwhile are preserved.
     async fn save_check(
         &self,
-        about: DomainSetupKey,
+        key: DomainSetupKey,
         observation: DomainObservation,
         is_interactive: bool,
     ) -> Result<DomainWithSetup, DomainError> {
         for _ in 0..COMMIT_TRIES_MAX {
-            let before = store::domain::get(self.store(), about.0, about.1).await?.ok_or(DomainError::Unknown)?;
-            let (known, found) = self.load_setup(before.clone()).await?;
-            if known.setup.last_checked_at == Some(observation.at) && self.is_recently_checked(&known) {
+            let before = store::domain::get(self.store(), key.0, key.1).await?.ok_or(DomainError::Unknown)?;
+            let (stored, found) = self.load_setup(before.clone()).await?;
+            if stored.setup.last_checked_at == Some(observation.at) && self.is_recently_checked(&stored) {
                 // Another caller waited for the same check and stored it.
-                return Ok(known);
+                return Ok(stored);
             }
-            let looked_for = observation.findings.iter().map(|(record, _)| record);
-            if !looked_for.eq(&self.parts.facts.required_records(&before)) {
+            let checked_records = observation.findings.iter().map(|(record, _)| record);
+            if !checked_records.eq(&self.parts.facts.required_records(&before)) {
                 // Keys or settings changed meanwhile: the result does not apply to them.
                 return Err(DomainError::Conflict);
             }
-            let (domain, mut setup) = assess(&known.domain, &known.setup, &observation);
+            let (domain, mut setup) = assess(&stored.domain, &stored.setup, &observation);
             if is_interactive && domain.state == DomainState::Unverified {
                 // The owner is working on the records: check again soon.
                 setup.since = observation.at;
@@ -156,7 +158,7 @@ impl SendingDomains {
             setup.due = next_check(&domain, &setup, observation.at, self.worker.entropy.u64());
             let after = DomainWithSetup { domain, setup };
             if self.save_domain(&before, found.as_ref(), &after).await? {
-                log_changes(&before, &known, &after);
+                log_changes(&before, &stored, &after);
                 return Ok(after);
             }
         }
@@ -169,29 +171,29 @@ impl SendingDomains {
             return;
         }
         let (mut queue, mut checks) = (CheckQueue::default(), FuturesUnordered::new());
-        let (mut reads_at, mut more) = (self.worker.clock.now(), false);
+        let (mut reads_at, mut has_more) = (self.worker.clock.now(), false);
         loop {
             let now = self.worker.clock.now();
             if reads_at <= now {
-                more = self.load_due(&mut queue, now).await.unwrap_or_else(|error| {
+                has_more = self.load_due(&mut queue, now).await.unwrap_or_else(|error| {
                     store::warn_unless_away!(self.worker.store, %error, "cannot read the domains due for a check; retrying");
                     false
                 });
                 reads_at = self.worker.after(POLL_INTERVAL);
             }
-            while let Some(about) = queue.dequeue() {
-                checks.push(self.recheck(about));
+            while let Some(key) = queue.dequeue() {
+                checks.push(self.recheck(key));
             }
             tokio::select! {
-                Some((about, result)) = checks.next() => {
-                    queue.finish(about, matches!(result, Ok(true)));
+                Some((key, result)) = checks.next() => {
+                    queue.finish(key, matches!(result, Ok(true)));
                     if let Err(error) = result {
                         store::warn_unless_away!(self.worker.store, %error, "cannot check domain records; retrying");
                         // They are still due and will be read again.
                         queue.clear();
                     }
-                    if more && queue.is_empty() {
-                        (reads_at, more) = (reads_at.min(self.worker.after(BACKLOG_POLL_INTERVAL)), false);
+                    if has_more && queue.is_empty() {
+                        (reads_at, has_more) = (reads_at.min(self.worker.after(BACKLOG_POLL_INTERVAL)), false);
                     }
                 }
                 () = self.worker.clock.sleep_until(reads_at) => {}
@@ -202,34 +204,34 @@ impl SendingDomains {
 
     /// Enqueues the due domains of this node's partitions. Returns whether more are due.
     async fn load_due(&self, queue: &mut CheckQueue, now: Timestamp) -> Result<bool, DomainError> {
-        let mut more = false;
+        let mut has_more = false;
         for partition in self.worker.leases.active() {
             let (due, _) = store::domain_setup::list_due(self.store(), partition, now, PAGE_DOMAINS).await?;
-            more |= due.len() == PAGE_DOMAINS;
-            for about in due {
-                more |= !queue.enqueue(about);
+            has_more |= due.len() == PAGE_DOMAINS;
+            for key in due {
+                has_more |= !queue.enqueue(key);
             }
         }
-        Ok(more)
+        Ok(has_more)
     }
 
     /// Checks a due domain and stores the result. Returns whether the check was slow.
-    async fn recheck(&self, about: DomainSetupKey) -> (DomainSetupKey, Result<bool, DomainError>) {
-        let begun = self.worker.clock.now();
-        let result = match self.check_if_due(about, begun).await {
+    async fn recheck(&self, key: DomainSetupKey) -> (DomainSetupKey, Result<bool, DomainError>) {
+        let started_at = self.worker.clock.now();
+        let result = match self.check_if_due(key, started_at).await {
             Ok(()) | Err(DomainError::Unknown | DomainError::Conflict) => {
-                let took = self.worker.clock.now().duration_since(begun);
-                Ok(Duration::try_from(took).is_ok_and(|took| took >= SLOW_CHECK))
+                let elapsed = self.worker.clock.now().duration_since(started_at);
+                Ok(Duration::try_from(elapsed).is_ok_and(|elapsed| elapsed >= SLOW_CHECK))
             }
             // It is still due. Count it as slow, so that the account's other domains are throttled too.
             Err(DomainError::TooManyDnsQueries { .. }) => Ok(true),
             Err(error) => Err(error),
         };
-        (about, result)
+        (key, result)
     }
 
-    async fn check_if_due(&self, about: DomainSetupKey, now: Timestamp) -> Result<(), DomainError> {
-        let Some(domain) = store::domain::get(self.store(), about.0, about.1).await? else { return Ok(()) };
+    async fn check_if_due(&self, key: DomainSetupKey, now: Timestamp) -> Result<(), DomainError> {
+        let Some(domain) = store::domain::get(self.store(), key.0, key.1).await? else { return Ok(()) };
         if self.load_setup(domain.clone()).await?.0.setup.due.is_none_or(|due| due > now) {
             return Ok(());
         }
@@ -238,7 +240,7 @@ impl SendingDomains {
 }
 
 /// Logs changes of a domain's state.
-fn log_changes(before: &SendingDomain, was: &DomainWithSetup, after: &DomainWithSetup) {
+fn log_changes(before: &SendingDomain, before_setup: &DomainWithSetup, after: &DomainWithSetup) {
     let name = &after.domain.name;
     match (before.state, after.domain.state) {
         (DomainState::Unverified, DomainState::Verified) => {
@@ -247,7 +249,7 @@ fn log_changes(before: &SendingDomain, was: &DomainWithSetup, after: &DomainWith
         (DomainState::Verified, DomainState::Unverified) => {
             tracing::warn!(domain.name = %name, "domain no longer verified: its records were missing for too long");
         }
-        _ if was.setup.degraded_since.is_none() && after.setup.degraded_since.is_some() => {
+        _ if before_setup.setup.degraded_since.is_none() && after.setup.degraded_since.is_some() => {
             tracing::warn!(domain.name = %name, "a record of a verified domain is missing");
         }
         _ => {}

@@ -100,11 +100,11 @@ impl BatchWriter {
         accounts.sort_unstable();
         accounts.dedup();
         for _ in 0..COMMIT_TRIES_MAX {
-            let heads = received_email::get_sequences(&self.worker.store, &accounts).await.map_err(|error| {
+            let sequences = received_email::get_sequences(&self.worker.store, &accounts).await.map_err(|error| {
                 store::error_unless_away!(self.worker.store, %error, "cannot accept received mail: reading sequence numbers failed");
                 InboundRejection::Unavailable
             })?;
-            let (batch, events) = self.batch(intakes(), heads);
+            let (batch, events) = self.batch(intakes(), sequences);
             match self.worker.store.commit(batch).await {
                 Ok(()) => {
                     intakes().for_each(log_received);
@@ -127,19 +127,21 @@ impl BatchWriter {
     fn batch<'a>(
         &self,
         intakes: impl Iterator<Item = &'a InboundRecord>,
-        mut heads: Vec<ReceivedSequence>,
+        mut sequences: Vec<ReceivedSequence>,
     ) -> (Batch, Vec<Event>) {
         let (mut batch, mut events) = (Batch::intake(), Vec::new());
         for intake in intakes {
-            let Some(head) = heads.iter_mut().find(|head| head.account() == intake.account) else { continue };
+            let Some(sequence) = sequences.iter_mut().find(|sequence| sequence.account() == intake.account) else {
+                continue;
+            };
             received_email::put_body(&mut batch, intake.account, intake.body_id, intake.body.clone());
-            for one in &intake.received {
-                let one = ReceivedEmail { sequence: head.next_sequence(), ..one.clone() };
-                received_email::create(&mut batch, &one);
-                events.push(self.record(&mut batch, &one));
+            for email in &intake.received {
+                let email = ReceivedEmail { sequence: sequence.next_sequence(), ..email.clone() };
+                received_email::create(&mut batch, &email);
+                events.push(self.record(&mut batch, &email));
             }
         }
-        heads.iter().for_each(|head| head.put(&mut batch));
+        sequences.iter().for_each(|sequence| sequence.put(&mut batch));
         (batch, events)
     }
 

@@ -30,7 +30,7 @@ async fn run_isolated<T: Send + 'static>(read: impl FnOnce() -> T + Send + 'stat
     // The semaphore is never closed.
     let permit = PARSE_PERMITS.acquire().await.ok()?;
     let reading = tokio::task::spawn_blocking(move || {
-        let _place = permit;
+        let _permit = permit;
         read()
     });
     // A panic in the parser ends this task only.

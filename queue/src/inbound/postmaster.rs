@@ -21,16 +21,16 @@ pub(super) async fn forward_to_operator(
     mailbox: &Address,
     incoming: &IncomingMessage,
 ) -> Result<(), InboundRejection> {
-    let later = |cause: &dyn std::fmt::Display| {
+    let temporary = |cause: &dyn std::fmt::Display| {
         tracing::error!(%cause, "cannot forward mail for {}", mailbox.local_part());
         InboundRejection::Unavailable
     };
-    let domain = intake.service_domain().ok_or_else(|| later(&"`sandbox_sender` in [service] is not set"))?;
-    let from = Address::new(LOCAL_PART, domain).map_err(|error| later(&error))?;
-    let postman = SystemMailer::for_service(intake, from).await.map_err(|error| later(&error))?;
+    let domain = intake.service_domain().ok_or_else(|| temporary(&"`sandbox_sender` in [service] is not set"))?;
+    let from = Address::new(LOCAL_PART, domain).map_err(|error| temporary(&error))?;
+    let mailer = SystemMailer::for_service(intake, from).await.map_err(|error| temporary(&error))?;
     let sender = incoming.reverse_path.as_ref().map_or("<>".to_owned(), ToString::to_string);
     let text = format!("{sender} wrote to {mailbox}, from {}. The message is attached.\n", incoming.peer);
-    let letter = SystemEmail {
+    let email = SystemEmail {
         reply_to: incoming.reverse_path.clone(),
         forwarded_for: Some(mailbox.clone()),
         attachment: Some(Attachment {
@@ -41,5 +41,5 @@ pub(super) async fn forward_to_operator(
         }),
         ..SystemEmail::new(to, format!("Mail to {mailbox}"), text)
     };
-    postman.send(intake, letter).await.map_err(|refusal| later(&refusal))
+    mailer.send(intake, email).await.map_err(|refusal| temporary(&refusal))
 }

@@ -39,9 +39,9 @@ pub(super) struct SpamVerdict {
 
 impl SpamVerdict {
     /// Marks the message as spam if `is_marked`, whatever the verdict; `own` replaces a missing score.
-    pub(super) fn or_marked(self, is_marked: bool, own: SpamScore) -> Self {
+    pub(super) fn or_marked(self, is_marked: bool, local_score: SpamScore) -> Self {
         match is_marked {
-            true => Self { status: SpamStatus::Spam, score: self.score.or(Some(own)) },
+            true => Self { status: SpamStatus::Spam, score: self.score.or(Some(local_score)) },
             false => self,
         }
     }
@@ -169,10 +169,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_beginning_of_a_result_is_enough() {
+    fn a_truncated_response_is_parsed_up_to_the_verdict() {
         let response = |text: &'static str| parse_response(&Bytes::from_static(text.as_bytes()));
-        let whole = response(r#"{"action":"reject","score":15.2,"symbols":{}}"#).unwrap();
-        assert_eq!((whole.action.as_str(), whole.score.to_bits()), ("reject", 15.2f64.to_bits()));
+        let expected = response(r#"{"action":"reject","score":15.2,"symbols":{}}"#).unwrap();
+        assert_eq!((expected.action.as_str(), expected.score.to_bits()), ("reject", 15.2f64.to_bits()));
         let cut = response(r#"{"is_skipped":false,"score":-1,"action":"no action", "symbols":{"A":{"na"#).unwrap();
         assert_eq!(cut.action, "no action");
         for none in ["", "[]", r#"{"symbols":{"#, r#"{"error":"x"}"#] {

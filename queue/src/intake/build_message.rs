@@ -83,19 +83,19 @@ pub(super) fn envelope_recipients(
     facts: &mut HeaderSummary,
     ingress: Ingress,
 ) -> Vec<EnvelopeRecipient> {
-    let mut seen = HashSet::with_capacity(recipients.len());
+    let mut added = HashSet::with_capacity(recipients.len());
     let smtp = matches!(ingress, Ingress::Submission | Ingress::Relay);
     let mut blind = Vec::new();
-    let is_in = |field: &[Mailbox], address: &Address| field.iter().any(|m| m.address == *address);
+    let is_listed = |field: &[Mailbox], address: &Address| field.iter().any(|m| m.address == *address);
     let addressees = recipients
         .into_iter()
-        .filter(|r| seen.insert(r.address.clone()))
+        .filter(|r| added.insert(r.address.clone()))
         .map(|DraftRecipient { address, kind, notify }| {
             let kind = match kind {
-                _ if smtp && is_in(&facts.to, &address) => RecipientKind::To,
-                _ if smtp && is_in(&facts.cc, &address) => RecipientKind::Cc,
+                _ if smtp && is_listed(&facts.to, &address) => RecipientKind::To,
+                _ if smtp && is_listed(&facts.cc, &address) => RecipientKind::Cc,
                 _ if smtp => RecipientKind::Bcc,
-                given => given,
+                explicit => explicit,
             };
             if smtp && kind == RecipientKind::Bcc {
                 blind.push(Mailbox::from(address.clone()));

@@ -57,8 +57,8 @@ fn bound_recipient(draft: &Draft) -> Result<Option<Address>, SubmitError> {
         }
         DraftContent::Raw { message, .. } => {
             let facts = message::parse_header(message)?.facts;
-            let gets_it = |to: &Address| draft.recipients.iter().any(|one| one.address == *to);
-            let named = facts.to.into_iter().chain(facts.cc).map(|mailbox| mailbox.address).find(gets_it);
+            let is_recipient = |to: &Address| draft.recipients.iter().any(|recipient| recipient.address == *to);
+            let named = facts.to.into_iter().chain(facts.cc).map(|mailbox| mailbox.address).find(is_recipient);
             let first = || draft.recipients.first().map(|DraftRecipient { address, .. }| address.clone());
             named.or_else(first)
         }

@@ -248,8 +248,8 @@ fn validate_recipients(draft: &Draft) -> Result<(), SubmitError> {
 /// Checks that an email may be scheduled for a time.
 pub(super) fn validate_schedule(at: Option<Timestamp>, now: Timestamp) -> Result<(), SubmitError> {
     let Some(at) = at else { return Ok(()) };
-    let refuse = |why: &str| SubmitError::Invalid { field: "scheduled_at", message: why.to_owned() };
-    validate_schedule_time(at, now).map_err(refuse)
+    let invalid = |reason: &str| SubmitError::Invalid { field: "scheduled_at", message: reason.to_owned() };
+    validate_schedule_time(at, now).map_err(invalid)
 }
 
 pub(super) fn validate_schedule_time(at: Timestamp, now: Timestamp) -> Result<(), &'static str> {

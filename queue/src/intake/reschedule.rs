@@ -77,19 +77,19 @@ impl Intake {
         };
         let (mut batch, partition) = self.begin_change()?;
         let now = self.clock().now();
-        let about = (tenant.account().id, id);
+        let key = (tenant.account().id, id);
         let after = Schedule { state: ScheduleState::Cancelled(now), ..found.schedule.clone() };
-        store::schedule::update(&mut batch, about, &found, &after);
+        store::schedule::update(&mut batch, key, &found, &after);
         let waiting = || email.recipients.iter().filter(|r| !r.state.is_terminal());
         for recipient in waiting() {
             let last_event = (EventKind::Cancelled, now);
             let state = RecipientState::Cancelled;
             let cancelled = Recipient { state, last_event, ..recipient.clone() };
-            store::email::put_recipient(&mut batch, about.0, about.1, &cancelled);
+            store::email::put_recipient(&mut batch, key.0, key.1, &cancelled);
         }
         let event = Event {
             id: self.new_event_id(),
-            account: about.0,
+            account: key.0,
             subject: id.into(),
             kind: EventKind::Cancelled,
             recipient: None,
@@ -110,14 +110,14 @@ impl Intake {
         &self,
         tenant: &Tenant,
         id: EmailId,
-        may: impl Fn(&Schedule) -> bool,
+        is_allowed: impl Fn(&Schedule) -> bool,
     ) -> Result<(EmailWithRecipients, StoredSchedule), RescheduleError> {
         let (store, account) = (&self.worker.store, tenant.account().id);
         // Read the schedule first: if it changes before the email is read, the commit detects it.
         let found = store::schedule::get(store, (account, id)).await?;
         let email = store::email::get(store, account, id).await?.ok_or(RescheduleError::Unknown)?;
         match found {
-            Some(found) if may(&found.schedule) => Ok((email, found)),
+            Some(found) if is_allowed(&found.schedule) => Ok((email, found)),
             _ => Err(RescheduleError::NotScheduled(EmailRollup::from_recipients(&email.recipients).status)),
         }
     }
@@ -127,7 +127,7 @@ impl Intake {
         let leases = &self.worker.leases;
         let mut batch = Batch::progress();
         let partition = leases.any().ok_or(SubmitError::Unavailable)?;
-        let ours = leases.fence_partitions(&mut batch, std::iter::once(partition));
-        if ours { Ok((batch, partition)) } else { Err(SubmitError::Unavailable) }
+        let is_fenced = leases.fence_partitions(&mut batch, std::iter::once(partition));
+        if is_fenced { Ok((batch, partition)) } else { Err(SubmitError::Unavailable) }
     }
 }

@@ -98,14 +98,14 @@ impl Intake {
         // On a read error, look at the partition again later.
         let first =
             first.inspect_err(|_| self.release_timers.schedule(partition, self.worker.after(STORE_RETRY_DELAY)))?;
-        let more = first.more || first.due.len() > ROUND_EMAILS;
-        let next = if more { Some(now) } else { first.later };
+        let has_more = first.has_more || first.due.len() > ROUND_EMAILS;
+        let next = if has_more { Some(now) } else { first.later };
         let releases =
-            round_robin_by_account(first.due).into_iter().take(ROUND_EMAILS).map(|about| self.release_email(about));
+            round_robin_by_account(first.due).into_iter().take(ROUND_EMAILS).map(|key| self.release_email(key));
         let mut done = futures_util::stream::iter(releases).buffer_unordered(CONCURRENCY);
         let mut outcome = Ok(());
-        while let Some(one) = done.next().await {
-            outcome = outcome.and(one);
+        while let Some(released) = done.next().await {
+            outcome = outcome.and(released);
         }
         // Emails that failed are retried later, not at once.
         if let Some(next) = next.filter(|_| outcome.is_ok()) {
@@ -115,17 +115,18 @@ impl Intake {
     }
 
     /// Releases one email if it is still open and due.
-    async fn release_email(&self, about: ScheduleKey) -> Result<(), SubmitError> {
+    async fn release_email(&self, key: ScheduleKey) -> Result<(), SubmitError> {
         let store = &self.worker.store;
-        let Some(found) = store::schedule::get(store, about).await? else { return Ok(()) };
+        let Some(found) = store::schedule::get(store, key).await? else { return Ok(()) };
         if !found.schedule.is_open() || found.schedule.due > self.clock().now() {
             return Ok(());
         }
-        let Some(email) = store::email::get(store, about.0, about.1).await? else { return Ok(()) };
-        let Some(body) = store::email::get_body(store, about.0, about.1).await? else {
-            tracing::error!(email.id = %about.1, "scheduled email has no stored message; run `postrider admin store check`");
-            let lost = SubmitError::Invalid { field: "message", message: "the stored message is missing".to_owned() };
-            return self.fail_scheduled(email, found, Bytes::new(), &lost).await;
+        let Some(email) = store::email::get(store, key.0, key.1).await? else { return Ok(()) };
+        let Some(body) = store::email::get_body(store, key.0, key.1).await? else {
+            tracing::error!(email.id = %key.1, "scheduled email has no stored message; run `postrider admin store check`");
+            let missing =
+                SubmitError::Invalid { field: "message", message: "the stored message is missing".to_owned() };
+            return self.fail_scheduled(email, found, Bytes::new(), &missing).await;
         };
         // A held email is retried for as long as a delivery would be.
         let (until, held) = (self.expires_at(&email.email, found.schedule.scheduled_at), found.clone());
@@ -135,7 +136,7 @@ impl Intake {
             // Hold this email alone; others of the partition are still released. Storing the hold fails too if the
             // store does.
             Err(refusal) => {
-                tracing::info!(%refusal, email.id = %about.1, "scheduled email refused");
+                tracing::info!(%refusal, email.id = %key.1, "scheduled email refused");
                 let now = self.clock().now();
                 if now < until {
                     let hold = if refusal.is_transient() { TRANSIENT_RETRY_DELAY } else { HOLD_RETRY_DELAY };
@@ -166,8 +167,8 @@ impl Intake {
         prepared.requirements.tls_enforced = sender.enforces_tls();
         prepared.requirements.plan = Some(sender.account().plan);
         // Recipients that were suppressed since are skipped; the others still get it.
-        let about = (email.account, email.category);
-        let blocked = self.mark_suppressed(about, &mut prepared.recipients, now).await?;
+        let account_and_category = (email.account, email.category);
+        let blocked = self.mark_suppressed(account_and_category, &mut prepared.recipients, now).await?;
         match suppressed_disposition(&blocked, OnSuppressed::Skip, &prepared.recipients) {
             Some(refuse) => prepared.disposition = refuse,
             None => {
@@ -231,13 +232,13 @@ impl Intake {
         if !self.worker.leases.fence_partitions(&mut batch, std::iter::once(partition)) {
             return Err(SubmitError::Unavailable);
         }
-        let about = (email.email.account, email.email.id);
+        let key = (email.email.account, email.email.id);
         let state = ScheduleState::Held;
         let after = Schedule { state, due, partition, ..found.schedule.clone() };
-        store::schedule::update(&mut batch, about, found, &after);
+        store::schedule::update(&mut batch, key, found, &after);
         for recipient in email.recipients.iter().filter(|r| r.state == RecipientState::Scheduled) {
             let held = Recipient { state: RecipientState::Held, ..recipient.clone() };
-            store::email::put_recipient(&mut batch, about.0, about.1, &held);
+            store::email::put_recipient(&mut batch, key.0, key.1, &held);
         }
         self.worker.store.commit(batch).await?;
         self.release_timers.schedule(partition, due);
@@ -255,8 +256,8 @@ impl Intake {
     ) -> Result<(), SubmitError> {
         let is_expired = email.email.expires_in.is_some() && !matches!(refusal, SubmitError::Invalid { .. });
         let reason = if is_expired { "expired" } else { "rejected" };
-        let why = json!({"failure": {"reason": reason, "message": refusal.to_string(), "smtp_code": null}});
-        let disposition = Disposition::Reject(EventKind::Failed, why);
+        let detail = json!({"failure": {"reason": reason, "message": refusal.to_string(), "smtp_code": null}});
+        let disposition = Disposition::Reject(EventKind::Failed, detail);
         let prepared = self.prepare_scheduled(email, found, (vec![body], disposition), self.clock().now());
         match self.commit(vec![prepared], &|_| {}).await {
             Err(SubmitError::DoneConcurrently) => Ok(()),
@@ -274,15 +275,15 @@ fn round_robin_by_account(due: Vec<ScheduleKey>) -> Vec<ScheduleKey> {
     let mut before: HashMap<AccountId, usize> = HashMap::new();
     let mut turns: Vec<(usize, ScheduleKey)> = due
         .into_iter()
-        .map(|about| {
-            let turns = before.entry(about.0).or_default();
+        .map(|key| {
+            let turns = before.entry(key.0).or_default();
             *turns += 1;
-            (*turns, about)
+            (*turns, key)
         })
         .collect();
     // A stable sort keeps the order within a turn.
-    turns.sort_by_key(|(turn, _)| *turn);
-    turns.into_iter().map(|(_, about)| about).collect()
+    turns.sort_by_key(|(round, _)| *round);
+    turns.into_iter().map(|(_, key)| key).collect()
 }
 
 #[cfg(test)]
@@ -295,7 +296,7 @@ mod tests {
         let at = Timestamp::UNIX_EPOCH;
         let email = |account, number| (AccountId::new(at, account), EmailId::new(at, number));
         let due = [(1, 1), (1, 2), (1, 3), (2, 4), (1, 5), (3, 6), (2, 7)].map(|(a, n)| email(a, n));
-        let turns = [(1, 1), (2, 4), (3, 6), (1, 2), (2, 7), (1, 3), (1, 5)].map(|(a, n)| email(a, n));
-        assert_eq!(round_robin_by_account(due.to_vec()), turns);
+        let order = [(1, 1), (2, 4), (3, 6), (1, 2), (2, 7), (1, 3), (1, 5)].map(|(a, n)| email(a, n));
+        assert_eq!(round_robin_by_account(due.to_vec()), order);
     }
 }

@@ -41,7 +41,7 @@ impl Intake {
         let blocked = store::suppression::find_blocked(self.store(), account, category, &addresses, now).await?;
         if !blocked.is_empty() {
             for to in addressees {
-                to.suppressed |= blocked.iter().any(|one| one.address == to.address);
+                to.suppressed |= blocked.iter().any(|recipient| recipient.address == to.address);
             }
         }
         Ok(blocked)
@@ -54,8 +54,8 @@ pub(super) fn suppressed_disposition(
     on_suppressed: OnSuppressed,
     addressees: &[EnvelopeRecipient],
 ) -> Option<Disposition> {
-    let somebody_is_left = addressees.iter().any(|to| !to.suppressed);
-    if blocked.is_empty() || on_suppressed == OnSuppressed::Skip && somebody_is_left {
+    let has_unsuppressed = addressees.iter().any(|to| !to.suppressed);
+    if blocked.is_empty() || on_suppressed == OnSuppressed::Skip && has_unsuppressed {
         return None;
     }
     Some(Disposition::Reject(EventKind::Suppressed, suppression_details(blocked)))
@@ -63,7 +63,7 @@ pub(super) fn suppressed_disposition(
 
 /// Detail of the event `email.suppressed` (completions-email.md 2.10).
 fn suppression_details(blocked: &[BlockedRecipient]) -> Value {
-    let one = |BlockedRecipient { address, reason }: &BlockedRecipient| match reason {
+    let describe = |BlockedRecipient { address, reason }: &BlockedRecipient| match reason {
         BlockReason::Suppressed { id, reason } => json!({
             "email": address, "reason": reason.word(), "suppression_id": id,
             "category": null, "category_opt_out_id": null,
@@ -73,5 +73,5 @@ fn suppression_details(blocked: &[BlockedRecipient]) -> Value {
             "category": category, "category_opt_out_id": id,
         }),
     };
-    json!({"suppressed": blocked.iter().map(one).collect::<Vec<_>>()})
+    json!({"suppressed": blocked.iter().map(describe).collect::<Vec<_>>()})
 }

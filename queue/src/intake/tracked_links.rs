@@ -33,8 +33,8 @@ impl Intake {
         }
         // Count each recipient once.
         let recipients: HashSet<_> = draft.recipients.iter().map(|recipient| &recipient.address).collect();
-        let of = TrackingTarget::new(tenant.account().id, id, recipients.len());
-        *html = rewrite_with_settings(html, &sender.delivery, service, &self.link_key, of);
+        let target = TrackingTarget::new(tenant.account().id, id, recipients.len());
+        *html = rewrite_with_settings(html, &sender.delivery, service, &self.link_key, target);
         Ok(())
     }
 }

@@ -22,8 +22,8 @@ const READ_BATCH_EMAILS: usize = 64;
 /// Estimates the index rows of an email.
 fn index_rows(found: &StoredEmail) -> usize {
     // A word and its separator take at least two bytes.
-    let words = found.email.facts.subject.len().div_ceil(2).min(WORDS_MAX);
-    ROWS_OF_EMAIL + found.recipients.len() + found.email.tags.len() + words
+    let word_count = found.email.facts.subject.len().div_ceil(2).min(WORDS_MAX);
+    ROWS_OF_EMAIL + found.recipients.len() + found.email.tags.len() + word_count
 }
 
 /// Emails of a batch of events, by account and id, and the index changes that the events cause.
@@ -36,38 +36,38 @@ pub(super) struct EventSubjects {
 impl EventSubjects {
     /// Reads the emails of the first events. Returns the number of events covered.
     pub(super) async fn load(
-        (store, fresh): (&Store, &RecentEvents),
+        (store, recent_events): (&Store, &RecentEvents),
         entries: &[OutboxEntry],
     ) -> Result<(Self, usize), ReadError> {
         let mut subjects = Self::default();
         let mut wanted = Vec::new();
-        for event in entries.iter().filter_map(|one| one.event.as_ref()) {
+        for event in entries.iter().filter_map(|entry| entry.event.as_ref()) {
             let Some(email) = event.email() else { continue };
             let key = (event.account, email);
-            let known = subjects.changes.len();
+            let change_count = subjects.changes.len();
             subjects.changes.entry(key).or_default().add_event(event);
-            if subjects.changes.len() > known {
+            if subjects.changes.len() > change_count {
                 wanted.push(key);
             }
         }
         let mut rows = 0;
-        'reading: for some in wanted.chunks(READ_BATCH_EMAILS) {
-            let known = |id| fresh.email(id);
-            for (of, found) in some.iter().zip(store::email::get_each(store, some, &known).await?) {
+        'reading: for chunk in wanted.chunks(READ_BATCH_EMAILS) {
+            let cached_email = |id| recent_events.email(id);
+            for (email_key, found) in chunk.iter().zip(store::email::get_each(store, chunk, &cached_email).await?) {
                 if rows > ROWS_MAX {
                     break 'reading;
                 }
                 rows += found.as_ref().map_or(0, index_rows);
-                subjects.emails.insert(*of, found);
+                subjects.emails.insert(*email_key, found);
             }
             // Cached rows are read without waiting: yield to intake.
             tokio::task::yield_now().await;
         }
-        let is_read = |one: &&OutboxEntry| {
-            let email = one.event.as_ref().and_then(|event| Some((event.account, event.email()?)));
-            email.is_none_or(|of| subjects.emails.contains_key(&of))
+        let is_loaded = |entry: &&OutboxEntry| {
+            let email = entry.event.as_ref().and_then(|event| Some((event.account, event.email()?)));
+            email.is_none_or(|email_key| subjects.emails.contains_key(&email_key))
         };
-        let count = entries.iter().take_while(is_read).count();
+        let count = entries.iter().take_while(is_loaded).count();
         Ok((subjects, count))
     }
 
@@ -81,7 +81,7 @@ impl EventSubjects {
         let found = self
             .emails
             .iter()
-            .filter_map(|(of, found)| Some((found.as_ref()?, self.changes.get(of).copied().unwrap_or_default())));
+            .filter_map(|(key, found)| Some((found.as_ref()?, self.changes.get(key).copied().unwrap_or_default())));
         store::email_index::update(store, batch, &found.collect::<Vec<_>>()).await
     }
 }

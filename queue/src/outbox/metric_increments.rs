@@ -14,12 +14,12 @@ pub(super) fn metric_increments<'a>(
 ) -> MetricIncrements {
     let mut additions = MetricIncrements::new();
     for event in events {
-        let (Some((counter, count)), Some(about)) = (counter_for_event(event), subjects.email_of(event)) else {
+        let (Some((counter, count)), Some(stored)) = (counter_for_event(event), subjects.email_of(event)) else {
             continue;
         };
-        let is_meant = |r: &&Recipient| event.recipient.as_ref() == Some(&r.address);
-        let recipient = about.recipients.iter().find(is_meant);
-        let values = dimension_values(&about.email, recipient).into_iter().map(|(of, value)| (Some(of), value));
+        let is_event_recipient = |r: &&Recipient| event.recipient.as_ref() == Some(&r.address);
+        let recipient = stored.recipients.iter().find(is_event_recipient);
+        let values = dimension_values(&stored.email, recipient).into_iter().map(|(name, value)| (Some(name), value));
         for (dimension, value) in values.chain([(None, String::new())]) {
             let hour = additions.entry((event.account, dimension, Hour::containing(event.created_at))).or_default();
             hour.entry(value).or_default().add(counter, count);

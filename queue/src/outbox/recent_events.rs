@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn old_events_are_evicted_and_taken_ones_removed() {
-        let (fresh, now) = (RecentEvents::default(), Timestamp::UNIX_EPOCH);
+        let (recent, now) = (RecentEvents::default(), Timestamp::UNIX_EPOCH);
         let id = |number: usize| EventId::new(now, number as u128);
         for number in 0..3 * GENERATION_MAX {
             let kind = EventKind::Delivered;
@@ -94,11 +94,11 @@ mod tests {
                 created_at: now,
                 detail,
             };
-            fresh.insert(event, None);
+            recent.insert(event, None);
         }
-        assert!(fresh.take(id(GENERATION_MAX - 1)).is_none());
-        assert!(fresh.take(id(GENERATION_MAX)).is_some());
-        assert!(fresh.take(id(GENERATION_MAX)).is_none());
-        assert!(fresh.take(id(3 * GENERATION_MAX - 1)).is_some());
+        assert!(recent.take(id(GENERATION_MAX - 1)).is_none());
+        assert!(recent.take(id(GENERATION_MAX)).is_some());
+        assert!(recent.take(id(GENERATION_MAX)).is_none());
+        assert!(recent.take(id(3 * GENERATION_MAX - 1)).is_some());
     }
 }

@@ -66,11 +66,11 @@ impl Worker {
     /// Aggregates the whole backlog. Pauses after each round for longer than it took, so that intake has priority.
     async fn aggregate_with_backoff(&self) -> Result<(), AnalyticsError> {
         loop {
-            let begun = Instant::now();
+            let started = Instant::now();
             if !self.aggregate_round().await? || self.stop.is_cancelled() {
                 return Ok(());
             }
-            tokio::time::sleep(begun.elapsed() * IDLE_FACTOR).await;
+            tokio::time::sleep(started.elapsed() * IDLE_FACTOR).await;
         }
     }
 
@@ -86,11 +86,11 @@ impl Worker {
     /// Aggregates one batch of each range of owned partitions. Returns true if there may be more.
     async fn aggregate_round(&self) -> Result<bool, AnalyticsError> {
         let _counting = self.aggregation_lock.lock().await;
-        let mut more = false;
+        let mut has_more = false;
         for partitions in self.leases.owned_ranges() {
-            more |= self.aggregate_some(partitions).await?;
+            has_more |= self.aggregate_some(partitions).await?;
         }
-        Ok(more)
+        Ok(has_more)
     }
 
     /// Returns true if there may be more.
@@ -113,13 +113,13 @@ impl Worker {
     /// Returns false when another node took over one of the partitions.
     async fn commit_aggregated(&self, uncounted: &[PendingAnalyticsEvent]) -> Result<bool, AnalyticsError> {
         let mut batch = Batch::progress();
-        if !self.leases.fence_partitions(&mut batch, uncounted.iter().map(|one| one.partition)) {
+        if !self.leases.fence_partitions(&mut batch, uncounted.iter().map(|row| row.partition)) {
             return Ok(false);
         }
         let slice = AnalyticsBatch::load(&self.store, uncounted).await?;
         let exported = self.exporter().is_some().then(|| self.clock.now());
         let conversions = slice.write(&self.store, &self.entropy, exported, &mut batch).await?;
-        uncounted.iter().for_each(|one| one.remove(&mut batch));
+        uncounted.iter().for_each(|row| row.remove(&mut batch));
         self.store.commit(batch).await?;
         if conversions > 0 {
             metrics::counter!("postrider_conversions_total").increment(conversions);

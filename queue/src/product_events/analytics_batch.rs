@@ -48,7 +48,7 @@ struct EventOccurrence {
 /// Occurrences that are aggregated in one commit.
 pub(super) struct AnalyticsBatch {
     occurrences: Vec<Occurrence>,
-    people: PersonCache,
+    persons: PersonCache,
     /// Keys of the batch's conversions that are recorded already.
     recorded: HashSet<Key>,
     /// New visitors per account and day; starts with the stored counts.
@@ -60,8 +60,8 @@ impl AnalyticsBatch {
     pub(super) async fn load(store: &Store, uncounted: &[PendingAnalyticsEvent]) -> Result<Self, ReadError> {
         let ids: Vec<_> = uncounted
             .iter()
-            .filter_map(|one| match one.happened {
-                AnalyticsEvent::Event(id) => Some((one.account, id)),
+            .filter_map(|row| match row.happened {
+                AnalyticsEvent::Event(id) => Some((row.account, id)),
                 AnalyticsEvent::Visit(_) => None,
             })
             .collect();
@@ -73,9 +73,9 @@ impl AnalyticsBatch {
             }
         }
         let none = InternalUsers::default();
-        let mut ones = Vec::with_capacity(uncounted.len());
+        let mut occurrences = Vec::with_capacity(uncounted.len());
         for PendingAnalyticsEvent { account, partition, happened, .. } in uncounted {
-            ones.extend(match happened {
+            occurrences.extend(match happened {
                 // The event was purged before it was aggregated: skip it.
                 AnalyticsEvent::Event(_) => {
                     let members = members.get(account).unwrap_or(&none);
@@ -85,15 +85,18 @@ impl AnalyticsBatch {
             });
         }
         // Order by time across partitions: an earlier event of a person affects how later ones count.
-        ones.sort_by_key(|one| one.at);
-        let aliases = ones.iter().flat_map(|one| one.aliases.iter().map(|alias| (one.account, alias.clone())));
+        occurrences.sort_by_key(|occurrence| occurrence.at);
+        let aliases = occurrences
+            .iter()
+            .flat_map(|occurrence| occurrence.aliases.iter().map(|alias| (occurrence.account, alias.clone())));
         let aliases: HashSet<_> = aliases.collect();
-        let people = PersonCache::read(store, aliases.into_iter().collect()).await?;
-        let keys: Vec<Key> = ones.iter().filter_map(Occurrence::conversion_key).collect();
-        let there = store::conversion::are_recorded(store, &keys).await?;
-        let recorded = keys.into_iter().zip(there).filter(|(_, there)| *there).map(|(key, _)| key).collect();
-        let visitors = load_new_visitors(store, &ones).await?;
-        Ok(Self { occurrences: ones, people, recorded, visitors })
+        let persons = PersonCache::read(store, aliases.into_iter().collect()).await?;
+        let keys: Vec<Key> = occurrences.iter().filter_map(Occurrence::conversion_key).collect();
+        let are_recorded = store::conversion::are_recorded(store, &keys).await?;
+        let recorded =
+            keys.into_iter().zip(are_recorded).filter(|(_, are_recorded)| *are_recorded).map(|(key, _)| key).collect();
+        let visitors = load_new_visitors(store, &occurrences).await?;
+        Ok(Self { occurrences, persons, recorded, visitors })
     }
 
     /// Adds the resulting rows to the batch. Conversions with an ad click id are enqueued for export at `export`, if it
@@ -106,85 +109,90 @@ impl AnalyticsBatch {
         batch: &mut Batch,
     ) -> Result<u64, ReadError> {
         let (mut additions, mut conversions) = (ProductEventIncrements::default(), 0);
-        for one in std::mem::take(&mut self.occurrences) {
-            let fresh = ProductEventId::new(one.at, entropy.unique_bits()).to_bytes();
-            let product_event = match &one.kind {
+        for occurrence in std::mem::take(&mut self.occurrences) {
+            let new_person = ProductEventId::new(occurrence.at, entropy.unique_bits()).to_bytes();
+            let product_event = match &occurrence.kind {
                 OccurrenceKind::Visit(visit) => {
-                    self.count_visit(&one, visit, fresh, &mut additions);
+                    self.count_visit(&occurrence, visit, new_person, &mut additions);
                     continue;
                 }
                 OccurrenceKind::Event(product_event) => product_event,
             };
-            let (source, standing) = self.attribute_person(&one, product_event, fresh);
-            let (mut counts, hour) = (event_counts(standing), Hour::containing(one.at));
-            if let Some(conversion) = self.new_conversion(&one, (product_event, standing), source) {
+            let (source, standing) = self.attribute_person(&occurrence, product_event, new_person);
+            let (mut counts, hour) = (event_counts(standing), Hour::containing(occurrence.at));
+            if let Some(conversion) = self.new_conversion(&occurrence, (product_event, standing), source) {
                 count_conversion(&mut counts, conversion.kind);
                 let mut credited = ProductEventCounts::default();
                 count_conversion(&mut credited, conversion.kind);
-                additions.add_source(one.account, conversion.source.as_deref().unwrap_or(UNKNOWN), hour, credited);
+                additions.add_source(
+                    occurrence.account,
+                    conversion.source.as_deref().unwrap_or(UNKNOWN),
+                    hour,
+                    credited,
+                );
                 store::conversion::record(batch, &conversion);
                 if let Some(now) = export.filter(|_| !conversion.ad_click_ids().is_empty()) {
-                    store::conversion_export::enqueue(batch, one.partition, &conversion, now);
+                    store::conversion_export::enqueue(batch, occurrence.partition, &conversion, now);
                 }
                 conversions += 1;
             }
-            additions.add_name(one.account, &product_event.event.name, hour, counts);
+            additions.add_name(occurrence.account, &product_event.event.name, hour, counts);
         }
-        self.people.write(batch);
+        self.persons.write(batch);
         store::product_event_count::add(store, batch, &additions).await?;
         Ok(conversions)
     }
 
     fn count_visit(
         &mut self,
-        one: &Occurrence,
+        occurrence: &Occurrence,
         visit: &SiteVisit,
-        fresh: PersonId,
+        new_person: PersonId,
         additions: &mut ProductEventIncrements,
     ) {
-        let hour = Hour::containing(one.at);
-        let new = self.visitors.entry((one.account, hour.day())).or_default();
+        let hour = Hour::containing(occurrence.at);
+        let new = self.visitors.entry((occurrence.account, hour.day())).or_default();
         let mut counts = ProductEventCounts { count: 1, ..ProductEventCounts::default() };
-        if (self.people.knows(one.account, &one.aliases) || *new < NEW_VISITORS_PER_DAY_MAX)
-            && let Some(person) = self.people.resolve(one.account, &one.aliases, fresh)
+        if (self.persons.knows(occurrence.account, &occurrence.aliases) || *new < NEW_VISITORS_PER_DAY_MAX)
+            && let Some(person) = self.persons.resolve(occurrence.account, &occurrence.aliases, new_person)
         {
             if !person.marks.contains_key(VISIT) {
                 counts.visitors = 1;
                 *new += 1;
             }
-            person.mark(VISIT, one.at);
+            person.mark(VISIT, occurrence.at);
             person.source.get_or_insert_with(|| visit.source.clone());
             person.last_source = Some(visit.source.clone());
             if person.standing == CountingStatus::Excluded {
                 counts = ProductEventCounts { excluded: 1, ..ProductEventCounts::default() };
             }
         }
-        additions.add_source(one.account, &visit.source, hour, counts);
-        additions.add_name(one.account, VISIT, hour, counts);
+        additions.add_source(occurrence.account, &visit.source, hour, counts);
+        additions.add_name(occurrence.account, VISIT, hour, counts);
     }
 
     /// Updates the person with the event. Returns the person's first source and the status with which the event counts.
     /// Events of a person who was ever classified as internal do not count.
     fn attribute_person(
         &mut self,
-        one: &Occurrence,
+        occurrence: &Occurrence,
         product_event: &EventOccurrence,
-        fresh: PersonId,
+        new_person: PersonId,
     ) -> (Option<String>, CountingStatus) {
-        if one.aliases.is_empty() {
+        if occurrence.aliases.is_empty() {
             return (None, product_event.standing);
         }
-        let Some(person) = self.people.resolve(one.account, &one.aliases, fresh) else {
+        let Some(person) = self.persons.resolve(occurrence.account, &occurrence.aliases, new_person) else {
             return (None, product_event.standing);
         };
-        person.mark(&product_event.event.name, one.at);
+        person.mark(&product_event.event.name, occurrence.at);
         person.exclude_or_keep(product_event.standing);
         let context = &product_event.context;
-        for (known, reported) in
+        for (stored, reported) in
             [(&mut person.came_from, &context.came_from), (&mut person.signup_method, &context.signup_method)]
         {
-            if known.is_none() {
-                known.clone_from(reported);
+            if stored.is_none() {
+                stored.clone_from(reported);
             }
         }
         (person.source.clone(), product_event.standing.for_person(person.standing))
@@ -193,18 +201,18 @@ impl AnalyticsBatch {
     /// Returns the conversion of an event if it was not recorded before.
     fn new_conversion(
         &mut self,
-        one: &Occurrence,
+        occurrence: &Occurrence,
         (product_event, standing): (&EventOccurrence, CountingStatus),
         source: Option<String>,
     ) -> Option<Conversion> {
         let EventOccurrence { event, context, .. } = product_event;
         let (kind, subject) = product_event.conversion_subject(standing)?;
-        if !self.recorded.insert(store::conversion::key_of(one.account, kind, &subject)) {
+        if !self.recorded.insert(store::conversion::key_of(occurrence.account, kind, &subject)) {
             return None;
         }
         Some(Conversion {
             event: event.id,
-            account: one.account,
+            account: occurrence.account,
             kind,
             subject,
             user_id: event.user_id.clone(),
@@ -226,9 +234,9 @@ impl EventOccurrence {
 
 impl Occurrence {
     fn from_event(event: ProductEvent, partition: u16, members: &InternalUsers) -> Self {
-        let context = SignupContext::of(&event.data);
-        let whom = EventPerson { email: event_address(&event), user_id: event.user_id.as_deref() };
-        let standing = CountingStatus::classify(&event.name, whom, &context, members);
+        let context = SignupContext::from_event_data(&event.data);
+        let person = EventPerson { email: event_address(&event), user_id: event.user_id.as_deref() };
+        let standing = CountingStatus::classify(&event.name, person, &context, members);
         let aliases = event_aliases(&event, &context);
         let (account, at) = (event.account, event.created_at);
         Self {
@@ -293,9 +301,13 @@ async fn account_members(store: &Store, account: AccountId) -> Result<InternalUs
 }
 
 /// Returns the number of new visitors stored for the days of these visits.
-async fn load_new_visitors(store: &Store, ones: &[Occurrence]) -> Result<BTreeMap<(AccountId, Hour), u64>, ReadError> {
-    let visits = ones.iter().filter(|one| matches!(one.kind, OccurrenceKind::Visit(_)));
-    let mut days: BTreeMap<_, u64> = visits.map(|one| ((one.account, Hour::containing(one.at).day()), 0)).collect();
+async fn load_new_visitors(
+    store: &Store,
+    occurrences: &[Occurrence],
+) -> Result<BTreeMap<(AccountId, Hour), u64>, ReadError> {
+    let visits = occurrences.iter().filter(|occurrence| matches!(occurrence.kind, OccurrenceKind::Visit(_)));
+    let mut days: BTreeMap<_, u64> =
+        visits.map(|occurrence| ((occurrence.account, Hour::containing(occurrence.at).day()), 0)).collect();
     for ((account, day), new) in &mut days {
         let range = *day..Hour(day.0 + 1);
         let rows = store::product_event_count::name_counts(store, (*account, VISIT), range, true, 1).await?;

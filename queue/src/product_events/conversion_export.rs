@@ -78,8 +78,8 @@ impl ConversionExporter {
             headers.push(("authorization", format!("Bearer {token}")));
         }
         let body = Bytes::from(export_body(conversion, self.settings.email_hash).to_string());
-        let (url, again) = (self.settings.url.clone(), RequestIdempotency::Idempotent);
-        self.client.post(HttpPost { url, headers, body, timeout: TIMEOUT, idempotency: again }).await
+        let (url, idempotency) = (self.settings.url.clone(), RequestIdempotency::Idempotent);
+        self.client.post(HttpPost { url, headers, body, timeout: TIMEOUT, idempotency }).await
     }
 }
 
@@ -121,7 +121,7 @@ fn sha256_hex(text: &str) -> String {
 /// Decides what follows from the response to an export.
 fn decide_export(
     answer: &Result<HttpResponse, HttpClientError>,
-    (tries, since): (u32, Timestamp),
+    (attempts, since): (u32, Timestamp),
     now: Timestamp,
 ) -> ExportDecision {
     let retry_after_s = match answer {
@@ -133,7 +133,7 @@ fn decide_export(
         Ok(answer) => answer.retry_after_s,
         Err(_) => None,
     };
-    let wait = RETRY_DELAY_MIN.saturating_mul(1 << tries.min(16));
+    let wait = RETRY_DELAY_MIN.saturating_mul(1 << attempts.min(16));
     let wait = wait.max(Duration::from_secs(retry_after_s.unwrap_or_default())).min(RETRY_DELAY_MAX);
     let at = now.checked_add(wait).unwrap_or(Timestamp::MAX);
     match since.checked_add(GIVE_UP_AFTER) {
@@ -174,17 +174,17 @@ impl Worker {
 
     /// Posts all due exports of the owned partitions. Returns their number and the next due time.
     pub(crate) async fn export_due_conversions(&self) -> Result<(usize, Option<Timestamp>), AnalyticsError> {
-        let (mut tried, mut soonest) = (0, None);
+        let (mut attempted, mut soonest) = (0, None);
         for partition in self.leases.active() {
             loop {
                 let found = store::conversion_export::list_first(&self.store, partition, ROUND_MAX).await?;
                 let (now, full) = (self.clock.now(), found.len() == ROUND_MAX);
-                let (due, later): (Vec<QueuedConversionExport>, Vec<QueuedConversionExport>) =
-                    found.into_iter().partition(|one| one.due <= now);
-                soonest = later.first().map(|one| one.due).into_iter().chain(soonest).min();
+                let (due, not_due): (Vec<QueuedConversionExport>, Vec<QueuedConversionExport>) =
+                    found.into_iter().partition(|export| export.due <= now);
+                soonest = not_due.first().map(|export| export.due).into_iter().chain(soonest).min();
                 let count = due.len();
-                tried += count;
-                let work = due.into_iter().map(|one| self.export_conversion(one));
+                attempted += count;
+                let work = due.into_iter().map(|export| self.export_conversion(export));
                 let mut work = futures_util::stream::iter(work).buffer_unordered(CONCURRENCY);
                 while let Some(outcome) = work.next().await {
                     outcome?;
@@ -195,7 +195,7 @@ impl Worker {
                 }
             }
         }
-        Ok((tried, soonest))
+        Ok((attempted, soonest))
     }
 
     async fn export_conversion(&self, found: QueuedConversionExport) -> Result<(), AnalyticsError> {
@@ -253,7 +253,7 @@ mod tests {
             })
         };
         let first = (0, at(0));
-        for (given, state, now, wanted) in [
+        for (outcome, state, now, expected) in [
             (answer(204, None), first, 0, ExportDecision::Done),
             (answer(400, None), first, 0, ExportDecision::GivenUp),
             (answer(404, Some(9)), first, 0, ExportDecision::GivenUp),
@@ -266,7 +266,7 @@ mod tests {
             (answer(500, None), (40, at(0)), 6 * 86_400 + 1, ExportDecision::GivenUp),
             (Err(HttpClientError::Url(String::new())), first, 0, ExportDecision::GivenUp),
         ] {
-            assert_eq!(decide_export(&given, state, at(now)), wanted, "{given:?} {state:?}");
+            assert_eq!(decide_export(&outcome, state, at(now)), expected, "{outcome:?} {state:?}");
         }
     }
 }

@@ -47,8 +47,8 @@ struct LocalProgress {
 pub(crate) struct WatchedCommands(Mutex<HashMap<[u8; 16], LocalProgress>>);
 
 impl WatchedCommands {
-    fn with<T>(&self, see: impl FnOnce(&mut HashMap<[u8; 16], LocalProgress>) -> T) -> T {
-        see(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    fn with<T>(&self, access: impl FnOnce(&mut HashMap<[u8; 16], LocalProgress>) -> T) -> T {
+        access(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -134,7 +134,7 @@ impl Worker {
     /// Executes pending bulk commands until the worker stops.
     pub(crate) async fn run_bulk_commands(self: Arc<Self>) {
         loop {
-            let again = match self.execute_pending_commands().await {
+            let delay = match self.execute_pending_commands().await {
                 Ok(PartitionProgress::Done) if self.store.is_shared() => BUSY_RETRY_DELAY,
                 Ok(PartitionProgress::Done) => Duration::MAX,
                 Ok(PartitionProgress::Busy) => BUSY_RETRY_DELAY,
@@ -145,7 +145,7 @@ impl Worker {
             };
             tokio::select! {
                 () = self.bulk_command_wakeup.notified() => {}
-                () = tokio::time::sleep(again) => {}
+                () = tokio::time::sleep(delay) => {}
                 () = self.stop.cancelled() => return,
             }
         }
@@ -155,7 +155,7 @@ impl Worker {
         let pending = queue_command::list_pending(&self.store, PENDING_MAX).await?;
         let is_pending = |id| pending.iter().any(|pending| pending.id == id);
         self.watched_commands.with(|watched| watched.retain(|id, progress| progress.is_watched || is_pending(*id)));
-        let (mut whole, mut failed) = (PartitionProgress::Done, None);
+        let (mut total, mut failed) = (PartitionProgress::Done, None);
         for pending in pending {
             if self.stop.is_cancelled() {
                 return Ok(PartitionProgress::Busy);
@@ -169,13 +169,13 @@ impl Worker {
                     queue_command::complete(&mut batch, pending.partition, pending.id);
                     self.store.commit(batch).await?;
                 }
-                Ok(PartitionProgress::Busy) => whole = PartitionProgress::Busy,
+                Ok(PartitionProgress::Busy) => total = PartitionProgress::Busy,
                 // An error in one partition must not block the others.
                 Err(error) => failed = Some(error),
             }
             self.bulk_command_progressed.notify_waiters();
         }
-        failed.map_or(Ok(whole), Err)
+        failed.map_or(Ok(total), Err)
     }
 
     async fn execute_in_partition(
@@ -193,8 +193,8 @@ impl Worker {
             if pending.order.filter.may_match_queue(&queue) {
                 let is_match = |task: &Task| {
                     // Skip tasks that were changed in an earlier pass: a later command may have changed them again.
-                    let is_left = before.as_ref().is_none_or(|before| before.contains(&task.id));
-                    is_left && pending.order.filter.matches(task)
+                    let is_remaining = before.as_ref().is_none_or(|before| before.contains(&task.id));
+                    is_remaining && pending.order.filter.matches(task)
                 };
                 busy.extend(self.execute_in_queue(&queue, (pending.id, &order), &is_match).await?);
             }

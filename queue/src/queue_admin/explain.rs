@@ -69,12 +69,12 @@ pub enum WaitCause {
     /// The destination is in backoff because of a reply.
     BackingOff {
         /// Description of the backoff: kind, end and reply.
-        why: String,
+        reason: String,
     },
     /// None of the mail hosts can be reached; they are probed later.
     Unreachable {
         /// Last connection error.
-        why: String,
+        reason: String,
     },
     /// The destination's limit of messages per second is reached.
     Rate,
@@ -167,12 +167,12 @@ impl fmt::Display for WaitCause {
             }
             Self::Schedule { attempt } => write!(f, "the next attempt (number {attempt})"),
             Self::OtherNode => f.write_str("another node that owns it: run the trace there"),
-            Self::BackingOff { why } => write!(f, "the destination is {why}"),
-            Self::Unreachable { why } if why.is_empty() => {
+            Self::BackingOff { reason } => write!(f, "the destination is {reason}"),
+            Self::Unreachable { reason } if reason.is_empty() => {
                 f.write_str("the destination is unreachable until the next probe")
             }
-            Self::Unreachable { why } => {
-                write!(f, "the destination is unreachable ({why}) until the next probe")
+            Self::Unreachable { reason } => {
+                write!(f, "the destination is unreachable ({reason}) until the next probe")
             }
             Self::Rate => f.write_str("the rate limit of the destination"),
             Self::WarmUp { pool, per_day } => {
@@ -234,9 +234,9 @@ impl Worker {
 
     /// Returns the state of scheduled and held recipients, which are not in the queue yet.
     async fn unreleased_waits(&self, email: &EmailWithRecipients) -> Result<Vec<WaitStatus>, ReadError> {
-        let later =
+        let retry_wait =
             |recipient: &&Recipient| matches!(recipient.state, RecipientState::Scheduled | RecipientState::Held);
-        if !email.recipients.iter().any(|recipient| later(&recipient)) {
+        if !email.recipients.iter().any(|recipient| retry_wait(&recipient)) {
             return Ok(Vec::new());
         }
         let found = store::schedule::get(&self.store, (email.email.account, email.email.id)).await?;
@@ -252,7 +252,7 @@ impl Worker {
             until,
             destination_error: None,
         };
-        Ok(email.recipients.iter().filter(later).map(waiting).collect())
+        Ok(email.recipients.iter().filter(retry_wait).map(waiting).collect())
     }
 
     async fn wait_status(&self, recipient: u16, task: &Task) -> Result<WaitStatus, ReadError> {
@@ -297,14 +297,14 @@ impl Worker {
         if let Some((destination, suspension)) = self.suspension(task, route.as_deref()) {
             return (WaitCause::Suspended { destination, because: suspension.because }, suspension.until);
         }
-        if let Some((why, until)) = site.and_then(|site| site.rests(now)) {
-            return (WaitCause::BackingOff { why }, Some(until.max(task.due)));
+        if let Some((error, until)) = site.and_then(|site| site.backoff_description(now)) {
+            return (WaitCause::BackingOff { reason: error }, Some(until.max(task.due)));
         }
         if let Some(site) = site
             && let Some(until) = site.dead_until.filter(|until| *until > now)
         {
-            let why = site.last_error.clone().unwrap_or_default();
-            return (WaitCause::Unreachable { why }, Some(until.max(task.due)));
+            let error = site.last_error.clone().unwrap_or_default();
+            return (WaitCause::Unreachable { reason: error }, Some(until.max(task.due)));
         }
         match (self.in_flight.contains(task.id), site) {
             (false, _) if task.due > now => (next, Some(task.due)),
@@ -320,8 +320,8 @@ impl Worker {
             }
             // Fewer than three dials failed in a row, and another one is in progress.
             (true, Some(site)) if site.is_unreachable => {
-                let why = site.last_error.clone().unwrap_or_default();
-                (WaitCause::Unreachable { why }, None)
+                let error = site.last_error.clone().unwrap_or_default();
+                (WaitCause::Unreachable { reason: error }, None)
             }
             (true, Some(site)) if site.connections >= site.connections_max => {
                 let slowed = site.slowed();

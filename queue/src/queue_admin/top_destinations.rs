@@ -123,15 +123,15 @@ impl DestinationCount {
 }
 
 impl Worker {
-    /// Returns the `limit` destinations with the longest queues. Reads the whole queue and calls `seen` with the number
-    /// of tasks read after each page.
+    /// Returns the `limit` destinations with the longest queues. Reads the whole queue and calls `report_progress` with
+    /// the number of tasks read after each page.
     ///
     /// # Errors
     /// The store cannot be read.
     pub async fn top_destinations(
         self: &Arc<Self>,
         limit: usize,
-        seen: impl Fn(u64),
+        report_progress: impl Fn(u64),
     ) -> Result<TopDestinations, ReadError> {
         let mut counts: HashMap<String, DestinationCount> = HashMap::new();
         let (mut tasks, mut from) = (0, None);
@@ -143,12 +143,12 @@ impl Worker {
                     Some(route) => route.queue_name.clone(),
                     None => task.address.domain().to_string(),
                 };
-                let is_room = counts.len() < COUNTED_MAX || counts.contains_key(&name);
-                let name = if is_room { name } else { "others".to_owned() };
+                let is_counted = counts.len() < COUNTED_MAX || counts.contains_key(&name);
+                let name = if is_counted { name } else { "others".to_owned() };
                 let is_held = task.held || self.holds.is_account_held(task.account);
                 counts.entry(name).or_insert_with(|| DestinationCount::from_task(task.clone())).add(&task, is_held);
             }
-            seen(tasks);
+            report_progress(tasks);
             from = slice.next;
             if from.is_none() {
                 break;
@@ -157,7 +157,7 @@ impl Worker {
         }
         let count = counts.len();
         let mut longest: Vec<(String, DestinationCount)> = counts.into_iter().collect();
-        longest.sort_by(|(one, a), (other, b)| b.tasks.cmp(&a.tasks).then_with(|| one.cmp(other)));
+        longest.sort_by(|(left, a), (right, b)| b.tasks.cmp(&a.tasks).then_with(|| left.cmp(right)));
         longest.truncate(limit);
         let mut destinations = Vec::with_capacity(longest.len());
         for (name, count) in longest {
@@ -211,7 +211,7 @@ impl Worker {
         if let Some((_, suspension)) = self.suspension(&count.sample, route.as_deref()) {
             return (LimitingFactor::Suspended, suspension.until);
         }
-        if let Some((_, until)) = site.and_then(|site| site.rests(now)) {
+        if let Some((_, until)) = site.and_then(|site| site.backoff_description(now)) {
             return (LimitingFactor::BackingOff, Some(until));
         }
         let domain = count.sample.address.domain();

@@ -12,7 +12,7 @@ pub struct SlowedConnections {
     /// Connection limit before the reduction.
     pub from: u32,
     /// Reply or error that caused the last reduction.
-    pub because: String,
+    pub reason: String,
 }
 
 /// Snapshot of a ready queue.
@@ -57,19 +57,19 @@ impl SiteStanding {
     /// Describes the reduction of connections and its cause.
     #[must_use]
     pub fn slowed(&self) -> Option<String> {
-        let SlowedConnections { from, because } = self.slowed.as_ref()?;
-        Some(format!("slowed from {from} to {} connections because of {because}", self.connections_max))
+        let SlowedConnections { from, reason } = self.slowed.as_ref()?;
+        Some(format!("slowed from {from} to {} connections because of {reason}", self.connections_max))
     }
 
     /// Describes the current backoff, with its end.
     #[must_use]
-    pub fn rests(&self, now: Timestamp) -> Option<(String, Timestamp)> {
-        let BackoffState { kind: rest, until, reason: because } =
+    pub fn backoff_description(&self, now: Timestamp) -> Option<(String, Timestamp)> {
+        let BackoffState { kind: backoff, until, reason } =
             self.resting.as_ref().filter(|resting| resting.until > now)?;
-        let how = match rest {
+        let description = match backoff {
             Backoff::Exponential => "in backoff",
             Backoff::Fixed(_) => "paused",
         };
-        Some((format!("{how} until {until:.0} after the reply: {because}"), *until))
+        Some((format!("{description} until {until:.0} after the reply: {reason}"), *until))
     }
 }

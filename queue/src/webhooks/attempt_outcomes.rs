@@ -30,24 +30,24 @@ impl Worker {
     /// Commits attempts of one endpoint. Deliveries whose attempt could not be committed stay due.
     pub(super) async fn commit_attempts(
         &self,
-        line: EndpointQueueName,
-        tried: Vec<EndpointAttempt>,
+        queue_name: EndpointQueueName,
+        attempts: Vec<EndpointAttempt>,
     ) -> Vec<DeliveryId> {
-        let ids: Vec<DeliveryId> = tried.iter().map(|one| one.due.delivery).collect();
-        match self.try_commit_attempts(line, &tried).await {
+        let ids: Vec<DeliveryId> = attempts.iter().map(|attempt| attempt.due.delivery).collect();
+        match self.try_commit_attempts(queue_name, &attempts).await {
             Ok(true) => {}
-            Ok(false) if tried.len() > 1 => {
+            Ok(false) if attempts.len() > 1 => {
                 // One of them was committed elsewhere: commit the others one by one.
-                for one in tried {
-                    let booked = self.try_commit_attempts(line, std::slice::from_ref(&one)).await;
+                for attempt in attempts {
+                    let booked = self.try_commit_attempts(queue_name, std::slice::from_ref(&attempt)).await;
                     if let Err(error) = booked {
-                        log_commit_error(&error, line);
+                        log_commit_error(&error, queue_name);
                     }
                 }
             }
             Ok(false) => {}
             Err(error) => {
-                log_commit_error(&error, line);
+                log_commit_error(&error, queue_name);
                 // Delay, because the deliveries would be posted again at once.
                 tokio::time::sleep(Duration::from_secs(1)).await;
             }
@@ -58,29 +58,29 @@ impl Worker {
     /// Returns false when a row differs from what was read.
     async fn try_commit_attempts(
         &self,
-        line: EndpointQueueName,
-        tried: &[EndpointAttempt],
+        queue_name: EndpointQueueName,
+        attempts: &[EndpointAttempt],
     ) -> Result<bool, CommitError> {
         let unread = |error: ReadError| CommitError::Unknown(error.to_string().into());
         for _ in 0..COMMIT_TRIES_MAX {
-            let found = DeliveryTarget::load(&self.store, line).await.map_err(unread)?;
+            let found = DeliveryTarget::load(&self.store, queue_name).await.map_err(unread)?;
             let mut batch = Batch::progress();
-            if !self.leases.fence_partitions(&mut batch, std::iter::once(line.partition)) {
+            if !self.leases.fence_partitions(&mut batch, std::iter::once(queue_name.partition)) {
                 return Ok(false);
             }
             let ladder = found.as_ref().map(|found| self.webhooks.retry_schedule_for(found)).unwrap_or_default();
-            let mut books = EndpointOutcome::new(found, ladder, self.clock.now());
+            let mut outcome = EndpointOutcome::new(found, ladder, self.clock.now());
             let mut next = Vec::new();
-            for one in tried {
-                next.extend(self.write_attempt(&mut batch, one, &mut books));
+            for attempt in attempts {
+                next.extend(self.write_attempt(&mut batch, attempt, &mut outcome));
             }
-            let notice = self.write_endpoint_outcome(&mut batch, line, books);
+            let notice = self.write_endpoint_outcome(&mut batch, queue_name, outcome);
             match self.store.commit(batch).await {
                 Ok(()) => {
                     for due in next {
-                        self.webhooks.endpoint_queues.add(line, due);
+                        self.webhooks.endpoint_queues.add(queue_name, due);
                     }
-                    self.attempts_committed(tried, line, notice);
+                    self.attempts_committed(attempts, queue_name, notice);
                     self.outcome_recorded.notify_waiters();
                     return Ok(true);
                 }
@@ -95,11 +95,11 @@ impl Worker {
     fn write_attempt(
         &self,
         batch: &mut Batch,
-        tried: &EndpointAttempt,
-        books: &mut EndpointOutcome<'_>,
+        endpoint_attempt: &EndpointAttempt,
+        outcome: &mut EndpointOutcome<'_>,
     ) -> Option<Timestamp> {
-        let EndpointAttempt { due, delivery, attempt, .. } = tried;
-        let now = books.now;
+        let EndpointAttempt { due, delivery, attempt, .. } = endpoint_attempt;
+        let now = outcome.now;
         let mut after = delivery.clone();
         after.attempts = attempt.number;
         after.response_status = attempt.response_status;
@@ -107,21 +107,22 @@ impl Worker {
         due.complete(batch);
         store::webhook_delivery::put_attempt(batch, delivery, attempt);
         let mut next = None;
-        if tried.is_success() {
+        if endpoint_attempt.is_success() {
             (after.status, after.delivered_at) = (WebhookDeliveryStatus::Delivered, Some(now));
-            books.record_success();
+            outcome.record_success();
         } else if attempt.response_status == Some(STATUS_GONE) {
             after.status = WebhookDeliveryStatus::Failed;
-            books.disable_endpoint(DisabledReason::Gone);
+            outcome.disable_endpoint(DisabledReason::Gone);
         } else {
-            next = next_attempt_at(books.ladder, tried, now);
+            next = next_attempt_at(outcome.ladder, endpoint_attempt, now);
             after.next_attempt_at = next;
             if next.is_none() {
                 // A replayed delivery that succeeded before stays delivered.
-                let arrived = after.delivered_at.is_some();
-                after.status = if arrived { WebhookDeliveryStatus::Delivered } else { WebhookDeliveryStatus::Failed };
+                let is_delivered = after.delivered_at.is_some();
+                after.status =
+                    if is_delivered { WebhookDeliveryStatus::Delivered } else { WebhookDeliveryStatus::Failed };
                 if !delivery.by_hand {
-                    books.record_exhausted();
+                    outcome.record_exhausted();
                 }
             }
         }
@@ -136,17 +137,17 @@ impl Worker {
     fn write_endpoint_outcome(
         &self,
         batch: &mut Batch,
-        line: EndpointQueueName,
-        books: EndpointOutcome<'_>,
+        queue_name: EndpointQueueName,
+        outcome: EndpointOutcome<'_>,
     ) -> Option<OwnerAlert> {
-        let ((before, version), after, now) = (books.endpoint?, books.after?, books.now);
+        let ((before, version), after, now) = (outcome.endpoint?, outcome.after?, outcome.now);
         if after == before {
             return None;
         }
-        let what = match (after.disabled_reason, before.failing_since, after.failing_since) {
+        let alert = match (after.disabled_reason, before.failing_since, after.failing_since) {
             (Some(reason), since, _) => {
                 let event = disabled_event(&after, reason, since, EventId::new(now, self.entropy.unique_bits()), now);
-                store::event::record(batch, &event, line.partition);
+                store::event::record(batch, &event, queue_name.partition);
                 Some(WebhookAlert::from_disabled_reason(reason))
             }
             (None, None, Some(_)) => Some(WebhookAlert::Failing),
@@ -154,19 +155,24 @@ impl Worker {
         };
         store::webhook::update(batch, &before, &after, &version);
         let id = EventId::new(now, self.entropy.unique_bits());
-        let about = AlertSubject::Endpoint { webhook: after.id, url: after.url, what: what? };
-        let notice = OwnerAlert { id, account: after.account, about, since: now };
-        store::owner_alert::enqueue(batch, line.partition, &notice);
+        let subject = AlertSubject::Endpoint { webhook: after.id, url: after.url, what: alert? };
+        let notice = OwnerAlert { id, account: after.account, about: subject, since: now };
+        store::owner_alert::enqueue(batch, queue_name.partition, &notice);
         Some(notice)
     }
 
-    fn attempts_committed(&self, tried: &[EndpointAttempt], line: EndpointQueueName, notice: Option<OwnerAlert>) {
-        for one in tried {
-            let outcome = if one.is_success() { "delivered" } else { "failed" };
+    fn attempts_committed(
+        &self,
+        attempts: &[EndpointAttempt],
+        queue_name: EndpointQueueName,
+        notice: Option<OwnerAlert>,
+    ) {
+        for attempt in attempts {
+            let outcome = if attempt.is_success() { "delivered" } else { "failed" };
             metrics::counter!("postrider_webhook_attempts_total", "outcome" => outcome).increment(1);
         }
         if let Some(notice) = notice {
-            self.owner_alert_timers.schedule(line.partition, notice.since);
+            self.owner_alert_timers.schedule(queue_name.partition, notice.since);
             // Dispatches the event of a disabled endpoint.
             self.outbox_wakeup.notify_one();
         }
@@ -175,19 +181,19 @@ impl Worker {
     /// Deletes deliveries of a deleted endpoint, or fails those of a disabled one. Returns false if the commit fails.
     pub(super) async fn drop_deliveries(
         &self,
-        line: EndpointQueueName,
+        queue_name: EndpointQueueName,
         due: Vec<(DueDelivery, Option<WebhookDelivery>)>,
-        is_gone: bool,
+        is_deleted: bool,
     ) -> bool {
         let mut batch = Batch::progress();
-        if !self.leases.fence_partitions(&mut batch, std::iter::once(line.partition)) {
+        if !self.leases.fence_partitions(&mut batch, std::iter::once(queue_name.partition)) {
             return false;
         }
         let now = self.clock.now();
         for (due, delivery) in due {
             due.complete(&mut batch);
             match delivery {
-                Some(delivery) if is_gone => store::webhook_delivery::delete(&mut batch, &delivery),
+                Some(delivery) if is_deleted => store::webhook_delivery::delete(&mut batch, &delivery),
                 Some(delivery) => fail_delivery(&mut batch, delivery, now),
                 None => {}
             }
@@ -197,24 +203,24 @@ impl Worker {
 }
 
 /// Returns the time of the next attempt; `None` at the end of the schedule.
-fn next_attempt_at(ladder: &[Duration], tried: &EndpointAttempt, now: Timestamp) -> Option<Timestamp> {
-    if tried.delivery.by_hand {
+fn next_attempt_at(schedule: &[Duration], attempt: &EndpointAttempt, now: Timestamp) -> Option<Timestamp> {
+    if attempt.delivery.by_hand {
         return None;
     }
-    let made = usize::try_from(tried.attempt.number).unwrap_or(usize::MAX);
-    let rest = ladder.get(made..).unwrap_or_default();
-    let wait = *rest.first()?;
+    let attempts_made = usize::try_from(attempt.attempt.number).unwrap_or(usize::MAX);
+    let remaining = schedule.get(attempts_made..).unwrap_or_default();
+    let wait = *remaining.first()?;
     // `Retry-After` is respected up to the remaining length of the schedule.
-    let window = rest.iter().sum();
-    let wait = tried.retry_after.map_or(wait, |asked| asked.clamp(wait, window));
+    let window = remaining.iter().sum();
+    let wait = attempt.retry_after.map_or(wait, |retry_after| retry_after.clamp(wait, window));
     now.checked_add(wait).ok()
 }
 
-fn log_commit_error(error: &CommitError, line: EndpointQueueName) {
+fn log_commit_error(error: &CommitError, queue_name: EndpointQueueName) {
     if error.is_away() {
         return;
     }
-    tracing::warn!(%error, webhook.id = %line.webhook, "cannot record webhook attempts; retrying");
+    tracing::warn!(%error, webhook.id = %queue_name.webhook, "cannot record webhook attempts; retrying");
 }
 
 /// Fails a delivery without an attempt, because its endpoint is disabled.

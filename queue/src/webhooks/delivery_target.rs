@@ -44,8 +44,8 @@ pub fn postback_endpoint_id(partner: PartnerId) -> WebhookId {
 
 impl DeliveryTarget {
     /// Loads the target of an endpoint queue; `None` if it was deleted.
-    pub(super) async fn load(store: &Store, line: EndpointQueueName) -> Result<Option<Self>, ReadError> {
-        let (account, id) = (line.account, line.webhook);
+    pub(super) async fn load(store: &Store, queue_name: EndpointQueueName) -> Result<Option<Self>, ReadError> {
+        let (account, id) = (queue_name.account, queue_name.webhook);
         if let Some((endpoint, version)) = store::webhook::get(store, account, id).await? {
             return Ok(Some(Self::Endpoint(Box::new(endpoint), version)));
         }
@@ -118,12 +118,12 @@ impl Intake {
         body: &str,
     ) -> Result<WebhookDelivery, WebhookError> {
         let (worker, now) = (&self.worker, self.clock().now());
-        let line = (account, postback_endpoint_id(partner));
-        let due = worker.new_due_delivery(line, now).ok_or(WebhookError::Unavailable)?;
+        let endpoint_key = (account, postback_endpoint_id(partner));
+        let due = worker.new_due_delivery(endpoint_key, now).ok_or(WebhookError::Unavailable)?;
         let delivery = WebhookDelivery {
             id: due.delivery,
             account,
-            webhook: line.1,
+            webhook: endpoint_key.1,
             event,
             kind: kind.to_owned(),
             subject: None,
@@ -156,7 +156,7 @@ impl Intake {
         before: Option<DeliveryId>,
         limit: usize,
     ) -> Result<(Vec<WebhookDelivery>, Option<DeliveryId>), ReadError> {
-        let line = (account, postback_endpoint_id(partner));
-        store::webhook_delivery::list(self.store(), line, before, (limit, limit), |_| true).await
+        let endpoint_key = (account, postback_endpoint_id(partner));
+        store::webhook_delivery::list(self.store(), endpoint_key, before, (limit, limit), |_| true).await
     }
 }

@@ -37,10 +37,10 @@ impl EndpointQueues {
     /// Records a delivery on disk that is due then.
     pub(crate) fn add(&self, name: EndpointQueueName, due: Timestamp) {
         let mut state = self.lock();
-        let EndpointQueueState { queues: lines, by_due } = &mut *state;
-        match lines.entry(name).or_insert(EndpointQueue::Waiting(Timestamp::MAX)) {
+        let EndpointQueueState { queues, by_due } = &mut *state;
+        match queues.entry(name).or_insert(EndpointQueue::Waiting(Timestamp::MAX)) {
             EndpointQueue::Serving(unseen, wake) => {
-                *unseen = Some(unseen.map_or(due, |seen| seen.min(due)));
+                *unseen = Some(unseen.map_or(due, |earliest| earliest.min(due)));
                 wake.notify_one();
             }
             EndpointQueue::Waiting(first) => {
@@ -113,27 +113,27 @@ mod tests {
 
     #[test]
     fn deliveries_added_while_a_queue_is_served_are_not_lost() {
-        let lines = EndpointQueues::default();
+        let queues = EndpointQueues::default();
         let at = |s| Timestamp::from_second(s).unwrap();
         let name =
             EndpointQueueName { partition: 1, account: AccountId::new(at(0), 1), webhook: WebhookId::new(at(0), 1) };
-        lines.add(name, at(20));
-        lines.add(name, at(10));
+        queues.add(name, at(20));
+        queues.add(name, at(10));
         let due = |now: i64| {
-            let (due, next) = lines.take_due(at(now));
+            let (due, next) = queues.take_due(at(now));
             (due.into_iter().map(|(name, _)| name).collect::<Vec<_>>(), next)
         };
         assert_eq!(due(9), (vec![], at(10)));
         assert_eq!(due(10), (vec![name], Timestamp::MAX));
-        lines.mark_seen(name);
-        lines.add(name, at(11));
+        queues.mark_seen(name);
+        queues.add(name, at(11));
         assert_eq!(due(12), (vec![], Timestamp::MAX));
-        lines.finish_serving(name, Some(at(30)));
+        queues.finish_serving(name, Some(at(30)));
         assert_eq!(due(12), (vec![name], Timestamp::MAX));
-        lines.finish_serving(name, Some(at(30)));
+        queues.finish_serving(name, Some(at(30)));
         assert_eq!(due(12), (vec![], at(30)));
         assert_eq!(due(30), (vec![name], Timestamp::MAX));
-        lines.finish_serving(name, None);
-        assert_eq!(lines.len(), 0);
+        queues.finish_serving(name, None);
+        assert_eq!(queues.len(), 0);
     }
 }

@@ -57,9 +57,9 @@ impl Worker {
     pub(crate) async fn run_webhook_sender(self: Arc<Self>) {
         while !self.stop.is_cancelled() {
             let (due, next) = self.webhooks.endpoint_queues.take_due(self.clock.now());
-            for (line, wake) in due {
+            for (queue_name, wake) in due {
                 let worker = Arc::clone(&self);
-                self.spawn(async move { worker.serve_endpoint(line, &wake).await });
+                self.spawn(async move { worker.serve_endpoint(queue_name, &wake).await });
             }
             tokio::select! {
                 () = self.webhooks.endpoint_queues.changed() => {}
@@ -72,61 +72,61 @@ impl Worker {
     /// Loads the endpoint queues of a partition from disk, with one read per queue.
     pub(crate) async fn load_endpoint_queues(&self, partition: u16) -> Result<(), ReadError> {
         let mut from = None;
-        while let Some((line, due, next)) =
+        while let Some((queue_name, due, next)) =
             store::webhook_delivery::next_endpoint_queue(&self.store, partition, from).await?
         {
-            self.webhooks.endpoint_queues.add(line, due);
+            self.webhooks.endpoint_queues.add(queue_name, due);
             from = Some(next);
         }
         Ok(())
     }
 
-    async fn serve_endpoint(self: Arc<Self>, line: EndpointQueueName, wake: &Notify) {
-        let next = match self.serve_due_deliveries(line, wake).await {
+    async fn serve_endpoint(self: Arc<Self>, queue_name: EndpointQueueName, wake: &Notify) {
+        let next = match self.serve_due_deliveries(queue_name, wake).await {
             Ok(next) => next,
             Err(error) => {
-                store::warn_unless_away!(self.store, %error, webhook.id = %line.webhook, "cannot read webhook deliveries; retrying");
+                store::warn_unless_away!(self.store, %error, webhook.id = %queue_name.webhook, "cannot read webhook deliveries; retrying");
                 Some(self.after(RETRY_DELAY))
             }
         };
         // If another node took over the partition, it loads the queue.
-        let ours = self.leases.is_active(line.partition);
-        self.webhooks.endpoint_queues.finish_serving(line, next.filter(|_| ours));
+        let is_owned = self.leases.is_active(queue_name.partition);
+        self.webhooks.endpoint_queues.finish_serving(queue_name, next.filter(|_| is_owned));
     }
 
     /// Posts all due deliveries and returns the next due time.
     async fn serve_due_deliveries(
         &self,
-        line: EndpointQueueName,
+        queue_name: EndpointQueueName,
         wake: &Notify,
     ) -> Result<Option<Timestamp>, ReadError> {
         let mut service = EndpointSession { concurrency: CONCURRENCY_FIRST, ..EndpointSession::default() };
         let (mut posting, mut settling) = (FuturesUnordered::new(), FuturesUnordered::new());
         loop {
-            let goes_on = !self.stop.is_cancelled() && self.leases.is_active(line.partition);
-            if goes_on && service.waiting.is_empty() && !service.is_done {
-                self.load_due_deliveries(line, &mut service).await?;
+            let is_active = !self.stop.is_cancelled() && self.leases.is_active(queue_name.partition);
+            if is_active && service.waiting.is_empty() && !service.is_done {
+                self.load_due_deliveries(queue_name, &mut service).await?;
             }
-            while goes_on && posting.len() < service.concurrency && service.in_progress.len() < IN_PROGRESS_MAX {
+            while is_active && posting.len() < service.concurrency && service.in_progress.len() < IN_PROGRESS_MAX {
                 let Some((due, delivery)) = service.waiting.pop_front() else { break };
                 service.in_progress.insert(due.delivery);
                 posting.push(self.post_delivery(service.destination.clone(), due, delivery));
             }
             if posting.is_empty() && settling.is_empty() {
-                if goes_on && !service.is_done {
+                if is_active && !service.is_done {
                     continue;
                 }
-                return Ok(service.next_due.filter(|_| goes_on));
+                return Ok(service.next_due.filter(|_| is_active));
             }
             tokio::select! {
-                Some(tried) = posting.next(), if !posting.is_empty() => {
+                Some(attempt) = posting.next(), if !posting.is_empty() => {
                     // Commit finished attempts together.
-                    let mut tried = vec![tried];
-                    while let Some(Some(one)) = futures_util::FutureExt::now_or_never(posting.next()) {
-                        tried.push(one);
+                    let mut attempts = vec![attempt];
+                    while let Some(Some(attempt)) = futures_util::FutureExt::now_or_never(posting.next()) {
+                        attempts.push(attempt);
                     }
-                    tried.iter().for_each(|one| service.adjust_concurrency(one.is_success()));
-                    settling.push(self.commit_attempts(line, tried));
+                    attempts.iter().for_each(|attempt| service.adjust_concurrency(attempt.is_success()));
+                    settling.push(self.commit_attempts(queue_name, attempts));
                 }
                 Some(settled) = settling.next(), if !settling.is_empty() => {
                     for id in settled {
@@ -146,33 +146,34 @@ impl Worker {
     /// Reads deliveries that are due and not in progress.
     async fn load_due_deliveries(
         &self,
-        line: EndpointQueueName,
+        queue_name: EndpointQueueName,
         service: &mut EndpointSession,
     ) -> Result<(), ReadError> {
-        self.webhooks.endpoint_queues.mark_seen(line);
+        self.webhooks.endpoint_queues.mark_seen(queue_name);
         let limit = service.in_progress.len() + PAGE_DELIVERIES;
-        let (due, next) = store::webhook_delivery::list_due(&self.store, line, self.clock.now(), limit).await?;
-        let fresh: Vec<_> = due.into_iter().filter(|(due, _)| !service.in_progress.contains(&due.delivery)).collect();
-        (service.next_due, service.is_done) = (next, fresh.is_empty());
-        if fresh.is_empty() {
+        let (due, next) = store::webhook_delivery::list_due(&self.store, queue_name, self.clock.now(), limit).await?;
+        let new_deliveries: Vec<_> =
+            due.into_iter().filter(|(due, _)| !service.in_progress.contains(&due.delivery)).collect();
+        (service.next_due, service.is_done) = (next, new_deliveries.is_empty());
+        if new_deliveries.is_empty() {
             return Ok(());
         }
-        match DeliveryTarget::load(&self.store, line).await? {
+        match DeliveryTarget::load(&self.store, queue_name).await? {
             Some(destination) if destination.is_enabled() => {
                 service.destination = Some(Arc::new(destination));
                 let mut orphans = Vec::new();
-                for (due, delivery) in fresh {
+                for (due, delivery) in new_deliveries {
                     match delivery {
                         Some(delivery) => service.waiting.push_back((due, delivery)),
                         None => orphans.push((due, None)),
                     }
                 }
-                if !orphans.is_empty() && !self.drop_deliveries(line, orphans, true).await {
+                if !orphans.is_empty() && !self.drop_deliveries(queue_name, orphans, true).await {
                     (service.next_due, service.is_done) = (Some(self.after(RETRY_DELAY)), true);
                 }
             }
             found => {
-                let dropped = self.drop_deliveries(line, fresh, found.is_none()).await;
+                let dropped = self.drop_deliveries(queue_name, new_deliveries, found.is_none()).await;
                 if !dropped {
                     (service.next_due, service.is_done) = (Some(self.after(RETRY_DELAY)), true);
                 }
@@ -190,8 +191,8 @@ impl Worker {
         let at = self.clock.now();
         let (mut answer, mut duration_ms) = (Err("the endpoint was deleted".to_owned()), 0);
         if let Some(destination) = to {
-            let _place = self.webhooks.post_limits.acquire(destination.account()).await;
-            let begun = Instant::now();
+            let _permit = self.webhooks.post_limits.acquire(destination.account()).await;
+            let started = Instant::now();
             answer = match self.webhooks.body(&self.store, &delivery).await {
                 Ok(Some(body)) => {
                     let post = self.webhooks.signed_post(&destination, &delivery, body, &self.clock);
@@ -203,7 +204,7 @@ impl Worker {
                 Ok(None) => Err("the event was purged".to_owned()),
                 Err(error) => Err(format!("cannot read the event: {error}")),
             };
-            duration_ms = u32::try_from(begun.elapsed().as_millis()).unwrap_or(u32::MAX);
+            duration_ms = u32::try_from(started.elapsed().as_millis()).unwrap_or(u32::MAX);
         }
         let number = delivery.attempts.saturating_add(1);
         let (attempt, retry_after) = match answer {
@@ -279,8 +280,8 @@ struct EndpointSession {
 }
 
 impl EndpointSession {
-    fn adjust_concurrency(&mut self, is_taken: bool) {
+    fn adjust_concurrency(&mut self, is_success: bool) {
         self.concurrency =
-            if is_taken { (self.concurrency + 1).min(CONCURRENCY_MAX) } else { (self.concurrency / 2).max(1) };
+            if is_success { (self.concurrency + 1).min(CONCURRENCY_MAX) } else { (self.concurrency / 2).max(1) };
     }
 }

@@ -274,7 +274,7 @@ impl Intake {
     ) -> Result<Vec<WebhookDelivery>, WebhookError> {
         let (worker, now) = (&self.worker, self.clock().now());
         let mut batch = Batch::intake();
-        let (mut deliveries, mut lines) = (Vec::new(), Vec::new());
+        let (mut deliveries, mut queues) = (Vec::new(), Vec::new());
         for endpoint in endpoints {
             let due = worker.new_due_delivery((endpoint.account, endpoint.id), now).ok_or(WebhookError::Unavailable)?;
             let delivery = WebhookDelivery {
@@ -294,18 +294,18 @@ impl Intake {
                 delivered_at: None,
             };
             store::webhook_delivery::create(&mut batch, &delivery, &due);
-            lines.push(due.queue);
+            queues.push(due.queue);
             deliveries.push(delivery);
         }
         if deliveries.is_empty() {
             return Ok(deliveries);
         }
-        if !worker.leases.fence_partitions(&mut batch, lines.iter().map(|line| line.partition)) {
+        if !worker.leases.fence_partitions(&mut batch, queues.iter().map(|queue_name| queue_name.partition)) {
             return Err(WebhookError::Unavailable);
         }
         self.store().commit(batch).await?;
-        for line in lines {
-            worker.webhooks.endpoint_queues.add(line, now);
+        for queue_name in queues {
+            worker.webhooks.endpoint_queues.add(queue_name, now);
         }
         Ok(deliveries)
     }
@@ -327,8 +327,8 @@ impl Intake {
         account: AccountId,
         entries: &[EventLogEntry],
     ) -> Result<Vec<DispatchedEvent>, ReadError> {
-        let which: Vec<_> = entries.iter().map(|entry| (entry.subject, entry.event)).collect();
-        let payloads = payload::event_payloads(self.store(), account, &which).await?;
+        let keys: Vec<_> = entries.iter().map(|entry| (entry.subject, entry.event)).collect();
+        let payloads = payload::event_payloads(self.store(), account, &keys).await?;
         let events = entries.iter().zip(payloads).filter_map(|(entry, event_payload)| {
             let (event, data) = event_payload?;
             Some(DispatchedEvent { number: entry.number, event, data })

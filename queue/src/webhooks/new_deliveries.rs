@@ -96,14 +96,14 @@ impl Worker {
         &self,
         events: impl Iterator<Item = &'a Event>,
     ) -> Result<HashMap<PartnerId, bool>, ReadError> {
-        let mut of: BTreeMap<AccountId, BTreeSet<PartnerId>> = BTreeMap::new();
+        let mut by_account: BTreeMap<AccountId, BTreeSet<PartnerId>> = BTreeMap::new();
         for event in events {
             if let Some(partner) = postback::partner_for_event(event) {
-                of.entry(event.account).or_default().insert(partner);
+                by_account.entry(event.account).or_default().insert(partner);
             }
         }
         let mut addressed = HashMap::new();
-        for (account, partners) in of {
+        for (account, partners) in by_account {
             let ids: Vec<PartnerId> = partners.into_iter().collect();
             let found = store::affiliate::partner::get_each(&self.store, account, &ids).await?;
             let with_address: Vec<PartnerId> = found
@@ -130,30 +130,32 @@ impl Worker {
         events: impl Iterator<Item = (&'a Event, Option<&'a Email>)>,
     ) -> Option<NewDeliveries> {
         let now = self.clock.now();
-        let mut made = NewDeliveries { now, ..NewDeliveries::default() };
+        let mut new_deliveries = NewDeliveries { now, ..NewDeliveries::default() };
         for (event, email) in events {
             let endpoints = audience.endpoints.get(&event.account);
-            let asking = endpoints.map(|endpoints| subscribed_endpoints(endpoints, event, email)).unwrap_or_default();
-            for endpoint in &asking {
+            let subscribed =
+                endpoints.map(|endpoints| subscribed_endpoints(endpoints, event, email)).unwrap_or_default();
+            for endpoint in &subscribed {
                 let due = self.new_due_delivery((endpoint.account, endpoint.id), now)?;
-                made.add(batch, &event_delivery(endpoint.id, event, &due), due);
+                new_deliveries.add(batch, &event_delivery(endpoint.id, event, &due), due);
             }
-            if !asking.is_empty() {
+            if !subscribed.is_empty() {
                 // Rendered once for all endpoints.
-                made.bodies
+                new_deliveries
+                    .bodies
                     .extend(webhook_payload::delivery_body(event, email).map(|body| (event.id, Bytes::from(body))));
                 self.webhooks.note_listener(now);
             }
             if let Some((partner, shares_email)) = audience.subscribed_partner(event) {
-                let (line, body) = (postback_endpoint_id(partner), postback::postback_body(event, shares_email));
-                let due = self.new_due_delivery((event.account, line), now)?;
+                let (webhook, body) = (postback_endpoint_id(partner), postback::postback_body(event, shares_email));
+                let due = self.new_due_delivery((event.account, webhook), now)?;
                 // The partner's view of the event is fixed now, and the same in every attempt.
-                let delivery = WebhookDelivery { body, subject: None, ..event_delivery(line, event, &due) };
-                made.add(batch, &delivery, due);
+                let delivery = WebhookDelivery { body, subject: None, ..event_delivery(webhook, event, &due) };
+                new_deliveries.add(batch, &delivery, due);
                 self.webhooks.note_listener(now);
             }
         }
-        Some(made)
+        Some(new_deliveries)
     }
 
     /// Returns a due key in an owned partition, for a delivery that is due now.
@@ -163,17 +165,17 @@ impl Worker {
         now: Timestamp,
     ) -> Option<DueDelivery> {
         let partition = self.leases.choose_by_hash(random_part(webhook))?;
-        let line = EndpointQueueName { partition, account, webhook };
-        Some(DueDelivery { queue: line, at: now, delivery: DeliveryId::new(now, self.entropy.unique_bits()) })
+        let queue_name = EndpointQueueName { partition, account, webhook };
+        Some(DueDelivery { queue: queue_name, at: now, delivery: DeliveryId::new(now, self.entropy.unique_bits()) })
     }
 
     /// Enqueues committed deliveries for sending.
-    pub(crate) fn deliveries_committed(&self, made: NewDeliveries) {
-        for (event, body) in made.bodies {
+    pub(crate) fn deliveries_committed(&self, new_deliveries: NewDeliveries) {
+        for (event, body) in new_deliveries.bodies {
             self.webhooks.payloads.insert(event, body);
         }
-        for line in made.queues {
-            self.webhooks.endpoint_queues.add(line, made.now);
+        for queue_name in new_deliveries.queues {
+            self.webhooks.endpoint_queues.add(queue_name, new_deliveries.now);
         }
     }
 
@@ -196,13 +198,13 @@ fn subscribed_endpoints<'a>(endpoints: &'a [Webhook], event: &Event, email: Opti
         Subject::Received(_) => event.recipient.as_ref(),
         _ => None,
     };
-    let asks = |one: &&Webhook| {
-        one.enabled
-            && one.subscribes_to(event.kind)
-            && one.accepts_domain(domain)
-            && received_for.is_none_or(|address| one.accepts_received_for(address))
+    let is_subscribed = |endpoint: &&Webhook| {
+        endpoint.enabled
+            && endpoint.subscribes_to(event.kind)
+            && endpoint.accepts_domain(domain)
+            && received_for.is_none_or(|address| endpoint.accepts_received_for(address))
     };
-    endpoints.iter().filter(asks).collect()
+    endpoints.iter().filter(is_subscribed).collect()
 }
 
 fn event_delivery(webhook: WebhookId, event: &Event, due: &DueDelivery) -> WebhookDelivery {

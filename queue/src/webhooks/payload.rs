@@ -63,8 +63,8 @@ impl WebhookSender {
 /// Renders the body of a delivery from the stored rows.
 pub(super) async fn load_body(store: &Store, delivery: &WebhookDelivery) -> Result<Option<Bytes>, ReadError> {
     let Some(subject) = delivery.subject else { return Ok(delivery.body.clone().map(Bytes::from)) };
-    let which = [(subject, delivery.event)];
-    let found = store::event::get_each(store, delivery.account, &which).await?;
+    let keys = [(subject, delivery.event)];
+    let found = store::event::get_each(store, delivery.account, &keys).await?;
     let Some(event) = found.into_iter().next().flatten() else { return Ok(None) };
     let email = event_email(store, &event).await?;
     Ok(webhook_payload::delivery_body(&event, email.as_ref()).map(Bytes::from))
@@ -81,9 +81,9 @@ async fn event_email(store: &Store, event: &Event) -> Result<Option<Email>, Read
 pub(super) async fn event_payloads(
     store: &Store,
     account: AccountId,
-    which: &[(Subject, EventId)],
+    keys: &[(Subject, EventId)],
 ) -> Result<Vec<Option<(Event, Map<String, Value>)>>, ReadError> {
-    let events = store::event::get_each(store, account, which).await?;
+    let events = store::event::get_each(store, account, keys).await?;
     let mut emails: HashMap<EmailId, Option<Email>> = HashMap::new();
     let mut payloads = Vec::with_capacity(events.len());
     for event in events {

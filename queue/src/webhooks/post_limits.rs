@@ -58,18 +58,18 @@ mod tests {
 
     #[tokio::test]
     async fn no_account_exceeds_its_share() {
-        let places = PostLimits::new(4, 2);
+        let limits = PostLimits::new(4, 2);
         let account = |n: u128| AccountId::new(Timestamp::UNIX_EPOCH, n);
-        let mut flood = vec![places.acquire(account(1)).await, places.acquire(account(1)).await];
-        let mut third = Box::pin(places.acquire(account(1)));
-        assert!(third.as_mut().now_or_never().is_none());
-        let others = [places.acquire(account(2)).now_or_never(), places.acquire(account(3)).now_or_never()];
-        assert!(others.iter().all(|other| matches!(other, Some(Some(_)))));
+        let mut first_account = vec![limits.acquire(account(1)).await, limits.acquire(account(1)).await];
+        let mut waiting = Box::pin(limits.acquire(account(1)));
+        assert!(waiting.as_mut().now_or_never().is_none());
+        let other_accounts = [limits.acquire(account(2)).now_or_never(), limits.acquire(account(3)).now_or_never()];
+        assert!(other_accounts.iter().all(|other| matches!(other, Some(Some(_)))));
         // All permits are held. Waiters are served in order, and the flooding account has at most its share of them.
-        let mut next = Box::pin(places.acquire(account(4)));
+        let mut next = Box::pin(limits.acquire(account(4)));
         assert!(next.as_mut().now_or_never().is_none());
-        flood.pop();
-        assert!(third.as_mut().now_or_never().is_none());
+        first_account.pop();
+        assert!(waiting.as_mut().now_or_never().is_none());
         assert!(next.as_mut().now_or_never().is_some());
     }
 }

@@ -70,22 +70,27 @@ impl Intake {
     ) -> Result<(u64, Option<Timestamp>), WebhookError> {
         let endpoint = self.enabled_endpoint(account, webhook).await?;
         let (mut from, until) = (DeliveryId::new(range.since, 0), DeliveryId::new(range.until, 0));
-        let passes = |one: &WebhookDelivery| {
-            one.status == range.status && (range.events.is_empty() || range.events.contains(&one.kind))
+        let is_selected = |delivery: &WebhookDelivery| {
+            delivery.status == range.status && (range.events.is_empty() || range.events.contains(&delivery.kind))
         };
-        let (mut queued, mut looked) = (0, 0);
+        let (mut queued, mut read) = (0, 0);
         loop {
-            let of = (account, webhook);
-            let slice =
-                store::webhook_delivery::list_created_between(self.store(), of, (from, until), PAGE_DELIVERIES, passes);
+            let key = (account, webhook);
+            let slice = store::webhook_delivery::list_created_between(
+                self.store(),
+                key,
+                (from, until),
+                PAGE_DELIVERIES,
+                is_selected,
+            );
             let (found, next) = slice.await?;
             if !found.is_empty() {
                 queued += self.requeue_each(&endpoint, found).await?;
             }
-            looked += PAGE_DELIVERIES;
+            read += PAGE_DELIVERIES;
             match next {
                 None => return Ok((queued, None)),
-                Some(next) if looked >= SCANNED_MAX => return Ok((queued, Some(next.born_at()))),
+                Some(next) if read >= SCANNED_MAX => return Ok((queued, Some(next.born_at()))),
                 Some(next) => from = next,
             }
         }
@@ -98,8 +103,8 @@ impl Intake {
             return Ok(queued.len() as u64);
         }
         let mut count = 0;
-        for one in found {
-            count += self.requeue_together(endpoint, vec![one]).await?.len() as u64;
+        for delivery in found {
+            count += self.requeue_together(endpoint, vec![delivery]).await?.len() as u64;
         }
         Ok(count)
     }
@@ -112,9 +117,9 @@ impl Intake {
     ) -> Result<Vec<WebhookDelivery>, WebhookError> {
         let (worker, now) = (&self.worker, self.clock().now());
         let mut batch = Batch::progress();
-        let place = worker.new_due_delivery((endpoint.account, endpoint.id), now).ok_or(WebhookError::Unavailable)?;
-        let line: EndpointQueueName = place.queue;
-        if !worker.leases.fence_partitions(&mut batch, std::iter::once(line.partition)) {
+        let due = worker.new_due_delivery((endpoint.account, endpoint.id), now).ok_or(WebhookError::Unavailable)?;
+        let queue_name: EndpointQueueName = due.queue;
+        if !worker.leases.fence_partitions(&mut batch, std::iter::once(queue_name.partition)) {
             return Err(WebhookError::Unavailable);
         }
         let mut queued = Vec::with_capacity(found.len());
@@ -123,12 +128,12 @@ impl Intake {
             (after.status, after.by_hand) = (WebhookDeliveryStatus::Pending, true);
             after.next_attempt_at = Some(now);
             store::webhook_delivery::update(&mut batch, &before, &after);
-            DueDelivery { queue: line, at: now, delivery: after.id }.put(&mut batch);
+            DueDelivery { queue: queue_name, at: now, delivery: after.id }.put(&mut batch);
             queued.push(after);
         }
         match self.store().commit(batch).await {
             Ok(()) => {
-                worker.webhooks.endpoint_queues.add(line, now);
+                worker.webhooks.endpoint_queues.add(queue_name, now);
                 Ok(queued)
             }
             Err(CommitError::Conflict { .. }) => Ok(Vec::new()),

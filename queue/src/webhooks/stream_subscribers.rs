@@ -92,15 +92,15 @@ mod tests {
     use jiff::Timestamp;
 
     #[tokio::test]
-    async fn followers_are_woken_bounded_and_forgotten() {
+    async fn stream_subscribers_are_woken_limited_and_removed() {
         let (all, now) = (StreamSubscribers::default(), Timestamp::UNIX_EPOCH);
         let account = AccountId::new(now, 1);
-        let some: Vec<StreamSubscriber> = std::iter::from_fn(|| all.subscribe(account)).collect();
-        assert_eq!(some.len(), PER_ACCOUNT_MAX);
-        let heard = some[0].next_dispatch();
+        let subscribers: Vec<StreamSubscriber> = std::iter::from_fn(|| all.subscribe(account)).collect();
+        assert_eq!(subscribers.len(), PER_ACCOUNT_MAX);
+        let dispatched = subscribers[0].next_dispatch();
         assert!(all.wake([account, AccountId::new(now, 2)].into_iter()));
-        heard.await;
-        drop(some);
+        dispatched.await;
+        drop(subscribers);
         assert!(all.lock().by_account.is_empty());
         assert!(!all.wake(std::iter::once(account)));
     }

@@ -14,7 +14,7 @@ use crate::script::{Script, certificate, dialer};
 
 /// A certificate chain: the host's certificate and that of its issuer.
 struct Chain {
-    own: CertificateDer<'static>,
+    leaf: CertificateDer<'static>,
     authority: CertificateDer<'static>,
     acceptor: TlsAcceptor,
 }
@@ -29,21 +29,21 @@ fn chain(names: &[&str], expired: bool, is_shown: bool) -> Chain {
     let issuer = Issuer::new(above, above_key);
     let key = KeyPair::generate().unwrap();
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-    let mut below = CertificateParams::new(names).unwrap();
+    let mut leaf_params = CertificateParams::new(names).unwrap();
     if expired {
-        (below.not_before, below.not_after) = (date_time_ymd(2001, 1, 1), date_time_ymd(2002, 1, 1));
+        (leaf_params.not_before, leaf_params.not_after) = (date_time_ymd(2001, 1, 1), date_time_ymd(2002, 1, 1));
     }
-    let own = below.signed_by(&key, &issuer).unwrap().der().clone();
-    let mut shown = vec![own.clone()];
-    shown.extend(is_shown.then(|| authority.clone()));
+    let leaf = leaf_params.signed_by(&key, &issuer).unwrap().der().clone();
+    let mut presented = vec![leaf.clone()];
+    presented.extend(is_shown.then(|| authority.clone()));
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_no_client_auth()
-        .with_single_cert(shown, PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der())))
+        .with_single_cert(presented, PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der())))
         .unwrap();
-    Chain { own, authority, acceptor: Arc::new(config).into() }
+    Chain { leaf, authority, acceptor: Arc::new(config).into() }
 }
 
 fn key_of(certificate: &CertificateDer<'_>) -> Vec<u8> {
@@ -66,8 +66,8 @@ async fn dial(
     records: Option<Vec<Tlsa>>,
 ) -> Result<SmtpConnection, DialFailure> {
     let host = Script::offering(&["STARTTLS"])
-        .hears("STARTTLS\r\n")
-        .says("220 go\r\n")
+        .expects("STARTTLS\r\n")
+        .replies("220 go\r\n")
         .starts_tls(acceptor.clone())
         .ehlo(&["DSN"])
         .start()
@@ -81,7 +81,7 @@ async fn a_dane_ee_record_verifies_the_hosts_key() {
     // With DANE-EE names and dates do not matter (RFC 7672 3.1.1).
     let chain = chain(&["other.example"], true, false);
     for (selector, matching) in [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)] {
-        let records = vec![record(3, 1, 1, &chain.authority), record(3, selector, matching, &chain.own)];
+        let records = vec![record(3, 1, 1, &chain.authority), record(3, selector, matching, &chain.leaf)];
         let connection = dial(&chain.acceptor, TlsSecurityLevel::Opportunistic, Some(records)).await.unwrap();
         assert!(connection.tls().unwrap().verified, "3 {selector} {matching}");
     }
@@ -89,15 +89,15 @@ async fn a_dane_ee_record_verifies_the_hosts_key() {
 
 #[tokio::test]
 async fn a_key_without_a_tlsa_record_is_rejected() {
-    let (one, other) = (chain(&["mx.example"], false, true), chain(&["mx.example"], false, true));
+    let (presented, recorded) = (chain(&["mx.example"], false, true), chain(&["mx.example"], false, true));
     for tls in [
         TlsSecurityLevel::Opportunistic,
         TlsSecurityLevel::Testing,
         TlsSecurityLevel::Required,
         TlsSecurityLevel::Verified,
     ] {
-        for records in [vec![record(3, 1, 1, &other.own)], vec![record(2, 0, 1, &other.authority)]] {
-            let failure = dial(&one.acceptor, tls, Some(records)).await.err().unwrap();
+        for records in [vec![record(3, 1, 1, &recorded.leaf)], vec![record(2, 0, 1, &recorded.authority)]] {
+            let failure = dial(&presented.acceptor, tls, Some(records)).await.err().unwrap();
             assert!(matches!(&failure.reason, DialReason::Tls(why) if why.reason.contains("TLSA")), "{failure}");
         }
     }
@@ -105,10 +105,10 @@ async fn a_key_without_a_tlsa_record_is_rejected() {
 
 #[tokio::test]
 async fn a_dane_ta_record_verifies_name_and_validity() {
-    let good = chain(&["mx.example"], false, true);
+    let valid = chain(&["mx.example"], false, true);
     for (selector, matching) in [(0, 0), (0, 1), (1, 1), (1, 2)] {
-        let records = vec![record(2, selector, matching, &good.authority)];
-        let connection = dial(&good.acceptor, TlsSecurityLevel::Opportunistic, Some(records)).await.unwrap();
+        let records = vec![record(2, selector, matching, &valid.authority)];
+        let connection = dial(&valid.acceptor, TlsSecurityLevel::Opportunistic, Some(records)).await.unwrap();
         assert!(connection.tls().unwrap().verified, "2 {selector} {matching}");
     }
     // The issuer's certificate is in the record only, not in the handshake.
@@ -129,7 +129,7 @@ async fn a_dane_ta_record_verifies_name_and_validity() {
 
 #[tokio::test]
 async fn with_tlsa_records_plaintext_is_refused() {
-    let record = record(3, 1, 1, &chain(&["mx.example"], false, false).own);
+    let record = record(3, 1, 1, &chain(&["mx.example"], false, false).leaf);
     let host = Script::offering(&["DSN"]).start().await;
     let target = DialTarget { dane: Some(vec![record].into()), ..host.target(TlsSecurityLevel::Opportunistic) };
     let failure = dialer().connect(&target).await.err().unwrap();
@@ -142,8 +142,8 @@ async fn testing_mode_records_the_result_and_delivers() {
     let (acceptor, roots) = certificate();
     let host = || async {
         Script::offering(&["STARTTLS"])
-            .hears("STARTTLS\r\n")
-            .says("220 go\r\n")
+            .expects("STARTTLS\r\n")
+            .replies("220 go\r\n")
             .starts_tls(acceptor.clone())
             .ehlo(&["DSN"])
             .start()

@@ -52,7 +52,7 @@ struct ReceivedMessage {
 
 struct Moody {
     whims: Mutex<VecDeque<Whim>>,
-    taken: Mutex<Vec<ReceivedMessage>>,
+    received: Mutex<Vec<ReceivedMessage>>,
     keywords: &'static str,
 }
 
@@ -87,7 +87,7 @@ impl Moody {
             let line = line.strip_suffix("\r\n").expect("a command ends in CRLF").to_owned();
             let path = || line.split(['<', '>']).nth(1).unwrap().to_owned();
             let verb = line.split([' ', ':']).next().unwrap().to_owned();
-            let then = match verb.as_str() {
+            let next = match verb.as_str() {
                 "EHLO" => {
                     stream.write_all(self.keywords.as_bytes()).await?;
                     Then::Stay
@@ -100,15 +100,15 @@ impl Moody {
                 "QUIT" => Then::Leave,
                 "MAIL" if sender.is_some() => answer(&mut stream, Whim::Never, "503 nested").await?.1,
                 "MAIL" => {
-                    let (yes, then) = answer(&mut stream, self.whim(), "550 mail").await?;
-                    sender = yes.then(path);
-                    then
+                    let (accepted, next) = answer(&mut stream, self.whim(), "550 mail").await?;
+                    sender = accepted.then(path);
+                    next
                 }
                 "RCPT" if sender.is_none() => answer(&mut stream, Whim::Never, "503 MAIL first").await?.1,
                 "RCPT" => {
-                    let (yes, then) = answer(&mut stream, self.whim(), "550 rcpt").await?;
-                    recipient = yes.then(path);
-                    then
+                    let (accepted, next) = answer(&mut stream, self.whim(), "550 rcpt").await?;
+                    recipient = accepted.then(path);
+                    next
                 }
                 "DATA" => self.data(&mut stream, (&mut sender, &mut recipient)).await?,
                 "BDAT" => {
@@ -120,7 +120,7 @@ impl Moody {
                 }
                 other => panic!("{other} is no command: {line}"),
             };
-            if let Then::Leave = then {
+            if let Then::Leave = next {
                 return Ok(());
             }
         }
@@ -166,26 +166,26 @@ impl Moody {
         };
         let whim = self.whim();
         if matches!(whim, Whim::Yes | Whim::GoneAfter) {
-            self.taken.lock().unwrap().push(ReceivedMessage { sender, recipient, content });
+            self.received.lock().unwrap().push(ReceivedMessage { sender, recipient, content });
         }
         Ok(answer(stream, whim, "550 content").await?.1)
     }
 }
 
-async fn answer(stream: &mut BufReader<TcpStream>, whim: Whim, never: &str) -> std::io::Result<(bool, Then)> {
-    let (said, yes, then) = match whim {
+async fn answer(stream: &mut BufReader<TcpStream>, whim: Whim, permanent_reply: &str) -> std::io::Result<(bool, Then)> {
+    let (reply, accepted, next) = match whim {
         Whim::Yes => ("250 2.0.0 yes".to_owned(), true, Then::Stay),
         Whim::NotNow => ("450-4.2.1 not\r\n450 4.2.1 now".to_owned(), false, Then::Stay),
-        Whim::Never | Whim::GoAnyway => (never.to_owned(), false, Then::Stay),
+        Whim::Never | Whim::GoAnyway => (permanent_reply.to_owned(), false, Then::Stay),
         Whim::Leaving => ("421 4.3.2 leaving".to_owned(), false, Then::Leave),
         Whim::Gone | Whim::GoneAfter => return Ok((false, Then::Leave)),
     };
-    stream.write_all((said + "\r\n").as_bytes()).await?;
-    Ok((yes, then))
+    stream.write_all((reply + "\r\n").as_bytes()).await?;
+    Ok((accepted, next))
 }
 
 fn whims() -> impl Strategy<Value = VecDeque<Whim>> {
-    let one = prop_oneof![
+    let whim = prop_oneof![
         8 => Just(Whim::Yes),
         2 => Just(Whim::NotNow),
         2 => Just(Whim::Never),
@@ -194,7 +194,7 @@ fn whims() -> impl Strategy<Value = VecDeque<Whim>> {
         1 => Just(Whim::Gone),
         1 => Just(Whim::GoneAfter),
     ];
-    prop::collection::vec(one, 0..40).prop_map(VecDeque::from)
+    prop::collection::vec(whim, 0..40).prop_map(VecDeque::from)
 }
 
 /// Sends all messages and returns the client's verdicts.
@@ -205,17 +205,17 @@ async fn send_all(
     ahead: &[bool],
 ) -> Vec<TransactionVerdict> {
     let mut verdicts = Vec::new();
-    let mut kept = None;
-    for (at, this) in shipments.iter().enumerate() {
-        let mut connection = match kept.take() {
+    let mut open = None;
+    for (at, shipment) in shipments.iter().enumerate() {
+        let mut connection = match open.take() {
             Some(connection) => connection,
             None => dialer.connect(target).await.expect("the host greets"),
         };
         let next = shipments.get(at + 1).filter(|_| ahead.get(at).copied().unwrap_or(true));
-        verdicts.push(connection.deliver(this, next).await.verdict);
-        kept = Some(connection).filter(|connection| connection.is_usable());
+        verdicts.push(connection.deliver(shipment, next).await.verdict);
+        open = Some(connection).filter(|connection| connection.is_usable());
     }
-    if let Some(connection) = kept {
+    if let Some(connection) = open {
         connection.quit().await;
     }
     verdicts
@@ -224,25 +224,27 @@ async fn send_all(
 fn compare(
     shipments: &[OutgoingMessage],
     verdicts: &[TransactionVerdict],
-    taken: &[ReceivedMessage],
+    received: &[ReceivedMessage],
 ) -> Result<(), TestCaseError> {
     for (shipment, verdict) in shipments.iter().zip(verdicts) {
         let recipient = shipment.recipient.to_string();
-        let found: Vec<&ReceivedMessage> = taken.iter().filter(|taken| taken.recipient == recipient).collect();
+        let found: Vec<&ReceivedMessage> = received.iter().filter(|received| received.recipient == recipient).collect();
         let times = match verdict {
             TransactionVerdict::Accepted => 1..=1,
             TransactionVerdict::Unconfirmed => 0..=1,
             _ => 0..=0,
         };
         prop_assert!(times.contains(&found.len()), "{recipient}: {verdict:?}, taken {} times", found.len());
-        for taken in found {
+        for received in found {
             let body = String::from_utf8(shipment.body.concat()).unwrap();
-            let ended = if body.ends_with("\r\n") { body } else { body + "\r\n" };
-            prop_assert_eq!(&taken.content, &ended);
-            prop_assert_eq!(&taken.sender, &shipment.sender.as_ref().unwrap().to_string());
+            let expected = if body.ends_with("\r\n") { body } else { body + "\r\n" };
+            prop_assert_eq!(&received.content, &expected);
+            prop_assert_eq!(&received.sender, &shipment.sender.as_ref().unwrap().to_string());
         }
     }
-    prop_assert!(taken.iter().all(|taken| shipments.iter().any(|s| s.recipient.to_string() == taken.recipient)));
+    prop_assert!(
+        received.iter().all(|received| shipments.iter().any(|s| s.recipient.to_string() == received.recipient))
+    );
     Ok(())
 }
 
@@ -263,7 +265,7 @@ proptest! {
         ];
         let host = Arc::new(Moody {
             whims: Mutex::new(whims),
-            taken: Mutex::default(),
+            received: Mutex::default(),
             keywords: keywords[offered],
         });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -286,7 +288,7 @@ proptest! {
             serving.abort();
             verdicts
         });
-        compare(&shipments, &verdicts, &host.taken.lock().unwrap())?;
+        compare(&shipments, &verdicts, &host.received.lock().unwrap())?;
         prop_assert_eq!(verdicts.len(), shipments.len());
     }
 }

@@ -7,11 +7,11 @@ use queue::client::smtp::{
 use super::script::{Host, Script, envelope, hasty, shipment};
 
 fn pipelined() -> Script {
-    Script::offering(&["PIPELINING"]).hears(envelope(1) + "DATA\r\n")
+    Script::offering(&["PIPELINING"]).expects(envelope(1) + "DATA\r\n")
 }
 
 fn flying() -> Script {
-    Script::offering(&["PIPELINING", "CHUNKING"]).hears(envelope(1) + "BDAT 5 LAST\r\none\r\n")
+    Script::offering(&["PIPELINING", "CHUNKING"]).expects(envelope(1) + "BDAT 5 LAST\r\none\r\n")
 }
 
 async fn hasty_connection(host: &Host) -> SmtpConnection {
@@ -34,14 +34,14 @@ async fn hung_up() {
     use {SmtpFault::Closed, TransactionPhase::*, TransactionVerdict::*};
     let go = "250 a\r\n250 b\r\n354 c\r\n";
     assert_eq!(outcome(pipelined()).await, (ConnectionLost, Mail, Some(Closed), false));
-    assert_eq!(outcome(pipelined().says("250 a\r\n")).await, (ConnectionLost, Rcpt, Some(Closed), false));
-    assert_eq!(outcome(pipelined().says("250 a\r\n250 b\r\n")).await, (ConnectionLost, Data, Some(Closed), false));
-    let all_heard = pipelined().says(go).hears("one\r\n.\r\n");
-    assert_eq!(outcome(all_heard).await, (Unconfirmed, Content, Some(Closed), false));
-    let half_said = pipelined().says(go).hears("one\r\n.\r\n").says("250-ok\r\n250 o");
+    assert_eq!(outcome(pipelined().replies("250 a\r\n")).await, (ConnectionLost, Rcpt, Some(Closed), false));
+    assert_eq!(outcome(pipelined().replies("250 a\r\n250 b\r\n")).await, (ConnectionLost, Data, Some(Closed), false));
+    let no_reply = pipelined().replies(go).expects("one\r\n.\r\n");
+    assert_eq!(outcome(no_reply).await, (Unconfirmed, Content, Some(Closed), false));
+    let half_said = pipelined().replies(go).expects("one\r\n.\r\n").replies("250-ok\r\n250 o");
     assert_eq!(outcome(half_said).await, (Unconfirmed, Content, Some(Closed), false));
     // The recipient was rejected before the connection was lost: that is certain.
-    let refused = pipelined().says("250 a\r\n550 nobody\r\n");
+    let refused = pipelined().replies("250 a\r\n550 nobody\r\n");
     assert_eq!(outcome(refused).await, (PermanentFailure, Rcpt, None, false));
 }
 
@@ -49,19 +49,19 @@ async fn hung_up() {
 async fn hung_up_on_a_flight() {
     use {SmtpFault::Closed, TransactionPhase::*, TransactionVerdict::*};
     assert_eq!(outcome(flying()).await, (Unconfirmed, Mail, Some(Closed), false));
-    assert_eq!(outcome(flying().says("250 a\r\n250 b\r\n")).await, (Unconfirmed, Content, Some(Closed), false));
-    assert_eq!(outcome(flying().says("250 a\r\n550 b\r\n")).await, (PermanentFailure, Rcpt, None, false));
-    assert_eq!(outcome(flying().says("421 a\r\n")).await, (TransientFailure, Mail, None, false));
+    assert_eq!(outcome(flying().replies("250 a\r\n250 b\r\n")).await, (Unconfirmed, Content, Some(Closed), false));
+    assert_eq!(outcome(flying().replies("250 a\r\n550 b\r\n")).await, (PermanentFailure, Rcpt, None, false));
+    assert_eq!(outcome(flying().replies("421 a\r\n")).await, (TransientFailure, Mail, None, false));
 }
 
 #[tokio::test]
 async fn fell_silent() {
     use {SmtpFault::TimedOut, TransactionPhase::*, TransactionVerdict::*};
     let go = "250 a\r\n250 b\r\n354 c\r\n";
-    assert_eq!(outcome(pipelined().hears_end()).await, (ConnectionLost, Mail, Some(TimedOut), false));
-    let silent = pipelined().says("250 a\r\n25").hears_end();
+    assert_eq!(outcome(pipelined().expects_end()).await, (ConnectionLost, Mail, Some(TimedOut), false));
+    let silent = pipelined().replies("250 a\r\n25").expects_end();
     assert_eq!(outcome(silent).await, (ConnectionLost, Rcpt, Some(TimedOut), false));
-    let silent = pipelined().says(go).hears("one\r\n.\r\n").hears_end();
+    let silent = pipelined().replies(go).expects("one\r\n.\r\n").expects_end();
     assert_eq!(outcome(silent).await, (Unconfirmed, Content, Some(TimedOut), false));
 }
 
@@ -69,12 +69,15 @@ async fn fell_silent() {
 async fn said_421() {
     use {TransactionPhase::*, TransactionVerdict::*};
     let go = "250 a\r\n250 b\r\n354 c\r\n";
-    assert_eq!(outcome(pipelined().says("421 a\r\n")).await, (TransientFailure, Mail, None, false));
-    assert_eq!(outcome(pipelined().says("250 a\r\n421 b\r\n")).await, (TransientFailure, Rcpt, None, false));
-    assert_eq!(outcome(pipelined().says("250 a\r\n250 b\r\n421 c\r\n")).await, (TransientFailure, Data, None, false));
-    let at_the_end = pipelined().says(go).hears("one\r\n.\r\n").says("421 d\r\n");
+    assert_eq!(outcome(pipelined().replies("421 a\r\n")).await, (TransientFailure, Mail, None, false));
+    assert_eq!(outcome(pipelined().replies("250 a\r\n421 b\r\n")).await, (TransientFailure, Rcpt, None, false));
+    assert_eq!(
+        outcome(pipelined().replies("250 a\r\n250 b\r\n421 c\r\n")).await,
+        (TransientFailure, Data, None, false)
+    );
+    let at_the_end = pipelined().replies(go).expects("one\r\n.\r\n").replies("421 d\r\n");
     assert_eq!(outcome(at_the_end).await, (TransientFailure, Content, None, false));
-    let behind_a_refusal = pipelined().says("250 a\r\n550 b\r\n421 c\r\n");
+    let behind_a_refusal = pipelined().replies("250 a\r\n550 b\r\n421 c\r\n");
     assert_eq!(outcome(behind_a_refusal).await, (PermanentFailure, Rcpt, None, false));
 }
 
@@ -83,37 +86,37 @@ async fn talked_nonsense() {
     use {TransactionPhase::*, TransactionVerdict::*};
     let go = "250 a\r\n250 b\r\n354 c\r\n";
     let no_code = Some(SmtpFault::Malformed(ReplyParseError::NoCode));
-    assert_eq!(outcome(pipelined().says("hello\r\n")).await, (ConnectionLost, Mail, no_code, false));
-    let after_the_dot = pipelined().says(go).hears("one\r\n.\r\n").says("thanks\r\n");
+    assert_eq!(outcome(pipelined().replies("hello\r\n")).await, (ConnectionLost, Mail, no_code, false));
+    let after_the_dot = pipelined().replies(go).expects("one\r\n.\r\n").replies("thanks\r\n");
     assert_eq!(outcome(after_the_dot).await, (Unconfirmed, Content, no_code, false));
-    let two_codes = pipelined().says("250-a\r\n550 b\r\n");
+    let two_codes = pipelined().replies("250-a\r\n550 b\r\n");
     let fault = Some(SmtpFault::Malformed(ReplyParseError::TwoCodes));
     assert_eq!(outcome(two_codes).await, (ConnectionLost, Mail, fault, false));
-    let endless = pipelined().says("250-".to_owned() + &"x".repeat(5_000)).hears_end();
+    let endless = pipelined().replies("250-".to_owned() + &"x".repeat(5_000)).expects_end();
     assert_eq!(
         outcome(endless).await,
         (ConnectionLost, Mail, Some(SmtpFault::Malformed(ReplyParseError::TooLong)), false)
     );
-    for (said, phase, code) in [
+    for (reply, phase, code) in [
         ("354 go\r\n", Mail, 354),
         ("250 a\r\n354 go\r\n", Rcpt, 354),
         ("250 a\r\n250 b\r\n250 not 354\r\n", Data, 250),
     ] {
         let fault = Some(SmtpFault::UnexpectedReply(code));
-        assert_eq!(outcome(pipelined().says(said)).await, (ConnectionLost, phase, fault, false), "{said}");
+        assert_eq!(outcome(pipelined().replies(reply)).await, (ConnectionLost, phase, fault, false), "{reply}");
     }
-    let twice = pipelined().says(go).hears("one\r\n.\r\n").says("354 more\r\n");
-    assert_eq!(outcome(twice).await, (Unconfirmed, Content, Some(SmtpFault::UnexpectedReply(354)), false));
+    let two_replies = pipelined().replies(go).expects("one\r\n.\r\n").replies("354 more\r\n");
+    assert_eq!(outcome(two_replies).await, (Unconfirmed, Content, Some(SmtpFault::UnexpectedReply(354)), false));
 }
 
 /// A surplus reply must never be taken for the reply to the next command.
 #[tokio::test]
 async fn one_reply_too_many() {
     let host = pipelined()
-        .says("250 a\r\n250 b\r\n354 c\r\n")
-        .hears("one\r\n.\r\n")
-        .says("250 ok\r\n250 ok again\r\n")
-        .hears_end()
+        .replies("250 a\r\n250 b\r\n354 c\r\n")
+        .expects("one\r\n.\r\n")
+        .replies("250 ok\r\n250 ok again\r\n")
+        .expects_end()
         .start()
         .await;
     let mut connection = host.connect().await;
@@ -128,15 +131,15 @@ async fn one_reply_too_many() {
     host.done().await;
 
     let host = pipelined()
-        .says("250 a\r\n250 b\r\n354 c\r\n")
-        .hears("one\r\n.\r\n".to_owned() + &envelope(2) + "DATA\r\n")
-        .says("250 ok\r\n250 again\r\n250 a\r\n250 b\r\n354 go\r\n")
-        .hears_end()
+        .replies("250 a\r\n250 b\r\n354 c\r\n")
+        .expects("one\r\n.\r\n".to_owned() + &envelope(2) + "DATA\r\n")
+        .replies("250 ok\r\n250 again\r\n250 a\r\n250 b\r\n354 go\r\n")
+        .expects_end()
         .start()
         .await;
     let mut connection = host.connect().await;
-    let (one, two) = (shipment(1, "one"), shipment(2, "two"));
-    assert_eq!(connection.deliver(&one, Some(&two)).await.verdict, TransactionVerdict::Accepted);
+    let (first, two) = (shipment(1, "one"), shipment(2, "two"));
+    assert_eq!(connection.deliver(&first, Some(&two)).await.verdict, TransactionVerdict::Accepted);
     let second = connection.deliver(&two, None).await;
     assert_eq!((second.verdict, second.phase), (TransactionVerdict::ConnectionLost, TransactionPhase::Data));
     assert!(!connection.is_usable());
@@ -147,9 +150,9 @@ async fn one_reply_too_many() {
 #[tokio::test]
 async fn hung_up_while_it_waited() {
     let host = pipelined()
-        .says("250 a\r\n250 b\r\n354 c\r\n")
-        .hears("one\r\n.\r\n")
-        .says("250 ok\r\n421 4.4.2 idle for too long\r\n")
+        .replies("250 a\r\n250 b\r\n354 c\r\n")
+        .expects("one\r\n.\r\n")
+        .replies("250 ok\r\n421 4.4.2 idle for too long\r\n")
         .start()
         .await;
     let mut connection = host.connect().await;
@@ -159,23 +162,23 @@ async fn hung_up_while_it_waited() {
     assert_eq!((second.verdict, second.phase), (TransactionVerdict::ConnectionLost, TransactionPhase::Idle));
     assert_eq!(second.reply.unwrap().code, 421);
     assert!(!connection.is_usable());
-    let third = connection.deliver(&shipment(3, "three"), None).await;
-    assert_eq!((third.verdict, third.fault), (TransactionVerdict::ConnectionLost, Some(SmtpFault::ConnectionEnded)));
+    let next = connection.deliver(&shipment(3, "three"), None).await;
+    assert_eq!((next.verdict, next.fault), (TransactionVerdict::ConnectionLost, Some(SmtpFault::ConnectionEnded)));
 }
 
 /// 503 to a MAIL after another transaction is about the sequence, not about the message.
 #[tokio::test]
 async fn out_of_sequence() {
     let host = pipelined()
-        .says("250 a\r\n250 b\r\n354 c\r\n")
-        .hears("one\r\n.\r\n".to_owned() + &envelope(2) + "DATA\r\n")
-        .says("451 later\r\n503 nested MAIL\r\n250 b\r\n354 go\r\n")
-        .hears_end()
+        .replies("250 a\r\n250 b\r\n354 c\r\n")
+        .expects("one\r\n.\r\n".to_owned() + &envelope(2) + "DATA\r\n")
+        .replies("451 later\r\n503 nested MAIL\r\n250 b\r\n354 go\r\n")
+        .expects_end()
         .start()
         .await;
     let mut connection = host.connect().await;
-    let (one, two) = (shipment(1, "one"), shipment(2, "two"));
-    assert_eq!(connection.deliver(&one, Some(&two)).await.verdict, TransactionVerdict::TransientFailure);
+    let (first, two) = (shipment(1, "one"), shipment(2, "two"));
+    assert_eq!(connection.deliver(&first, Some(&two)).await.verdict, TransactionVerdict::TransientFailure);
     let second = connection.deliver(&two, None).await;
     assert_eq!(
         (second.verdict, second.fault),
@@ -184,7 +187,7 @@ async fn out_of_sequence() {
     drop(connection);
     host.done().await;
     assert_eq!(
-        outcome(pipelined().says("503 say HELO first\r\n503 x\r\n503 y\r\n")).await,
+        outcome(pipelined().replies("503 say HELO first\r\n503 x\r\n503 y\r\n")).await,
         (TransactionVerdict::PermanentFailure, TransactionPhase::Mail, None, true)
     );
 }
@@ -193,17 +196,17 @@ async fn out_of_sequence() {
 #[tokio::test]
 async fn not_the_one_whose_envelope_went_ahead() {
     let host = pipelined()
-        .says("250 a\r\n250 b\r\n354 c\r\n")
-        .hears("one\r\n.\r\n".to_owned() + &envelope(2) + "DATA\r\n")
-        .says("250 ok\r\n250 a\r\n250 b\r\n354 go\r\n")
-        .hears_end()
+        .replies("250 a\r\n250 b\r\n354 c\r\n")
+        .expects("one\r\n.\r\n".to_owned() + &envelope(2) + "DATA\r\n")
+        .replies("250 ok\r\n250 a\r\n250 b\r\n354 go\r\n")
+        .expects_end()
         .start()
         .await;
     let mut connection = host.connect().await;
-    let (one, two) = (shipment(1, "one"), shipment(2, "two"));
-    connection.deliver(&one, Some(&two)).await;
-    let wrong = connection.deliver(&shipment(3, "three"), None).await;
-    assert_eq!((wrong.verdict, wrong.fault), (TransactionVerdict::ConnectionLost, Some(SmtpFault::WrongEnvelope)));
+    let (first, second) = (shipment(1, "one"), shipment(2, "two"));
+    connection.deliver(&first, Some(&second)).await;
+    let unsent = connection.deliver(&shipment(3, "three"), None).await;
+    assert_eq!((unsent.verdict, unsent.fault), (TransactionVerdict::ConnectionLost, Some(SmtpFault::WrongEnvelope)));
     assert!(!connection.is_usable());
     drop(connection);
     host.done().await;
@@ -213,9 +216,9 @@ async fn not_the_one_whose_envelope_went_ahead() {
 #[tokio::test]
 async fn cut_off_in_the_content() {
     let host = pipelined()
-        .says("250 a\r\n250 b\r\n354 c\r\n")
-        .hears("0123456789\r\n")
-        .says("552 5.3.4 that is enough\r\n")
+        .replies("250 a\r\n250 b\r\n354 c\r\n")
+        .expects("0123456789\r\n")
+        .replies("552 5.3.4 that is enough\r\n")
         .start()
         .await;
     let mut connection = host.connect().await;
@@ -236,11 +239,11 @@ async fn cut_off_in_the_content() {
 /// A cancelled delivery leaves no usable connection behind.
 #[tokio::test]
 async fn dropped_half_way() {
-    let host = pipelined().hears_end().start().await;
+    let host = pipelined().expects_end().start().await;
     let mut connection = host.connect().await;
-    let one = shipment(1, "one");
+    let first = shipment(1, "one");
     {
-        let delivery = connection.deliver(&one, None);
+        let delivery = connection.deliver(&first, None);
         tokio::pin!(delivery);
         tokio::select! {
             biased;

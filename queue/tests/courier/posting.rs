@@ -87,7 +87,7 @@ where
     poster.post(post(format!("http://{address}/hook"), timeout)).await
 }
 
-async fn says(stream: &mut (impl AsyncWrite + Unpin), text: &str) {
+async fn reply(stream: &mut (impl AsyncWrite + Unpin), text: &str) {
     let _ = stream.write_all(text.as_bytes()).await;
 }
 
@@ -95,14 +95,14 @@ async fn says(stream: &mut (impl AsyncWrite + Unpin), text: &str) {
 async fn requests_are_complete_and_connections_reused() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let heard = tokio::spawn(async move {
+    let requests = tokio::spawn(async move {
         let mut stream = BufReader::new(listener.accept().await.unwrap().0);
-        let mut heard = Vec::new();
+        let mut requests = Vec::new();
         for _ in 0..3 {
-            heard.push(request(&mut stream).await.unwrap());
-            says(&mut stream, "HTTP/1.1 200 OK\r\nretry-after: 7\r\ndate: Thu, 01 Jan 2026 10:00:00 GMT\r\ncontent-length: 2\r\n\r\nok").await;
+            requests.push(request(&mut stream).await.unwrap());
+            reply(&mut stream, "HTTP/1.1 200 OK\r\nretry-after: 7\r\ndate: Thu, 01 Jan 2026 10:00:00 GMT\r\ncontent-length: 2\r\n\r\nok").await;
         }
-        heard
+        requests
     });
     let (_dns, poster) = poster("", OPEN, None).await;
     for _ in 0..3 {
@@ -120,8 +120,8 @@ async fn requests_are_complete_and_connections_reused() {
             }
         );
     }
-    let heard = heard.await.unwrap();
-    let (head, body) = &heard[2];
+    let requests = requests.await.unwrap();
+    let (head, body) = &requests[2];
     assert!(head.starts_with("POST /hook?a=b HTTP/1.1\r\n"), "{head}");
     for field in [
         &format!("host: {address}\r\n"),
@@ -137,7 +137,7 @@ async fn requests_are_complete_and_connections_reused() {
 #[tokio::test]
 async fn a_kept_connection_that_was_closed_is_replaced() {
     let (address, count) = receiver(|mut stream| async move {
-        says(&mut stream, "HTTP/1.1 204 No Content\r\n\r\n").await;
+        reply(&mut stream, "HTTP/1.1 204 No Content\r\n\r\n").await;
         // A second request on the connection finds it closed, before or while it is sent.
     })
     .await;
@@ -151,13 +151,13 @@ async fn a_kept_connection_that_was_closed_is_replaced() {
 /// The receiver keeps its connections open and accepts a second request without a response.
 #[tokio::test]
 async fn only_idempotent_requests_are_repeated() {
-    let taken = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&taken);
+    let requests = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&requests);
     let (address, _) = receiver(move |mut stream| {
         let count = Arc::clone(&count);
         async move {
             count.fetch_add(1, Ordering::SeqCst);
-            says(&mut stream, "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
+            reply(&mut stream, "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
             if request(&mut stream).await.is_some() {
                 count.fetch_add(1, Ordering::SeqCst);
             }
@@ -165,11 +165,11 @@ async fn only_idempotent_requests_are_repeated() {
     })
     .await;
     let (_dns, poster) = poster("", OPEN, None).await;
-    let times = async |again: RequestIdempotency| {
-        let before = taken.load(Ordering::SeqCst);
-        let post = HttpPost { idempotency: again, ..post(format!("http://{address}/"), AMPLE) };
+    let times = async |idempotency: RequestIdempotency| {
+        let before = requests.load(Ordering::SeqCst);
+        let post = HttpPost { idempotency, ..post(format!("http://{address}/"), AMPLE) };
         assert_eq!(poster.post(post).await.unwrap().status, 200);
-        taken.load(Ordering::SeqCst) - before
+        requests.load(Ordering::SeqCst) - before
     };
     assert_eq!(times(RequestIdempotency::Idempotent).await, 1);
     // Sent over the kept connection and, since that is closed, over another one.
@@ -187,7 +187,7 @@ async fn slow_responses_time_out() {
     });
     assert_eq!(stalled.await, Err(HttpClientError::Timeout(short)));
     let dripped = outcome(short, |mut stream| async move {
-        says(&mut stream, "HTTP/1.1 200 OK\r\ncontent-length: 4000\r\n\r\nbegun").await;
+        reply(&mut stream, "HTTP/1.1 200 OK\r\ncontent-length: 4000\r\n\r\nbegun").await;
         let mut drops = tokio::time::interval(Duration::from_millis(10));
         while stream.write_all(b"x").await.is_ok() {
             drops.tick().await;
@@ -210,12 +210,12 @@ async fn slow_responses_time_out() {
 
 #[tokio::test]
 async fn an_endless_response_is_truncated() {
-    let (closed, heard) = tokio::sync::oneshot::channel();
+    let (closed, closed_receiver) = tokio::sync::oneshot::channel();
     let closed = Arc::new(std::sync::Mutex::new(Some(closed)));
     let answer = outcome(AMPLE, move |mut stream| {
         let closed = Arc::clone(&closed);
         async move {
-            says(&mut stream, "HTTP/1.1 200 OK\r\ncontent-length: 10000000000\r\n\r\n").await;
+            reply(&mut stream, "HTTP/1.1 200 OK\r\ncontent-length: 10000000000\r\n\r\n").await;
             while stream.write_all(&[b'x'; 4096]).await.is_ok() {}
             closed.lock().unwrap().take().unwrap().send(()).unwrap();
         }
@@ -223,9 +223,9 @@ async fn an_endless_response_is_truncated() {
     let answer = answer.await.unwrap();
     assert_eq!((answer.status, answer.body.len()), (200, RESPONSE_BYTES_MAX));
     // The connection was closed rather than read on.
-    heard.await.unwrap();
+    closed_receiver.await.unwrap();
     let chunked = outcome(AMPLE, |mut stream| async move {
-        says(&mut stream, "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").await;
+        reply(&mut stream, "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").await;
         while stream.write_all(b"3\r\nabc\r\n").await.is_ok() {}
     });
     assert_eq!(chunked.await.unwrap().body.len(), RESPONSE_BYTES_MAX);
@@ -234,24 +234,25 @@ async fn an_endless_response_is_truncated() {
 #[tokio::test]
 async fn endless_heads_are_refused() {
     let one_field = outcome(AMPLE, |mut stream| async move {
-        says(&mut stream, "HTTP/1.1 200 OK\r\nx: ").await;
+        reply(&mut stream, "HTTP/1.1 200 OK\r\nx: ").await;
         while stream.write_all(&[b'x'; 4096]).await.is_ok() {}
     });
     assert!(matches!(one_field.await, Err(HttpClientError::ConnectionFailed(_))));
-    let many = outcome(AMPLE, |mut stream| async move {
-        says(&mut stream, "HTTP/1.1 200 OK\r\n").await;
+    let many_headers = outcome(AMPLE, |mut stream| async move {
+        reply(&mut stream, "HTTP/1.1 200 OK\r\n").await;
         while stream.write_all(b"x: y\r\n").await.is_ok() {}
     });
-    assert!(matches!(many.await, Err(HttpClientError::ConnectionFailed(_))));
+    assert!(matches!(many_headers.await, Err(HttpClientError::ConnectionFailed(_))));
 }
 
 #[tokio::test]
 async fn no_redirect_is_followed() {
-    let (elsewhere, visits) = receiver(|_| async {}).await;
+    let (redirect_target, visits) = receiver(|_| async {}).await;
     for status in [301, 302, 303, 307, 308] {
         let answer = outcome(AMPLE, move |mut stream| async move {
-            let text = format!("HTTP/1.1 {status} Go\r\nlocation: http://{elsewhere}/\r\ncontent-length: 0\r\n\r\n");
-            says(&mut stream, &text).await;
+            let text =
+                format!("HTTP/1.1 {status} Go\r\nlocation: http://{redirect_target}/\r\ncontent-length: 0\r\n\r\n");
+            reply(&mut stream, &text).await;
         });
         assert_eq!(answer.await.unwrap().status, status);
     }
@@ -263,17 +264,17 @@ async fn dropped_connections_and_other_protocols_fail() {
     let dropped = outcome(AMPLE, |stream| async move { drop(stream) }).await;
     assert!(matches!(dropped, Err(HttpClientError::ConnectionFailed(_))), "{dropped:?}");
     let other = outcome(AMPLE, |mut stream| async move {
-        says(&mut stream, "220 mail.example ESMTP\r\n").await;
+        reply(&mut stream, "220 mail.example ESMTP\r\n").await;
     });
     assert!(matches!(other.await, Err(HttpClientError::ConnectionFailed(_))));
     let half = outcome(AMPLE, |mut stream| async move {
-        says(&mut stream, "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf").await;
+        reply(&mut stream, "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf").await;
     });
     let answer = half.await.unwrap();
     assert_eq!((answer.status, answer.body), (200, Bytes::from_static(b"half")));
     let (_dns, poster) = poster("", OPEN, None).await;
-    let dead = super::script::dead_end().await;
-    let refused = poster.post(post(format!("http://{dead}/"), AMPLE)).await;
+    let dead_address = super::script::dead_end().await;
+    let refused = poster.post(post(format!("http://{dead_address}/"), AMPLE)).await;
     assert!(matches!(refused, Err(HttpClientError::ConnectionFailed(_))), "{refused:?}");
 }
 
@@ -328,7 +329,7 @@ async fn names_of_private_addresses_are_refused() {
 #[tokio::test]
 async fn a_name_is_resolved_once() {
     let (address, _) = receiver(|mut stream| async move {
-        says(&mut stream, "HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").await;
+        reply(&mut stream, "HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").await;
     })
     .await;
     let (dns, poster) = poster("rebind.example 0 A 127.0.0.1", OPEN, None).await;
@@ -339,15 +340,15 @@ async fn a_name_is_resolved_once() {
 }
 
 async fn over_tls(names: &str) -> (SocketAddr, RootCertStore) {
-    let made = rcgen::generate_simple_self_signed([names.to_owned()]).unwrap();
+    let certified = rcgen::generate_simple_self_signed([names.to_owned()]).unwrap();
     let mut roots = RootCertStore::empty();
-    roots.add(made.cert.der().clone()).unwrap();
-    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+    roots.add(certified.cert.der().clone()).unwrap();
+    let key = PrivateKeyDer::try_from(certified.signing_key.serialize_der()).unwrap();
     let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_no_client_auth()
-        .with_single_cert(vec![made.cert.der().clone()], key)
+        .with_single_cert(vec![certified.cert.der().clone()], key)
         .unwrap();
     let acceptor = TlsAcceptor::from(Arc::new(config));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -357,7 +358,7 @@ async fn over_tls(names: &str) -> (SocketAddr, RootCertStore) {
             let Ok(stream) = acceptor.accept(stream).await else { continue };
             let mut stream = BufReader::new(stream);
             if request(&mut stream).await.is_some() {
-                says(&mut stream, "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
+                reply(&mut stream, "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
             }
         }
     });
@@ -371,8 +372,8 @@ async fn certificates_are_checked() {
     let (address, roots) = over_tls("good.example").await;
     let port = address.port();
     let (_dns, trusting) = poster(zone, rules, Some(roots)).await;
-    let good = trusting.post(post(format!("https://good.example:{port}/"), AMPLE)).await;
-    assert_eq!(good.unwrap().status, 200);
+    let trusted = trusting.post(post(format!("https://good.example:{port}/"), AMPLE)).await;
+    assert_eq!(trusted.unwrap().status, 200);
     let other = trusting.post(post(format!("https://other.example:{port}/"), AMPLE)).await;
     assert!(matches!(&other, Err(HttpClientError::ConnectionFailed(why)) if why.contains("TLS")), "{other:?}");
     let (_dns, public) = poster(zone, rules, None).await;

@@ -15,12 +15,12 @@ use tokio_rustls::TlsAcceptor;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 enum Act {
-    Says(Vec<u8>),
-    Hears(Vec<u8>),
-    HearsEnd,
-    StartsTls,
+    Reply(Vec<u8>),
+    Expect(Vec<u8>),
+    ExpectEnd,
+    StartTls,
     /// TLS handshake that the client aborts.
-    FailsTls,
+    FailTls,
     /// Accepts the next connection.
     NextConnection,
 }
@@ -38,31 +38,31 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send> Both for T {}
 impl Script {
     /// Sends the greeting and answers EHLO with these keywords.
     pub(crate) fn offering(keywords: &[&str]) -> Self {
-        Self::default().says("220 mx.example ESMTP\r\n").ehlo(keywords)
+        Self::default().replies("220 mx.example ESMTP\r\n").ehlo(keywords)
     }
 
     /// Expects one EHLO and replies with these keywords.
     pub(crate) fn ehlo(self, keywords: &[&str]) -> Self {
-        let script = self.hears("EHLO out.example\r\n");
+        let script = self.expects("EHLO out.example\r\n");
         let mut lines = vec!["mx.example at your service"];
         lines.extend(keywords);
         let last = lines.pop().unwrap();
         let mut reply: String = lines.iter().map(|line| format!("250-{line}\r\n")).collect();
         reply.push_str(&format!("250 {last}\r\n"));
-        script.says(&reply)
+        script.replies(&reply)
     }
 
-    pub(crate) fn says(self, text: impl AsRef<[u8]>) -> Self {
-        self.act(Act::Says(text.as_ref().to_vec()))
+    pub(crate) fn replies(self, text: impl AsRef<[u8]>) -> Self {
+        self.act(Act::Reply(text.as_ref().to_vec()))
     }
 
-    pub(crate) fn hears(self, text: impl AsRef<[u8]>) -> Self {
-        self.act(Act::Hears(text.as_ref().to_vec()))
+    pub(crate) fn expects(self, text: impl AsRef<[u8]>) -> Self {
+        self.act(Act::Expect(text.as_ref().to_vec()))
     }
 
     /// Expects the client to hang up without further data.
-    pub(crate) fn hears_end(self) -> Self {
-        self.act(Act::HearsEnd)
+    pub(crate) fn expects_end(self) -> Self {
+        self.act(Act::ExpectEnd)
     }
 
     /// Closes the connection and accepts the next one.
@@ -71,12 +71,12 @@ impl Script {
     }
 
     pub(crate) fn starts_tls(self, acceptor: TlsAcceptor) -> Self {
-        Self { tls: Some(acceptor), ..self }.act(Act::StartsTls)
+        Self { tls: Some(acceptor), ..self }.act(Act::StartTls)
     }
 
     /// Starts TLS with a client that aborts the handshake.
     pub(crate) fn start_broken_tls(self, acceptor: TlsAcceptor) -> Self {
-        Self { tls: Some(acceptor), ..self }.act(Act::FailsTls)
+        Self { tls: Some(acceptor), ..self }.act(Act::FailTls)
     }
 
     fn act(mut self, act: Act) -> Self {
@@ -96,23 +96,23 @@ impl Script {
         let mut stream: Box<dyn Both> = Box::new(accept().await);
         for act in self.acts {
             match act {
-                Act::Says(text) => stream.write_all(&text).await.unwrap(),
-                Act::Hears(text) => hear(stream.as_mut(), &text).await,
-                Act::HearsEnd => {
-                    let mut rest = Vec::new();
+                Act::Reply(text) => stream.write_all(&text).await.unwrap(),
+                Act::Expect(text) => expect_bytes(stream.as_mut(), &text).await,
+                Act::ExpectEnd => {
+                    let mut remainder = Vec::new();
                     // A reset counts as an end, too.
-                    let _ = stream.read_to_end(&mut rest).await;
-                    assert_eq!(String::from_utf8_lossy(&rest), "");
+                    let _ = stream.read_to_end(&mut remainder).await;
+                    assert_eq!(String::from_utf8_lossy(&remainder), "");
                 }
                 Act::NextConnection => {
                     stream.shutdown().await.ok();
                     stream = Box::new(accept().await);
                 }
-                Act::FailsTls => {
+                Act::FailTls => {
                     let acceptor = self.tls.clone().unwrap();
                     assert!(acceptor.accept(stream.as_mut()).await.is_err());
                 }
-                Act::StartsTls => {
+                Act::StartTls => {
                     let acceptor = self.tls.clone().unwrap();
                     stream = Box::new(acceptor.accept(stream).await.unwrap());
                 }
@@ -122,15 +122,15 @@ impl Script {
     }
 }
 
-async fn hear(stream: &mut dyn Both, expected: &[u8]) {
-    let mut heard = Vec::new();
-    while heard.len() < expected.len() {
-        let mut some = vec![0; expected.len() - heard.len()];
-        let count = stream.read(&mut some).await.unwrap();
-        heard.extend_from_slice(&some[..count]);
-        let is_as_expected = count > 0 && expected.starts_with(&heard);
-        let (was, should) = (String::from_utf8_lossy(&heard), String::from_utf8_lossy(expected));
-        assert!(is_as_expected, "received {was:?}, expected {should:?}");
+async fn expect_bytes(stream: &mut dyn Both, expected: &[u8]) {
+    let mut received = Vec::new();
+    while received.len() < expected.len() {
+        let mut buffer = vec![0; expected.len() - received.len()];
+        let count = stream.read(&mut buffer).await.unwrap();
+        received.extend_from_slice(&buffer[..count]);
+        let is_as_expected = count > 0 && expected.starts_with(&received);
+        let (actual, wanted) = (String::from_utf8_lossy(&received), String::from_utf8_lossy(expected));
+        assert!(is_as_expected, "received {actual:?}, expected {wanted:?}");
     }
 }
 
@@ -208,16 +208,16 @@ pub(crate) fn envelope(n: u32) -> String {
 
 /// Self-signed certificate for `mx.example`, with the host's TLS acceptor.
 pub(crate) fn certificate() -> (TlsAcceptor, rustls::RootCertStore) {
-    let made = rcgen::generate_simple_self_signed(vec!["mx.example".to_owned()]).unwrap();
-    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
+    let certified = rcgen::generate_simple_self_signed(vec!["mx.example".to_owned()]).unwrap();
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(certified.signing_key.serialize_der()));
     let mut roots = rustls::RootCertStore::empty();
-    roots.add(made.cert.der().clone()).unwrap();
+    roots.add(certified.cert.der().clone()).unwrap();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_no_client_auth()
-        .with_single_cert(vec![made.cert.der().clone()], key)
+        .with_single_cert(vec![certified.cert.der().clone()], key)
         .unwrap();
     (Arc::new(config).into(), roots)
 }

@@ -237,9 +237,9 @@ impl<A: SessionHandler> ServerConnection<A> {
             return Ok(());
         }
         let linger = async {
-            let mut room = [0; 512];
+            let mut discarded = [0; 512];
             for _ in 0..LINGER_READS_MAX {
-                if self.transport.read(&mut room).await? == 0 {
+                if self.transport.read(&mut discarded).await? == 0 {
                     break;
                 }
             }
@@ -274,8 +274,8 @@ async fn within_deadline<T>(
         if deadline(session) <= Instant::now() {
             return Err(io::ErrorKind::TimedOut.into());
         }
-        if let Ok(done) = timeout_at(next_deadline_check(session), work.as_mut()).await {
-            return done;
+        if let Ok(output) = timeout_at(next_deadline_check(session), work.as_mut()).await {
+            return output;
         }
     }
 }

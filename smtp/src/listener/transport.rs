@@ -36,11 +36,11 @@ impl ServerStream {
     /// Sends as many bytes as the socket accepts at once and returns how many were taken. Under TLS some of them may
     /// still be in the TLS session and need a flush: see [`Self::is_flushed`].
     pub(super) fn try_send(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let taken = match self {
+        let sent = match self {
             Self::Plain(stream) => stream.try_write(bytes),
             Self::Tls(stream) => {
                 let (stream, session) = stream.get_mut();
-                let taken = session.writer().write(bytes)?;
+                let sent = session.writer().write(bytes)?;
                 while session.wants_write() {
                     match session.write_tls(&mut NonBlockingSocket(stream)) {
                         Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
@@ -49,13 +49,13 @@ impl ServerStream {
                         Err(error) => return Err(error),
                     }
                 }
-                Ok(taken)
+                Ok(sent)
             }
             Self::Closed => Err(not_connected()),
         };
-        match taken {
+        match sent {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
-            taken => taken,
+            sent => sent,
         }
     }
 

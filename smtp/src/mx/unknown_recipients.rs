@@ -48,27 +48,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_heard_again_after_an_hour() {
-        let (strangers, now) = (UnknownRecipientLimiter::new(100), Timestamp::UNIX_EPOCH);
+    fn the_limit_ends_after_an_hour() {
+        let (limiter, now) = (UnknownRecipientLimiter::new(100), Timestamp::UNIX_EPOCH);
         let peer = "192.0.2.1".parse().unwrap();
         for _ in 0..100 {
-            assert!(!strangers.is_over_limit(peer, now));
-            strangers.record(peer, now);
+            assert!(!limiter.is_over_limit(peer, now));
+            limiter.record(peer, now);
         }
-        assert!(strangers.is_over_limit(peer, now));
-        assert!(!strangers.is_over_limit("192.0.2.2".parse().unwrap(), now));
+        assert!(limiter.is_over_limit(peer, now));
+        assert!(!limiter.is_over_limit("192.0.2.2".parse().unwrap(), now));
         let later = now + FORGET_AFTER + SignedDuration::from_secs(1);
-        assert!(!strangers.is_over_limit(peer, later));
-        strangers.record(peer, later);
-        assert!(!strangers.is_over_limit(peer, later));
+        assert!(!limiter.is_over_limit(peer, later));
+        limiter.record(peer, later);
+        assert!(!limiter.is_over_limit(peer, later));
     }
 
     #[test]
     fn memory_is_bounded() {
-        let (strangers, now) = (UnknownRecipientLimiter::new(100), Timestamp::UNIX_EPOCH);
+        let (limiter, now) = (UnknownRecipientLimiter::new(100), Timestamp::UNIX_EPOCH);
         for n in 0..(ADDRESSES_MAX as u32 + 10) {
-            strangers.record(IpAddr::V4(n.into()), now);
+            limiter.record(IpAddr::V4(n.into()), now);
         }
-        assert!(strangers.counts.lock().unwrap().len() <= ADDRESSES_MAX);
+        assert!(limiter.counts.lock().unwrap().len() <= ADDRESSES_MAX);
     }
 }

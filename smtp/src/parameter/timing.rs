@@ -29,7 +29,7 @@ pub(super) fn parse_hold_until(value: &str) -> Option<FutureRelease> {
 /// Parses BY: seconds, then `;N` or `;R`, each with an optional `T`. A deadline in the past is valid only with `N`.
 pub(super) fn parse_deliver_by(value: &str) -> Option<DeliverBy> {
     let (time, mode) = value.split_once(';')?;
-    let (is_past, digits) = match time.strip_prefix('-') {
+    let (is_negative, digits) = match time.strip_prefix('-') {
         Some(digits) => (true, digits),
         None => (false, time.strip_prefix('+').unwrap_or(time)),
     };
@@ -37,9 +37,9 @@ pub(super) fn parse_deliver_by(value: &str) -> Option<DeliverBy> {
     match mode.to_ascii_uppercase().as_str() {
         "N" | "NT" => {
             let within_s = i64::try_from(seconds).ok()?;
-            Some(DeliverBy::Notify(if is_past { -within_s } else { within_s }))
+            Some(DeliverBy::Notify(if is_negative { -within_s } else { within_s }))
         }
-        "R" | "RT" if !is_past && seconds > 0 => Some(DeliverBy::Return(Duration::from_secs(seconds))),
+        "R" | "RT" if !is_negative && seconds > 0 => Some(DeliverBy::Return(Duration::from_secs(seconds))),
         _ => None,
     }
 }
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_read() {
+    fn times_are_parsed() {
         assert_eq!(parse_hold_for("60"), Some(FutureRelease::After(Duration::from_secs(60))));
         let at = "2030-01-31T08:00:00Z";
         assert_eq!(parse_hold_until(at), Some(FutureRelease::At(at.parse().unwrap())));
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_refused() {
+    fn invalid_times_are_refused() {
         assert!(parse_hold_for("31622400").is_some());
         for value in ["0", "", "-1", "1.5", "31622401", "1234567890", "x", "+1"] {
             assert_eq!(parse_hold_for(value), None, "{value}");

@@ -345,9 +345,9 @@ impl SmtpSession {
                     chunks.receiver.push(part, t.binary, &mut chunks.content);
                 }
                 chunk.left -= used as u64;
-                let done = chunk.left == 0;
+                let is_complete = chunk.left == 0;
                 self.mode = InputMode::BdatChunk(chunk);
-                (used, if done { self.complete_chunk(replies) } else { SessionAction::Read })
+                (used, if is_complete { self.complete_chunk(replies) } else { SessionAction::Read })
             }
             other => {
                 self.mode = other;
@@ -393,14 +393,14 @@ impl SmtpSession {
             return self.refuse(replies::MAIL_FIRST, replies);
         };
         match content.finish() {
-            Ok((content, held)) => {
+            Ok((content, memory)) => {
                 let message = SmtpMessage {
                     envelope: transaction.envelope,
                     recipients: transaction.recipients,
                     content,
                     binary: transaction.binary,
                     trace: self.trace(),
-                    memory: held,
+                    memory,
                 };
                 self.call_hook(PendingHook::Submit, Hook::Submit(Box::new(message)))
             }

@@ -138,9 +138,9 @@ impl Conversation {
     }
 
     /// Returns the replies since the last call.
-    pub(crate) fn heard(&mut self) -> Vec<u8> {
-        let mut heard = std::mem::take(&mut self.sent);
-        heard.extend_from_slice(&self.replies.take_wire());
-        heard
+    pub(crate) fn take_replies(&mut self) -> Vec<u8> {
+        let mut replies = std::mem::take(&mut self.sent);
+        replies.extend_from_slice(&self.replies.take_wire());
+        replies
     }
 }

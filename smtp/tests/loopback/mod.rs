@@ -62,7 +62,7 @@ pub struct Server<A: SessionHandler = Remember> {
 }
 
 /// A TLS configuration with this certificate.
-pub fn shown(certificate: &rcgen::CertifiedKey<rcgen::KeyPair>) -> Arc<rustls::ServerConfig> {
+pub fn server_config(certificate: &rcgen::CertifiedKey<rcgen::KeyPair>) -> Arc<rustls::ServerConfig> {
     let key = rustls_pki_types::PrivateKeyDer::try_from(certificate.signing_key.serialize_der()).unwrap();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = rustls::ServerConfig::builder_with_provider(provider)
@@ -76,8 +76,8 @@ pub fn shown(certificate: &rcgen::CertifiedKey<rcgen::KeyPair>) -> Arc<rustls::S
 
 impl<A: SessionHandler> Server<A> {
     pub fn start(role: ListenerRole, limits: SessionLimits, implicit_tls: bool, answers: A) -> Self {
-        let door = (role, limits, implicit_tls);
-        Self::behind(&[], door, answers)
+        let config = (role, limits, implicit_tls);
+        Self::behind(&[], config, answers)
     }
 
     /// A listener that trusts proxies in these networks.
@@ -98,11 +98,11 @@ impl<A: SessionHandler> Server<A> {
         answers: A,
     ) -> Self {
         let certificate = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-        let tls = watch::Sender::new(shown(&certificate));
+        let tls = watch::Sender::new(server_config(&certificate));
         let session = SessionSettings::new(role, "mx.example".parse().unwrap(), limits, budget, true);
         let networks = vec!["127.0.0.1".parse().unwrap()];
         let (session, networks) = (watch::Sender::new(Arc::new(session)), watch::Sender::new(networks));
-        let door = ListenerConfig {
+        let config = ListenerConfig {
             settings: session.subscribe(),
             networks: networks.subscribe(),
             proxies: TrustedProxies::new(proxies),
@@ -111,7 +111,7 @@ impl<A: SessionHandler> Server<A> {
         };
         let answers = Arc::new(answers);
         let listener =
-            Listener::bind("127.0.0.1:0".parse().unwrap(), door, Arc::clone(&answers), Arc::clone(&peers)).unwrap();
+            Listener::bind("127.0.0.1:0".parse().unwrap(), config, Arc::clone(&answers), Arc::clone(&peers)).unwrap();
         let (address, shutdown) = (listener.local_addr().unwrap(), CancellationToken::new());
         let served = tokio::spawn(listener.serve(shutdown.clone()));
         Self { address, answers, peers, tls, certificate, shutdown, served }
@@ -141,26 +141,26 @@ impl Server {
     }
 }
 
-pub async fn say(stream: &mut (impl AsyncWrite + Unpin), text: &str) {
+pub async fn send_text(stream: &mut (impl AsyncWrite + Unpin), text: &str) {
     stream.write_all(text.as_bytes()).await.unwrap();
     stream.flush().await.unwrap();
 }
 
 /// Reads `count` replies, or fewer if the server closes the connection.
-pub async fn hear(stream: &mut (impl AsyncRead + Unpin), count: usize) -> String {
-    let (mut heard, mut begun, mut replies) = (String::new(), 0, 0);
-    while replies < count {
-        let mut room = [0; 4096];
-        match stream.read(&mut room).await {
+pub async fn read_replies(stream: &mut (impl AsyncRead + Unpin), count: usize) -> String {
+    let (mut replies, mut line_start, mut reply_count) = (String::new(), 0, 0);
+    while reply_count < count {
+        let mut buffer = [0; 4096];
+        match stream.read(&mut buffer).await {
             Ok(0) | Err(_) => break,
-            Ok(n) => heard.push_str(std::str::from_utf8(&room[..n]).unwrap()),
+            Ok(n) => replies.push_str(std::str::from_utf8(&buffer[..n]).unwrap()),
         }
-        while let Some(end) = heard[begun..].find("\r\n") {
-            replies += usize::from(heard.as_bytes().get(begun + 3) == Some(&b' '));
-            begun += end + 2;
+        while let Some(end) = replies[line_start..].find("\r\n") {
+            reply_count += usize::from(replies.as_bytes().get(line_start + 3) == Some(&b' '));
+            line_start += end + 2;
         }
     }
-    heard
+    replies
 }
 
 /// Returns whether the server closed the connection.

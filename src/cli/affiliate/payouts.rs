@@ -97,28 +97,28 @@ fn total(text: &str) -> Result<(String, i64), String> {
 impl RunCommand {
     /// As [`super::AffiliateCommand::to_request`].
     pub(super) fn to_request(&self) -> Result<(&'static str, String, Value), String> {
-        let of = |id: &str, what: &str| format!("{PROGRAM}/payout-runs/{}{what}", encode_path_segment(id));
+        let path = |id: &str, suffix: &str| format!("{PROGRAM}/payout-runs/{}{suffix}", encode_path_segment(id));
         Ok(match self {
             Self::Draft { cutoff } => {
                 let body = json_object([("cutoff", cutoff.as_ref().map(|at| json!(at)))]);
                 ("POST", format!("{PROGRAM}/payout-runs"), body)
             }
             Self::List { page } => ("GET", list_path("/payout-runs", None, page), json!({})),
-            Self::Show { id } => ("GET", of(id, ""), json!({})),
+            Self::Show { id } => ("GET", path(id, ""), json!({})),
             Self::Approve { id, rev, totals } => {
                 let totals: Map<_, _> = totals.iter().map(|(name, cents)| (name.clone(), json!(cents))).collect();
-                ("POST", of(id, "/approve"), json!({"rev": rev, "totals": totals}))
+                ("POST", path(id, "/approve"), json!({"rev": rev, "totals": totals}))
             }
-            Self::Cancel { id } => ("POST", of(id, "/cancel"), json!({})),
+            Self::Cancel { id } => ("POST", path(id, "/cancel"), json!({})),
             Self::Csv { id, method, currency, format } => {
-                let given = [("method", method), ("currency", currency), ("format", format)];
+                let parameters = [("method", method), ("currency", currency), ("format", format)];
                 let pair = |(name, value): (&str, &Option<String>)| {
                     value.as_ref().map(|value| format!("{name}={}", encode_path_segment(value)))
                 };
-                let query: Vec<String> = given.into_iter().filter_map(pair).collect();
-                ("GET", of(id, &format!("/files?{}", query.join("&"))), json!({}))
+                let query: Vec<String> = parameters.into_iter().filter_map(pair).collect();
+                ("GET", path(id, &format!("/files?{}", query.join("&"))), json!({}))
             }
-            Self::Results { id, file } => ("POST", of(id, "/results"), json!(read_text_file(file)?)),
+            Self::Results { id, file } => ("POST", path(id, "/results"), json!(read_text_file(file)?)),
         })
     }
 }

@@ -55,7 +55,7 @@ fn index_ref(adjustment: &Adjustment) -> (Space, AccountId, [u8; 16]) {
 pub struct AdjustmentTotal {
     /// In the currency's minor unit.
     pub amount: i64,
-    seen: Option<Value>,
+    row: Option<Value>,
 }
 
 /// Reads the totals of the adjustments of several lines, in the order of `lines`.
@@ -74,14 +74,14 @@ pub async fn line_totals(
             None => 0,
             Some(row) => number(row).ok_or_else(|| codec::damaged("an invalid total of adjustments"))?,
         };
-        Ok(AdjustmentTotal { amount, seen: row })
+        Ok(AdjustmentTotal { amount, row })
     };
     store.get_many(&keys).await?.into_iter().map(read).collect()
 }
 
 /// Makes the commit conflict if the line's total has changed since it was read.
 pub fn check_total(batch: &mut Batch, (account, line): (AccountId, CommissionId), before: &AdjustmentTotal) {
-    batch.check(total_key(account, line), before.seen.clone());
+    batch.check(total_key(account, line), before.row.clone());
 }
 
 /// Writes a new adjustment and updates its line's total. The commit conflicts if the total has changed since it was

@@ -34,16 +34,16 @@ impl FoldedSums for Balances {
 
 /// Records the balance change of a commission line. `before` is `None` for a new line.
 pub(super) fn record_change(batch: &mut Batch, before: Option<&Commission>, after: &Commission) {
-    let (was, is) = (before.and_then(BalancePart::of_commission), BalancePart::of_commission(after));
+    let (part_before, part_after) = (before.and_then(BalancePart::of_commission), BalancePart::of_commission(after));
     let before_amount = before.map(|line| line.amount);
-    if was == is && (was.is_none() || before_amount == Some(after.amount)) {
+    if part_before == part_after && (part_before.is_none() || before_amount == Some(after.amount)) {
         return;
     }
     let mut change = Vec::with_capacity(2);
-    if let (Some(part), Some(line)) = (was, before) {
+    if let (Some(part), Some(line)) = (part_before, before) {
         change.push((line.currency, part, line.amount.saturating_neg()));
     }
-    if let Some(part) = is {
+    if let Some(part) = part_after {
         change.push((after.currency, part, after.amount));
     }
     let partner_key = (after.account, after.partner);

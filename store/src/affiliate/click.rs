@@ -39,14 +39,14 @@ stored!(LinkClick as LinkClickRow);
 #[derive(Debug, Clone)]
 pub struct PendingClick {
     key: Key,
-    seen: Value,
+    row: Value,
     pub click: LinkClick,
 }
 
 impl PendingClick {
     /// Deletes the row of a counted click. The commit conflicts if it was counted before.
     pub fn remove(&self, batch: &mut Batch) {
-        batch.check(self.key.clone(), Some(self.seen.clone()));
+        batch.check(self.key.clone(), Some(self.row.clone()));
         batch.delete(self.key.clone());
     }
 }
@@ -68,6 +68,6 @@ pub async fn list_pending(
     let start = key(Space::Click).u16(*partitions.start()).build();
     let end = prefix_end(&key(Space::Click).u16(*partitions.end()).build());
     let rows = store.scan(start..end, ScanOrder::Ascending, limit).await?;
-    let read = |(key, seen): (Key, Value)| Ok(PendingClick { click: codec::decode(&seen)?, key, seen });
+    let read = |(key, row): (Key, Value)| Ok(PendingClick { click: codec::decode(&row)?, key, row });
     rows.into_iter().map(read).collect()
 }

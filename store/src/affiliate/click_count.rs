@@ -83,17 +83,17 @@ pub async fn add_clicks<'a>(
             // Append the rest of the key to the day's prefix, without the space byte that the builder wrote.
             Key::from([&day[..], rest.get(1..).unwrap_or_default()].concat())
         };
-        let beyond = tags_over_limit(store, &day, tags.keys().map(|tag| (*tag, row_of(*tag)))).await?;
+        let over_limit = tags_over_limit(store, &day, tags.keys().map(|tag| (*tag, row_of(*tag)))).await?;
         for (tag, count) in tags {
-            let at = row_of(if beyond.contains(&tag) { (tag.0, OTHER) } else { tag });
+            let at = row_of(if over_limit.contains(&tag) { (tag.0, OTHER) } else { tag });
             *sums.entry(at).or_default() += count;
         }
     }
     let keys: Vec<Key> = sums.keys().cloned().collect();
-    for ((at, more), row) in sums.into_iter().zip(store.get_many(&keys).await?) {
+    for ((at, clicks), row) in sums.into_iter().zip(store.get_many(&keys).await?) {
         let before = row.as_ref().map(parse_count).transpose()?.unwrap_or(0);
         batch.check(at.clone(), row);
-        batch.put(at, before.saturating_add(more).to_string().into_bytes());
+        batch.put(at, before.saturating_add(clicks).to_string().into_bytes());
     }
     Ok(())
 }
@@ -219,8 +219,8 @@ mod tests {
         store.commit(batch).await.unwrap();
         let uncounted = click::list_pending(&store, 0..=63, 9_999).await.unwrap();
         let mut batch = Batch::progress();
-        add_clicks(&store, &mut batch, uncounted.iter().map(|one| &one.click)).await.unwrap();
-        uncounted.iter().for_each(|one| one.remove(&mut batch));
+        add_clicks(&store, &mut batch, uncounted.iter().map(|count| &count.click)).await.unwrap();
+        uncounted.iter().for_each(|count| count.remove(&mut batch));
         store.commit(batch.clone()).await.unwrap();
         assert!(store.commit(batch).await.is_err(), "counted twice");
         assert!(click::list_pending(&store, 0..=63, 9).await.unwrap().is_empty());
@@ -228,8 +228,8 @@ mod tests {
         let day = Hour::containing(now).day();
         let days = day..Hour(day.0 + 48);
         let of_ada = daily_clicks(&store, (account, ada), days.clone()).await.unwrap();
-        let told: Vec<_> = of_ada.iter().map(|one| (one.sub_id.as_str(), one.clicks)).collect();
-        assert_eq!(told, [("", 2), ("june", 1), ("", 1)]);
+        let counts: Vec<_> = of_ada.iter().map(|count| (count.sub_id.as_str(), count.clicks)).collect();
+        assert_eq!(counts, [("", 2), ("june", 1), ("", 1)]);
         let of_bob = daily_clicks(&store, (account, bob), days.clone()).await.unwrap();
         assert_eq!((of_bob.len(), of_bob[0].sub_id.as_str(), of_bob[0].clicks), (TAGS_MAX + 1, OTHER, 9));
         assert_eq!(program_clicks_on(&store, account, day).await.unwrap(), 3 + TAGS_MAX as u64 + 9);

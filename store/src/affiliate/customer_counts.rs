@@ -10,7 +10,7 @@ use crate::key::{Space, key};
 #[derive(Debug, Clone, Default)]
 pub struct PayingCustomerCount {
     pub paying: u32,
-    seen: Option<Value>,
+    row: Option<Value>,
 }
 
 fn key_of(account: AccountId, partner: PartnerId) -> Key {
@@ -22,23 +22,23 @@ fn key_of(account: AccountId, partner: PartnerId) -> Key {
 /// # Errors
 /// The store cannot be read.
 pub async fn get(store: &Store, account: AccountId, partner: PartnerId) -> Result<PayingCustomerCount, ReadError> {
-    let seen = store.get(&key_of(account, partner)).await?;
+    let row = store.get(&key_of(account, partner)).await?;
     let number = |row: &Value| std::str::from_utf8(row).ok()?.parse().ok();
-    let paying = match &seen {
+    let paying = match &row {
         None => 0,
         Some(row) => number(row).ok_or_else(|| codec::damaged("an invalid number of paying customers"))?,
     };
-    Ok(PayingCustomerCount { paying, seen })
+    Ok(PayingCustomerCount { paying, row })
 }
 
 /// Writes a new number. The commit conflicts if it has changed since it was read.
 pub fn put(batch: &mut Batch, (account, partner): (AccountId, PartnerId), before: &PayingCustomerCount, paying: u32) {
     let at = key_of(account, partner);
-    batch.check(at.clone(), before.seen.clone());
+    batch.check(at.clone(), before.row.clone());
     batch.put(at, paying.to_string().into_bytes());
 }
 
 /// Makes the commit conflict if the number has changed since it was read.
 pub fn check_unchanged(batch: &mut Batch, (account, partner): (AccountId, PartnerId), before: &PayingCustomerCount) {
-    batch.check(key_of(account, partner), before.seen.clone());
+    batch.check(key_of(account, partner), before.row.clone());
 }

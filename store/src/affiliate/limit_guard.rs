@@ -21,7 +21,7 @@ enum GuardedLimit {
 #[derive(Debug, Clone)]
 pub struct LimitGuard {
     at: Key,
-    seen: Option<Value>,
+    row: Option<Value>,
 }
 
 impl LimitGuard {
@@ -47,8 +47,8 @@ impl LimitGuard {
         limit: GuardedLimit,
     ) -> Result<Self, ReadError> {
         let at = key(Space::PartnerLimitGuard).account(account).id(partner.to_bytes()).u8(limit as u8).build();
-        let seen = store.get(&at).await?;
-        Ok(Self { at, seen })
+        let row = store.get(&at).await?;
+        Ok(Self { at, row })
     }
 
     /// Sets the latest link. The commit conflicts if another link was added since the guard was read.
@@ -62,7 +62,7 @@ impl LimitGuard {
     }
 
     fn put(&self, batch: &mut Batch, id: &str) {
-        batch.check(self.at.clone(), self.seen.clone());
+        batch.check(self.at.clone(), self.row.clone());
         batch.put(self.at.clone(), id.as_bytes().to_vec());
     }
 }

@@ -115,23 +115,23 @@ pub(super) async fn list<T: RowCodec>(
     let mut at_once = SCAN_ROWS.min(wanted.limit.saturating_add(1));
     let looked_at_max = SCANNED_MAX.max(wanted.limit.saturating_add(2 * SCAN_ROWS));
     for _ in 0..looked_at_max / SCAN_ROWS {
-        let (entries, goes_on) = merge_entries(store, source, (ListPageRequest { before, ..wanted }, at_once)).await?;
+        let (entries, has_more) = merge_entries(store, source, (ListPageRequest { before, ..wanted }, at_once)).await?;
         at_once = SCAN_ROWS;
         before = entries.last().map(|(id, _)| *id);
         for (id, row) in source.load_rows(store, entries).await? {
             // Deleted after its index entry was read.
             let Some(row) = row else { continue };
-            let one: T = codec::decode(&row)?;
-            if !passes(&one) {
+            let item: T = codec::decode(&row)?;
+            if !passes(&item) {
                 continue;
             }
             if found.len() == wanted.limit {
                 return Ok(ListPage { rows: found, next: last });
             }
-            found.push(one);
+            found.push(item);
             last = Some(id);
         }
-        if !goes_on || before.is_none() {
+        if !has_more || before.is_none() {
             return Ok(ListPage { rows: found, next: None });
         }
     }

@@ -28,23 +28,23 @@ const SCANNED_MAX: usize = 20_000;
 /// A stored email with the row it was read from.
 #[derive(Debug, Clone)]
 pub struct QueuedPartnerEmail {
-    pub letter: PartnerEmail,
+    pub email: PartnerEmail,
     row: (Key, Value),
 }
 
 /// Spreads emails over the partitions by the last byte of their id.
-fn partition_of(letter: &PartnerEmail) -> u16 {
-    let [.., last] = letter.id.to_bytes();
+fn partition_of(email: &PartnerEmail) -> u16 {
+    let [.., last] = email.id.to_bytes();
     u16::from(last) % PARTITIONS
 }
 
-fn key_of(due: Timestamp, letter: &PartnerEmail) -> Key {
-    key(Space::PartnerEmail).u16(partition_of(letter)).time(due).id(letter.id.to_bytes()).build()
+fn key_of(due: Timestamp, email: &PartnerEmail) -> Key {
+    key(Space::PartnerEmail).u16(partition_of(email)).time(due).id(email.id.to_bytes()).build()
 }
 
 /// Writes a new email in the commit that causes it; it is due immediately.
-pub fn enqueue(batch: &mut Batch, letter: &PartnerEmail) {
-    batch.put(key_of(letter.since, letter), codec::encode(letter));
+pub fn enqueue(batch: &mut Batch, email: &PartnerEmail) {
+    batch.put(key_of(email.since, email), codec::encode(email));
 }
 
 impl QueuedPartnerEmail {
@@ -58,7 +58,7 @@ impl QueuedPartnerEmail {
     /// Moves the email to a later due time. The commit conflicts if the row has changed since it was read.
     pub fn defer(&self, batch: &mut Batch, due: Timestamp) {
         self.remove(batch);
-        batch.put(key_of(due, &self.letter), self.row.1.clone());
+        batch.put(key_of(due, &self.email), self.row.1.clone());
     }
 }
 
@@ -91,7 +91,7 @@ pub async fn list_due(
                 continue;
             }
             match codec::decode(&row) {
-                Ok(letter) => found.push(QueuedPartnerEmail { letter, row: (at, row) }),
+                Ok(email) => found.push(QueuedPartnerEmail { email, row: (at, row) }),
                 Err(error) => {
                     tracing::error!(%error, "cannot decode a queued partner email; skipped");
                 }
@@ -122,7 +122,7 @@ mod tests {
     #[tokio::test]
     async fn a_queued_email_is_removed_once_and_can_be_deferred() {
         let (store, at) = (Store::memory(), |second| Timestamp::from_second(second).unwrap());
-        let letter = |n: u128, tells| PartnerEmail {
+        let email = |n: u128, tells| PartnerEmail {
             id: EventId::new(at(1), n),
             account: AccountId::new(at(0), 1),
             partner: PartnerId::new(at(0), 1),
@@ -134,9 +134,9 @@ mod tests {
             write(&mut batch);
             store.commit(batch).await
         };
-        let rejected = letter(2, PartnerEmailKind::Rejected { reason: Some("no".to_owned()) });
+        let rejected = email(2, PartnerEmailKind::Rejected { reason: Some("no".to_owned()) });
         commit(&|batch| {
-            enqueue(batch, &letter(1, PartnerEmailKind::Welcome));
+            enqueue(batch, &email(1, PartnerEmailKind::Welcome));
             enqueue(batch, &rejected);
             batch.put(key(Space::PartnerEmail).u16(1).time(at(1)).id([9; 16]).build(), Value::from_static(b"[9,{}]"));
         })
@@ -145,7 +145,7 @@ mod tests {
         let found = async |now| list_due(&store, 0..=63, at(now), 9).await.unwrap();
         let (none, both) = (found(0).await, found(1).await);
         assert_eq!((none.len(), both.len()), (0, 2));
-        assert!(both.iter().any(|found| found.letter == rejected));
+        assert!(both.iter().any(|found| found.email == rejected));
         commit(&|batch| both[0].remove(batch)).await.unwrap();
         let conflict = commit(&|batch| both[0].remove(batch)).await;
         assert!(matches!(conflict, Err(CommitError::Conflict { key }) if caused_conflict(&key)));

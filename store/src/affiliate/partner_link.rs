@@ -66,7 +66,7 @@ fn key_by_token(account: AccountId, token: &PartnerLinkToken) -> Key {
 #[derive(Debug, Clone)]
 pub struct FreeToken {
     token: PartnerLinkToken,
-    seen: Option<Value>,
+    row: Option<Value>,
 }
 
 /// Checks whether a token is free at `now`; returns `None` if it is taken or reserved.
@@ -79,15 +79,15 @@ pub async fn find_free_token(
     token: &PartnerLinkToken,
     now: Timestamp,
 ) -> Result<Option<FreeToken>, ReadError> {
-    let seen = store.get(&key_by_token(account, token)).await?;
-    let taken = match &seen {
+    let row = store.get(&key_by_token(account, token)).await?;
+    let is_taken = match &row {
         None => false,
         Some(row) => match codec::decode(row)? {
             TokenHolder::Link(..) => true,
             TokenHolder::Resting(until) => now < until,
         },
     };
-    Ok((!taken).then(|| FreeToken { token: token.clone(), seen }))
+    Ok((!is_taken).then(|| FreeToken { token: token.clone(), row }))
 }
 
 /// Returns whether the conflicting key is a token, that is, a concurrent commit took it.
@@ -104,7 +104,7 @@ pub fn create(batch: &mut Batch, link: &PartnerLink, token: FreeToken) {
 
 fn claim_token(batch: &mut Batch, link: &PartnerLink, token: FreeToken) {
     let by = key_by_token(link.account, &token.token);
-    batch.check(by.clone(), token.seen);
+    batch.check(by.clone(), token.row);
     batch.put(by, codec::encode(&TokenHolder::Link(link.partner, link.id)));
 }
 
@@ -153,9 +153,9 @@ pub async fn get(
 pub async fn get_each(
     store: &Store,
     account: AccountId,
-    which: &[(PartnerId, PartnerLinkId)],
+    links: &[(PartnerId, PartnerLinkId)],
 ) -> Result<Vec<Option<PartnerLink>>, ReadError> {
-    let keys: Vec<Key> = which.iter().map(|(partner, id)| key_of(account, *partner, *id)).collect();
+    let keys: Vec<Key> = links.iter().map(|(partner, id)| key_of(account, *partner, *id)).collect();
     let rows = store.get_many(&keys).await?;
     rows.into_iter().map(|row| row.map(|row| codec::decode(&row)).transpose()).collect()
 }

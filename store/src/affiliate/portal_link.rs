@@ -52,9 +52,9 @@ pub fn caused_conflict(conflict: &Key) -> bool {
 pub struct NewPortalLink {
     link: PortalLink,
     hash: SecretHash,
-    seen: Option<Value>,
-    stay: Vec<IssuedPortalLink>,
-    go: Vec<IssuedPortalLink>,
+    row: Option<Value>,
+    live: Vec<IssuedPortalLink>,
+    revoked: Vec<IssuedPortalLink>,
 }
 
 /// Reads the live links of the partner and determines which ones the new link revokes.
@@ -67,26 +67,26 @@ pub async fn prepare(
     secret: &PortalLinkSecret,
     now: Timestamp,
 ) -> Result<NewPortalLink, ReadError> {
-    let seen = store.get(&key_of_links(link.account, link.partner, &link.purpose)).await?;
-    let links: IssuedPortalLinks = seen.as_deref().map(codec::decode).transpose()?.unwrap_or_default();
-    let (mut stay, mut go): (Vec<IssuedPortalLink>, Vec<IssuedPortalLink>) =
-        links.links.into_iter().partition(|held| now < held.expires_at);
-    let too_many = (stay.len() + 1).saturating_sub(link.purpose.live_links_max());
-    go.extend(stay.drain(..too_many.min(stay.len())));
-    Ok(NewPortalLink { link, hash: secret.hash(), seen, stay, go })
+    let row = store.get(&key_of_links(link.account, link.partner, &link.purpose)).await?;
+    let links: IssuedPortalLinks = row.as_deref().map(codec::decode).transpose()?.unwrap_or_default();
+    let (mut live, mut revoked): (Vec<IssuedPortalLink>, Vec<IssuedPortalLink>) =
+        links.links.into_iter().partition(|issued| now < issued.expires_at);
+    let too_many = (live.len() + 1).saturating_sub(link.purpose.live_links_max());
+    revoked.extend(live.drain(..too_many.min(live.len())));
+    Ok(NewPortalLink { link, hash: secret.hash(), row, live, revoked })
 }
 
 impl NewPortalLink {
     /// Writes the link. The commit conflicts if another link of the same purpose was created since [`prepare`].
     pub fn write(&self, batch: &mut Batch) {
-        let Self { link, hash, seen, stay, go } = self;
+        let Self { link, hash, row, live, revoked } = self;
         let links_key = key_of_links(link.account, link.partner, &link.purpose);
-        batch.check(links_key.clone(), seen.clone());
-        for old in go {
+        batch.check(links_key.clone(), row.clone());
+        for old in revoked {
             batch.delete(key_of(&old.hash));
         }
         let new = IssuedPortalLink { hash: *hash, expires_at: link.expires_at };
-        let links = stay.iter().cloned().chain([new]).collect();
+        let links = live.iter().cloned().chain([new]).collect();
         batch.put(links_key, codec::encode(&IssuedPortalLinks { links }));
         batch.put(key_of(hash), codec::encode(link));
     }
@@ -118,8 +118,8 @@ pub async fn purge_by_partner(
 ) -> Result<(), ReadError> {
     let range = key(Space::PortalLinksOf).account(account).id(partner.to_bytes()).range();
     for (at, row) in store.scan(range, ScanOrder::Ascending, KINDS_MAX).await? {
-        for held in codec::decode::<IssuedPortalLinks>(&row)?.links {
-            batch.delete(key_of(&held.hash));
+        for issued in codec::decode::<IssuedPortalLinks>(&row)?.links {
+            batch.delete(key_of(&issued.hash));
         }
         batch.delete(at);
     }
@@ -166,13 +166,13 @@ mod tests {
             let secret = PortalLinkSecret::new([byte; 32]);
             prepare(&store, found.clone(), &secret, at(2)).await.unwrap()
         };
-        let (one, other) = (minting(3).await, minting(4).await);
+        let (concurrent, other) = (minting(3).await, minting(4).await);
         let commit = async |minting: &NewPortalLink| {
             let mut batch = Batch::progress();
             minting.write(&mut batch);
             store.commit(batch).await
         };
-        commit(&one).await.unwrap();
+        commit(&concurrent).await.unwrap();
         assert!(matches!(commit(&other).await, Err(CommitError::Conflict { .. })));
         // A link can be used once.
         let secret = PortalLinkSecret::new([3; 32]);
@@ -196,8 +196,8 @@ mod tests {
         }
         assert_eq!(live, [false, true, true, true, true, true]);
         let mut batch = Batch::progress();
-        let of = link(PortalLinkPurpose::Mailed, at(0));
-        purge_by_partner(&store, &mut batch, (of.account, of.partner)).await.unwrap();
+        let mailed = link(PortalLinkPurpose::Mailed, at(0));
+        purge_by_partner(&store, &mut batch, (mailed.account, mailed.partner)).await.unwrap();
         store.commit(batch).await.unwrap();
         for secret in &secrets {
             assert_eq!(get(&store, secret).await.unwrap(), None);

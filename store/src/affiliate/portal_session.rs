@@ -31,7 +31,7 @@ pub fn delete(batch: &mut Batch, session: &PortalSession) {
 /// # Errors
 /// The store cannot be read.
 pub async fn get(store: &Store, token: &PortalToken, now: Timestamp) -> Result<Option<PortalSession>, ReadError> {
-    let found = store.get(&key_of(token.account, token.who, token.session)).await?;
+    let found = store.get(&key_of(token.account, token.owner, token.session)).await?;
     let found: Option<PortalSession> = found.as_deref().map(codec::decode).transpose()?;
     Ok(found.filter(|session| session.secret == token.hash() && session.is_live(now)))
 }

@@ -73,22 +73,22 @@ pub async fn get(store: &Store, account: AccountId, id: &str) -> Result<StoredPr
     Ok(StoredProcessorEvent { event, row })
 }
 
-/// Writes the result of an event that was read as `seen`. The commit conflicts if the row has changed since.
-pub fn put(batch: &mut Batch, account: AccountId, seen: &StoredProcessorEvent, event: &ProcessorEvent) {
+/// Writes the result of an event that was read as `stored`. The commit conflicts if the row has changed since.
+pub fn put(batch: &mut Batch, account: AccountId, stored: &StoredProcessorEvent, event: &ProcessorEvent) {
     let at = key_of(account, &event.id);
-    batch.check(at.clone(), seen.row.clone());
-    if let Some(before) = &seen.event {
+    batch.check(at.clone(), stored.row.clone());
+    if let Some(before) = &stored.event {
         batch.delete(key_by(account, before));
     }
     batch.put(key_by(account, event), Vec::new());
     batch.put(at, codec::encode(event));
 }
 
-/// Deletes an event that was read as `seen`, if it exists. The commit conflicts if the row has changed since.
-pub fn delete(batch: &mut Batch, account: AccountId, seen: &StoredProcessorEvent) {
-    if let Some(event) = &seen.event {
+/// Deletes an event that was read as `stored`, if it exists. The commit conflicts if the row has changed since.
+pub fn delete(batch: &mut Batch, account: AccountId, stored: &StoredProcessorEvent) {
+    if let Some(event) = &stored.event {
         let at = key_of(account, &event.id);
-        batch.check(at.clone(), seen.row.clone());
+        batch.check(at.clone(), stored.row.clone());
         batch.delete(key_by(account, event));
         batch.delete(at);
     }

@@ -27,7 +27,7 @@ pub enum ProcessorObjectKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredProcessorObject<T> {
     pub value: Option<T>,
-    seen: Option<Value>,
+    row: Option<Value>,
 }
 
 fn key_of(account: AccountId, kind: ProcessorObjectKind, id: &str) -> Key {
@@ -44,15 +44,15 @@ pub async fn get<T: Serialize + DeserializeOwned>(
     kind: ProcessorObjectKind,
     id: &str,
 ) -> Result<StoredProcessorObject<T>, ReadError> {
-    let seen = store.get(&key_of(account, kind, id)).await?;
-    let value = seen.as_deref().map(codec::decode::<SerdeRow<T>>).transpose()?.map(|plain| plain.0);
-    Ok(StoredProcessorObject { value, seen })
+    let row = store.get(&key_of(account, kind, id)).await?;
+    let value = row.as_deref().map(codec::decode::<SerdeRow<T>>).transpose()?.map(|plain| plain.0);
+    Ok(StoredProcessorObject { value, row })
 }
 
 impl<T: Serialize + DeserializeOwned + Clone> StoredProcessorObject<T> {
     /// Makes the commit conflict if the object's row has changed since it was read.
     pub fn check_unchanged(&self, batch: &mut Batch, account: AccountId, (kind, id): (ProcessorObjectKind, &str)) {
-        batch.check(key_of(account, kind, id), self.seen.clone());
+        batch.check(key_of(account, kind, id), self.row.clone());
     }
 
     /// Writes the new state, without a check.

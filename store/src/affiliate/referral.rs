@@ -192,12 +192,12 @@ fn holder_value(id: ReferralId) -> Vec<u8> {
 pub fn create(batch: &mut Batch, referral: &Referral, lapsed: Option<ReferralId>) {
     for claim in claims(referral) {
         let at = claim.key(referral.account);
-        let held = match (&claim, lapsed) {
+        let stored_claim = match (&claim, lapsed) {
             // A lapsed referral has no customer.
             (ReferralClaim::Email(_), Some(lapsed)) => Some(holder_value(lapsed).into()),
             _ => None,
         };
-        batch.check(at.clone(), held);
+        batch.check(at.clone(), stored_claim);
         batch.put(at, holder_value(referral.id));
     }
     listing::update_index(batch, index_ref(referral), &[], &index_values(referral));
@@ -301,7 +301,8 @@ pub struct ReferralFilter {
 
 impl ReferralFilter {
     fn passes(&self, referral: &Referral) -> bool {
-        let is_same = |email: &Address| referral.email.as_ref().is_some_and(|held| by_email(held) == by_email(email));
+        let is_same =
+            |email: &Address| referral.email.as_ref().is_some_and(|stored| by_email(stored) == by_email(email));
         (self.statuses.is_empty() || self.statuses.contains(&referral.status))
             && (self.sources.is_empty() || self.sources.contains(&referral.source))
             && self.partner.is_none_or(|partner| referral.partner == partner)

@@ -34,14 +34,14 @@ impl ReferralCountsByLink {
     #[must_use]
     pub fn total(&self) -> ReferralCounts {
         let mut all = self.elsewhere;
-        self.links.values().for_each(|brought| all.add(brought));
+        self.links.values().for_each(|counts| all.add(counts));
         all
     }
 
     /// Moves the counts of links that are not in `links` to `elsewhere`.
     pub fn fold_other_links(&mut self, links: &BTreeSet<PartnerLinkId>) {
         let removed = self.links.extract_if(.., |link, _| !links.contains(link));
-        removed.for_each(|(_, brought)| self.elsewhere.add(&brought));
+        removed.for_each(|(_, counts)| self.elsewhere.add(&counts));
     }
 
     fn counts_mut(&mut self, link: Option<PartnerLinkId>) -> &mut ReferralCounts {
@@ -79,12 +79,12 @@ pub(super) fn record_change(batch: &mut Batch, before: Option<&Referral>, after:
         let ReferralCounts { leads, customers } = ReferralCounts::for_referral(referral);
         (referral.link, signed(leads), signed(customers))
     };
-    let (was, is) = (before.map(signed_counts), signed_counts(after));
-    if was == Some(is) {
+    let (counts_before, counts_after) = (before.map(signed_counts), signed_counts(after));
+    if counts_before == Some(counts_after) {
         return;
     }
-    let less = was.map(|(link, leads, customers)| (link, -leads, -customers));
-    let change = ReferralCountChange(less.into_iter().chain([is]).collect());
+    let subtracted = counts_before.map(|(link, leads, customers)| (link, -leads, -customers));
+    let change = ReferralCountChange(subtracted.into_iter().chain([counts_after]).collect());
     let partner_key = (after.account, after.partner);
     sums::record_change::<ReferralCountsByLink>(batch, partner_key, (after.id.to_bytes(), after.rev), change);
 }

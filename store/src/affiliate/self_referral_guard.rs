@@ -39,11 +39,11 @@ pub fn record_portal_visit(
     (visitor, from): (Option<&str>, Option<IpAddr>),
     now: Timestamp,
 ) {
-    let seen = now.as_second().to_string().into_bytes();
+    let seen_at = now.as_second().to_string().into_bytes();
     let visitor = visitor.filter(|visitor| mail::product_event::site_visit::is_visitor_id(visitor));
     let keys = [visitor.map(|id| visitor_prefix(account, id)), from.map(|from| network_prefix(account, from))];
     for at in keys.into_iter().flatten() {
-        batch.put(at.id(partner.to_bytes()).build(), seen.clone());
+        batch.put(at.id(partner.to_bytes()).build(), seen_at.clone());
     }
 }
 
@@ -71,14 +71,14 @@ pub async fn was_on_network(
     at: Timestamp,
 ) -> Result<bool, ReadError> {
     let row = store.get(&network_prefix(account, from).id(partner.to_bytes()).build()).await?;
-    let seen = row.map(|row| decode_seen_at(&row)).transpose()?;
-    Ok(seen.is_some_and(|seen| at.duration_since(seen).abs() < NETWORK_WINDOW))
+    let seen_at = row.map(|row| decode_seen_at(&row)).transpose()?;
+    Ok(seen_at.is_some_and(|seen_at| at.duration_since(seen_at).abs() < NETWORK_WINDOW))
 }
 
 fn decode_seen_at(row: &Value) -> Result<Timestamp, ReadError> {
     let second = std::str::from_utf8(row).ok().and_then(|text| text.parse().ok());
-    let seen = second.and_then(|second| Timestamp::from_second(second).ok());
-    seen.ok_or_else(|| codec::damaged("an invalid time in a self-referral guard"))
+    let seen_at = second.and_then(|second| Timestamp::from_second(second).ok());
+    seen_at.ok_or_else(|| codec::damaged("an invalid time in a self-referral guard"))
 }
 
 /// Deletes rows that were last seen before `before`, scanning at most `limit` rows from a key on. Returns the key to
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn browsers_count_for_their_retention_and_networks_for_a_day() {
+    async fn browsers_match_for_their_retention_and_networks_for_a_day() {
         let (store, now) = (Store::memory(), Timestamp::from_second(1_700_000_000).unwrap());
         let (account, ada, bob) = (AccountId::new(now, 1), PartnerId::new(now, 1), PartnerId::new(now, 2));
         let (home, hours) = ("2001:db8::1".parse().unwrap(), SignedDuration::from_hours);
@@ -121,9 +121,10 @@ mod tests {
         assert!(is_own_browser(&store, (account, ada), "0123456789").await.unwrap());
         assert!(!is_own_browser(&store, (account, bob), "0123456789").await.unwrap());
         assert!(!is_own_browser(&store, (account, ada), "short").await.unwrap());
-        let neighbour = "2001:db8::2".parse().unwrap();
-        for (at, is) in [(now, true), (now + hours(23), true), (now - hours(23), true), (now + hours(24), false)] {
-            assert_eq!(was_on_network(&store, (account, ada), neighbour, at).await.unwrap(), is, "{at}");
+        let same_network = "2001:db8::2".parse().unwrap();
+        for (at, expected) in [(now, true), (now + hours(23), true), (now - hours(23), true), (now + hours(24), false)]
+        {
+            assert_eq!(was_on_network(&store, (account, ada), same_network, at).await.unwrap(), expected, "{at}");
         }
         assert!(!was_on_network(&store, (account, bob), home, now).await.unwrap());
         let mut batch = Batch::progress();

@@ -65,8 +65,8 @@ pub struct StoredSums<S> {
     /// The sums including the changes that were read.
     pub sums: S,
     /// True if there may be changes that were not read.
-    pub more: bool,
-    seen: Option<Value>,
+    pub has_more: bool,
+    row: Option<Value>,
     changes: Vec<(Key, Value)>,
 }
 
@@ -80,11 +80,11 @@ impl<S: FoldedSums> StoredSums<S> {
     /// Writes the sums and deletes the changes that were read. The commit conflicts if another fold did so first.
     pub fn fold(self, batch: &mut Batch, partner_key: PartnerKey) -> S {
         let sums = sums_prefix::<S>(partner_key, SUMS).build();
-        batch.check(sums.clone(), self.seen);
+        batch.check(sums.clone(), self.row);
         let row = SerdeRow(self.sums);
         batch.put(sums, codec::encode(&row));
-        for (change, seen) in self.changes {
-            batch.check(change.clone(), Some(seen));
+        for (change, row) in self.changes {
+            batch.check(change.clone(), Some(row));
             batch.delete(change);
         }
         row.0
@@ -98,14 +98,14 @@ impl<S: FoldedSums> StoredSums<S> {
 pub async fn read<S: FoldedSums>(store: &Store, partner_key: PartnerKey) -> Result<StoredSums<S>, ReadError> {
     let range = sums_prefix::<S>(partner_key, SUMS).build()..sums_prefix::<S>(partner_key, CHANGE).range().end;
     let rows = store.scan(range, ScanOrder::Ascending, FOLDED_MAX).await?;
-    let more = rows.len() == FOLDED_MAX;
-    let mut stored = StoredSums { sums: S::default(), more, seen: None, changes: Vec::new() };
+    let has_more = rows.len() == FOLDED_MAX;
+    let mut stored = StoredSums { sums: S::default(), has_more, row: None, changes: Vec::new() };
     for (row_key, value) in rows {
         let mut reader = KeyReader::new(S::SPACE, &row_key).map_err(codec::damaged)?;
         reader.account().and_then(|_| reader.id()).map_err(codec::damaged)?;
         if reader.u8().map_err(codec::damaged)? == SUMS {
             stored.sums = codec::decode::<SerdeRow<S>>(&value)?.0;
-            stored.seen = Some(value);
+            stored.row = Some(value);
             continue;
         }
         stored.sums.add(codec::decode::<SerdeRow<S::Change>>(&value)?.0);

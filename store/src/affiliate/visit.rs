@@ -68,7 +68,7 @@ impl VisitorIdentity {
 pub struct StoredCurrentVisit {
     /// `None` if there is none or it was purged.
     pub visit: Option<PartnerVisit>,
-    seen: Option<Value>,
+    row: Option<Value>,
 }
 
 fn key_of(account: AccountId, id: VisitId) -> Key {
@@ -92,7 +92,7 @@ pub fn set_current(
     id: VisitId,
 ) {
     let at = visitor.key(account);
-    batch.check(at.clone(), before.seen.clone());
+    batch.check(at.clone(), before.row.clone());
     batch.put(at, id.to_string().into_bytes());
 }
 
@@ -125,9 +125,9 @@ pub async fn find_current(
     account: AccountId,
     visitor: &VisitorIdentity,
 ) -> Result<StoredCurrentVisit, ReadError> {
-    let Some(seen) = store.get(&visitor.key(account)).await? else { return Ok(StoredCurrentVisit::default()) };
-    let id = read_id(&seen)?;
-    Ok(StoredCurrentVisit { visit: get(store, account, id).await?, seen: Some(seen) })
+    let Some(row) = store.get(&visitor.key(account)).await? else { return Ok(StoredCurrentVisit::default()) };
+    let id = read_id(&row)?;
+    Ok(StoredCurrentVisit { visit: get(store, account, id).await?, row: Some(row) })
 }
 
 fn read_id(row: &Value) -> Result<VisitId, ReadError> {
@@ -210,38 +210,39 @@ mod tests {
         let account = AccountId::new(at, 1);
         let mut batch = Batch::intake();
         for number in 1..=3 {
-            let one = visit(account, number, at);
-            create(&mut batch, &one);
-            for of in
-                [VisitorIdentity::Visitor(one.visitors[0].clone()), VisitorIdentity::Person(one.people[0].clone())]
+            let first = visit(account, number, at);
+            create(&mut batch, &first);
+            for visitor in
+                [VisitorIdentity::Visitor(first.visitors[0].clone()), VisitorIdentity::Person(first.people[0].clone())]
             {
-                set_current(&mut batch, (account, &of), &StoredCurrentVisit::default(), one.id);
+                set_current(&mut batch, (account, &visitor), &StoredCurrentVisit::default(), first.id);
             }
         }
         store.commit(batch.clone()).await.unwrap();
         assert!(store.commit(batch).await.is_err(), "the visitor has a current visit");
-        let of = VisitorIdentity::Person("p2@Example.com".parse().unwrap());
-        let found = find_current(&store, account, &of).await.unwrap();
+        let visitor = VisitorIdentity::Person("p2@Example.com".parse().unwrap());
+        let found = find_current(&store, account, &visitor).await.unwrap();
         assert_eq!(found.visit, Some(visit(account, 2, at)));
         // Visitor 2 has visited again since.
-        let (of, later) = (VisitorIdentity::Visitor("visitor-2".to_owned()), at + SignedDuration::from_hours(24 * 20));
+        let (visitor, later) =
+            (VisitorIdentity::Visitor("visitor-2".to_owned()), at + SignedDuration::from_hours(24 * 20));
         let again = PartnerVisit { visitors: vec!["visitor-2".to_owned()], ..visit(account, 9, later) };
         let mut batch = Batch::intake();
-        let before = find_current(&store, account, &of).await.unwrap();
+        let before = find_current(&store, account, &visitor).await.unwrap();
         create(&mut batch, &again);
-        set_current(&mut batch, (account, &of), &before, again.id);
+        set_current(&mut batch, (account, &visitor), &before, again.id);
         store.commit(batch).await.unwrap();
         let now = at + SignedDuration::from_hours(24 * 32);
         let mut from = None;
-        for more in [true, false] {
+        for is_live in [true, false] {
             let mut batch = Batch::progress();
             from = purge_expired(&store, &mut batch, (account, from), now, 2).await.unwrap();
             store.commit(batch).await.unwrap();
-            assert_eq!(from.is_some(), more);
+            assert_eq!(from.is_some(), is_live);
         }
         assert_eq!(get(&store, account, visit(account, 2, at).id).await.unwrap(), None);
-        assert_eq!(find_current(&store, account, &of).await.unwrap().visit, Some(again));
-        let gone = find_current(&store, account, &VisitorIdentity::Visitor("visitor-1".to_owned())).await.unwrap();
-        assert!(gone.visit.is_none() && gone.seen.is_none());
+        assert_eq!(find_current(&store, account, &visitor).await.unwrap().visit, Some(again));
+        let expired = find_current(&store, account, &VisitorIdentity::Visitor("visitor-1".to_owned())).await.unwrap();
+        assert!(expired.visit.is_none() && expired.row.is_none());
     }
 }

@@ -73,7 +73,7 @@ pub struct StoredRunCounts {
     /// Counts including the changes that were read.
     pub counts: RunCounts,
     /// True if there may be changes that were not read.
-    pub more: bool,
+    pub has_more: bool,
     total: Option<Value>,
     changes: Vec<Key>,
 }
@@ -103,7 +103,7 @@ impl StoredRunCounts {
 pub async fn read(store: &Store, automation: (AccountId, AutomationId)) -> Result<StoredRunCounts, ReadError> {
     let range = prefix(automation, TOTAL).build()..prefix(automation, CHANGE).range().end;
     let rows = store.scan(range, ScanOrder::Ascending, FOLDED_MAX).await?;
-    let mut counted = StoredRunCounts { more: rows.len() == FOLDED_MAX, ..StoredRunCounts::default() };
+    let mut counted = StoredRunCounts { has_more: rows.len() == FOLDED_MAX, ..StoredRunCounts::default() };
     for (at, value) in rows {
         match read_change(&at).map_err(codec::damaged)? {
             None => {

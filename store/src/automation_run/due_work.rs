@@ -98,7 +98,7 @@ pub struct DueWorkBatch {
     /// Due times and items, ordered by time.
     pub due: Vec<(Timestamp, DueWork)>,
     /// True if there may be more due items.
-    pub more: bool,
+    pub has_more: bool,
     /// The next due time in the future, if known.
     pub later: Option<Timestamp>,
 }
@@ -121,11 +121,11 @@ async fn scan_due(
     let range = key(Space::AutomationDue).u16(partition).range();
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     let last = rows.last().map(|(at, _)| at.clone());
-    let mut first = DueWorkBatch { more: rows.len() == limit, ..DueWorkBatch::default() };
+    let mut first = DueWorkBatch { has_more: rows.len() == limit, ..DueWorkBatch::default() };
     for (at, value) in rows {
         match read(&at, &value) {
             Ok((due, _)) if due > now => {
-                return Ok((DueWorkBatch { later: Some(due), more: false, ..first }, last));
+                return Ok((DueWorkBatch { later: Some(due), has_more: false, ..first }, last));
             }
             Ok(due) => first.due.push(due),
             Err(_) => first.due.push((now, DueWork::Damaged(at))),
@@ -148,7 +148,7 @@ pub async fn list_oldest_and_newest_due(
     let (mut first, last) = scan_due(store, partition, now, limit).await?;
     // The end of everything that is due now, of either kind.
     let end = key(Space::AutomationDue).u16(partition).time(now).u8(u8::MAX).build();
-    let start = last.filter(|_| first.more).map(|last| crate::key::successor(&last));
+    let start = last.filter(|_| first.has_more).map(|last| crate::key::successor(&last));
     let Some(start) = start.filter(|start| *start < end) else { return Ok(first) };
     let mut last = store.scan(start..end, ScanOrder::Descending, limit).await?;
     last.reverse();
@@ -161,8 +161,8 @@ pub async fn list_oldest_and_newest_due(
 /// The partitions in which a batch adds due work.
 #[must_use]
 pub fn partitions_of(batch: &Batch) -> HashSet<u16> {
-    let brought = batch.rows.iter().filter(|row| row.value.is_some());
-    brought.filter_map(|row| KeyReader::new(Space::AutomationDue, &row.key).ok()?.u16().ok()).collect()
+    let written = batch.rows.iter().filter(|row| row.value.is_some());
+    written.filter_map(|row| KeyReader::new(Space::AutomationDue, &row.key).ok()?.u16().ok()).collect()
 }
 
 /// Deletes a row that cannot be decoded.

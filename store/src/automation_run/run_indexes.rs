@@ -290,9 +290,9 @@ pub async fn purge_indexes(
 ) -> Result<bool, ReadError> {
     let range = key(Space::AutomationRunIndex).account(account).id(automation.to_bytes()).range();
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
-    let more = rows.len() == limit;
+    let has_more = rows.len() == limit;
     for (at, _) in rows {
         batch.delete(at);
     }
-    Ok(more)
+    Ok(has_more)
 }

@@ -53,69 +53,74 @@ async fn moved(store: &Store, run: &AutomationRun, change: impl FnOnce(&mut Auto
 }
 
 async fn counts(store: &Store) -> [u64; 5] {
-    let of = (automation().account, automation().id);
-    let RunCounts { running, waiting, completed, failed, cancelled } = counts::read(store, of).await.unwrap().counts;
+    let scope = (automation().account, automation().id);
+    let RunCounts { running, waiting, completed, failed, cancelled } = counts::read(store, scope).await.unwrap().counts;
     [running, waiting, completed, failed, cancelled]
 }
 
 #[tokio::test]
 async fn a_run_is_found_by_every_index() {
     let store = Store::memory();
-    let (one, two) = (run(1, "7", "a@x.example"), run(2, "8", "A@x.example"));
+    let (older, newer) = (run(1, "7", "a@x.example"), run(2, "8", "A@x.example"));
     let mut batch = Batch::intake();
-    for run in [&one, &two] {
+    for run in [&older, &newer] {
         create(&mut batch, run, b"sealed".to_vec());
     }
     store.commit(batch).await.unwrap();
-    let of = (one.account, one.automation);
+    let scope = (older.account, older.automation);
     assert_eq!(counts(&store).await, [2, 0, 0, 0, 0]);
     let waiting = |persons| RunWait { event: Some("b".to_owned()), persons, since: at(11), until: at(50) };
-    let one = moved(&store, &one, |run| run.wait_for(waiting(vec![person_key::user_key("7")]), at(11))).await;
+    let older = moved(&store, &older, |run| run.wait_for(waiting(vec![person_key::user_key("7")]), at(11))).await;
     assert_eq!(counts(&store).await, [1, 1, 0, 0, 0]);
-    let found = wait::list_waiting_for(&store, (of.0, "b", person_key::user_key("7")), None, 9).await.unwrap();
-    assert_eq!(found.iter().map(|(_, about)| *about).collect::<Vec<_>>(), [run_key(&one)]);
-    let behind =
-        wait::list_waiting_for(&store, (of.0, "b", person_key::user_key("7")), Some(&found[0].0), 9).await.unwrap();
-    assert!(behind.is_empty());
+    let found = wait::list_waiting_for(&store, (scope.0, "b", person_key::user_key("7")), None, 9).await.unwrap();
+    assert_eq!(found.iter().map(|(_, about)| *about).collect::<Vec<_>>(), [run_key(&older)]);
+    let next_page =
+        wait::list_waiting_for(&store, (scope.0, "b", person_key::user_key("7")), Some(&found[0].0), 9).await.unwrap();
+    assert!(next_page.is_empty());
 
     let first = due_work::list_due(&store, 3, at(20), 9).await.unwrap();
-    assert_eq!((first.due, first.later), (vec![(at(10), DueWork::Step(run_key(&two)))], Some(at(50))));
+    assert_eq!((first.due, first.later), (vec![(at(10), DueWork::Step(run_key(&newer)))], Some(at(50))));
     let by = |filter: RunFilter| {
         let store = &store;
-        async move { list(store, of, &filter, (None, 9)).await.unwrap().0.iter().map(|run| run.id).collect::<Vec<_>>() }
+        async move { list(store, scope, &filter, (None, 9)).await.unwrap().0.iter().map(|run| run.id).collect::<Vec<_>>() }
     };
     let email = Some("a@X.example".to_owned());
-    assert_eq!(by(RunFilter::default()).await, [two.id, one.id]);
-    assert_eq!(by(RunFilter { email: email.clone(), ..RunFilter::default() }).await, [two.id, one.id]);
-    assert_eq!(by(RunFilter { user_id: Some("7".to_owned()), ..RunFilter::default() }).await, [one.id]);
-    assert_eq!(by(RunFilter { statuses: vec![RunStatus::Waiting], ..RunFilter::default() }).await, [one.id]);
-    assert_eq!(by(RunFilter { statuses: vec![RunStatus::Queued], email, ..RunFilter::default() }).await, [two.id]);
+    assert_eq!(by(RunFilter::default()).await, [newer.id, older.id]);
+    assert_eq!(by(RunFilter { email: email.clone(), ..RunFilter::default() }).await, [newer.id, older.id]);
+    assert_eq!(by(RunFilter { user_id: Some("7".to_owned()), ..RunFilter::default() }).await, [older.id]);
+    assert_eq!(by(RunFilter { statuses: vec![RunStatus::Waiting], ..RunFilter::default() }).await, [older.id]);
+    assert_eq!(by(RunFilter { statuses: vec![RunStatus::Queued], email, ..RunFilter::default() }).await, [newer.id]);
     assert_eq!(
-        run_indexes::list_active(&store, of, person_key::email_key("a@x.example"), 9).await.unwrap(),
-        [one.id, two.id]
+        run_indexes::list_active(&store, scope, person_key::email_key("a@x.example"), 9).await.unwrap(),
+        [older.id, newer.id]
     );
 
     // The run is held, continues, and ends.
-    let one = moved(&store, &one, AutomationRun::hold).await;
-    assert_eq!(run_indexes::list_held(&store, of, 9).await.unwrap(), [one.id]);
-    let one = moved(&store, &one, |run| run.release(at(12))).await;
-    assert!(run_indexes::list_held(&store, of, 9).await.unwrap().is_empty());
-    let one = moved(&store, &one, |run| drop(run.complete_step(json!({}), NextStep::Stop(None), at(50)))).await;
+    let older = moved(&store, &older, AutomationRun::hold).await;
+    assert_eq!(run_indexes::list_held(&store, scope, 9).await.unwrap(), [older.id]);
+    let older = moved(&store, &older, |run| run.release(at(12))).await;
+    assert!(run_indexes::list_held(&store, scope, 9).await.unwrap().is_empty());
+    let older = moved(&store, &older, |run| drop(run.complete_step(json!({}), NextStep::Stop(None), at(50)))).await;
     assert_eq!(counts(&store).await, [1, 0, 1, 0, 0]);
-    assert!(get_with_sealed(&store, run_key(&one)).await.unwrap().unwrap().1.is_none(), "the sealed data is deleted");
-    assert!(wait::list_waiting_for(&store, (of.0, "b", person_key::user_key("7")), None, 9).await.unwrap().is_empty());
-    assert_eq!(run_indexes::list_active(&store, of, person_key::email_key("a@x.example"), 9).await.unwrap(), [two.id]);
+    assert!(get_with_sealed(&store, run_key(&older)).await.unwrap().unwrap().1.is_none(), "the sealed data is deleted");
+    assert!(
+        wait::list_waiting_for(&store, (scope.0, "b", person_key::user_key("7")), None, 9).await.unwrap().is_empty()
+    );
+    assert_eq!(
+        run_indexes::list_active(&store, scope, person_key::email_key("a@x.example"), 9).await.unwrap(),
+        [newer.id]
+    );
 
     // Folding does not change the counts. Then the runs are deleted.
-    let counted = counts::read(&store, of).await.unwrap();
+    let counted = counts::read(&store, scope).await.unwrap();
     assert_eq!(counted.changes(), 4);
     let mut batch = Batch::progress();
-    counted.fold(&mut batch, of);
+    counted.fold(&mut batch, scope);
     store.commit(batch.clone()).await.unwrap();
     assert!(store.commit(batch).await.is_err(), "folded twice");
     assert_eq!(counts(&store).await, [1, 0, 1, 0, 0]);
     let mut batch = Batch::progress();
-    for found in list_oldest(&store, of, None, 9).await.unwrap() {
+    for found in list_oldest(&store, scope, None, 9).await.unwrap() {
         delete(&mut batch, &found);
     }
     store.commit(batch).await.unwrap();
@@ -126,13 +131,13 @@ async fn a_run_is_found_by_every_index() {
 #[tokio::test]
 async fn concurrent_last_runs_of_a_person_conflict() {
     let store = Store::memory();
-    let (one, person) = (run(1, "7", "a@x.example"), person_key::user_key("7"));
-    let of = (one.account, one.automation);
-    let last = run_indexes::find_last(&store, of, person).await.unwrap();
+    let (older, person) = (run(1, "7", "a@x.example"), person_key::user_key("7"));
+    let scope = (older.account, older.automation);
+    let last = run_indexes::find_last(&store, scope, person).await.unwrap();
     assert_eq!(last.run, None);
     let mut batch = Batch::intake();
-    run_indexes::put_last(&mut batch, &one, person, &last);
+    run_indexes::put_last(&mut batch, &older, person, &last);
     store.commit(batch.clone()).await.unwrap();
     assert!(store.commit(batch).await.is_err());
-    assert_eq!(run_indexes::find_last(&store, of, person).await.unwrap().run, Some(one.id));
+    assert_eq!(run_indexes::find_last(&store, scope, person).await.unwrap().run, Some(older.id));
 }

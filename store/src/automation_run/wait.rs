@@ -48,12 +48,12 @@ pub(super) fn delete(batch: &mut Batch, run: &AutomationRun) {
 pub async fn list_waiting_for(
     store: &Store,
     (account, event, person): (AccountId, &str, PersonKey),
-    behind: Option<&[u8]>,
+    after: Option<&[u8]>,
     limit: usize,
 ) -> Result<Vec<(Key, RunKey)>, ReadError> {
     let mut range = key(Space::AutomationRunWait).account(account).text(event).fixed(person).range();
-    if let Some(behind) = behind {
-        range.start = successor(behind).max(range.start);
+    if let Some(after) = after {
+        range.start = successor(after).max(range.start);
     }
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     let read = |at: Key| {

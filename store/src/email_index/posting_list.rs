@@ -35,10 +35,10 @@ pub(super) struct PostingList {
     /// No unread row has an email newer than this; `None` when all rows were read.
     floor: Option<u128>,
     /// Rows from this key on were read.
-    unread: Key,
-    /// Number of rows that the last read requested (`asked`) and returned (`got`).
-    asked: usize,
-    got: usize,
+    unread_end: Key,
+    /// Number of rows that the last read requested (`requested`) and returned (`received`).
+    requested: usize,
+    received: usize,
     /// How many of the last rows were used.
     used: usize,
     /// Average distance between the newest emails of adjacent rows.
@@ -59,15 +59,15 @@ impl PostingList {
     }
 
     pub(super) fn new(prefix: Key, span: u128) -> Self {
-        let (read, unread) = (BinaryHeap::new(), prefix_end(&prefix));
+        let (read, unread_end) = (BinaryHeap::new(), prefix_end(&prefix));
         Self {
             prefix,
             span,
             read,
             floor: Some(u128::MAX),
-            unread,
-            asked: 0,
-            got: 0,
+            unread_end,
+            requested: 0,
+            received: 0,
             used: 0,
             pace: None,
             read_for: None,
@@ -79,7 +79,7 @@ impl PostingList {
     /// Drops the emails that are newer than a position and returns their number.
     pub(super) fn skip_newer_than(&mut self, newest: u128) -> usize {
         let before = self.read.len();
-        while self.read.peek().is_some_and(|place| *place > newest) {
+        while self.read.peek().is_some_and(|position| *position > newest) {
             self.read.pop();
         }
         before - self.read.len()
@@ -87,12 +87,12 @@ impl PostingList {
 
     /// Returns whether an unread row may have an email newer than those read.
     pub(super) fn is_behind(&self) -> bool {
-        self.floor.is_some_and(|floor| self.read.peek().is_none_or(|place| *place < floor))
+        self.floor.is_some_and(|floor| self.read.peek().is_none_or(|position| *position < floor))
     }
 
     /// The newest email that was read and not dropped, unless it is older than `oldest`.
     pub(super) fn head(&self, oldest: u128) -> Option<u128> {
-        self.read.peek().copied().filter(|place| *place >= oldest)
+        self.read.peek().copied().filter(|position| *position >= oldest)
     }
 
     /// Counts one more use of the head.
@@ -113,12 +113,12 @@ impl PostingList {
     /// Reads more rows, from `newest` on if that is beyond what was read. Returns the cost.
     pub(super) async fn read(&mut self, store: &Store, (oldest, newest): (u128, u128)) -> Result<usize, ReadError> {
         let again = self.read_for.replace(newest) == Some(newest);
-        (self.asked, self.is_leaping) = match self.asked {
+        (self.requested, self.is_leaping) = match self.requested {
             0 => (ROWS_FIRST, false),
             // The last read did not suffice: rows are closer together than the span of one row.
             rows if again => ((rows * 2).min(ROWS_MAX), self.is_leaping),
             // Most rows were skipped, so the next position will probably be beyond any number of rows.
-            _ if self.used * 4 <= self.got => (ROWS_AFTER_LEAP, true),
+            _ if self.used * 4 <= self.received => (ROWS_AFTER_LEAP, true),
             rows => ((rows * 2).min(ROWS_MAX), false),
         };
         self.has_leapt |= self.is_leaping;
@@ -126,14 +126,14 @@ impl PostingList {
         let pieces = self.pieces((oldest, newest.saturating_add(self.span)), store.parallel_scans());
         // A range may be denser than expected. It is cut at the limit then, and the ranges after it are dropped.
         let limit = match pieces.len() {
-            0 | 1 => self.asked,
+            0 | 1 => self.requested,
             _ => 2 * ROWS_A_PIECE,
         };
         let ranges: Vec<Range<Key>> = pieces.iter().map(|(_, range)| range.clone()).collect();
         let scanned = store.scan_each(&ranges, ScanOrder::Descending, limit).await?;
         let rows_read: usize = scanned.iter().map(Vec::len).sum();
         let (mut emails_read, mut first) = (0, None);
-        self.got = 0;
+        self.received = 0;
         self.floor = None;
         for ((oldest_of, range), rows) in pieces.iter().zip(&scanned) {
             let mut last = None;
@@ -144,9 +144,9 @@ impl PostingList {
                 emails_read += emails.len();
                 self.read.extend(emails);
             }
-            self.got += rows.len();
+            self.received += rows.len();
             let cut_at = rows.last().filter(|_| rows.len() == limit);
-            (self.unread, self.floor) = match cut_at {
+            (self.unread_end, self.floor) = match cut_at {
                 Some((row_key, _)) => (row_key.clone(), last),
                 None => (range.start.clone(), oldest_of.checked_sub(1).filter(|_| *oldest_of > oldest)),
             };
@@ -154,18 +154,18 @@ impl PostingList {
                 break;
             }
         }
-        self.pace = first.zip(self.floor).map(|(first, floor)| first.saturating_sub(floor) / self.got as u128);
+        self.pace = first.zip(self.floor).map(|(first, floor)| first.saturating_sub(floor) / self.received as u128);
         self.skip_newer_than(newest);
         Ok(SCAN_COST * pieces.len() + rows_read + emails_read / EMAILS_A_ROW)
     }
 
     /// The key ranges of the next read, newest first, each with its oldest position.
     fn pieces(&self, (oldest, newest): (u128, u128), at_once: usize) -> Vec<(u128, Range<Key>)> {
-        let mut end = prefix_end(&self.key_of(newest)).min(self.unread.clone());
-        let count = (self.asked / ROWS_A_PIECE).min(at_once);
+        let mut end = prefix_end(&self.key_of(newest)).min(self.unread_end.clone());
+        let count = (self.requested / ROWS_A_PIECE).min(at_once);
         let pace = self.pace.filter(|_| count > 1);
         let width = pace.map(|pace| pace.saturating_mul(ROWS_A_PIECE as u128).max(1));
-        let (mut from, mut pieces) = (newest.min(self.position_of(&self.unread)), Vec::new());
+        let (mut from, mut pieces) = (newest.min(self.position_of(&self.unread_end)), Vec::new());
         loop {
             from = from.saturating_sub(width.unwrap_or(u128::MAX)).max(oldest);
             let start = self.key_of(from);
@@ -179,15 +179,15 @@ impl PostingList {
         }
     }
 
-    fn key_of(&self, place: u128) -> Key {
+    fn key_of(&self, position: u128) -> Key {
         let mut bytes = self.prefix.to_vec();
-        bytes.extend_from_slice(&place.to_be_bytes());
+        bytes.extend_from_slice(&position.to_be_bytes());
         Key::from(bytes)
     }
 
     /// The position of a row; the maximum for a key that is not in this list.
     fn position_of(&self, row_key: &[u8]) -> u128 {
-        let place = row_key.strip_prefix(self.prefix.as_ref()).and_then(|tail| tail.first_chunk());
-        place.map_or(u128::MAX, |place| u128::from_be_bytes(*place))
+        let position = row_key.strip_prefix(self.prefix.as_ref()).and_then(|tail| tail.first_chunk());
+        position.map_or(u128::MAX, |position| u128::from_be_bytes(*position))
     }
 }

@@ -31,9 +31,9 @@ const EMAIL_COST: usize = 8;
 /// Maximum number of candidates read at once.
 const TOGETHER: usize = 64;
 /// A skip that saves fewer candidates than this is useless: checking them costs less ([`EMAIL_COST`]).
-const SPARED_MIN: usize = 4;
+const SAVED_MIN: usize = 4;
 /// Number of consecutive useless skips after which a list is set aside.
-const VAIN_MAX: usize = 4;
+const USELESS_LEAPS_MAX: usize = 4;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchPage {
@@ -69,7 +69,7 @@ pub async fn search(
     };
     if search.lists.is_empty() {
         let range = key(Space::Email).account(account);
-        search.lists.push(PostingUnion { postings: vec![PostingList::new(range.build(), 0)], vain: 0 });
+        search.lists.push(PostingUnion { postings: vec![PostingList::new(range.build(), 0)], useless_leaps: 0 });
     }
     search.page(filter, limit).await
 }
@@ -115,9 +115,9 @@ impl Search<'_> {
                 break;
             }
         }
-        let more = emails.len() > limit;
+        let has_more = emails.len() > limit;
         emails.truncate(limit);
-        let next = match (more, self.newest) {
+        let next = match (has_more, self.newest) {
             (true, _) => emails.last().map(|last| last.email.id),
             (false, Some(newest)) => newest.checked_add(1).map(id_of),
             (false, None) => None,
@@ -129,26 +129,27 @@ impl Search<'_> {
     /// Returns the next candidates while budget is left; at least one step is made.
     async fn candidates(&mut self, count: usize) -> Result<Vec<EmailId>, ReadError> {
         // Give lists that were set aside another chance.
-        self.lists.iter_mut().for_each(|list| list.vain = list.vain.min(VAIN_MAX - 1));
+        self.lists.iter_mut().for_each(|list| list.useless_leaps = list.useless_leaps.min(USELESS_LEAPS_MAX - 1));
         let mut found = Vec::with_capacity(count);
         while found.len() < count {
             let Some(newest) = self.newest else { break };
             self.read_up_to(newest).await?;
             let heads = self.lists.iter().filter(|list| !list.is_set_aside()).map(|list| list.head(self.oldest));
-            let (least, greatest) = heads.fold((Some(u128::MAX), Some(0)), |(least, greatest), head| {
-                (least.min(head), head.and_then(|head| Some(greatest?.max(head))))
-            });
+            let (oldest_head, newest_head) =
+                heads.fold((Some(u128::MAX), Some(0)), |(oldest_head, newest_head), head| {
+                    (oldest_head.min(head), head.and_then(|head| Some(newest_head?.max(head))))
+                });
             // If one list is exhausted, so is the search.
-            let (Some(least), Some(greatest)) = (least, greatest) else {
+            let (Some(oldest_head), Some(newest_head)) = (oldest_head, newest_head) else {
                 self.newest = None;
                 break;
             };
-            self.newest = Some(least);
-            if least == greatest {
-                found.push(id_of(least));
-                self.newest = least.checked_sub(1).filter(|newest| *newest >= self.oldest);
+            self.newest = Some(oldest_head);
+            if oldest_head == newest_head {
+                found.push(id_of(oldest_head));
+                self.newest = oldest_head.checked_sub(1).filter(|newest| *newest >= self.oldest);
             }
-            self.left = self.left.saturating_sub(if least == greatest { EMAIL_COST } else { 1 });
+            self.left = self.left.saturating_sub(if oldest_head == newest_head { EMAIL_COST } else { 1 });
             if self.left == 0 {
                 break;
             }
@@ -159,13 +160,13 @@ impl Search<'_> {
     /// Reads the lists that are not set aside until each knows its newest email up to a position.
     async fn read_up_to(&mut self, newest: u128) -> Result<(), ReadError> {
         let passed = self.lists.iter_mut().map(|list| (list.skip_newer_than(newest), list.leads()));
-        let spared = passed.filter_map(|(passed, leads)| leads.then_some(passed)).max();
-        self.lists.iter_mut().for_each(|list| list.count_vain_leap(spared));
+        let saved = passed.filter_map(|(passed, leads)| leads.then_some(passed)).max();
+        self.lists.iter_mut().for_each(|list| list.count_useless_leap(saved));
         let (store, range) = (self.store, (self.oldest, newest));
         loop {
             let lists = self.lists.iter_mut().filter(|list| !list.is_set_aside());
-            let behind = lists.flat_map(|list| &mut list.postings).filter(|posting| posting.is_behind());
-            let reads: Vec<_> = behind.map(|posting| posting.read(store, range)).collect();
+            let unread_lists = lists.flat_map(|list| &mut list.postings).filter(|posting| posting.is_behind());
+            let reads: Vec<_> = unread_lists.map(|posting| posting.read(store, range)).collect();
             if reads.is_empty() {
                 break;
             }
@@ -209,12 +210,12 @@ impl Search<'_> {
 struct PostingUnion {
     postings: Vec<PostingList>,
     /// Number of consecutive useless skips.
-    vain: usize,
+    useless_leaps: usize,
 }
 
 impl PostingUnion {
     fn for_terms(account: AccountId, terms: &[IndexTerm]) -> Self {
-        Self { postings: terms.iter().map(|term| PostingList::for_term(account, term)).collect(), vain: 0 }
+        Self { postings: terms.iter().map(|term| PostingList::for_term(account, term)).collect(), useless_leaps: 0 }
     }
 
     /// The newest email read that is not older than `oldest`; `None` at the end.
@@ -234,16 +235,16 @@ impl PostingUnion {
 
     /// Returns whether the list is set aside.
     fn is_set_aside(&self) -> bool {
-        self.vain >= VAIN_MAX
+        self.useless_leaps >= USELESS_LEAPS_MAX
     }
 
     /// Rates the last skip by how many emails of a sequentially read list it saved. A sequential list has made no skip,
     /// and without one no skip is rated, so at least one list always remains.
-    fn count_vain_leap(&mut self, spared: Option<usize>) {
+    fn count_useless_leap(&mut self, saved: Option<usize>) {
         let leaps = self.postings.iter_mut().map(PostingList::take_leap);
         if leaps.fold(false, |any, one| any | one) {
-            let is_vain = spared.is_some_and(|spared| spared < SPARED_MIN);
-            self.vain = if is_vain { self.vain + 1 } else { 0 };
+            let is_useless = saved.is_some_and(|saved| saved < SAVED_MIN);
+            self.useless_leaps = if is_useless { self.useless_leaps + 1 } else { 0 };
         }
     }
 }

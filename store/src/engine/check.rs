@@ -138,7 +138,7 @@ impl<F: FnMut(BackupProgress) -> ControlFlow<()>> Check<F> {
         Self { report: Report::default(), progress }
     }
 
-    fn tell(&mut self) -> Result<(), CheckError> {
+    fn report_progress(&mut self) -> Result<(), CheckError> {
         let Report { rows, bodies, body_bytes, .. } = self.report;
         match (self.progress)(BackupProgress { rows, bodies, bytes: body_bytes }) {
             ControlFlow::Continue(()) => Ok(()),
@@ -152,7 +152,7 @@ impl<F: FnMut(BackupProgress) -> ControlFlow<()>> Check<F> {
         if let Some((id, fault)) = crate::task::describe_damage(at, row) {
             self.report.problem(Object::Task, id, fault);
         }
-        if self.report.rows.is_multiple_of(ROWS_BETWEEN_PROGRESS) { self.tell() } else { Ok(()) }
+        if self.report.rows.is_multiple_of(ROWS_BETWEEN_PROGRESS) { self.report_progress() } else { Ok(()) }
     }
 
     /// Counts a body that was read, or records why it could not be.
@@ -167,7 +167,7 @@ impl<F: FnMut(BackupProgress) -> ControlFlow<()>> Check<F> {
                 self.report.problem(object, id, error.to_string());
             }
         }
-        self.tell()
+        self.report_progress()
     }
 
     /// Checks all rows and bodies of a database or of memory.

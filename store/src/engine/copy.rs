@@ -106,16 +106,16 @@ pub async fn copy(
         Ok::<_, CopyError>(step)
     });
     let mut step = work.await.map_err(std::io::Error::other)??;
-    let (ours, theirs) = (read_all(&source).await?, read_all(&target).await?);
-    let work = tokio::task::spawn_blocking(move || compare(ours, theirs, &mut step));
+    let (source_rows, target_rows) = (read_all(&source).await?, read_all(&target).await?);
+    let work = tokio::task::spawn_blocking(move || compare(source_rows, target_rows, &mut step));
     let compared = work.await.map_err(std::io::Error::other)??;
     finish(into, &target).await?;
     source.close().await;
     Ok(compared)
 }
 
-async fn open_source(place: &StoreLocation) -> Result<Store, CopyError> {
-    match place {
+async fn open_source(location: &StoreLocation) -> Result<Store, CopyError> {
+    match location {
         StoreLocation::Directory(options) if !options.directory.is_dir() => {
             let error = std::io::Error::from(std::io::ErrorKind::NotFound);
             Err(OpenError::io(&options.directory, error).into())
@@ -123,11 +123,11 @@ async fn open_source(place: &StoreLocation) -> Result<Store, CopyError> {
         StoreLocation::Directory(options) => Ok(Store::open(options)?),
         StoreLocation::Database(database) => {
             let store = PostgresEngine::open(database, OpenMode::CopyFrom).await?;
-            let store = Store::over(AnyEngine::Postgres(Arc::new(store)));
+            let store = Store::with_engine(AnyEngine::Postgres(Arc::new(store)));
             let before = crate::lease::read_view(&store).await?;
             tokio::time::sleep(WATCH).await;
             let after = crate::lease::read_view(&store).await?;
-            match after.nodes.iter().find(|seen| !before.nodes.contains(seen)) {
+            match after.nodes.iter().find(|node| !before.nodes.contains(node)) {
                 Some(alive) => Err(CopyError::NodeActive(alive.node.name.clone())),
                 None => Ok(store),
             }
@@ -135,29 +135,29 @@ async fn open_source(place: &StoreLocation) -> Result<Store, CopyError> {
     }
 }
 
-async fn open_target(place: &StoreLocation) -> Result<Store, CopyError> {
-    match place {
+async fn open_target(location: &StoreLocation) -> Result<Store, CopyError> {
+    match location {
         StoreLocation::Directory(options) => {
             let marker = options.directory.join(COPYING_FILE);
             if !marker.exists() {
-                let taken = std::fs::read_dir(&options.directory).is_ok_and(|mut found| found.next().is_some());
-                if taken {
+                let is_occupied = std::fs::read_dir(&options.directory).is_ok_and(|mut found| found.next().is_some());
+                if is_occupied {
                     return Err(CopyError::NotEmpty(options.directory.display().to_string()));
                 }
                 private_files::create_directory(&options.directory)?;
                 private_files::create_file(&marker)?.sync_all()?;
             }
-            Ok(Store::over(AnyEngine::Redb(Arc::new(RedbEngine::open_for_copy(options)?))))
+            Ok(Store::with_engine(AnyEngine::Redb(Arc::new(RedbEngine::open_for_copy(options)?))))
         }
         StoreLocation::Database(database) => {
             let store = PostgresEngine::open(database, OpenMode::CopyInto).await?;
-            Ok(Store::over(AnyEngine::Postgres(Arc::new(store))))
+            Ok(Store::with_engine(AnyEngine::Postgres(Arc::new(store))))
         }
     }
 }
 
-async fn finish(place: &StoreLocation, target: &Store) -> Result<(), CopyError> {
-    match (place, &target.engine) {
+async fn finish(location: &StoreLocation, target: &Store) -> Result<(), CopyError> {
+    match (location, &target.engine) {
         (StoreLocation::Database(_), AnyEngine::Postgres(postgres)) => postgres.finish_copy().await?,
         (StoreLocation::Directory(options), _) => {
             target.flush().await?;
@@ -203,7 +203,7 @@ struct CopyTask<'a, F> {
 }
 
 impl<F: FnMut(CopyProgress)> CopyTask<'_, F> {
-    /// Copies what follows `there`, the target's last key.
+    /// Copies the rows after `last`, the target's last key.
     fn run(
         &mut self,
         rows: RowIterator,
@@ -212,7 +212,7 @@ impl<F: FnMut(CopyProgress)> CopyTask<'_, F> {
         count: impl Fn(&mut BackupProgress) -> &mut u64,
     ) -> Result<(), CopyError> {
         let mut batch = Batch::progress();
-        let (mut size_bytes, mut held) = (0, 0);
+        let (mut size_bytes, mut batch_rows) = (0, 0);
         for row in rows {
             let (key, value) = row?;
             *count(&mut self.done) += 1;
@@ -220,11 +220,11 @@ impl<F: FnMut(CopyProgress)> CopyTask<'_, F> {
                 continue;
             }
             size_bytes += key.len() + value.len();
-            held += 1;
+            batch_rows += 1;
             put(&mut batch, key, value);
-            if size_bytes >= BATCH_BYTES || held >= BATCH_ROWS {
+            if size_bytes >= BATCH_BYTES || batch_rows >= BATCH_ROWS {
                 self.done.bytes += size_bytes as u64;
-                (size_bytes, held) = (0, 0);
+                (size_bytes, batch_rows) = (0, 0);
                 self.commit(std::mem::replace(&mut batch, Batch::progress()))?;
             }
         }
@@ -240,19 +240,21 @@ impl<F: FnMut(CopyProgress)> CopyTask<'_, F> {
 }
 
 /// Number of rows between two progress reports of the comparison.
-const TELL_ROWS: u64 = 20_000;
+const PROGRESS_ROWS: u64 = 20_000;
 
 fn compare(
-    ours: (RowIterator, RowIterator),
-    theirs: (RowIterator, RowIterator),
+    source_rows: (RowIterator, RowIterator),
+    target_rows: (RowIterator, RowIterator),
     step: &mut impl FnMut(CopyProgress),
 ) -> Result<(BackupProgress, String), CopyError> {
     let mut done = BackupProgress::default();
     let mut sum = Sha256::new();
-    for (bodies, ours, mut theirs) in [(false, ours.0, theirs.0), (true, ours.1, theirs.1)] {
-        for row in ours {
+    for (bodies, source_rows, mut target_rows) in
+        [(false, source_rows.0, target_rows.0), (true, source_rows.1, target_rows.1)]
+    {
+        for row in source_rows {
             let (key, value) = row?;
-            match theirs.next().transpose()? {
+            match target_rows.next().transpose()? {
                 Some((their_key, their_value)) if their_key == key && their_value == value => {}
                 Some((their_key, _)) if their_key == key => {
                     return Err(CopyError::Differs(format!("the content of {key:02x?}")));
@@ -265,11 +267,11 @@ fn compare(
             }
             done.bytes += (key.len() + value.len()) as u64;
             *(if bodies { &mut done.bodies } else { &mut done.rows }) += 1;
-            if (done.rows + done.bodies).is_multiple_of(TELL_ROWS) {
+            if (done.rows + done.bodies).is_multiple_of(PROGRESS_ROWS) {
                 step(CopyProgress::Compared(done));
             }
         }
-        if let Some((key, _)) = theirs.next().transpose()? {
+        if let Some((key, _)) = target_rows.next().transpose()? {
             return Err(CopyError::Differs(format!("{key:02x?} is not in the source")));
         }
     }

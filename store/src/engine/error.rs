@@ -82,12 +82,12 @@ pub enum OpenError {
     #[error("[store] url: {0}")]
     Url(String),
     /// The database cannot be reached, or refuses the login.
-    #[error("[store] url: {database}: {what}")]
+    #[error("[store] url: {database}: {reason}")]
     Database {
         /// Host, port and name, without the password.
         database: String,
         /// The database's error, and what to do.
-        what: String,
+        reason: String,
     },
     /// The database belongs to another cluster.
     #[error(
@@ -119,13 +119,13 @@ pub enum OpenError {
     InUse { directory: PathBuf },
     /// Acknowledged data is missing or changed. It is never repaired by guessing.
     #[error(
-        "{}: {what}; acknowledged data is damaged, so the store stays closed: \
+        "{}: {reason}; acknowledged data is damaged, so the store stays closed: \
          keep the directory as it is and restore a backup into an empty one", file.display()
     )]
     Corrupt {
         file: PathBuf,
         /// Description of the damage, with its position.
-        what: String,
+        reason: String,
     },
     /// The file has a newer format.
     #[error("{} has format {found}, but this version reads up to {known}: run the newer version", file.display())]
@@ -147,8 +147,8 @@ impl OpenError {
         Self::Io { file: file.into(), error: error.into() }
     }
 
-    pub(crate) fn corrupt(file: impl Into<PathBuf>, what: impl Into<String>) -> Self {
-        Self::Corrupt { file: file.into(), what: what.into() }
+    pub(crate) fn corrupt(file: impl Into<PathBuf>, reason: impl Into<String>) -> Self {
+        Self::Corrupt { file: file.into(), reason: reason.into() }
     }
 }
 
@@ -156,11 +156,11 @@ impl OpenError {
 #[derive(Debug, Error)]
 pub enum BackupError {
     /// The file is incomplete or no backup.
-    #[error("{}: {what}", file.display())]
+    #[error("{}: {reason}", file.display())]
     Damaged {
         file: PathBuf,
         /// Description of the damage, with its position.
-        what: String,
+        reason: String,
     },
     /// The backup has a newer format.
     #[error("{} has format {found}, but this version reads up to {known}: run the newer version", file.display())]

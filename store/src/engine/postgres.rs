@@ -117,7 +117,7 @@ impl PostgresEngine {
             });
             let lanes = tokio::sync::Mutex::new(lanes.collect());
             tokio::spawn(probe_until_available(target.clone(), Arc::downgrade(&shared)));
-            tracing::info!(database = target.shown, cluster = database.cluster, "store opened");
+            tracing::info!(database = target.display_name, cluster = database.cluster, "store opened");
             let lines = ReadPool::new(target.clone(), database.read_connections, Arc::clone(&shared));
             Ok(Self { target, lines, shared, inbox: Mutex::new(Some(sender)), lanes })
         })
@@ -264,9 +264,9 @@ async fn probe_until_available(target: ConnectionTarget, shared: Weak<DatabaseSt
     loop {
         tokio::time::sleep(PROBE_INTERVAL).await;
         let Some(shared) = shared.upgrade() else { return };
-        shared.tell_missed();
-        let is_well = matches!(shared.health().state, StoreState::Healthy | StoreState::Fenced(_));
-        if is_well && !shared.has_outage() {
+        shared.log_missed_outage();
+        let is_usable = matches!(shared.health().state, StoreState::Healthy | StoreState::Fenced(_));
+        if is_usable && !shared.has_outage() {
             continue;
         }
         let written = async {
@@ -275,8 +275,8 @@ async fn probe_until_available(target: ConnectionTarget, shared: Weak<DatabaseSt
         };
         match tokio::time::timeout(PROBE_MAX, written).await {
             Ok(Ok(_)) => shared.mark_available(),
-            Ok(Err(error)) => shared.is_still_away(&url::reason(&error)),
-            Err(_) => shared.is_still_away("the probe timed out"),
+            Ok(Err(error)) => shared.record_probe_failure(&url::reason(&error)),
+            Err(_) => shared.record_probe_failure("the probe timed out"),
         }
     }
 }

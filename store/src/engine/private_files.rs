@@ -37,15 +37,15 @@ fn create_above(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         return Ok(());
     }
-    let above = directory_of(path);
-    if above != path {
-        create_above(above)?;
+    let parent = directory_of(path);
+    if parent != path {
+        create_above(parent)?;
     }
     match DirBuilder::new().mode(DIRECTORY_MODE).create(path) {
         Ok(()) => {
             let flags = (OFlags::DIRECTORY | OFlags::NOFOLLOW).bits().cast_signed();
-            let made = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-            give_to_owner_of(above, &made)
+            let created = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+            give_to_owner_of(parent, &created)
         }
         // Another process created it concurrently.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
@@ -55,7 +55,7 @@ fn create_above(path: &Path) -> io::Result<()> {
 
 /// The directory that contains a file.
 fn directory_of(path: &Path) -> &Path {
-    path.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Creates a new file for reading and writing.
@@ -88,7 +88,7 @@ pub fn open_or_create_file(path: &Path) -> io::Result<File> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             OpenOptions::new().read(true).write(true).open(path)
         }
-        made => made,
+        created => created,
     }
 }
 
@@ -102,11 +102,11 @@ fn give_to_owner_of(directory: &Path, new: &File) -> io::Result<()> {
     if owner.uid() == 0 {
         return Ok(());
     }
-    given(directory, fchown(new.as_fd(), Some(owner.uid()), Some(owner.gid())))
+    check_ownership_change(directory, fchown(new.as_fd(), Some(owner.uid()), Some(owner.gid())))
 }
 
 /// In a container without CAP_CHOWN, root cannot change the owner; log that and continue.
-fn given(directory: &Path, changed: io::Result<()>) -> io::Result<()> {
+fn check_ownership_change(directory: &Path, changed: io::Result<()>) -> io::Result<()> {
     match changed {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             tracing::warn!(directory = %directory.display(), %error, "cannot give a new file to the directory's owner");
@@ -132,12 +132,12 @@ pub fn give_file(path: &Path, data_dir: &Path) -> io::Result<()> {
 /// # Errors
 /// Its owner cannot be changed.
 pub fn give_socket(path: &Path) -> io::Result<()> {
-    let (made, directory) = (std::fs::symlink_metadata(path)?, directory_of(path));
+    let (created, directory) = (std::fs::symlink_metadata(path)?, directory_of(path));
     let owner = std::fs::metadata(directory)?;
-    if made.uid() != 0 || owner.uid() == 0 {
+    if created.uid() != 0 || owner.uid() == 0 {
         return Ok(());
     }
-    given(directory, lchown(path, Some(owner.uid()), Some(owner.gid())))
+    check_ownership_change(directory, lchown(path, Some(owner.uid()), Some(owner.gid())))
 }
 
 /// Removes permissions of group and others within a directory, as left by an older version or set by hand. Returns what

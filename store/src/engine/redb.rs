@@ -174,7 +174,7 @@ fn store_id(lock: &File) -> Result<StoreId, OpenError> {
 fn append_error(directory: &Path, fault: AppendError) -> OpenError {
     let error = match fault {
         AppendError::Full => std::io::ErrorKind::StorageFull.into(),
-        AppendError::Broken(what) => std::io::Error::other(what),
+        AppendError::Broken(reason) => std::io::Error::other(reason),
     };
     OpenError::io(directory, error)
 }

@@ -55,13 +55,13 @@ impl Server {
         let databases = AtomicU32::new(0);
         let mut server = Self { directory, bin, user, settings, port, postmaster: None, databases };
         let data = server.data();
-        let made = server
+        let output = server
             .program("initdb")
             .args(["--no-sync", "--auth=trust", "--username=postgres", "--encoding=UTF8", "--no-locale", "-D"])
             .arg(&data)
             .output()
             .unwrap();
-        assert!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
+        assert!(output.status.success(), "initdb: {}", String::from_utf8_lossy(&output.stderr));
         server.run();
         server
     }

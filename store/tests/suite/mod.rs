@@ -72,9 +72,9 @@ async fn a_failed_check_leaves_nothing(subject: &impl Subject) {
     let mut right = Batch::progress();
     right.check(k(b"a"), Some(k(b"1"))).delete(k(b"a"));
     store.commit(right).await.unwrap();
-    let mut gone = Batch::progress();
-    gone.check(k(b"a"), None).check(k(b"zz"), None).put(k(b"a"), &b"3"[..]);
-    store.commit(gone).await.unwrap();
+    let mut conflicting = Batch::progress();
+    conflicting.check(k(b"a"), None).check(k(b"zz"), None).put(k(b"a"), &b"3"[..]);
+    store.commit(conflicting).await.unwrap();
     assert_eq!(store.get(&k(b"a")).await.unwrap(), Some(k(b"3")));
 }
 

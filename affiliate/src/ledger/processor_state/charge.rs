@@ -49,14 +49,14 @@ impl ChargeState {
 
     pub(crate) fn apply_refund(&mut self, refund: &Refund) -> Result<(), TooManyEntries> {
         let figure = bounded_entry(&mut self.refunds, &refund.id, "refunds of a charge")?;
-        let told = refund.figure();
-        *figure = Some(figure.map_or(told, |known| known.newer(told)));
+        let new_figure = refund.figure();
+        *figure = Some(figure.map_or(new_figure, |current| current.newer(new_figure)));
         self.add_payment(refund.payment_intent.as_deref())
     }
 
     pub(crate) fn apply_dispute(&mut self, dispute: &ChargeDispute) -> Result<(), TooManyEntries> {
-        let known = bounded_entry(&mut self.disputes, &dispute.id, "disputes of a charge")?;
-        LwwRegister::merge(known, dispute.as_of, dispute.status);
+        let dispute_state = bounded_entry(&mut self.disputes, &dispute.id, "disputes of a charge")?;
+        LwwRegister::merge(dispute_state, dispute.as_of, dispute.status);
         self.add_payment(dispute.payment_intent.as_deref())
     }
 
@@ -88,23 +88,23 @@ impl ChargeState {
     /// Disputes by id, with their newest state.
     pub(super) fn disputes(&self) -> impl Iterator<Item = (String, DisputeState)> {
         let disputes = self.disputes.iter();
-        disputes.filter_map(|(id, known)| Some((id.clone(), *known.as_ref()?.value())))
+        disputes.filter_map(|(id, state)| Some((id.clone(), *state.as_ref()?.value())))
     }
 
-    /// Returns the refunded amount in the invoice's currency; with `by`, the amount at that moment as far as known.
-    pub(super) fn refunded_by(&self, sale: &Sale, by: Option<MoneyMoment<'_>>) -> i128 {
+    /// Returns the refunded amount in the invoice's currency; with `until`, the amount at that moment as far as known.
+    pub(super) fn refunded_by(&self, sale: &Sale, until: Option<MoneyMoment<'_>>) -> i128 {
         let refunds = self.refunds();
-        let Some(by) = by else {
+        let Some(until) = until else {
             let refunds: Vec<_> = refunds.map(|(_, refund)| refund).collect();
             return self.to_invoice_currency(sale, processor::refunded(self.newest, &refunds));
         };
         let figures = [self.newest, self.in_part].into_iter().flatten();
         // A partial total that the charge reported in this second includes all refunds made by then.
-        let told = self.in_part.filter(|part| part.as_of.at == by.second && by.within != SecondPart::End);
-        let charge = told.or(figures.filter(|figure| by.is_after(figure.as_of.at)).max());
-        let counts = |refund: &RefundFigure| told.is_none() || refund.made_at() < by.second;
-        let refunds = refunds.filter(|(id, refund)| counts(refund) && by.includes(refund.made_at(), id));
-        let refunds: Vec<_> = refunds.map(|(_, refund)| refund_at(refund, by)).collect();
+        let partial = self.in_part.filter(|part| part.as_of.at == until.second && until.within != SecondPart::End);
+        let charge = partial.or(figures.filter(|figure| until.is_after(figure.as_of.at)).max());
+        let is_counted = |refund: &RefundFigure| partial.is_none() || refund.made_at() < until.second;
+        let refunds = refunds.filter(|(id, refund)| is_counted(refund) && until.includes(refund.made_at(), id));
+        let refunds: Vec<_> = refunds.map(|(_, refund)| refund_at(refund, until)).collect();
         self.to_invoice_currency(sale, processor::refunded(charge, &refunds))
     }
 
@@ -129,8 +129,8 @@ impl ChargeState {
     pub(super) fn change_times(&self) -> impl Iterator<Item = (Timestamp, Option<&str>)> {
         let figures = [self.newest, self.in_part].into_iter().flatten();
         let figures = figures.map(|figure| (figure.as_of.at, None));
-        let turns = |(id, refund): (_, RefundFigure)| [(refund.made_at(), Some(id)), (refund.as_of.at, None)];
-        figures.chain(self.refunds().flat_map(turns))
+        let moments_of = |(id, refund): (_, RefundFigure)| [(refund.made_at(), Some(id)), (refund.as_of.at, None)];
+        figures.chain(self.refunds().flat_map(moments_of))
     }
 
     /// Returns the moments of a partial total, and those at which refunds failed.
@@ -143,8 +143,8 @@ impl ChargeState {
 }
 
 /// Returns a refund's state at a moment after its creation.
-fn refund_at(refund: RefundFigure, by: MoneyMoment<'_>) -> RefundFigure {
-    if by.is_after(refund.as_of.at) {
+fn refund_at(refund: RefundFigure, until: MoneyMoment<'_>) -> RefundFigure {
+    if until.is_after(refund.as_of.at) {
         return refund;
     }
     let as_of = StateVersion { at: refund.made_at(), step: ObjectStage::Begun };

@@ -35,7 +35,7 @@ impl SubscriptionState {
     /// True if the subscription was active right after `time`.
     fn is_active_at(&self, time: Timestamp) -> bool {
         let is_over = self.status == SubscriptionStatus::Over && self.over_at.is_none_or(|over| over <= time);
-        self.begun_at.is_none_or(|begun| begun <= time) && !is_over
+        self.begun_at.is_none_or(|begun_at| begun_at <= time) && !is_over
     }
 }
 
@@ -68,8 +68,8 @@ pub(crate) struct CustomerState {
 impl CustomerState {
     /// Merges the customer's own fields.
     pub(crate) fn apply(&mut self, customer: &Customer) {
-        let told = CustomerFields { email: customer.email.clone(), marks: customer.marks.clone() };
-        LwwRegister::merge(&mut self.told, customer.as_of, told);
+        let fields = CustomerFields { email: customer.email.clone(), marks: customer.marks.clone() };
+        LwwRegister::merge(&mut self.told, customer.as_of, fields);
     }
 
     /// Merges an email from an invoice or session.
@@ -82,13 +82,13 @@ impl CustomerState {
     pub(crate) fn apply_subscription(&mut self, subscription: &Subscription) {
         let Subscription { id, status, begun_at, over_at, marks, as_of, .. } = subscription;
         if *status == SubscriptionStatus::Trialing {
-            let began = begun_at.unwrap_or(as_of.at);
-            self.tried_at = Some(self.tried_at.map_or(began, |first| first.min(began)));
+            let started_at = begun_at.unwrap_or(as_of.at);
+            self.tried_at = Some(self.tried_at.map_or(started_at, |first| first.min(started_at)));
         }
         self.left_at = self.left_at.max(*over_at);
         let (begun_at, over_at) = (*begun_at, *over_at);
-        let told = SubscriptionState { status: *status, marks: marks.clone(), begun_at, over_at };
-        LwwRegister::merge(self.subscriptions.entry(id.clone()).or_default(), *as_of, told);
+        let state = SubscriptionState { status: *status, marks: marks.clone(), begun_at, over_at };
+        LwwRegister::merge(self.subscriptions.entry(id.clone()).or_default(), *as_of, state);
         if self.subscriptions.len() > SUBSCRIPTIONS_MAX {
             self.evict_oldest_subscription();
         }
@@ -96,8 +96,8 @@ impl CustomerState {
 
     fn evict_oldest_subscription(&mut self) {
         let age =
-            |told: &LwwRegister<SubscriptionState>| (told.value().status != SubscriptionStatus::Over, told.as_of());
-        let oldest = self.subscriptions.iter().min_by_key(|(_, told)| told.as_ref().map(age));
+            |state: &LwwRegister<SubscriptionState>| (state.value().status != SubscriptionStatus::Over, state.as_of());
+        let oldest = self.subscriptions.iter().min_by_key(|(_, state)| state.as_ref().map(age));
         if let Some(id) = oldest.map(|(id, _)| id.clone()) {
             self.subscriptions.remove(&id);
         }
@@ -110,24 +110,26 @@ impl CustomerState {
 
     /// Returns the customer's own email, else the newest one from an invoice or session.
     pub(crate) fn email(&self) -> Option<&str> {
-        let own = self.told.as_ref().and_then(|told| told.value().email.as_deref());
-        own.or(self.email.as_ref().map(|email| email.value().as_str()))
+        let own_email = self.told.as_ref().and_then(|fields| fields.value().email.as_deref());
+        own_email.or(self.email.as_ref().map(|email| email.value().as_str()))
     }
 
     /// Returns referral hints: from the customer's metadata, then from the named subscription's, or all subscriptions'
     /// if `None`.
     pub(crate) fn hints(&self, subscription: Option<&str>) -> Vec<ReferralHint> {
-        let own = self.told.iter().flat_map(|told| &told.value().marks.hints);
-        let theirs = self.subscriptions.iter().filter(|(id, _)| subscription.is_none_or(|named| named == *id));
-        let theirs = theirs.filter_map(|(_, told)| told.as_ref()).flat_map(|told| &told.value().marks.hints);
-        own.chain(theirs).copied().collect()
+        let own_hints = self.told.iter().flat_map(|state| &state.value().marks.hints);
+        let subscription_hints =
+            self.subscriptions.iter().filter(|(id, _)| subscription.is_none_or(|selected| selected == *id));
+        let subscription_hints =
+            subscription_hints.filter_map(|(_, state)| state.as_ref()).flat_map(|state| &state.value().marks.hints);
+        own_hints.chain(subscription_hints).copied().collect()
     }
 
     /// True if purchases by this subscription, or without one, are excluded from commissions.
     pub(crate) fn is_excluded(&self, subscription: Option<&str>) -> bool {
-        let told = subscription.and_then(|id| self.subscriptions.get(id)?.as_ref());
-        self.told.as_ref().is_some_and(|told| told.value().marks.excluded)
-            || told.is_some_and(|told| told.value().marks.excluded)
+        let state = subscription.and_then(|id| self.subscriptions.get(id)?.as_ref());
+        self.told.as_ref().is_some_and(|state| state.value().marks.excluded)
+            || state.is_some_and(|state| state.value().marks.excluded)
     }
 
     /// True if the customer had paid before `time`.
@@ -136,11 +138,12 @@ impl CustomerState {
     }
 
     /// Computes trial start and end of subscription over all customers of a referral.
-    pub(crate) fn summarize_subscriptions(customers: &[Self], dealings: &mut ReferralActivity) {
-        let told = || customers.iter().flat_map(|one| one.subscriptions.values()).flatten().map(LwwRegister::value);
-        let left = customers.iter().filter_map(|one| one.left_at);
-        let ends: BTreeSet<Timestamp> = told().filter_map(|one| one.over_at).chain(left).collect();
-        dealings.tried_at = customers.iter().filter_map(|one| one.tried_at).min();
-        dealings.left_at = ends.into_iter().rev().find(|end| !told().any(|one| one.is_active_at(*end)));
+    pub(crate) fn summarize_subscriptions(customers: &[Self], activity: &mut ReferralActivity) {
+        let states =
+            || customers.iter().flat_map(|customer| customer.subscriptions.values()).flatten().map(LwwRegister::value);
+        let left = customers.iter().filter_map(|customer| customer.left_at);
+        let ends: BTreeSet<Timestamp> = states().filter_map(|state| state.over_at).chain(left).collect();
+        activity.tried_at = customers.iter().filter_map(|customer| customer.tried_at).min();
+        activity.left_at = ends.into_iter().rev().find(|end| !states().any(|state| state.is_active_at(*end)));
     }
 }

@@ -17,7 +17,7 @@ fn read_and_write<T: Serialize + DeserializeOwned>(name: &str) {
 }
 
 #[test]
-fn rows_of_earlier_releases_are_read_and_written_alike() {
+fn rows_of_earlier_releases_keep_their_bytes() {
     read_and_write::<ConnectedAccountState>("account.jsonl");
     read_and_write::<ChargeState>("charge.jsonl");
     read_and_write::<CustomerState>("customer.jsonl");

@@ -109,8 +109,8 @@ impl InvoiceState {
     }
 
     pub(crate) fn apply_credit_note(&mut self, note: &CreditNote) -> Result<(), TooManyEntries> {
-        let known = bounded_entry(&mut self.notes, &note.id, "credit notes of an invoice")?;
-        LwwRegister::merge(known, note.as_of, note.given_back);
+        let note_state = bounded_entry(&mut self.notes, &note.id, "credit notes of an invoice")?;
+        LwwRegister::merge(note_state, note.as_of, note.given_back);
         Ok(())
     }
 
@@ -150,15 +150,15 @@ impl InvoiceState {
 
     /// Sums refunds, credit notes and disputes of the invoice.
     pub(crate) fn money_returned(&self, sale: &Sale, charges: &[&ChargeState]) -> SaleReturns {
-        let given_back = |by: Option<MoneyMoment<'_>>| {
-            let notes = self.notes().filter(|(id, note)| by.is_none_or(|by| by.includes(note.as_of().at, id)));
+        let returned_by = |until: Option<MoneyMoment<'_>>| {
+            let notes = self.notes().filter(|(id, note)| until.is_none_or(|until| until.includes(note.as_of().at, id)));
             let notes: i128 = notes.map(|(_, note)| i128::from(*note.value())).sum();
-            let charges: i128 = charges.iter().map(|charge| charge.refunded_by(sale, by)).sum();
+            let charges: i128 = charges.iter().map(|charge| charge.refunded_by(sale, until)).sum();
             i64::try_from(notes + charges).unwrap_or(i64::MAX)
         };
         let moments = self.moments(charges);
         let mut returned = SaleReturns {
-            refunded: given_back(None),
+            refunded: returned_by(None),
             told_at: moments.last().map(|moment| moment.second),
             disputes: charges.iter().flat_map(|charge| charge.disputes()).collect(),
             ..SaleReturns::default()
@@ -168,9 +168,9 @@ impl InvoiceState {
             returned.refunded_in_part = returned.refunded;
         } else {
             // Go back through the moments of change to the last one before the full amount was returned.
-            let mut then = moments.iter().rev().map(|moment| given_back(Some(*moment)));
-            returned.refunded_in_part = then.find(is_in_part).unwrap_or(0);
-            let less = self.decrease_moments(charges).filter(|moment| is_in_part(&given_back(Some(*moment))));
+            let mut earlier = moments.iter().rev().map(|moment| returned_by(Some(*moment)));
+            returned.refunded_in_part = earlier.find(is_in_part).unwrap_or(0);
+            let less = self.decrease_moments(charges).filter(|moment| is_in_part(&returned_by(Some(*moment))));
             returned.in_part_at = less.map(|moment| moment.second).max();
         }
         returned
@@ -191,7 +191,7 @@ impl InvoiceState {
     /// Returns all known moments at which the returned amount changed.
     fn moments<'a>(&'a self, charges: &[&'a ChargeState]) -> BTreeSet<MoneyMoment<'a>> {
         let notes = self.notes().map(|(id, note)| (note.as_of().at, Some(id)));
-        let turns = charges.iter().flat_map(|charge| charge.change_times()).chain(notes);
-        turns.flat_map(|(second, id)| MoneyMoment::all_of(second, id)).collect()
+        let times = charges.iter().flat_map(|charge| charge.change_times()).chain(notes);
+        times.flat_map(|(second, id)| MoneyMoment::all_of(second, id)).collect()
     }
 }

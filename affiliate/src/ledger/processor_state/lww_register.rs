@@ -14,12 +14,12 @@ pub(crate) struct LwwRegister<T> {
 
 impl<T: Serialize> LwwRegister<T> {
     /// Replaces the value if the new version is newer.
-    pub(crate) fn merge(known: &mut Option<Self>, as_of: StateVersion, value: T) {
-        let is_newer = known
-            .as_ref()
-            .is_none_or(|known| as_of > known.as_of || as_of == known.as_of && text(&value) > text(&known.value));
+    pub(crate) fn merge(register: &mut Option<Self>, as_of: StateVersion, value: T) {
+        let is_newer = register.as_ref().is_none_or(|register| {
+            as_of > register.as_of || as_of == register.as_of && text(&value) > text(&register.value)
+        });
         if is_newer {
-            *known = Some(Self { as_of, value });
+            *register = Some(Self { as_of, value });
         }
     }
 

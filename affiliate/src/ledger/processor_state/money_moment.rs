@@ -30,17 +30,17 @@ impl<'a> MoneyMoment<'a> {
         within.into_iter().flatten().map(move |within| Self { second, within })
     }
 
-    /// True if an object created in second `made` existed at this moment.
-    pub(super) fn includes(self, made: Timestamp, id: &str) -> bool {
+    /// True if an object created in second `created_at` existed at this moment.
+    pub(super) fn includes(self, created_at: Timestamp, id: &str) -> bool {
         let is_before = match self.within {
             SecondPart::Before(first) => id < first,
             SecondPart::Told | SecondPart::End => true,
         };
-        made < self.second || made == self.second && is_before
+        created_at < self.second || created_at == self.second && is_before
     }
 
-    /// True if a change in second `happened`, whose position is unknown, had happened by this moment.
-    pub(super) fn is_after(self, happened: Timestamp) -> bool {
-        happened < self.second || happened == self.second && self.within == SecondPart::End
+    /// True if a change in second `at`, whose position is unknown, had happened by this moment.
+    pub(super) fn is_after(self, at: Timestamp) -> bool {
+        at < self.second || at == self.second && self.within == SecondPart::End
     }
 }

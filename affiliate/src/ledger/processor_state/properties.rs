@@ -44,8 +44,8 @@ fn sale(amount_paid: i64) -> Sale {
     }
 }
 
-fn of_charges() -> impl Strategy<Value = TestFact> {
-    let one = (as_of(), 0..=10_i64).prop_map(|(as_of, tenths)| {
+fn charge_facts() -> impl Strategy<Value = TestFact> {
+    let charge = (as_of(), 0..=10_i64).prop_map(|(as_of, tenths)| {
         TestFact::Charge(Charge {
             id: "ch_1".to_owned(),
             payment_intent: (tenths > 5).then(|| "pi_1".to_owned()),
@@ -80,10 +80,10 @@ fn of_charges() -> impl Strategy<Value = TestFact> {
         let id = format!("dp_{number}");
         TestFact::Dispute(ChargeDispute { id, charge: None, payment_intent: None, status, as_of })
     });
-    prop_oneof![one, refund, dispute]
+    prop_oneof![charge, refund, dispute]
 }
 
-fn of_others() -> impl Strategy<Value = TestFact> {
+fn other_facts() -> impl Strategy<Value = TestFact> {
     let note = (as_of(), 0..3_usize, 0..3_i64).prop_map(|(as_of, number, hundreds)| {
         let (id, invoice) = (format!("cn_{number}"), "in_1".to_owned());
         let currency = "usd".parse().unwrap();
@@ -123,20 +123,20 @@ fn of_others() -> impl Strategy<Value = TestFact> {
 
 type TestRows = (ChargeState, InvoiceState, CustomerState);
 
-fn heard<'a>(told: impl IntoIterator<Item = &'a TestFact>) -> TestRows {
+fn apply_all<'a>(facts: impl IntoIterator<Item = &'a TestFact>) -> TestRows {
     let (mut charge, mut invoice, mut customer) = TestRows::default();
-    for told in told {
-        match told {
-            TestFact::Charge(told) => charge.apply(told).unwrap(),
-            TestFact::Refund(told) => charge.apply_refund(told).unwrap(),
-            TestFact::Dispute(told) => charge.apply_dispute(told).unwrap(),
-            TestFact::Note(told) => invoice.apply_credit_note(told).unwrap(),
-            TestFact::Invoice(told) => {
-                invoice.apply(told).unwrap();
-                customer.apply_payment(told.sale.paid_at);
+    for fact in facts {
+        match fact {
+            TestFact::Charge(fact) => charge.apply(fact).unwrap(),
+            TestFact::Refund(fact) => charge.apply_refund(fact).unwrap(),
+            TestFact::Dispute(fact) => charge.apply_dispute(fact).unwrap(),
+            TestFact::Note(fact) => invoice.apply_credit_note(fact).unwrap(),
+            TestFact::Invoice(fact) => {
+                invoice.apply(fact).unwrap();
+                customer.apply_payment(fact.sale.paid_at);
             }
-            TestFact::Customer(told) => customer.apply(told),
-            TestFact::Subscription(told) => customer.apply_subscription(told),
+            TestFact::Customer(fact) => customer.apply(fact),
+            TestFact::Subscription(fact) => customer.apply_subscription(fact),
         }
     }
     (charge, invoice, customer)
@@ -145,13 +145,13 @@ fn heard<'a>(told: impl IntoIterator<Item = &'a TestFact>) -> TestRows {
 proptest! {
     #[test]
     fn the_order_of_facts_does_not_matter(
-        told in prop::collection::vec(prop_oneof![of_charges(), of_others()], 0..14),
+        facts in prop::collection::vec(prop_oneof![charge_facts(), other_facts()], 0..14),
         order in prop::collection::vec(any::<prop::sample::Index>(), 0..30),
     ) {
-        let plain = heard(&told);
+        let plain = apply_all(&facts);
         // Some facts first, in any order and repeatedly; then all, in reverse.
-        let some = order.iter().filter_map(|index| told.get(index.index(told.len().max(1))));
-        let shuffled = heard(some.chain(told.iter().rev()));
+        let subset = order.iter().filter_map(|index| facts.get(index.index(facts.len().max(1))));
+        let shuffled = apply_all(subset.chain(facts.iter().rev()));
         prop_assert_eq!(&plain, &shuffled);
         let returned = |rows: &TestRows| rows.1.money_returned(&sale(1_000), &[&rows.0]);
         prop_assert_eq!(returned(&plain), returned(&shuffled));
@@ -162,9 +162,9 @@ proptest! {
 }
 
 #[test]
-fn what_was_given_back_before_all_was() {
+fn a_partial_refund_before_a_full_one() {
     let sale = sale(1_000);
-    let told = |kind: &str, at, refunded| {
+    let charge_event = |kind: &str, at, refunded| {
         let as_of = StateVersion::event(kind, second(at));
         let currency = "usd".parse().unwrap();
         Charge {
@@ -184,7 +184,7 @@ fn what_was_given_back_before_all_was() {
     };
     let mut charge = ChargeState::default();
     for (at, refunded) in [(30, 200), (10, 300), (40, 1_000), (20, 1_000)] {
-        charge.apply(&told("charge.refunded", at, refunded)).unwrap();
+        charge.apply(&charge_event("charge.refunded", at, refunded)).unwrap();
     }
     let returned = InvoiceState::default().money_returned(&sale, &[&charge]);
     assert_eq!((returned.refunded, returned.refunded_in_part), (1_000, 200));
@@ -195,7 +195,7 @@ fn what_was_given_back_before_all_was() {
 }
 
 #[test]
-fn what_was_given_back_before_all_was_in_the_same_second() {
+fn a_partial_refund_before_a_full_one_in_the_same_second() {
     let sale = sale(1_000);
     let as_of = StateVersion::event("charge.refunded", second(10));
     let figure = |amount_refunded| Charge {
@@ -222,7 +222,7 @@ fn what_was_given_back_before_all_was_in_the_same_second() {
         created_at: Some(second(10)),
         as_of,
     };
-    let in_part = |charge: &ChargeState| {
+    let partial_refund = |charge: &ChargeState| {
         let returned = InvoiceState::default().money_returned(&sale, &[charge]);
         assert_eq!((returned.refunded, returned.told_at), (1_000, Some(second(10))));
         returned.refunded_in_part
@@ -231,13 +231,13 @@ fn what_was_given_back_before_all_was_in_the_same_second() {
     let mut charge = ChargeState::default();
     charge.apply(&figure(1_000)).unwrap();
     charge.apply(&figure(300)).unwrap();
-    assert_eq!(in_part(&charge), 300);
+    assert_eq!(partial_refund(&charge), 300);
     charge.apply_refund(&refund("re_b", 300)).unwrap();
     charge.apply_refund(&refund("re_a", 700)).unwrap();
-    assert_eq!(in_part(&charge), 300);
+    assert_eq!(partial_refund(&charge), 300);
     // Without a total from the charge, refunds are ordered by id.
     let mut charge = ChargeState::default();
     charge.apply_refund(&refund("re_2", 700)).unwrap();
     charge.apply_refund(&refund("re_1", 300)).unwrap();
-    assert_eq!(in_part(&charge), 300);
+    assert_eq!(partial_refund(&charge), 300);
 }

@@ -154,10 +154,11 @@ impl UnitOfWork<'_> {
         let unread: Vec<CommissionId> = unread.collect();
         let found = adjustment::line_totals(&self.ledger.store, self.account(), &unread).await?;
         self.payout_rows.sums.extend(unread.into_iter().zip(found));
-        let owed = |id: &CommissionId| self.payout_rows.new_adjustments.get(id).map_or(0, |owed| owed.amount);
+        let amount_of =
+            |id: &CommissionId| self.payout_rows.new_adjustments.get(id).map_or(0, |adjustment| adjustment.amount);
         let sum = |id: CommissionId| {
             let before = self.payout_rows.sums.get(&id).map_or(0, |sum| sum.amount);
-            (id, before.saturating_add(owed(&id)))
+            (id, before.saturating_add(amount_of(&id)))
         };
         Ok(lines.iter().map(|line| sum(line.id)).collect())
     }
@@ -168,9 +169,9 @@ impl UnitOfWork<'_> {
         let id = AdjustmentId::new(self.now, self.ledger.random());
         let (account, created_at) = (self.program.account, self.now);
         let new = Adjustment { id, account, partner, line, amount: 0, currency, payout: None, created_at };
-        let owed = self.payout_rows.new_adjustments.entry(line).or_insert(new);
-        owed.amount = owed.amount.checked_add(amount).ok_or(ArithmeticError::TooLarge)?;
-        if owed.amount == 0 {
+        let adjustment = self.payout_rows.new_adjustments.entry(line).or_insert(new);
+        adjustment.amount = adjustment.amount.checked_add(amount).ok_or(ArithmeticError::TooLarge)?;
+        if adjustment.amount == 0 {
             self.payout_rows.new_adjustments.remove(&line);
         }
         Ok(())
@@ -227,14 +228,14 @@ impl UnitOfWork<'_> {
     /// destination is disabled.
     async fn update_destination_health(&mut self, payout: &Payout, is_failed: bool) -> Result<(), LedgerError> {
         let Some(partner) = self.partner_mut(payout.partner).await? else { return Ok(()) };
-        let its = |to: &PayoutDestination| to.method == payout.method && to.destination == payout.destination;
-        let is_its = partner.payout.as_ref().is_some_and(its);
+        let is_same = |to: &PayoutDestination| to.method == payout.method && to.destination == payout.destination;
+        let is_current = partner.payout.as_ref().is_some_and(is_same);
         partner.was_paid |= !is_failed;
         if !is_failed {
             self.partner_emails.push((payout.partner, PartnerEmailKind::PayoutPaid { payout: payout.id }));
         }
         let Some(partner) = self.partner_mut(payout.partner).await? else { return Ok(()) };
-        if !is_its {
+        if !is_current {
             return Ok(());
         }
         partner.payouts_failed = if is_failed { partner.payouts_failed.saturating_add(1) } else { 0 };
@@ -253,9 +254,9 @@ impl UnitOfWork<'_> {
     /// Applies whether the processor's account can receive transfers to a partner who is paid there.
     pub(crate) async fn set_destination_able(&mut self, id: PartnerId, is_able: bool) -> Result<(), LedgerError> {
         let Some(partner) = self.partner_mut(id).await? else { return Ok(()) };
-        let may = partner.payouts_failed < FAILURES_MAX;
-        if let Some(to) = partner.payout.as_mut().filter(|to| to.is_able != (is_able && may)) {
-            to.is_able = is_able && may;
+        let is_below_limit = partner.payouts_failed < FAILURES_MAX;
+        if let Some(to) = partner.payout.as_mut().filter(|to| to.is_able != (is_able && is_below_limit)) {
+            to.is_able = is_able && is_below_limit;
             let partner = partner.clone();
             self.emit(PendingEvent::Partner(id));
             self.redirect_payouts(&partner).await?;
@@ -281,14 +282,15 @@ impl UnitOfWork<'_> {
     async fn draft_payouts_of(&mut self, partner: PartnerId) -> Result<Vec<PayoutId>, LedgerError> {
         self.require_no_drafting().await?;
         let Some(run) = self.payout_rows.open.iter().flatten().next() else { return Ok(Vec::new()) };
-        let (mut theirs, mut after) = (Vec::new(), Some(PayoutId::new(run.created_at, 0)));
+        let (mut payouts, mut after) = (Vec::new(), Some(PayoutId::new(run.created_at, 0)));
         while let Some(last) = after {
-            let of = (self.account(), partner);
-            let found = payout::list_open_by_partner(&self.ledger.store, of, Some(last), PAYOUTS_AT_ONCE).await?;
+            let partner_key = (self.account(), partner);
+            let found =
+                payout::list_open_by_partner(&self.ledger.store, partner_key, Some(last), PAYOUTS_AT_ONCE).await?;
             after = found.last().map(|last| last.id).filter(|_| found.len() == PAYOUTS_AT_ONCE);
-            theirs.extend(found.into_iter().map(|open| open.id));
+            payouts.extend(found.into_iter().map(|open| open.id));
         }
-        Ok(theirs)
+        Ok(payouts)
     }
 
     async fn redirect_payout(&mut self, id: PayoutId, to: &PayoutDestination) -> Result<(), LedgerError> {
@@ -321,7 +323,7 @@ impl UnitOfWork<'_> {
             let after = trail.after.filter(|_| is_paid);
             let lines = commission::list_by_payout(&store, (account, id), after, LINES_AT_ONCE).await?;
             let last = lines.last().map(|line| line.id);
-            let is_whole = lines.len() < LINES_AT_ONCE;
+            let is_complete = lines.len() < LINES_AT_ONCE;
             for line in lines {
                 let Some(line) = self.line(line.id).await? else { continue };
                 if is_paid {
@@ -331,22 +333,24 @@ impl UnitOfWork<'_> {
                 }
             }
             if !is_paid {
-                let theirs = adjustment::list_by_payout(&store, (account, id), ADJUSTMENTS_MAX).await?;
-                let known =
-                    |one: &Adjustment| self.payout_rows.released_adjustments.iter().any(|freed| freed.id == one.id);
-                let theirs: Vec<_> = theirs.into_iter().filter(|one| !known(one)).collect();
-                self.payout_rows.released_adjustments.extend(theirs);
+                let adjustments = adjustment::list_by_payout(&store, (account, id), ADJUSTMENTS_MAX).await?;
+                let is_released = |adjustment: &Adjustment| {
+                    self.payout_rows.released_adjustments.iter().any(|freed| freed.id == adjustment.id)
+                };
+                let adjustments: Vec<_> =
+                    adjustments.into_iter().filter(|adjustment| !is_released(adjustment)).collect();
+                self.payout_rows.released_adjustments.extend(adjustments);
             }
             let now = self.now;
             if let Some(found) = self.payout(id).await? {
-                found.trail = (!is_whole).then_some(LineCursor { after: last });
+                found.trail = (!is_complete).then_some(LineCursor { after: last });
                 if payout.trail != found.trail {
                     found.rev = found.rev.saturating_add(1);
                 }
             }
             let is_known = payout.trail != Some(LineCursor::default());
-            if !is_whole || is_known {
-                self.schedule_job(PayoutJob::Payout(id), (!is_whole).then_some(now));
+            if !is_complete || is_known {
+                self.schedule_job(PayoutJob::Payout(id), (!is_complete).then_some(now));
             }
             Ok(())
         })
@@ -365,8 +369,8 @@ impl UnitOfWork<'_> {
         }
         if payout.state == PayoutState::Failed {
             match line.sold_invoice() {
-                Some(sold) => {
-                    self.touched.invoices.insert(sold.invoice.clone());
+                Some(sale) => {
+                    self.touched.invoices.insert(sale.invoice.clone());
                 }
                 None => self.recompute_bounty(line.referral).await?,
             }
@@ -382,7 +386,7 @@ impl UnitOfWork<'_> {
             (held.now.status.payout() != Some(payout)).then_some((payout, before.id, before.amount))
         };
         let left: Vec<_> = self.lines.values().filter_map(left).collect();
-        let mut touched = BTreeSet::new();
+        let mut changed = BTreeSet::new();
         for (id, line, amount) in left {
             let Some(payout) = self.payout(id).await? else { continue };
             if payout.state == PayoutState::Failed {
@@ -405,9 +409,9 @@ impl UnitOfWork<'_> {
                 let less = amount.checked_neg().ok_or(ArithmeticError::TooLarge)?;
                 run.add_to_total(currency, less).then_some(()).ok_or(ArithmeticError::TooLarge)?;
             }
-            touched.insert(id);
+            changed.insert(id);
         }
-        for id in touched {
+        for id in changed {
             self.recheck_draft(id).await?;
         }
         Ok(())
@@ -424,8 +428,8 @@ impl UnitOfWork<'_> {
             &run.phase,
             Some(PayoutRunPhase::Drafting { filling: Some(filling), .. }) if filling.payout == id
         );
-        let is_enough = payout.lines > 0 && payout.amount > 0 && payout.amount >= minimum;
-        if !is_enough && !is_filling {
+        let meets_minimum = payout.lines > 0 && payout.amount > 0 && payout.amount >= minimum;
+        if !meets_minimum && !is_filling {
             return self.drop_payout(id, SkipReason::BelowMinimum).await;
         }
         if let Some(found) = self.payout(id).await? {
@@ -438,9 +442,9 @@ impl UnitOfWork<'_> {
     async fn payout_in_draft(&mut self, id: PayoutId) -> Result<Option<Payout>, LedgerError> {
         let Some(payout) = self.payout(id).await?.map(|found| found.clone()) else { return Ok(None) };
         let Some(run) = self.run(payout.run).await? else { return Ok(None) };
-        let is_in =
+        let is_in_draft =
             payout.state == PayoutState::Open && !run.is_approved() && run.phase != Some(PayoutRunPhase::Sweeping);
-        Ok(is_in.then_some(payout))
+        Ok(is_in_draft.then_some(payout))
     }
 
     /// Drops a payout from its run, unless the run is approved.
@@ -486,8 +490,8 @@ impl UnitOfWork<'_> {
         }
         self.propagate_to_lines(id).await?;
         // Lines that left the payout in this unit of work are removed from its items as well.
-        let freed: Vec<_> = self.lines.values().filter(|held| has_left(held, id)).map(|held| held.now.id).collect();
-        self.payout_rows.removed_items.extend(freed.into_iter().map(|line| (id, line)));
+        let released: Vec<_> = self.lines.values().filter(|held| has_left(held, id)).map(|held| held.now.id).collect();
+        self.payout_rows.removed_items.extend(released.into_iter().map(|line| (id, line)));
         Ok(())
     }
 
@@ -518,7 +522,7 @@ impl UnitOfWork<'_> {
         }
         for (line, sum) in &self.payout_rows.sums {
             match self.payout_rows.new_adjustments.get(line) {
-                Some(owed) => adjustment::create(batch, owed, sum),
+                Some(adjustment) => adjustment::create(batch, adjustment, sum),
                 None => adjustment::check_total(batch, (account, *line), sum),
             }
         }
@@ -542,6 +546,6 @@ impl UnitOfWork<'_> {
 
 /// True if a line was in this payout when it was read, and no longer is.
 fn has_left(held: &TrackedRow<Commission>, id: PayoutId) -> bool {
-    let was_in = held.before.as_ref().is_some_and(|before| before.status.payout() == Some(id));
-    was_in && held.now.status.payout() != Some(id)
+    let was_member = held.before.as_ref().is_some_and(|before| before.status.payout() == Some(id));
+    was_member && held.now.status.payout() != Some(id)
 }

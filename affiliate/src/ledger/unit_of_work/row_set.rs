@@ -29,10 +29,10 @@ impl<T: Serialize + DeserializeOwned + Default + Clone + PartialEq> RowSet<T> {
     pub(super) async fn load(&mut self, store: &Store, account: AccountId, id: &str) -> Result<&mut T, ReadError> {
         match self.rows.entry(id.to_owned()) {
             Entry::Occupied(held) => Ok(&mut held.into_mut().now),
-            Entry::Vacant(room) => {
+            Entry::Vacant(vacant) => {
                 let read: StoredProcessorObject<T> = processor_state::get(store, account, self.kind, id).await?;
                 let now = read.value.clone().unwrap_or_default();
-                Ok(&mut room.insert(TrackedProcessorObject { read, now }).now)
+                Ok(&mut vacant.insert(TrackedProcessorObject { read, now }).now)
             }
         }
     }
@@ -46,11 +46,11 @@ impl<T: Serialize + DeserializeOwned + Default + Clone + PartialEq> RowSet<T> {
         for (id, TrackedProcessorObject { read, now }) in &self.rows {
             let at = (self.kind, id.as_str());
             read.check_unchanged(batch, account, at);
-            let is_same = match &read.value {
+            let is_unchanged = match &read.value {
                 Some(before) => before == now,
                 None => *now == T::default(),
             };
-            if !is_same {
+            if !is_unchanged {
                 StoredProcessorObject::put(batch, account, at, now);
             }
         }

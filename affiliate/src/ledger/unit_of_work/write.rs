@@ -35,15 +35,15 @@ impl<'l> UnitOfWork<'l> {
             self.charges.write(&mut batch, account);
             self.payments.write(&mut batch, account);
             self.accounts.write(&mut batch, account);
-            for (customer, invoice) in &self.listed {
+            for (customer, invoice) in &self.invoice_index_additions {
                 processor_state::link_invoice_to_customer(&mut batch, account, customer, invoice);
             }
             // A deleted partner needs no check: its id is never used again.
             self.write_partners(&mut batch);
-            self.campaigns.values().for_each(|known| campaign::check_unchanged(&mut batch, known));
+            self.campaigns.values().for_each(|campaign| campaign::check_unchanged(&mut batch, campaign));
             self.write_referrals(&mut batch);
             self.fold_referral_counts(&mut batch).await?;
-            self.latest.values().for_each(|(before, lead)| before.put_lead(&mut batch, *lead));
+            self.latest_leads.values().for_each(|(before, lead)| before.put_lead(&mut batch, *lead));
             for TrackedRow { before, now } in self.visits.values() {
                 match before {
                     Some(before) if before != now => visit::update(&mut batch, before, now),
@@ -67,10 +67,10 @@ impl<'l> UnitOfWork<'l> {
     }
 
     fn write_partner_emails(&self, batch: &mut Batch) {
-        for (partner, tells) in &self.partner_emails {
+        for (partner, kind) in &self.partner_emails {
             let id = EventId::new(self.now, self.ledger.random());
-            let (account, partner, tells) = (self.account(), *partner, tells.clone());
-            partner_email::enqueue(batch, &PartnerEmail { id, account, partner, tells, since: self.now });
+            let (account, partner, kind) = (self.account(), *partner, kind.clone());
+            partner_email::enqueue(batch, &PartnerEmail { id, account, partner, tells: kind, since: self.now });
         }
     }
 
@@ -98,15 +98,15 @@ impl<'l> UnitOfWork<'l> {
     }
 
     fn write_referrals(&self, batch: &mut Batch) {
-        let fresh = self.referrals.values().filter(|held| held.before.is_none());
-        for TrackedRow { now, .. } in fresh {
-            referral::create(batch, now, self.lapsed.get(&now.id).copied());
+        let new = self.referrals.values().filter(|held| held.before.is_none());
+        for TrackedRow { now, .. } in new {
+            referral::create(batch, now, self.lapsed_referrals.get(&now.id).copied());
         }
         for held in self.referrals.values() {
             let Some(before) = &held.before else { continue };
             if *before == held.now {
                 referral::check_unchanged(batch, before);
-            } else if self.lapsed.values().any(|lapsed| *lapsed == before.id) {
+            } else if self.lapsed_referrals.values().any(|lapsed_id| *lapsed_id == before.id) {
                 referral::reject_lapsed(batch, before, &held.now);
             } else {
                 referral::update(batch, before, &held.now);
@@ -116,13 +116,13 @@ impl<'l> UnitOfWork<'l> {
 
     /// One new referral in [`FOLD_LOOK`] checks whether its partner's count changes should be folded.
     async fn fold_referral_counts(&self, batch: &mut Batch) -> Result<(), LedgerError> {
-        let fresh = self.referrals.values().filter(|held| held.before.is_none());
-        for TrackedRow { now, .. } in fresh {
+        let new = self.referrals.values().filter(|held| held.before.is_none());
+        for TrackedRow { now, .. } in new {
             if self.ledger.random().is_multiple_of(FOLD_LOOK) {
-                let whose = (now.account, now.partner);
-                let stored = sums::read::<ReferralCountsByLink>(self.ledger.store(), whose).await?;
+                let partner = (now.account, now.partner);
+                let stored = sums::read::<ReferralCountsByLink>(self.ledger.store(), partner).await?;
                 if stored.changes() >= FOLD_AT {
-                    stored.fold(batch, whose);
+                    stored.fold(batch, partner);
                     break;
                 }
             }
@@ -153,9 +153,9 @@ impl<'l> UnitOfWork<'l> {
 
     async fn write_events(&self, batch: &mut Batch) -> Result<(), LedgerError> {
         let first = self.ledger.random();
-        for (number, news) in (0_u128..).zip(&self.pending_events) {
+        for (number, event) in (0_u128..).zip(&self.pending_events) {
             let id = EventId::new(self.now, first + number);
-            match *news {
+            match *event {
                 PendingEvent::Referral(kind, referral) => {
                     let Some(TrackedRow { now, .. }) = self.referrals.get(&referral) else { continue };
                     self.referral_event(now).with("referral", &ReferralObject::from(now)).record(

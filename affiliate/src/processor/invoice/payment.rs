@@ -44,12 +44,12 @@ impl InvoicePayment {
 
 /// Returns the payments that an invoice names: its own charge and payment intent, and its list.
 pub(super) fn payments_of_invoice(object: &ProcessorJsonObject<'_>) -> Result<Vec<Payment>, JsonReadError> {
-    let own = Payment {
+    let own_payment = Payment {
         charge: object.first_id(&["charge", "payment_intent.latest_charge"])?,
         payment_intent: object.first_id(&["payment_intent", "charge.payment_intent"])?,
     };
     let mut payments = Vec::new();
-    add(&mut payments, own);
+    add(&mut payments, own_payment);
     for entry in object.objects("payments")?.iter() {
         let entry = entry?;
         // The list also contains attempts that did not pay.
@@ -69,14 +69,14 @@ fn payment_of_entry(entry: &ProcessorJsonObject<'_>) -> Result<Payment, JsonRead
 
 /// Adds a payment, or completes one that is already in the list.
 fn add(payments: &mut Vec<Payment>, payment: Payment) {
-    let same = |ours: &Option<String>, theirs: &Option<String>| ours.is_some() && ours == theirs;
-    let known = payments
-        .iter_mut()
-        .find(|known| same(&known.charge, &payment.charge) || same(&known.payment_intent, &payment.payment_intent));
-    match known {
-        Some(known) => {
-            known.charge = known.charge.take().or(payment.charge);
-            known.payment_intent = known.payment_intent.take().or(payment.payment_intent);
+    let is_same = |left: &Option<String>, right: &Option<String>| left.is_some() && left == right;
+    let existing = payments.iter_mut().find(|existing| {
+        is_same(&existing.charge, &payment.charge) || is_same(&existing.payment_intent, &payment.payment_intent)
+    });
+    match existing {
+        Some(existing) => {
+            existing.charge = existing.charge.take().or(payment.charge);
+            existing.payment_intent = existing.payment_intent.take().or(payment.payment_intent);
         }
         None if payment.charge.is_some() || payment.payment_intent.is_some() => payments.push(payment),
         None => {}

@@ -14,15 +14,15 @@ use mail::affiliate::money::BasisPoints;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::super::CampaignPath;
 use super::super::fields::{
     BodyFieldReader, CENTS_MAX, bps_schema, cents_schema, integer_schema, nullable_text_schema, parse_basis_points,
     parse_cents, parse_integer, parse_time, parse_word, text_schema,
 };
 use super::super::view::tier_schema;
+use crate::affiliate::path::CampaignPath;
 use crate::fields::{self, FieldDiagnostics, FieldNames};
-use crate::handler::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::problem::{FieldErrors, Problem};
+use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::schema::{self, Schemas};
 
 const NAME_BYTES_MAX: usize = 200;

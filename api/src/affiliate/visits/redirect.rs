@@ -12,10 +12,12 @@ use mail::affiliate::partner::PartnerLinkToken;
 use mail::affiliate::program::AffiliateProgram;
 use serde_json::{Value, json};
 
-use super::{BrowserClient, TEXT_CHARS_MAX, URL_CHARS_MAX, header_text, refusal_problem};
-use crate::handler::{ExtraResponse, FromRequest, HTML_MEDIA_TYPE, IntoResponse, Request, RequestSpec, Response};
+use super::request::{BrowserClient, TEXT_CHARS_MAX, URL_CHARS_MAX, header_text};
+use crate::affiliate::refusal::refusal_problem;
 use crate::paging;
 use crate::problem::{ErrorCode, Problem};
+use crate::request::{FromRequest, Request, RequestSpec};
+use crate::response::{ExtraResponse, HTML_MEDIA_TYPE, IntoResponse, Response};
 use crate::schema::{self, Schemas};
 use crate::state::AppState;
 

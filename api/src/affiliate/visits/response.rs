@@ -12,8 +12,8 @@ use mail::product_event::site_visit::RETENTION;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::handler::{CookiePolicy, ExtraResponse, IntoResponse, Response};
 use crate::problem::Problem;
+use crate::response::{CookiePolicy, ExtraResponse, IntoResponse, Response};
 use crate::schema::{self, Schemas};
 
 /// Partner names are truncated to this length: the script reads no more, and cookies are small.

@@ -9,9 +9,10 @@ use http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL, ETAG, HeaderName,
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::header_text;
-use crate::handler::{ExtraResponse, FromRequest, IntoResponse, Request, RequestSpec, Response};
+use super::request::header_text;
 use crate::problem::Problem;
+use crate::request::{FromRequest, Request, RequestSpec};
+use crate::response::{ExtraResponse, IntoResponse, Response};
 use crate::schema::{self, Schemas};
 use crate::state::AppState;
 

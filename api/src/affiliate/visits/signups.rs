@@ -15,9 +15,10 @@ use mail::affiliate::program::AffiliateProgram;
 use mail::id::VisitId;
 use serde_json::{Value, json};
 
-use super::{BrowserClient, REPORT_BYTES_MAX, ReportReader, TEXT_CHARS_MAX, truncated_text_schema};
-use crate::handler::{FromRequest, IntoResponse, Media, Request, RequestSpec, Response};
+use super::request::{BrowserClient, REPORT_BYTES_MAX, ReportReader, TEXT_CHARS_MAX, truncated_text_schema};
 use crate::problem::Problem;
+use crate::request::{FromRequest, Media, Request, RequestSpec};
+use crate::response::{IntoResponse, Response};
 use crate::schema::{self, Schemas};
 use crate::state::AppState;
 use ::affiliate::error::AffiliateError;

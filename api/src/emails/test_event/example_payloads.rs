@@ -138,3 +138,17 @@ pub(crate) fn common_fields(name: &str, id: EventId) -> Map<String, Value> {
     }
     data
 }
+
+#[cfg(test)]
+mod tests {
+    use mail::event::EventKind;
+
+    use super::*;
+
+    #[test]
+    fn every_event_has_an_example() {
+        let missing: Vec<_> =
+            EventKind::ALL.iter().map(|kind| kind.name()).filter(|name| example_for(name).is_none()).collect();
+        assert_eq!(missing, Vec::<&str>::new());
+    }
+}

@@ -34,8 +34,9 @@ pub(super) async fn verify_chain(
         return AuthResult::Fail;
     }
     let Some(verifier) = offline_authenticator() else { return AuthResult::TempError };
-    let names = signatures.last().map(|one| one.header.domain_key());
-    let names: Vec<String> = names.into_iter().chain(seals.iter().map(|one| one.header.domain_key())).collect();
+    let names = signatures.last().map(|signature| signature.header.domain_key());
+    let names: Vec<String> =
+        names.into_iter().chain(seals.iter().map(|signature| signature.header.domain_key())).collect();
     let keys = FetchedKeys::fetch(&names, source, within).await;
     let unusable = names.iter().any(|name| keys.objection(name).is_some());
     match verifier.verify_arc(Parameters::new(message).with_txt_cache(&keys)).await.result() {
@@ -51,10 +52,10 @@ pub(super) async fn verify_chain(
 fn has_flaw(message: &AuthenticatedMessage<'_>) -> bool {
     let signature = message.ams_headers.iter().any(|field| {
         let covered = &field.header.h;
-        let is_never = |name: &String| name.trim().eq_ignore_ascii_case(NEVER_COVERED);
+        let is_never_covered = |name: &String| name.trim().eq_ignore_ascii_case(NEVER_COVERED);
         signature::tag_list_fault(field.value, signature::ARC_MESSAGE_REQUIRED_TAGS).is_some()
             || signature::signature_objection(field.header.a, covered).is_some()
-            || covered.iter().any(is_never)
+            || covered.iter().any(is_never_covered)
     });
     signature
         || message.as_headers.iter().any(|field| {

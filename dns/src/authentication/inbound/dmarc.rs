@@ -26,7 +26,7 @@ pub(super) struct DmarcUnavailable;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct DmarcRecord {
     policy: Option<DmarcPolicy>,
-    below: Option<DmarcPolicy>,
+    subdomain_policy: Option<DmarcPolicy>,
     missing: Option<DmarcPolicy>,
     strict_dkim: bool,
     strict_spf: bool,
@@ -87,8 +87,8 @@ async fn is_aligned(
     if domain == author {
         return Ok(true);
     }
-    let above = domain.as_str().strip_suffix(organisation.as_str());
-    if strict || !above.is_some_and(|above| above.is_empty() || above.ends_with('.')) {
+    let prefix = domain.as_str().strip_suffix(organisation.as_str());
+    if strict || !prefix.is_some_and(|prefix| prefix.is_empty() || prefix.ends_with('.')) {
         return Ok(false);
     }
     Ok(DnsTreeWalk::fetch(resolver, domain).await?.organizational_domain(domain) == *organisation)
@@ -96,16 +96,16 @@ async fn is_aligned(
 
 impl DnsTreeWalk {
     async fn fetch(resolver: &Resolver, domain: &DomainName) -> Result<Self, DmarcUnavailable> {
-        let asked = walk_names(domain).into_iter().map(|name| async {
+        let lookups = walk_names(domain).into_iter().map(|name| async {
             let found = fetch_record(resolver, &name).await;
             (name, found)
         });
         let mut walk = Vec::new();
-        for (name, found) in join_all(asked).await {
+        for (name, found) in join_all(lookups).await {
             let Some(record) = found? else { continue };
-            let is_the_end = record.is_public_suffix.is_some();
+            let is_last = record.is_public_suffix.is_some();
             walk.push((name, record));
-            if is_the_end {
+            if is_last {
                 break;
             }
         }
@@ -127,18 +127,18 @@ impl DnsTreeWalk {
 
 /// The names of a tree walk: the name itself and its ancestors; for a long name only the last seven of them.
 fn walk_names(domain: &DomainName) -> Vec<DomainName> {
-    let above = std::iter::successors(domain.parent(), DomainName::parent);
-    let mut above: Vec<DomainName> = above.collect();
-    let skipped = above.len().saturating_sub(STEPS_MAX - 1);
+    let parents = std::iter::successors(domain.parent(), DomainName::parent);
+    let mut parents: Vec<DomainName> = parents.collect();
+    let skipped = parents.len().saturating_sub(STEPS_MAX - 1);
     let mut steps = vec![domain.clone()];
-    steps.extend(above.drain(skipped..));
+    steps.extend(parents.drain(skipped..));
     steps
 }
 
-/// The name one label below `above`, in the direction of `start`.
-fn child_towards(above: &DomainName, start: &DomainName) -> DomainName {
+/// The name one label below `ancestor`, in the direction of `start`.
+fn child_towards(ancestor: &DomainName, start: &DomainName) -> DomainName {
     let walk = std::iter::successors(Some(start.clone()), DomainName::parent);
-    walk.take_while(|name| name != above).last().unwrap_or_else(|| start.clone())
+    walk.take_while(|name| name != ancestor).last().unwrap_or_else(|| start.clone())
 }
 
 /// Fetches the DMARC record of a name, if it has exactly one.
@@ -161,16 +161,16 @@ impl DmarcRecord {
         let mut record = Self::default();
         for (name, value) in parts {
             let value = value.trim();
-            let is = |word: &str| value.eq_ignore_ascii_case(word);
+            let is_value = |word: &str| value.eq_ignore_ascii_case(word);
             match name.trim().to_ascii_lowercase().as_str() {
                 "p" => record.policy = parse_policy(value),
-                "sp" => record.below = parse_policy(value),
+                "sp" => record.subdomain_policy = parse_policy(value),
                 "np" => record.missing = parse_policy(value),
-                "adkim" => record.strict_dkim = is("s"),
-                "aspf" => record.strict_spf = is("s"),
-                "psd" if is("y") => record.is_public_suffix = Some(true),
-                "psd" if is("n") => record.is_public_suffix = Some(false),
-                "t" => record.is_test = is("y"),
+                "adkim" => record.strict_dkim = is_value("s"),
+                "aspf" => record.strict_spf = is_value("s"),
+                "psd" if is_value("y") => record.is_public_suffix = Some(true),
+                "psd" if is_value("n") => record.is_public_suffix = Some(false),
+                "t" => record.is_test = is_value("y"),
                 "rua" => record.wants_reports = value.to_ascii_lowercase().contains("mailto:"),
                 _ => {}
             }
@@ -181,19 +181,19 @@ impl DmarcRecord {
     /// The policy for an author's domain; `None` if the record has no policy and requests no reports (RFC 9989 4.7).
     async fn policy_for(
         &self,
-        is_own: bool,
+        is_own_record: bool,
         resolver: &Resolver,
         author: &DomainName,
     ) -> Result<Option<DmarcPolicy>, DmarcUnavailable> {
         let Some(policy) = self.policy.or(self.wants_reports.then_some(DmarcPolicy::None)) else {
             return Ok(None);
         };
-        let below = self.below.unwrap_or(policy);
-        let missing = self.missing.unwrap_or(below);
-        let policy = match is_own {
+        let subdomain_policy = self.subdomain_policy.unwrap_or(policy);
+        let missing = self.missing.unwrap_or(subdomain_policy);
+        let policy = match is_own_record {
             true => policy,
-            false if missing == below => below,
-            false if resolver.exists(author).await.map_err(|_| DmarcUnavailable)? => below,
+            false if missing == subdomain_policy => subdomain_policy,
+            false if resolver.exists(author).await.map_err(|_| DmarcUnavailable)? => subdomain_policy,
             false => missing,
         };
         Ok(Some(match policy {
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn names_on_the_way_up() {
+    fn the_tree_walk_queries_each_parent_once() {
         let texts = |domain: &str| walk_names(&name(domain)).iter().map(DomainName::to_string).collect::<Vec<String>>();
         assert_eq!(texts("a.b.example"), ["a.b.example", "b.example", "example"]);
         let long = texts("a.b.c.d.e.f.g.h.i.example");
@@ -227,9 +227,12 @@ mod tests {
     }
 
     #[test]
-    fn records_are_read_as_far_as_they_make_sense() {
+    fn valid_tags_of_a_record_are_read() {
         let record = DmarcRecord::parse("v=DMARC1; p=reject; sp=Quarantine ; aspf=s; adkim=x; pct=no; t=y; x").unwrap();
-        assert_eq!((record.policy, record.below), (Some(DmarcPolicy::Reject), Some(DmarcPolicy::Quarantine)));
+        assert_eq!(
+            (record.policy, record.subdomain_policy),
+            (Some(DmarcPolicy::Reject), Some(DmarcPolicy::Quarantine))
+        );
         assert!(record.strict_spf && !record.strict_dkim && record.is_test);
         for none in ["", "v=DMARC2; p=none", "p=none; v=DMARC1", "v=dmarc1; p=none", "v=spf1 -all"] {
             assert_eq!(DmarcRecord::parse(none), None, "{none}");

@@ -34,14 +34,14 @@ impl AuthenticationVerdict {
         if self.dkim.is_empty() {
             text.push_str(";\r\n\tdkim=none");
         }
-        for one in &self.dkim {
-            let _ = write!(text, ";\r\n\tdkim={}", one.result.as_str());
-            if one.result != DkimResultCode::Pass && !one.reason.is_empty() {
-                let _ = write!(text, " ({})", sanitize_comment(&one.reason));
+        for verdict in &self.dkim {
+            let _ = write!(text, ";\r\n\tdkim={}", verdict.result.as_str());
+            if verdict.result != DkimResultCode::Pass && !verdict.reason.is_empty() {
+                let _ = write!(text, " ({})", sanitize_comment(&verdict.reason));
             }
-            push_property(&mut text, "header.d", &one.domain);
-            push_property(&mut text, "header.s", &one.selector);
-            push_property(&mut text, "header.a", one.algorithm);
+            push_property(&mut text, "header.d", &verdict.domain);
+            push_property(&mut text, "header.s", &verdict.selector);
+            push_property(&mut text, "header.a", verdict.algorithm);
         }
         if self.auth.arc != AuthResult::None {
             let _ = write!(text, ";\r\n\tarc={}", self.auth.arc.word());

@@ -5,8 +5,8 @@ use crate::domain_check::display_text::{join_list, short_value};
 use crate::domain_check::record_set::{RecordData, RecordSet};
 
 /// The targets of the CNAME records at a name; a valid name has at most one.
-pub(in crate::domain_check) fn alias_targets(look: &RecordSet) -> impl Iterator<Item = &str> {
-    look.data.iter().filter_map(|data| match data {
+pub(in crate::domain_check) fn alias_targets(record_set: &RecordSet) -> impl Iterator<Item = &str> {
+    record_set.data.iter().filter_map(|data| match data {
         RecordData::Alias(host) => Some(host.as_str()),
         _ => None,
     })
@@ -14,17 +14,17 @@ pub(in crate::domain_check) fn alias_targets(look: &RecordSet) -> impl Iterator<
 
 pub(super) fn check_alias(case: &RuleInput<'_>) -> RuleResult {
     let (name, value) = (case.name(), &case.record.value);
-    let targets: Vec<&str> = alias_targets(case.look).collect();
+    let targets: Vec<&str> = alias_targets(case.record_set).collect();
     match targets.as_slice() {
         [] => missing_alias(case),
-        [one] if one == value || case.answers.onward.contains(value) => RuleResult::verified(),
-        [one] if *one == name => {
+        [target] if target == value || case.answers.further_targets.contains(value) => RuleResult::verified(),
+        [target] if *target == name => {
             RuleResult::mismatch(format!("The CNAME at {name} points to itself. Change its target to {value}."))
         }
-        [one] if is_zone_appended(one, value, case.domain) => zone_appended(case, one),
-        [one] => RuleResult::mismatch(format!(
+        [target] if is_zone_appended(target, value, case.domain) => zone_appended(case, target),
+        [target] => RuleResult::mismatch(format!(
             "The CNAME at {name} points to {}, not to {value}. Change its target to {value}.",
-            short_value(one)
+            short_value(target)
         )),
         several => RuleResult::mismatch(format!(
             "There are {} CNAME records at {name}, where only one is allowed. Keep the one to {value}.",
@@ -35,22 +35,22 @@ pub(super) fn check_alias(case: &RuleInput<'_>) -> RuleResult {
 
 fn missing_alias(case: &RuleInput<'_>) -> RuleResult {
     let (name, value) = (case.name(), &case.record.value);
-    let beside = &case.answers.beside;
-    let is_there = |kind: &str| beside.iter().any(|(there, _)| *there == kind);
-    if beside.is_empty() || case.misplaced_at().is_some() {
+    let conflicting = &case.answers.conflicting;
+    let exists = |kind: &str| conflicting.iter().any(|(found, _)| *found == kind);
+    if conflicting.is_empty() || case.misplaced_at().is_some() {
         return case.explain_missing();
     }
     let host = |text: &str| text.trim().trim_end_matches('.').to_ascii_lowercase();
-    let mut texts = beside.iter().flat_map(|(_, look)| look.texts());
+    let mut texts = conflicting.iter().flat_map(|(_, record_set)| record_set.texts());
     if texts.any(|text| host(text) == *value) {
         return RuleResult::conflict(format!(
             "The host was published at {name} as a TXT record, but a CNAME is required. Replace the TXT record with a \
              CNAME to {value}."
         ));
     }
-    let kinds: Vec<String> = beside.iter().map(|(kind, _)| (*kind).to_owned()).collect();
+    let kinds: Vec<String> = conflicting.iter().map(|(kind, _)| (*kind).to_owned()).collect();
     let kinds = join_list(&kinds);
-    let proxied = match is_there("A") || is_there("AAAA") {
+    let proxied = match exists("A") || exists("AAAA") {
         true => {
             " If you did publish the CNAME, your provider answers with addresses instead: turn off its \
              proxy or flattening for this name."

@@ -9,10 +9,10 @@ use crate::domain_check::tag_list::{parse_tags, tag_value};
 
 pub(super) fn check_dkim(case: &RuleInput<'_>) -> RuleResult {
     let name = case.name();
-    let texts: Vec<&str> = case.look.texts().collect();
+    let texts: Vec<&str> = case.record_set.texts().collect();
     match texts.as_slice() {
         [] => case.explain_missing(),
-        [one] => check_one_key(case, one),
+        [key_text] => check_one_key(case, key_text),
         several => RuleResult::mismatch(format!(
             "There are {} TXT records at {name}, and receivers use any one of them (RFC 6376 3.6.2.2){}. Remove \
              all but the one with this value.",
@@ -65,7 +65,7 @@ pub(crate) enum KeyFault {
 /// use this comparison.
 pub(crate) fn compare_key(name: &str, text: &str, value: &str) -> Result<(), KeyMismatch> {
     let wrong = |fault, sentence| Err(KeyMismatch { fault, sentence });
-    if let Some((_, flaw)) = repair_text(text).filter(|(meant, _)| public_key(meant).is_some()) {
+    if let Some((_, flaw)) = repair_text(text).filter(|(repaired, _)| public_key(repaired).is_some()) {
         return wrong(KeyFault::Flawed(flaw), flaw.describe(name));
     }
     let read = match parse_tags(text) {
@@ -74,21 +74,21 @@ pub(crate) fn compare_key(name: &str, text: &str, value: &str) -> Result<(), Key
             return wrong(KeyFault::NoKey, format!("The TXT record at {name} is not a DKIM key: {why}."));
         }
     };
-    let (Some(there), Some(ours)) = (public_key(text), public_key(value)) else {
+    let (Some(published), Some(expected)) = (public_key(text), public_key(value)) else {
         let sentence = format!("The TXT record at {name} is not a DKIM key: it has no tag \"p=\".");
         return wrong(KeyFault::NoKey, sentence);
     };
-    if there.is_empty() {
+    if published.is_empty() {
         let sentence =
             format!("The DKIM key at {name} is revoked: its \"p=\" is empty, and receivers reject its signatures.");
         return wrong(KeyFault::Revoked, sentence);
     }
-    if there != ours {
-        return Err(other_key(name, &there, &ours));
+    if published != expected {
+        return Err(other_key(name, &published, &expected));
     }
     match other_tags_fault(&read, value) {
-        Some(what) => {
-            let sentence = format!("The DKIM record at {name} has the right key, but {what}.");
+        Some(problem) => {
+            let sentence = format!("The DKIM record at {name} has the right key, but {problem}.");
             wrong(KeyFault::OtherTags, sentence)
         }
         None => Ok(()),
@@ -99,7 +99,7 @@ fn check_one_key(case: &RuleInput<'_>, text: &str) -> RuleResult {
     let Err(KeyMismatch { fault, sentence }) = compare_key(case.name(), text, &case.record.value) else {
         return RuleResult::verified();
     };
-    match (fault, case.look.aliases.first()) {
+    match (fault, case.record_set.aliases.first()) {
         (KeyFault::Flawed(flaw), _) => RuleResult::mismatch(format!("{sentence} {}", flaw.remedy())),
         (KeyFault::NoKey, Some(_)) => case.explain_missing(),
         (KeyFault::Damaged | KeyFault::OtherKey, Some(alias)) => case.conflict_with_alias(alias),
@@ -109,9 +109,9 @@ fn check_one_key(case: &RuleInput<'_>, text: &str) -> RuleResult {
 
 /// The mistake in the tags other than `p=`, as the end of a sentence.
 fn other_tags_fault(read: &[(&str, &str)], value: &str) -> Option<String> {
-    let ours = parse_tags(value).unwrap_or_default();
-    let algorithm = tag_value(&ours, "k").unwrap_or("rsa");
-    let there = tag_value(read, "k").unwrap_or("rsa");
+    let expected = parse_tags(value).unwrap_or_default();
+    let algorithm = tag_value(&expected, "k").unwrap_or("rsa");
+    let published = tag_value(read, "k").unwrap_or("rsa");
     let lists = |tag: &str, wanted: &[&str]| tag.split(':').any(|word| wanted.contains(&word.trim()));
     if tag_value(read, "v").is_some_and(|version| version != "DKIM1") {
         return Some("its version is not \"v=DKIM1\", so receivers ignore it".to_owned());
@@ -119,8 +119,8 @@ fn other_tags_fault(read: &[(&str, &str)], value: &str) -> Option<String> {
     if read.iter().position(|(name, _)| *name == "v").is_some_and(|at| at > 0) {
         return Some("\"v=DKIM1\" is not its first tag, so receivers ignore it".to_owned());
     }
-    if there != algorithm {
-        return Some(format!("\"k={}\" declares a key type other than \"k={algorithm}\"", short_value(there)));
+    if published != algorithm {
+        return Some(format!("\"k={}\" declares a key type other than \"k={algorithm}\"", short_value(published)));
     }
     if let Some(hashes) = tag_value(read, "h").filter(|hashes| !lists(hashes, &["sha256"])) {
         return Some(format!("\"h={}\" excludes the hash that we sign with, sha256", short_value(hashes)));
@@ -134,23 +134,23 @@ fn other_tags_fault(read: &[(&str, &str)], value: &str) -> Option<String> {
 }
 
 /// Explains a key that differs from the expected one.
-fn other_key(name: &str, there: &str, ours: &str) -> KeyMismatch {
+fn other_key(name: &str, published: &str, expected: &str) -> KeyMismatch {
     let damaged = |sentence| KeyMismatch { fault: KeyFault::Damaged, sentence };
-    if ours.starts_with(there) {
+    if expected.starts_with(published) {
         return damaged(format!(
             "The DKIM key at {name} was cut off after {} of its {} characters: your provider requires the value in \
              parts of at most 255 characters, all in one record.",
-            there.len(),
-            ours.len()
+            published.len(),
+            expected.len()
         ));
     }
-    if ours.eq_ignore_ascii_case(there) {
+    if expected.eq_ignore_ascii_case(published) {
         return damaged(format!("The DKIM key at {name} was changed: its upper and lower case letters differ."));
     }
-    let Ok(der) = BASE64.decode(there) else {
+    let Ok(der) = BASE64.decode(published) else {
         return damaged(format!("The key at {name} is damaged: its \"p=\" is not valid base64."));
     };
-    let sentence = match (rsa_bits(&der), rsa_bits(&BASE64.decode(ours).unwrap_or_default())) {
+    let sentence = match (rsa_bits(&der), rsa_bits(&BASE64.decode(expected).unwrap_or_default())) {
         (Some(bits), _) if bits < 2_048 => {
             format!("The DKIM key at {name} is another key of {bits} bits, which is too weak: probably an old key.")
         }
@@ -204,7 +204,7 @@ mod tests {
     use crate::dkim_key::{DkimKey, KeyAlgorithm};
 
     #[test]
-    fn the_length_of_a_key() {
+    fn rsa_key_lengths_are_read() {
         let record = DkimKey::generate(KeyAlgorithm::Rsa).unwrap().txt_record();
         let der = BASE64.decode(public_key(&record).unwrap()).unwrap();
         assert_eq!(rsa_bits(&der), Some(2_048));
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_key_in_other_words() {
+    fn equivalent_dkim_records_are_accepted() {
         assert!(is_same_key("v=DKIM1; p=A B\tC", "p=ABC"));
         assert!(!is_same_key("p=ABC; p=ABC", "p=ABC"));
         assert!(is_same_key("k=ed25519; p=ABC=", "p=ABC"));

@@ -12,10 +12,10 @@ pub(super) fn is_record(text: &str) -> bool {
 
 pub(super) fn check_dmarc(case: &RuleInput<'_>) -> RuleResult {
     let name = case.name();
-    let records: Vec<&str> = case.look.texts().filter(|text| is_record(text)).collect();
+    let records: Vec<&str> = case.record_set.texts().filter(|text| is_record(text)).collect();
     match records.as_slice() {
         [] => missing_dmarc(case),
-        [one] => match record_fault(one) {
+        [record] => match record_fault(record) {
             None => RuleResult::verified(),
             Some(why) => RuleResult::mismatch(format!(
                 "The DMARC record at {name} is invalid: {why}. Fix it, or publish this \
@@ -34,7 +34,7 @@ fn missing_dmarc(case: &RuleInput<'_>) -> RuleResult {
     if let Some(flawed) = case.flawed_text(is_record) {
         return flawed;
     }
-    if case.look.texts().any(|text| text.to_ascii_lowercase().contains("dmarc1")) {
+    if case.record_set.texts().any(|text| text.to_ascii_lowercase().contains("dmarc1")) {
         return RuleResult::mismatch(format!(
             "The TXT record at {name} is meant as a DMARC record, but does not begin with \"v=DMARC1;\", so \
              receivers ignore it. Publish this record's value."
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn records_and_their_faults() {
+    fn faults_of_dmarc_records_are_reported() {
         for good in [
             "v=DMARC1; p=none",
             "v=DMARC1;p=reject;sp=none;adkim=s;aspf=r;pct=50;rua=mailto:a@example.com!10m,mailto:b@example.com;",

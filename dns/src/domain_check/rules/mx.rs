@@ -7,7 +7,7 @@ use crate::domain_check::record_set::RecordData;
 pub(super) fn check_mx(case: &RuleInput<'_>) -> RuleResult {
     let (name, value) = (case.name(), &case.record.value);
     let hosts: Vec<&str> = case
-        .look
+        .record_set
         .data
         .iter()
         .filter_map(|data| match data {
@@ -32,7 +32,7 @@ pub(super) fn check_mx(case: &RuleInput<'_>) -> RuleResult {
             named()
         ));
     }
-    if let Some(alias) = case.look.aliases.first() {
+    if let Some(alias) = case.record_set.aliases.first() {
         return case.conflict_with_alias(alias);
     }
     if others.iter().all(|host| host.is_empty()) {

@@ -5,18 +5,19 @@ use super::{RuleInput, RuleResult};
 pub(super) fn check_ownership(case: &RuleInput<'_>) -> RuleResult {
     let value = case.record.value.as_str();
     let name = case.name();
-    if case.look.texts().any(|text| text.trim() == value) {
+    if case.record_set.texts().any(|text| text.trim() == value) {
         return RuleResult::verified();
     }
-    if let Some(flawed) = case.flawed_text(|meant| meant.trim() == value) {
+    if let Some(flawed) = case.flawed_text(|repaired| repaired.trim() == value) {
         return flawed;
     }
-    if case.look.texts().any(|text| text.trim().eq_ignore_ascii_case(value)) {
+    if case.record_set.texts().any(|text| text.trim().eq_ignore_ascii_case(value)) {
         return RuleResult::mismatch(format!(
             "The TXT record at {name} differs from the value in upper and lower case. Copy it exactly."
         ));
     }
-    if case.look.texts().next().is_none() || !case.look.aliases.is_empty() || case.misplaced_at().is_some() {
+    if case.record_set.texts().next().is_none() || !case.record_set.aliases.is_empty() || case.misplaced_at().is_some()
+    {
         return case.explain_missing();
     }
     RuleResult::mismatch(format!(

@@ -9,19 +9,19 @@ use crate::domain_check::spf_check::{
 use crate::spf::{LOOKUPS_MAX, VOIDS_MAX};
 
 pub(super) fn check_spf(case: &RuleInput<'_>) -> RuleResult {
-    let records: Vec<&str> = case.look.texts().filter(|text| is_record(text)).collect();
+    let records: Vec<&str> = case.record_set.texts().filter(|text| is_record(text)).collect();
     match records.as_slice() {
         [] => missing_spf(case),
-        [one] => check_one_record(case, one),
+        [record] => check_one_record(case, record),
         several => {
             let quoted: Vec<String> = several.iter().take(4).map(|text| format!("\"{}\"", short_value(text))).collect();
-            let what = format!(
+            let problem = format!(
                 "{} has {} SPF records, {}; receivers ignore all of them if there are several (RFC 7208 4.5).",
                 case.name(),
                 several.len(),
                 join_list(&quoted)
             );
-            suggest_merged(case, &what, "Replace them with one")
+            suggest_merged(case, &problem, "Replace them with one")
         }
     }
 }
@@ -31,11 +31,11 @@ fn missing_spf(case: &RuleInput<'_>) -> RuleResult {
     if let Some(flawed) = case.flawed_text(is_record) {
         return flawed;
     }
-    if let Some(nearly) = case.look.texts().find(|text| is_almost_record(text)) {
+    if let Some(almost) = case.record_set.texts().find(|text| is_almost_record(text)) {
         return RuleResult::mismatch(format!(
             "\"{}\" at {name} is meant as an SPF record, but does not begin with \"v=spf1\" and a space, so \
              receivers ignore it. Correct its beginning.",
-            short_value(nearly)
+            short_value(almost)
         ));
     }
     if case.answers.spf.obsolete.iter().any(|text| is_record(text)) {
@@ -44,7 +44,7 @@ fn missing_spf(case: &RuleInput<'_>) -> RuleResult {
              which does not count (RFC 7208 3.1). Publish it as a TXT record."
         ));
     }
-    if case.look.texts().next().is_some() {
+    if case.record_set.texts().next().is_some() {
         return RuleResult::missing(format!(
             "None of the TXT records at {name} is an SPF record. Publish it next to them."
         ));
@@ -62,11 +62,11 @@ fn check_one_record(case: &RuleInput<'_>, text: &str) -> RuleResult {
     };
     let walked = SpfLookups::default();
     let walk = case.answers.spf.walk.as_ref().unwrap_or(&walked);
-    let ours = include_mechanisms(&case.record.value);
-    if ours.iter().any(|our| !walk.passes.contains(our)) {
-        return missing_include(case, &terms, walk, &ours);
+    let includes = include_mechanisms(&case.record.value);
+    if includes.iter().any(|our| !walk.passes.contains(our)) {
+        return missing_include(case, &terms, walk, &includes);
     }
-    if let Some(fault) = record_fault(walk, &ours) {
+    if let Some(fault) = record_fault(walk, &includes) {
         return RuleResult::mismatch(format!(
             "Receivers reject the SPF record of {name}: {fault}. Remove what you no longer use."
         ));
@@ -78,24 +78,25 @@ fn check_one_record(case: &RuleInput<'_>, text: &str) -> RuleResult {
     }
     match warning(&terms, walk) {
         None => RuleResult::verified(),
-        Some(what) => {
-            RuleResult { error: Some(format!("The SPF record of {name} works, but {what}.")), ..RuleResult::verified() }
-        }
+        Some(problem) => RuleResult {
+            error: Some(format!("The SPF record of {name} works, but {problem}.")),
+            ..RuleResult::verified()
+        },
     }
 }
 
 /// The reason why receivers abort the evaluation, as the end of a sentence. A missing record at a host of the service
 /// is not the customer's mistake, and does not hide one of theirs.
-fn record_fault(walk: &SpfLookups, ours: &[String]) -> Option<String> {
-    let hosts = || ours.iter().filter_map(|our| our.strip_prefix("include:"));
-    let is_ours = |fault: &str| hosts().any(|host| fault.starts_with(&format!("it includes {host}, ")));
-    if let Some(fault) = walk.faults.iter().find(|fault| !is_ours(&fault.to_ascii_lowercase())) {
+fn record_fault(walk: &SpfLookups, includes: &[String]) -> Option<String> {
+    let hosts = || includes.iter().filter_map(|our| our.strip_prefix("include:"));
+    let is_own = |fault: &str| hosts().any(|host| fault.starts_with(&format!("it includes {host}, ")));
+    if let Some(fault) = walk.faults.iter().find(|fault| !is_own(&fault.to_ascii_lowercase())) {
         return Some(fault.clone());
     }
     if walk.lookups > LOOKUPS_MAX {
-        let more = if walk.lookups >= LOOKUPS_COUNTED_MAX { "at least " } else { "" };
+        let at_least = if walk.lookups >= LOOKUPS_COUNTED_MAX { "at least " } else { "" };
         return Some(format!(
-            "it needs {more}{} DNS lookups, and at most {LOOKUPS_MAX} are allowed (RFC 7208 4.6.4)",
+            "it needs {at_least}{} DNS lookups, and at most {LOOKUPS_MAX} are allowed (RFC 7208 4.6.4)",
             walk.lookups
         ));
     }
@@ -110,7 +111,7 @@ fn record_fault(walk: &SpfLookups, ours: &[String]) -> Option<String> {
     })
 }
 
-fn missing_include(case: &RuleInput<'_>, terms: &SpfRecord, walk: &SpfLookups, ours: &[String]) -> RuleResult {
+fn missing_include(case: &RuleInput<'_>, terms: &SpfRecord, walk: &SpfLookups, includes: &[String]) -> RuleResult {
     let name = case.name();
     let unanswered = walk.unanswered.iter().take(5).map(|host| short_value(host)).collect::<Vec<String>>();
     if !unanswered.is_empty() {
@@ -120,32 +121,32 @@ fn missing_include(case: &RuleInput<'_>, terms: &SpfRecord, walk: &SpfLookups, o
             join_list(&unanswered)
         ));
     }
-    let named = join_list(ours);
-    let is_ours = |term: &&SpfTerm| match term {
-        SpfTerm::Mechanism(_, SpfMechanism::Include(host)) => ours.contains(&format!("include:{}", host.as_str())),
+    let named = join_list(includes);
+    let is_own = |term: &&SpfTerm| match term {
+        SpfTerm::Mechanism(_, SpfMechanism::Include(host)) => includes.contains(&format!("include:{}", host.as_str())),
         _ => false,
     };
-    let what = if terms.effective_terms().any(|term| is_ours(&term)) {
+    let problem = if terms.effective_terms().any(|term| is_own(&term)) {
         format!("The SPF record of {name} has {named} with a qualifier that does not authorize our mail.")
-    } else if terms.0.iter().any(|term| is_ours(&term)) {
+    } else if terms.0.iter().any(|term| is_own(&term)) {
         format!("The SPF record of {name} has {named} after its \"all\", which receivers ignore.")
     } else {
         format!("The SPF record of {name} does not authorize our mail: {named} is missing.")
     };
-    suggest_merged(case, &what, "Replace it with one")
+    suggest_merged(case, &problem, "Replace it with one")
 }
 
 /// Returns the mistake and proposes the merged record, unless that would fail too.
-fn suggest_merged(case: &RuleInput<'_>, what: &str, todo: &str) -> RuleResult {
+fn suggest_merged(case: &RuleInput<'_>, problem: &str, todo: &str) -> RuleResult {
     match &case.answers.spf.merged {
-        None => RuleResult::mismatch(format!("{what} {todo} that has everything.")),
+        None => RuleResult::mismatch(format!("{problem} {todo} that has everything.")),
         Some((merged, walk)) => match record_fault(walk, &include_mechanisms(&case.record.value)) {
             None => RuleResult {
                 merged: Some(merged.clone()),
-                ..RuleResult::mismatch(format!("{what} {todo} that holds both: \"{}\".", truncate_record(merged)))
+                ..RuleResult::mismatch(format!("{problem} {todo} that holds both: \"{}\".", truncate_record(merged)))
             },
             Some(fault) => RuleResult::mismatch(format!(
-                "{what} A record that holds both would fail as well: {fault}. Remove what you no longer use first."
+                "{problem} A record that holds both would fail as well: {fault}. Remove what you no longer use first."
             )),
         },
     }

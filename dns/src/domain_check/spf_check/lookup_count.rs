@@ -68,9 +68,9 @@ impl SpfLookups {
                 walk.expand_record(&page, &mut steps);
             }
             steps.truncate(LOOKUPS_COUNTED_MAX);
-            let seen = join_all(steps.iter().map(|step| step.run(fetcher))).await;
-            for (step, seen) in steps.into_iter().zip(seen) {
-                pages.extend(walk.record_result(step, seen));
+            let result = join_all(steps.iter().map(|step| step.run(fetcher))).await;
+            for (step, result) in steps.into_iter().zip(result) {
+                pages.extend(walk.record_result(step, result));
             }
         }
         walk
@@ -106,8 +106,8 @@ impl SpfLookups {
             let mut through = Vec::new();
             if kind == TermLookupKind::Record {
                 through = [page.through.as_slice(), std::slice::from_ref(&page.domain)].concat();
-                if let Some(again) = through.iter().position(|before| before == host) {
-                    self.faults.push(loop_fault(host, again == 0));
+                if let Some(repeated_at) = through.iter().position(|before| before == host) {
+                    self.faults.push(loop_fault(host, repeated_at == 0));
                     continue;
                 }
             }
@@ -116,34 +116,34 @@ impl SpfLookups {
     }
 
     /// Records the result of a lookup, and returns the record that it leads to.
-    fn record_result(&mut self, step: TermLookup, seen: RecordSetResult) -> Option<PendingRecord> {
+    fn record_result(&mut self, step: TermLookup, result: RecordSetResult) -> Option<PendingRecord> {
         let TermLookup { host, kind, passes, through } = step;
-        let Ok(look) = seen else {
+        let Ok(record_set) = result else {
             self.unanswered.push(host);
             return None;
         };
-        if look.data.is_empty() {
+        if record_set.data.is_empty() {
             self.voids.push(host.clone());
         }
         match kind {
             TermLookupKind::Addresses => None,
             TermLookupKind::MailHosts => {
-                if look.data.len() > HOSTS_MAX {
+                if record_set.data.len() > HOSTS_MAX {
                     self.faults.push(format!("\"mx\" of {host} names more than {HOSTS_MAX} hosts"));
                 }
                 None
             }
-            TermLookupKind::Record => self.pending_record((host, through), &look, passes),
+            TermLookupKind::Record => self.pending_record((host, through), &record_set, passes),
         }
     }
 
     fn pending_record(
         &mut self,
         (host, through): (String, Vec<String>),
-        look: &RecordSet,
+        record_set: &RecordSet,
         passes: bool,
     ) -> Option<PendingRecord> {
-        let mut records = look.texts().filter(|text| is_record(text));
+        let mut records = record_set.texts().filter(|text| is_record(text));
         let fault = match (records.next(), records.next()) {
             (None, _) => format!("it includes {host}, which has no SPF record"),
             (Some(_), Some(_)) => format!("it includes {host}, which has several SPF records"),
@@ -158,8 +158,8 @@ impl SpfLookups {
 }
 
 /// The fault of a record that includes itself, directly or not.
-fn loop_fault(host: &str, is_the_first: bool) -> String {
-    if is_the_first {
+fn loop_fault(host: &str, is_first: bool) -> String {
+    if is_first {
         return "it includes itself, so it has no end".to_owned();
     }
     format!("it includes {host}, whose SPF record includes itself, so it has no end")
@@ -171,9 +171,9 @@ impl TermLookup {
             TermLookupKind::Record => fetcher.fetch(&self.host, RecordType::TXT).await,
             TermLookupKind::MailHosts => fetcher.fetch(&self.host, RecordType::MX).await,
             TermLookupKind::Addresses => {
-                let four = fetcher.fetch(&self.host, RecordType::A).await?;
-                if four.data.iter().any(|data| matches!(data, RecordData::Address(_))) {
-                    return Ok(four);
+                let ipv4 = fetcher.fetch(&self.host, RecordType::A).await?;
+                if ipv4.data.iter().any(|data| matches!(data, RecordData::Address(_))) {
+                    return Ok(ipv4);
                 }
                 fetcher.fetch(&self.host, RecordType::AAAA).await
             }

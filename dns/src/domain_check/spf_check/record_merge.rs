@@ -9,43 +9,43 @@ const RECORDS_MAX: usize = 4;
 /// their spelling and order; the service's are inserted before the final `all` or `redirect=`. Several records are
 /// merged with the most lenient of their `all` terms, so that no mail is refused because of the merge. Returns `None`
 /// if a record is invalid or there are too many.
-pub(crate) fn merge_records(records: &[&str], ours: &[String]) -> Option<String> {
+pub(crate) fn merge_records(records: &[&str], includes: &[String]) -> Option<String> {
     if records.len() > RECORDS_MAX {
         return None;
     }
     let mut merged: Vec<String> = Vec::new();
-    let (mut alls, mut redirects) = (Vec::new(), Vec::new());
+    let (mut all_terms, mut redirects) = (Vec::new(), Vec::new());
     for record in records {
         let terms = parse_strict(record).ok()?;
         for (word, term) in record_terms(record).zip(&terms.0) {
             match term {
-                SpfTerm::Mechanism(qualifier, SpfMechanism::All) => alls.push((*qualifier, word.to_owned())),
+                SpfTerm::Mechanism(qualifier, SpfMechanism::All) => all_terms.push((*qualifier, word.to_owned())),
                 SpfTerm::Redirect(host) => redirects.push((host.as_str().to_owned(), word.to_owned())),
                 // With another qualifier, or after the `all`, the include has no effect, so it is inserted anew.
-                _ if ours.iter().any(|our| is_same_mechanism(word, our)) => {}
-                _ if merged.iter().any(|there| there.eq_ignore_ascii_case(word)) => {}
+                _ if includes.iter().any(|our| is_same_mechanism(word, our)) => {}
+                _ if merged.iter().any(|known| known.eq_ignore_ascii_case(word)) => {}
                 _ => merged.push(word.to_owned()),
             }
         }
     }
-    merged.extend(ours.iter().cloned());
+    merged.extend(includes.iter().cloned());
     match (records, redirects.as_slice()) {
-        ([_], [(_, redirect)]) if alls.is_empty() => merged.push(redirect.clone()),
-        ([_], _) => merged.extend(alls.first().map(|(_, word)| word.clone())),
+        ([_], [(_, redirect)]) if all_terms.is_empty() => merged.push(redirect.clone()),
+        ([_], _) => merged.extend(all_terms.first().map(|(_, word)| word.clone())),
         _ => {
             // Next to another record's `all`, a redirect would never be evaluated.
             for (host, _) in &redirects {
                 merged.push(format!("include:{host}"));
             }
-            merged.push(mildest_all(&alls));
+            merged.push(mildest_all(&all_terms));
         }
     }
     Some(format!("v=spf1 {}", merged.join(" ")))
 }
 
 /// The most lenient `all`. A `+all` authorizes everybody, so it is never used.
-fn mildest_all(alls: &[(SpfQualifier, String)]) -> String {
-    let has = |sign| alls.iter().any(|(qualifier, _)| *qualifier == sign);
+fn mildest_all(all_terms: &[(SpfQualifier, String)]) -> String {
+    let has = |sign| all_terms.iter().any(|(qualifier, _)| *qualifier == sign);
     match (has(SpfQualifier::Neutral), has(SpfQualifier::SoftFail), has(SpfQualifier::Fail)) {
         (true, _, _) => "?all",
         (_, false, true) => "-all",
@@ -63,8 +63,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ours_goes_before_the_end() {
-        let ours = ["include:our.example".to_owned()];
+    fn includes_are_inserted_before_the_all_term() {
+        let includes = ["include:our.example".to_owned()];
         for (records, merged) in [
             (&["v=spf1 mx -all"][..], "v=spf1 mx include:our.example -all"),
             (&["v=spf1 mx"], "v=spf1 mx include:our.example"),
@@ -78,8 +78,8 @@ mod tests {
             (&["v=spf1 redirect=a.example", "v=spf1 mx -all"], "v=spf1 mx include:our.example include:a.example -all"),
             (&["v=spf1 +all", "v=spf1 mx"], "v=spf1 mx include:our.example ~all"),
         ] {
-            assert_eq!(merge_records(records, &ours).as_deref(), Some(merged), "{records:?}");
+            assert_eq!(merge_records(records, &includes).as_deref(), Some(merged), "{records:?}");
         }
-        assert_eq!(merge_records(&["v=spf1 nonsense -all"], &ours), None);
+        assert_eq!(merge_records(&["v=spf1 nonsense -all"], &includes), None);
     }
 }

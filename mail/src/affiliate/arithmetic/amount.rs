@@ -47,14 +47,14 @@ pub struct Payable {
 ///
 /// # Errors
 /// [`ArithmeticError::Negative`] for a negative cap; [`ArithmeticError::TooLarge`] on overflow.
-pub fn payable(amount: i64, most: Option<i64>, currency: Currency) -> Result<Payable, ArithmeticError> {
+pub fn payable(amount: i64, cap: Option<i64>, currency: Currency) -> Result<Payable, ArithmeticError> {
     let step = i128::from(currency.payout_step());
     let rounded = times(divide_half_up(amount.into(), step)?, step)?;
-    match most {
-        Some(most) if most < 0 => Err(ArithmeticError::Negative("the commission cap")),
-        Some(most) if i128::from(amount) > i128::from(most) || rounded > i128::from(most) => {
-            let over = i128::from(most).checked_rem(step).ok_or(ArithmeticError::Weightless)?;
-            Ok(Payable { amount: narrow(minus(most, over)?)?, is_capped: true })
+    match cap {
+        Some(cap) if cap < 0 => Err(ArithmeticError::Negative("the commission cap")),
+        Some(cap) if i128::from(amount) > i128::from(cap) || rounded > i128::from(cap) => {
+            let over = i128::from(cap).checked_rem(step).ok_or(ArithmeticError::Weightless)?;
+            Ok(Payable { amount: narrow(minus(cap, over)?)?, is_capped: true })
         }
         _ => Ok(Payable { amount: narrow(rounded)?, is_capped: false }),
     }
@@ -80,10 +80,10 @@ mod tests {
             (49, None, "isk", 0, false),
             (333, None, "jpy", 333, false),
         ];
-        for (amount, most, currency, wanted, is_capped) in table {
+        for (amount, cap, currency, wanted, is_capped) in table {
             let currency = currency.parse().unwrap();
-            let payable = payable(amount, most, currency).unwrap();
-            assert_eq!(payable, Payable { amount: wanted, is_capped }, "{amount} {currency} under {most:?}");
+            let payable = payable(amount, cap, currency).unwrap();
+            assert_eq!(payable, Payable { amount: wanted, is_capped }, "{amount} {currency} under {cap:?}");
         }
         let isk = "isk".parse().unwrap();
         assert_eq!(payable(i64::MAX, None, isk), Ok(Payable { amount: i64::MAX - 7, is_capped: false }));

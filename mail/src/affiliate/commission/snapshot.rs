@@ -85,8 +85,8 @@ impl CommissionCalculation {
     /// [`ArithmeticError`] on overflow or for stored values that are negative or all zero.
     pub fn payable(&self, remaining: i64, currency: Currency) -> Result<Payable, ArithmeticError> {
         let raw = amount::sum_of_groups(self.groups.iter().zip(self.parts(remaining)?))?;
-        let most = self.cap.filter(|cap| cap.effect != CapEffect::OtherCurrency).map(|cap| cap.most);
-        amount::payable(raw, most, currency)
+        let max = self.cap.filter(|cap| cap.effect != CapEffect::OtherCurrency).map(|cap| cap.most);
+        amount::payable(raw, max, currency)
     }
 
     /// Returns the base that remains after refunds of `refunded` minor units.
@@ -120,11 +120,11 @@ pub(super) fn formula(line: &Commission) -> String {
         }
     }
     if let Some(cap) = calculation.cap {
-        let most = money_text(cap.most, cap.currency);
+        let max_text = money_text(cap.most, cap.currency);
         let cap_text = match cap.effect {
             CapEffect::Unreached => String::new(),
-            CapEffect::Hit => format!("; capped at {most} per sale"),
-            CapEffect::OtherCurrency => format!("; the cap of {most} does not apply in {}", line.currency),
+            CapEffect::Hit => format!("; capped at {max_text} per sale"),
+            CapEffect::OtherCurrency => format!("; the cap of {max_text} does not apply in {}", line.currency),
         };
         text.push_str(&cap_text);
     }

@@ -80,7 +80,7 @@ fn check(name: &str, make: Transition, wanted: [&str; 8]) {
 }
 
 #[test]
-fn every_transition_from_every_state() {
+fn every_state_permits_the_expected_transitions() {
     let (no, paid, taken) = ("not reversed", "already paid", "already in payout 1");
     let frozen = "frozen during a review or a bank inquiry";
     let (waits, none) = ("not pending", "not earned");

@@ -49,8 +49,8 @@ impl PayoutCandidate {
             (false, true) => &mut self.under_review,
             (false, false) => &mut self.earned,
         };
-        let Some(more) = sum.checked_add(line.amount).filter(|more| *more <= SUM_MAX) else { return false };
-        *sum = more;
+        let Some(total) = sum.checked_add(line.amount).filter(|total| *total <= SUM_MAX) else { return false };
+        *sum = total;
         !frozen.is_frozen()
     }
 
@@ -64,26 +64,26 @@ impl PayoutCandidate {
         settings: &ProgramSettings,
         minimum: i64,
     ) -> Result<PayoutDecision, ArithmeticError> {
-        let held = self.under_review.checked_add(self.disputed).ok_or(ArithmeticError::TooLarge)?;
-        let all = self.earned.checked_add(held).ok_or(ArithmeticError::TooLarge)?;
+        let withheld = self.under_review.checked_add(self.disputed).ok_or(ArithmeticError::TooLarge)?;
+        let all = self.earned.checked_add(withheld).ok_or(ArithmeticError::TooLarge)?;
         let net = self.earned.checked_add(self.owed).ok_or(ArithmeticError::TooLarge)?;
-        let barred = if partner.status == PartnerStatus::Active {
+        let obstacle = if partner.status == PartnerStatus::Active {
             (!partner.is_payout_ready(&settings.allowed_methods)).then_some(SkipReason::NotReady)
         } else {
             Some(SkipReason::NotActive)
         };
         let mut decision = PayoutDecision::default();
-        if let Some(reason) = barred {
+        if let Some(reason) = obstacle {
             let all = all.checked_add(self.later).ok_or(ArithmeticError::TooLarge)?;
             decision.skipped.extend((all > 0).then_some((reason, all)));
             return Ok(decision);
         }
-        let held = [
+        let withheld = [
             (SkipReason::UnderReview, self.under_review),
             (SkipReason::Disputed, self.disputed),
             (SkipReason::AfterCutoff, self.later),
         ];
-        decision.skipped.extend(held.into_iter().filter(|(_, amount)| *amount > 0));
+        decision.skipped.extend(withheld.into_iter().filter(|(_, amount)| *amount > 0));
         if self.earned > 0 {
             // If the partner owes more than it earned, nothing is paid: both sums wait for the next run.
             if net > 0 && net >= minimum {
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     #[rustfmt::skip]
-    fn eligibility_of_partners() {
+    fn partners_are_eligible_by_their_state() {
         use PartnerStatus::{Active, Invited, Pending, Rejected, Suspended};
         use SkipReason::{AfterCutoff, BelowMinimum, Disputed, NotActive, NotReady, UnderReview};
         let able = || paid_by(PayoutMethod::Paypal, true);

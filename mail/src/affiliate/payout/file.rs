@@ -203,9 +203,9 @@ mod tests {
 
     #[test]
     fn formats_follow_methods() {
-        let mut begun = String::new();
-        PayoutFileFormat::Paypal.write_header(&mut begun);
-        assert_eq!(begun, "email,amount,currency,id,note\r\n");
+        let mut header = String::new();
+        PayoutFileFormat::Paypal.write_header(&mut header);
+        assert_eq!(header, "email,amount,currency,id,note\r\n");
         assert_eq!(PayoutFileFormat::for_method(PayoutMethod::Bank), PayoutFileFormat::Generic);
         assert!(
             PayoutFileFormat::Wise.accepts_method(PayoutMethod::Paypal)

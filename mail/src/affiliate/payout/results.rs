@@ -127,14 +127,14 @@ fn parse_row(
         found.map(|text| text.chars().filter(|c| !c.is_control()).take(chars_max).collect::<String>())
     };
     let status = normalize_name(record.field(*status));
-    let is = |words: &[&str]| words.contains(&status.as_str());
+    let is_any = |words: &[&str]| words.contains(&status.as_str());
     let result = if payout.is_none() {
         Err("id")
-    } else if is(PAID) {
+    } else if is_any(PAID) {
         first_text(references, REFERENCE_CHARS_MAX).map(PayoutResult::Paid).ok_or("reference")
-    } else if is(FAILED) {
+    } else if is_any(FAILED) {
         Ok(PayoutResult::Failed(first_text(reasons, REASON_CHARS_MAX).unwrap_or(status)))
-    } else if is(UNDER_WAY) {
+    } else if is_any(UNDER_WAY) {
         Ok(PayoutResult::UnderWay)
     } else {
         Err("status")

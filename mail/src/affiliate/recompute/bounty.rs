@@ -18,7 +18,7 @@ pub struct LeadInput<'a> {
     pub referral: ReferralId,
     /// When the lead was recorded; the hold starts at this time.
     pub created_at: Timestamp,
-    pub barred: Option<ReferralBar>,
+    pub bar: Option<ReferralBar>,
     /// True if the bounty is held for review: the referral is under review, or the partner reached its daily number of
     /// bounties.
     pub is_under_review: bool,
@@ -43,7 +43,7 @@ pub fn bounty_line(rules: &ProgramRules, lead: &LeadInput<'_>) -> Result<Option<
         return Err(ArithmeticError::Negative("a bounty"));
     }
     let amount = amount::payable(terms.lead_bounty, None, rules.currency)?.amount;
-    if amount == 0 || lead.barred.is_some() {
+    if amount == 0 || lead.bar.is_some() {
         return Ok(None);
     }
     let mut line = Commission {
@@ -97,7 +97,7 @@ mod tests {
         let lead = LeadInput {
             referral: world.customer().referral,
             created_at: at("2026-03-01T00:00:00Z"),
-            barred: world.barred,
+            bar: world.bar,
             is_under_review: world.is_under_review,
             partner: partner(1),
             campaign: CampaignId::new(Timestamp::UNIX_EPOCH, 1),
@@ -109,7 +109,7 @@ mod tests {
         bounty_line(&rules, &lead)
     }
 
-    fn of(change: fn(&mut Scenario)) -> Scenario {
+    fn scenario(change: fn(&mut Scenario)) -> Scenario {
         let mut world = Scenario::new();
         world.terms.lead_bounty = 500;
         change(&mut world);
@@ -119,27 +119,27 @@ mod tests {
     #[test]
     fn a_lead_earns_a_bounty() {
         // The cap does not apply.
-        let line = write(&of(|w| w.terms.max_commission = Some(10))).unwrap().unwrap().line;
+        let line = write(&scenario(|w| w.terms.max_commission = Some(10))).unwrap().unwrap().line;
         assert_eq!((line.amount, line.sale_amount(), line.status.word()), (500, 0, "pending"));
         assert_eq!((line.level().number(), line.sold_invoice()), (1, None));
         assert_eq!(line.earns_at, at("2026-03-31T00:00:00Z"));
         assert_eq!(line.formula(), "5.00 usd for a lead");
-        let steps = |change| write(&of(change)).unwrap().map(|written| written.changes);
+        let steps = |change| write(&scenario(change)).unwrap().map(|written| written.changes);
         assert_eq!(steps(|w| w.terms.hold_days = 0), Some(vec![LineChange::Created, LineChange::Earned]));
         assert_eq!(steps(|w| w.is_under_review = true), Some(vec![LineChange::Created, LineChange::Frozen]));
-        assert_eq!(steps(|w| w.barred = Some(ReferralBar::Blocked)), None);
+        assert_eq!(steps(|w| w.bar = Some(ReferralBar::Blocked)), None);
         assert_eq!(steps(|w| w.terms.lead_bounty = 0), None);
-        assert!(write(&of(|w| w.terms.lead_bounty = -1)).is_err());
+        assert!(write(&scenario(|w| w.terms.lead_bounty = -1)).is_err());
     }
 
     #[test]
     fn a_bounty_follows_its_referral() {
-        let mut world = of(|_| {});
+        let mut world = scenario(|_| {});
         let mut line = write(&world).unwrap().unwrap().line;
         let now = at("2026-04-15T00:00:00Z");
         let settle = |world: &Scenario, line: &mut Commission, is_locked: bool| {
-            let booked = LedgerLine { is_locked, ..LedgerLine::new(line) };
-            let written = update_bounty(&booked, &world.customer(), now)?;
+            let ledger_line = LedgerLine { is_locked, ..LedgerLine::new(line) };
+            let written = update_bounty(&ledger_line, &world.customer(), now)?;
             *line = written.line;
             assert_eq!(
                 update_bounty(&LedgerLine::new(line), &world.customer(), now),
@@ -155,11 +155,11 @@ mod tests {
         assert_eq!(settle(&world, &mut line, false), Some(vec![LineChange::Thawed]));
         line.earn(now).unwrap();
         line.enter_payout(payout(), now).unwrap();
-        world.barred = Some(ReferralBar::Rejected);
+        world.bar = Some(ReferralBar::Rejected);
         assert_eq!(settle(&world, &mut line, true), None, "a line in an approved payout is not changed");
         let steps = settle(&world, &mut line, false);
         assert_eq!(steps, Some(vec![LineChange::LeftPayout(payout()), LineChange::Reversed(ReversalReason::Fraud)]));
-        world.barred = None;
+        world.bar = None;
         assert_eq!(settle(&world, &mut line, false), None, "allowing the referral again does not reopen its lines");
     }
 }

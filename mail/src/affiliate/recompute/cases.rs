@@ -105,7 +105,7 @@ fn rounding_is_once_and_half_up() {
 }
 
 #[test]
-fn caps_and_steps() {
+fn amounts_are_capped_and_rounded_to_steps() {
     check(&[
         ("a cap", |w| { w.terms.max_commission = Some(900); }, "1: 900 usd of 4900, pending"),
         ("a cap that is not reached", |w| { w.terms.max_commission = Some(980); }, "1: 980 usd of 4900, pending"),
@@ -161,7 +161,7 @@ fn recruiters_share_the_same_sale() {
 }
 
 #[test]
-fn durations() {
+fn commissions_end_with_their_duration() {
     check(&[
         ("once: the first", |w| { w.terms.duration = CommissionDuration::Once; }, "1: 980 usd of 4900, pending"),
         ("once: no other invoice", |w| { w.terms.duration = CommissionDuration::Once; w.first_earning = Some("in_0".to_owned()); }, "OnlyOnce"),
@@ -195,7 +195,7 @@ fn refunds_of_changeable_lines() {
         ("a refund reduces every rate group", |w| { w.sold(&[("a", 1_000), ("b", 500)]).terms.products = vec![product("prod_b", percent(50))]; w.then().refunded(750).terms.products.clear(); }, "1: 225 usd of 750, pending"),
         ("the stored cap applies to the remaining base", |w| { w.terms.max_commission = Some(900); w.then().refunded(2_450); }, "1: 490 usd of 2450, pending"),
         ("a manual reversal keeps its reason", |w| { w.then().each(|line, now| line.reverse(ReversalReason::Manual, now).map(drop)).refunded(4_900).then().refunded(0); }, "1: 980 usd of 4900, reversed manual"),
-        ("a rejected referral's line is not reopened", |w| { w.then().refunded(4_900).then().refunded(0).barred = Some(ReferralBar::Rejected); }, "1: 980 usd of 4900, reversed refund"),
+        ("a rejected referral's line is not reopened", |w| { w.then().refunded(4_900).then().refunded(0).bar = Some(ReferralBar::Rejected); }, "1: 980 usd of 4900, reversed refund"),
         ("a deleted partner's line is not reopened", |w| { w.then().refunded(4_900).then().refunded(0).is_orphan = true; }, "1: 980 usd of 4900, reversed refund"),
         ("an earned line", |w| { w.then().earn().refunded(2_450); }, "1: 490 usd of 2450, earned"),
         ("a line leaves a draft payout", |w| { w.then().draft().refunded(2_450); }, "1: 490 usd of 2450, earned"),
@@ -205,7 +205,7 @@ fn refunds_of_changeable_lines() {
 }
 
 #[test]
-fn disputes() {
+fn disputes_change_lines() {
     check(&[
         ("an inquiry freezes the line", |w| { w.then().disputed(DisputeState::Inquiry); }, "1: 980 usd of 4900, pending frozen"),
         ("a closed inquiry thaws the line", |w| { w.then().disputed(DisputeState::Inquiry).then().disputed(DisputeState::InquiryClosed); }, "1: 980 usd of 4900, pending"),
@@ -241,7 +241,7 @@ fn refunds_after_the_payout() {
         ("offset: an adjustment is never positive in sum", |w| { w.after_payout = AfterPayout::Offset; w.then().refunded(2_450).then().pay().refunded(0); }, "1: 490 usd of 2450, paid"),
         ("offset: after a failed payout the line itself changes", |w| { w.after_payout = AfterPayout::Offset; w.then().approve().refunded(2_450).then().each(|line, now| line.leave_payout(payout(), now)).is_locked = false; }, "1: 490 usd of 2450, earned"),
         ("offset: both lines", |w| { w.after_payout = AfterPayout::Offset; w.recruited(500).then().pay().refunded(4_900); }, "1: 980 usd of 4900, paid -980 | 2: 245 usd of 4900, paid -245"),
-        ("offset: a rejected referral causes no adjustment", |w| { w.after_payout = AfterPayout::Offset; w.then().pay().barred = Some(ReferralBar::Rejected); }, "1: 980 usd of 4900, paid"),
+        ("offset: a rejected referral causes no adjustment", |w| { w.after_payout = AfterPayout::Offset; w.then().pay().bar = Some(ReferralBar::Rejected); }, "1: 980 usd of 4900, paid"),
         ("offset: no refund", |w| { w.after_payout = AfterPayout::Offset; w.then().pay(); }, "1: 980 usd of 4900, paid"),
     ]);
     let mut world = Scenario::new();
@@ -252,25 +252,25 @@ fn refunds_after_the_payout() {
 }
 
 #[test]
-fn referrals_and_partners() {
+fn the_state_of_referral_and_partner_decides() {
     check(&[
-        ("blocked", |w| { w.barred = Some(ReferralBar::Blocked); }, "Barred(Blocked)"),
-        ("blocked after its line was written", |w| { w.then().barred = Some(ReferralBar::Blocked); }, "1: 980 usd of 4900, reversed blocked"),
-        ("rejected", |w| { w.then().barred = Some(ReferralBar::Rejected); }, "1: 980 usd of 4900, reversed fraud"),
-        ("rejected while in a draft payout", |w| { w.then().draft().barred = Some(ReferralBar::Rejected); }, "1: 980 usd of 4900, reversed fraud"),
-        ("allowed again: its lines stay reversed", |w| { w.then().barred = Some(ReferralBar::Rejected); w.then().barred = None; }, "1: 980 usd of 4900, reversed fraud"),
-        ("expired", |w| { w.then().barred = Some(ReferralBar::Lapsed); }, "1: 980 usd of 4900, reversed expired"),
+        ("blocked", |w| { w.bar = Some(ReferralBar::Blocked); }, "Barred(Blocked)"),
+        ("blocked after its line was written", |w| { w.then().bar = Some(ReferralBar::Blocked); }, "1: 980 usd of 4900, reversed blocked"),
+        ("rejected", |w| { w.then().bar = Some(ReferralBar::Rejected); }, "1: 980 usd of 4900, reversed fraud"),
+        ("rejected while in a draft payout", |w| { w.then().draft().bar = Some(ReferralBar::Rejected); }, "1: 980 usd of 4900, reversed fraud"),
+        ("allowed again: its lines stay reversed", |w| { w.then().bar = Some(ReferralBar::Rejected); w.then().bar = None; }, "1: 980 usd of 4900, reversed fraud"),
+        ("expired", |w| { w.then().bar = Some(ReferralBar::Lapsed); }, "1: 980 usd of 4900, reversed expired"),
         ("under review", |w| { w.is_under_review = true; }, "1: 980 usd of 4900, pending frozen"),
         ("the review ended", |w| { w.is_under_review = true; w.then().is_under_review = false; }, "1: 980 usd of 4900, pending"),
-        ("a suspended partner's customers earn", |w| { w.standing = AccrualStatus::Suspended; }, "1: 980 usd of 4900, pending"),
-        ("a suspended partner's customers do not earn", |w| { w.standing = AccrualStatus::Suspended; w.suspended_accrue = false; }, "Partner(Suspended)"),
-        ("the decision is permanent after reactivation", |w| { w.standing = AccrualStatus::Suspended; w.suspended_accrue = false; w.then().standing = AccrualStatus::Active; }, "Partner(Suspended)"),
+        ("a suspended partner's customers earn", |w| { w.accrual = AccrualStatus::Suspended; }, "1: 980 usd of 4900, pending"),
+        ("a suspended partner's customers do not earn", |w| { w.accrual = AccrualStatus::Suspended; w.suspended_accrue = false; }, "Partner(Suspended)"),
+        ("the decision is permanent after reactivation", |w| { w.accrual = AccrualStatus::Suspended; w.suspended_accrue = false; w.then().accrual = AccrualStatus::Active; }, "Partner(Suspended)"),
         ("new product rates apply to new sales only", |w| { w.terms.products = vec![product("prod_a", None)]; w.then().terms.products.clear(); w.refunded(100); }, "ComesToNothing"),
         ("a new duration applies to new sales only", |w| { w.terms.duration = CommissionDuration::Once; w.first_earning = Some("in_0".to_owned()); w.then().terms.duration = CommissionDuration::Recurring(None); }, "OnlyOnce"),
-        ("a referral that is allowed again earns", |w| { w.barred = Some(ReferralBar::Rejected); w.then().barred = None; }, "1: 980 usd of 4900, pending"),
+        ("a referral that is allowed again earns", |w| { w.bar = Some(ReferralBar::Rejected); w.then().bar = None; }, "1: 980 usd of 4900, pending"),
         ("an invoice that is paid later earns", |w| { let paid = std::mem::take(&mut w.sale.amount_paid); w.then().sale.amount_paid = paid; }, "1: 980 usd of 4900, pending"),
-        ("a partner who is not approved", |w| { w.standing = AccrualStatus::Outside; }, "Partner(Outside)"),
-        ("a written line does not depend on the partner's status", |w| { w.then().standing = AccrualStatus::Outside; }, "1: 980 usd of 4900, pending"),
+        ("a partner who is not approved", |w| { w.accrual = AccrualStatus::Outside; }, "Partner(Outside)"),
+        ("a written line does not depend on the partner's status", |w| { w.then().accrual = AccrualStatus::Outside; }, "1: 980 usd of 4900, pending"),
         ("a deleted partner", |w| { w.then().is_orphan = true; }, "1: 980 usd of 4900, reversed partner_deleted"),
         ("excluded afterwards", |w| { w.then().is_excluded = true; }, "1: 980 usd of 4900, pending"),
         ("no hold", |w| { w.terms.hold_days = 0; }, "1: 980 usd of 4900, earned"),
@@ -350,7 +350,7 @@ fn the_formula_explains_the_amount() {
 }
 
 #[test]
-fn worth_of_a_sale_for_its_referral() {
+fn the_worth_of_a_sale_is_computed() {
     let worth = |change: fn(&mut Scenario)| {
         let mut world = Scenario::new();
         change(&mut world);
@@ -358,7 +358,7 @@ fn worth_of_a_sale_for_its_referral() {
     };
     assert_eq!(worth(|_| {}), Some((4_900, 4_900, false)));
     assert_eq!(worth(|w| w.is_excluded = true), Some((4_900, 4_900, false)), "an excluded sale still converts the referral");
-    assert_eq!(worth(|w| w.barred = Some(ReferralBar::Blocked)), Some((4_900, 4_900, false)));
+    assert_eq!(worth(|w| w.bar = Some(ReferralBar::Blocked)), Some((4_900, 4_900, false)));
     assert_eq!(worth(|w| { w.refunded(900); }), Some((4_900, 4_000, false)));
     assert_eq!(worth(|w| { w.refunded(4_900); }), Some((4_900, 0, true)));
     assert_eq!(worth(|w| { w.disputed(DisputeState::Open); }), Some((4_900, 4_900, true)));

@@ -97,10 +97,10 @@ pub(super) fn initial_lines(
 pub(super) fn write_line(
     known: &RecomputeFacts<'_>,
     lines: &[LedgerLine<'_>],
-    booked: &LedgerLine<'_>,
+    ledger_line: &LedgerLine<'_>,
 ) -> Result<LineUpdate, ArithmeticError> {
-    let settled = update_line(known, lines, booked)?.written;
-    let mut written = settled.unwrap_or_else(|| LineUpdate { line: booked.line.clone(), changes: Vec::new() });
+    let settled = update_line(known, lines, ledger_line)?.written;
+    let mut written = settled.unwrap_or_else(|| LineUpdate { line: ledger_line.line.clone(), changes: Vec::new() });
     written.changes.insert(0, LineChange::Created);
     if written.line.earn(known.now).is_ok() {
         written.changes.push(LineChange::Earned);
@@ -111,19 +111,19 @@ pub(super) fn write_line(
 /// A reason for no commission that does not depend on the amount.
 fn reason_for_none(known: &RecomputeFacts<'_>) -> Option<NoCommission> {
     let (sale, customer, seller) = (known.invoice.sale, &known.customer, &known.seller);
-    if let Some(barred) = customer.barred {
-        return Some(NoCommission::Barred(barred));
+    if let Some(bar) = customer.bar {
+        return Some(NoCommission::Barred(bar));
     }
     if known.invoice.is_excluded {
         return Some(NoCommission::Excluded);
     }
-    let accrues = match seller.standing {
+    let accrues = match seller.accrual {
         AccrualStatus::Active => true,
         AccrualStatus::Suspended => known.rules.suspended_accrue,
         AccrualStatus::Outside => false,
     };
     if !accrues {
-        return Some(NoCommission::Partner(seller.standing));
+        return Some(NoCommission::Partner(seller.accrual));
     }
     let duration = seller.offer.terms.duration;
     let is_first = customer.first_earning.is_none_or(|first| first == sale.invoice);
@@ -207,7 +207,7 @@ fn initial_line(
     // Cannot overflow: the groups' bases add up to at most the sale's base.
     let base = groups.iter().fold(0_i64, |sum, group| sum.saturating_add(group.base));
     let effect = if known.rules.currency == share.currency { CapEffect::Unreached } else { CapEffect::OtherCurrency };
-    let cap = terms.max_commission.map(|most| CommissionCap { most, currency: known.rules.currency, effect });
+    let cap = terms.max_commission.map(|max| CommissionCap { most: max, currency: known.rules.currency, effect });
     let mut calculation = CommissionCalculation {
         currency: sale.currency,
         base,

@@ -24,7 +24,7 @@ impl ProgramRules {
 impl ReferralBar {
     /// The bar of a referral, if it has one.
     #[must_use]
-    pub fn of(referral: &Referral) -> Option<Self> {
+    pub fn from_referral(referral: &Referral) -> Option<Self> {
         let rejected = referral.rejection.map(|rejection| match rejection.reason {
             RejectReason::Owner => Self::Rejected,
             RejectReason::Expired => Self::Lapsed,
@@ -36,12 +36,12 @@ impl ReferralBar {
 impl<'a> CustomerInput<'a> {
     /// The facts of a referral; `first_earning` is the first of its invoices that wrote a line.
     #[must_use]
-    pub fn of(referral: &Referral, first_earning: Option<&'a str>) -> Self {
+    pub fn from_referral(referral: &Referral, first_earning: Option<&'a str>) -> Self {
         Self {
             referral: referral.id,
             counts_from: referral.claimed_at,
             converted_at: referral.converted_at,
-            barred: ReferralBar::of(referral),
+            bar: ReferralBar::from_referral(referral),
             is_under_review: referral.is_frozen(),
             first_earning,
         }
@@ -61,10 +61,10 @@ impl From<PartnerStatus> for AccrualStatus {
 impl<'a> SellerInput<'a> {
     /// The facts of a partner with its campaign. [`SellerInput::offer`] documents which customers count.
     #[must_use]
-    pub fn of(partner: &Partner, campaign: &'a Campaign, paying_customers: u32) -> Self {
+    pub fn from_partner(partner: &Partner, campaign: &'a Campaign, paying_customers: u32) -> Self {
         Self {
             partner: partner.id,
-            standing: partner.status.into(),
+            accrual: partner.status.into(),
             campaign: campaign.id,
             campaign_rev: campaign.rev,
             offer: RateOffer {
@@ -79,7 +79,7 @@ impl<'a> SellerInput<'a> {
 impl RecruiterInput {
     /// The facts of the seller's recruiter. `customer` is the email address of the customer, if it is known.
     #[must_use]
-    pub fn of(parent: &Partner, customer: Option<&Address>) -> Self {
+    pub fn from_parent(parent: &Partner, customer: Option<&Address>) -> Self {
         let paid_at = parent.payout.as_ref().filter(|payout| {
             // Only these methods have an email address as destination.
             matches!(payout.method, PayoutMethod::Paypal | PayoutMethod::Wise)
@@ -144,10 +144,10 @@ mod tests {
     fn a_recruiter_who_is_the_customer_is_recognised() {
         let is_customer = |parent: &Partner, customer: &str| {
             let customer = (!customer.is_empty()).then(|| customer.parse().unwrap());
-            RecruiterInput::of(parent, customer.as_ref()).is_customer
+            RecruiterInput::from_parent(parent, customer.as_ref()).is_customer
         };
         let mut parent = ada();
-        assert!(RecruiterInput::of(&parent, None).is_active);
+        assert!(RecruiterInput::from_parent(&parent, None).is_active);
         assert!(is_customer(&parent, "ada+shop@example.com") && !is_customer(&parent, "bob@example.com"));
         assert!(!is_customer(&parent, ""));
         let destination = "a.d.a@gmail.com".to_owned();
@@ -158,7 +158,7 @@ mod tests {
         parent.payout = Some(payout);
         assert!(!is_customer(&parent, "ada@googlemail.com"));
         parent.status = PartnerStatus::Suspended;
-        assert!(!RecruiterInput::of(&parent, None).is_active);
+        assert!(!RecruiterInput::from_parent(&parent, None).is_active);
     }
 
     #[test]
@@ -175,8 +175,8 @@ mod tests {
             created_at: THEN,
             updated_at: THEN,
         };
-        let seller = SellerInput::of(&ada(), &campaign, 3);
-        assert_eq!((seller.campaign, seller.campaign_rev, seller.standing), (campaign.id, 9, AccrualStatus::Active));
+        let seller = SellerInput::from_partner(&ada(), &campaign, 3);
+        assert_eq!((seller.campaign, seller.campaign_rev, seller.accrual), (campaign.id, 9, AccrualStatus::Active));
         assert_eq!((seller.offer.paying_customers, seller.offer.commission_override), (3, None));
     }
 
@@ -207,18 +207,18 @@ mod tests {
             created_at: THEN,
             updated_at: THEN,
         };
-        let customer = CustomerInput::of(&referral, Some("in_0"));
-        assert_eq!((customer.barred, customer.is_under_review), (None, false));
+        let customer = CustomerInput::from_referral(&referral, Some("in_0"));
+        assert_eq!((customer.bar, customer.is_under_review), (None, false));
         assert_eq!((customer.counts_from, customer.first_earning), (referral.claimed_at, Some("in_0")));
         referral.blocked = Some(ReferralBlock::SelfReferral);
-        assert_eq!(ReferralBar::of(&referral), Some(ReferralBar::Blocked));
+        assert_eq!(ReferralBar::from_referral(&referral), Some(ReferralBar::Blocked));
         let rejection = |reason| Some(ReferralRejection { reason, was: ReferralStatus::Lead });
         referral.rejection = rejection(RejectReason::Owner);
-        assert_eq!(ReferralBar::of(&referral), Some(ReferralBar::Rejected));
+        assert_eq!(ReferralBar::from_referral(&referral), Some(ReferralBar::Rejected));
         referral.rejection = rejection(RejectReason::Expired);
-        assert_eq!(ReferralBar::of(&referral), Some(ReferralBar::Lapsed));
+        assert_eq!(ReferralBar::from_referral(&referral), Some(ReferralBar::Lapsed));
         let (flags, status) = (vec![FraudFlag::SameIp], ReviewStatus::Open);
         referral.review = Some(ReferralReview { flags, status, created_at: THEN, decided_at: None });
-        assert!(CustomerInput::of(&referral, None).is_under_review);
+        assert!(CustomerInput::from_referral(&referral, None).is_under_review);
     }
 }

@@ -141,8 +141,8 @@ fn sale() -> impl Strategy<Value = Sale> {
 }
 
 fn products() -> impl Strategy<Value = Vec<ProductRate>> {
-    let one = (select(vec!["prod_a", "price_a", "prod_b", "price_c"]), option::of(rate()));
-    vec(one.prop_map(|(id, rate)| product(id, rate)), 0..4)
+    let entry = (select(vec!["prod_a", "price_a", "prod_b", "price_c"]), option::of(rate()));
+    vec(entry.prop_map(|(id, rate)| product(id, rate)), 0..4)
 }
 
 fn terms() -> impl Strategy<Value = CommissionTerms> {
@@ -165,8 +165,8 @@ fn terms() -> impl Strategy<Value = CommissionTerms> {
     )
 }
 
-fn by_id(one: Option<DisputeState>) -> BTreeMap<String, DisputeState> {
-    one.map(|dispute| ("dp_1".to_owned(), dispute)).into_iter().collect()
+fn by_id(dispute: Option<DisputeState>) -> BTreeMap<String, DisputeState> {
+    dispute.map(|dispute| ("dp_1".to_owned(), dispute)).into_iter().collect()
 }
 
 fn returned() -> impl Strategy<Value = SaleReturns> {
@@ -249,7 +249,7 @@ proptest! {
     #[test]
     fn no_input_panics(
         sale in sale(), terms in terms(), returned in [returned(), returned()], own in option::of(0_u16..=10_000),
-        place in 0..4_usize,
+        status_index in 0..4_usize,
     ) {
         let mut world = Scenario::new();
         let second_tier = terms.second_tier.get();
@@ -262,19 +262,19 @@ proptest! {
         if world.ask().is_ok() {
             world.run();
         }
-        if place > 0 {
+        if status_index > 0 {
             for line in &mut world.lines {
                 let now = line.earns_at.checked_add(SignedDuration::ZERO).unwrap();
                 // A transition that is not possible leaves the line unchanged.
                 let _ = line.earn(now);
-                if place > 1 {
+                if status_index > 1 {
                     let _ = line.enter_payout(super::scenario::payout(), now);
                 }
-                if place > 2 {
+                if status_index > 2 {
                     let _ = line.pay(super::scenario::payout(), now);
                 }
             }
-            world.is_locked = place > 1;
+            world.is_locked = status_index > 1;
         }
         world.returned = then;
         if world.ask().is_ok() {

@@ -62,10 +62,10 @@ pub(super) struct Scenario {
     pub(super) nothing: Option<NoCommission>,
     pub(super) counts_from: Timestamp,
     pub(super) converted_at: Option<Timestamp>,
-    pub(super) barred: Option<ReferralBar>,
+    pub(super) bar: Option<ReferralBar>,
     pub(super) is_under_review: bool,
     pub(super) first_earning: Option<String>,
-    pub(super) standing: AccrualStatus,
+    pub(super) accrual: AccrualStatus,
     pub(super) terms: CommissionTerms,
     pub(super) commission_override: Option<BasisPoints>,
     pub(super) paying_customers: u32,
@@ -112,10 +112,10 @@ impl Scenario {
             nothing: None,
             counts_from: Timestamp::UNIX_EPOCH,
             converted_at: None,
-            barred: None,
+            bar: None,
             is_under_review: false,
             first_earning: None,
-            standing: AccrualStatus::Active,
+            accrual: AccrualStatus::Active,
             terms: CommissionTerms {
                 base: percent(20),
                 unused: 0,
@@ -218,7 +218,7 @@ impl Scenario {
 
     /// Recomputes without applying the result.
     pub(super) fn ask(&self) -> Result<RecomputeOutcome, ArithmeticError> {
-        let booked: Vec<_> = self
+        let ledger_lines: Vec<_> = self
             .lines
             .iter()
             .zip(self.adjusted)
@@ -241,7 +241,7 @@ impl Scenario {
             customer: self.customer(),
             seller: SellerInput {
                 partner: partner(ADA),
-                standing: self.standing,
+                accrual: self.accrual,
                 campaign: CampaignId::new(Timestamp::UNIX_EPOCH, 1),
                 campaign_rev: 3,
                 offer: RateOffer {
@@ -251,7 +251,7 @@ impl Scenario {
                 },
             },
             recruiter: self.recruiter,
-            lines: &booked,
+            lines: &ledger_lines,
             ids: [1, 2, 3].map(|number| CommissionId::new(Timestamp::UNIX_EPOCH, number)),
             now: self.now,
         })
@@ -262,7 +262,7 @@ impl Scenario {
             referral: ReferralId::new(Timestamp::UNIX_EPOCH, 1),
             counts_from: self.counts_from,
             converted_at: self.converted_at,
-            barred: self.barred,
+            bar: self.bar,
             is_under_review: self.is_under_review,
             first_earning: self.first_earning.as_deref(),
         }

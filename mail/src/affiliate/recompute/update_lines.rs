@@ -46,53 +46,53 @@ struct LineAmounts {
 pub(super) fn update_line(
     known: &RecomputeFacts<'_>,
     lines: &[LedgerLine<'_>],
-    booked: &LedgerLine<'_>,
+    ledger_line: &LedgerLine<'_>,
 ) -> Result<LineResult, ArithmeticError> {
-    let Some(sold) = booked.line.sold_invoice() else { return Ok(LineResult::default()) };
-    let mut walk = LineTransitions::new(booked.line, known.now);
-    walk.set_charge(known.invoice.charge);
-    let too_much = if booked.is_out_of_reach() {
+    let Some(sold) = ledger_line.line.sold_invoice() else { return Ok(LineResult::default()) };
+    let mut transitions = LineTransitions::new(ledger_line.line, known.now);
+    transitions.set_charge(known.invoice.charge);
+    let too_much = if ledger_line.is_out_of_reach() {
         match known.rules.after_payout {
-            AfterPayout::Absorb => return Ok(LineResult { written: walk.into_update(), adjustment: None }),
-            AfterPayout::Offset => overpaid_amount(known.invoice.returned, lines, booked, sold)?,
+            AfterPayout::Absorb => return Ok(LineResult { written: transitions.into_update(), adjustment: None }),
+            AfterPayout::Offset => overpaid_amount(known.invoice.returned, lines, ledger_line, sold)?,
         }
     } else {
-        walk.move_to(&target_state(known, lines, booked, sold)?);
+        transitions.move_to(&target_state(known, lines, ledger_line, sold)?);
         0
     };
     // The adjustments of a line must add up to the negative of the overpaid amount.
-    let amount = too_much.checked_neg().and_then(|owed| owed.checked_sub(booked.adjusted));
+    let amount = too_much.checked_neg().and_then(|owed| owed.checked_sub(ledger_line.adjusted));
     let amount = amount.ok_or(ArithmeticError::TooLarge)?;
-    let Commission { id: line, partner, currency, .. } = *booked.line;
+    let Commission { id: line, partner, currency, .. } = *ledger_line.line;
     let adjustment = (amount != 0).then_some(AdjustmentDue { line, partner, amount, currency });
-    Ok(LineResult { written: walk.into_update(), adjustment })
+    Ok(LineResult { written: transitions.into_update(), adjustment })
 }
 
 /// Updates a bounty to the state of its referral; `None` if nothing changes. A line in an approved payout is not
 /// changed.
 #[must_use]
-pub fn update_bounty(booked: &LedgerLine<'_>, customer: &CustomerInput<'_>, now: Timestamp) -> Option<LineUpdate> {
-    let LedgerLine { line, is_orphan, .. } = *booked;
-    if booked.is_out_of_reach() || line.sold_invoice().is_some() {
+pub fn update_bounty(ledger_line: &LedgerLine<'_>, customer: &CustomerInput<'_>, now: Timestamp) -> Option<LineUpdate> {
+    let LedgerLine { line, is_orphan, .. } = *ledger_line;
+    if ledger_line.is_out_of_reach() || line.sold_invoice().is_some() {
         return None;
     }
     let frozen = FreezeReasons { review: customer.is_under_review, inquiry: false };
     let reversed = line.status.reversed().map(|(_, reason)| reason);
     let orphaned = is_orphan.then_some(ReversalReason::PartnerDeleted);
-    let reversed = reversed.or(customer.barred.map(ReferralBar::reason)).or(orphaned);
-    let mut walk = LineTransitions::new(line, now);
-    walk.move_to(&TargetState { reversed, amounts: None, frozen });
-    walk.into_update()
+    let reversed = reversed.or(customer.bar.map(ReferralBar::reason)).or(orphaned);
+    let mut transitions = LineTransitions::new(line, now);
+    transitions.move_to(&TargetState { reversed, amounts: None, frozen });
+    transitions.into_update()
 }
 
 /// Derives the required state of a line that can be changed.
 fn target_state(
     known: &RecomputeFacts<'_>,
     lines: &[LedgerLine<'_>],
-    booked: &LedgerLine<'_>,
+    ledger_line: &LedgerLine<'_>,
     sold: &SoldInvoice,
 ) -> Result<TargetState, ArithmeticError> {
-    let (line, returned) = (booked.line, known.invoice.returned);
+    let (line, returned) = (ledger_line.line, known.invoice.returned);
     let reversed = line.status.reversed().map(|(_, reason)| reason);
     let inquiry = returned.has_inquiry();
     let frozen = FreezeReasons { inquiry, review: known.customer.is_under_review };
@@ -100,17 +100,17 @@ fn target_state(
         // Reversed by the owner: the processor's data no longer matters.
         return Ok(TargetState { reversed: Some(reason), amounts: None, frozen });
     }
-    let came_back = reversal_reason(returned, lines, line)?;
+    let returned_reason = reversal_reason(returned, lines, line)?;
     let amounts = Some(amounts_after_refunds(line, sold, returned)?);
-    let barred = known.customer.barred.map(ReferralBar::reason);
-    let orphaned = booked.is_orphan.then_some(ReversalReason::PartnerDeleted);
-    let by_hand = seller_fraud(lines, line).or(barred).or(orphaned);
-    let reversed = match (came_back, reversed) {
+    let bar_reason = known.customer.bar.map(ReferralBar::reason);
+    let orphaned = ledger_line.is_orphan.then_some(ReversalReason::PartnerDeleted);
+    let manual_reason = seller_fraud(lines, line).or(bar_reason).or(orphaned);
+    let reversed = match (returned_reason, reversed) {
         (Some(ReversalReason::Dispute), _) | (_, Some(ReversalReason::Dispute)) => Some(ReversalReason::Dispute),
         (Some(reason), _) => Some(reason),
         // The refund failed, but a line that must not earn is not reopened.
-        (None, Some(reason)) if by_hand.is_some() => Some(reason),
-        (None, _) => by_hand,
+        (None, Some(reason)) if manual_reason.is_some() => Some(reason),
+        (None, _) => manual_reason,
     };
     Ok(TargetState { reversed, amounts, frozen })
 }
@@ -190,18 +190,18 @@ fn amounts_after(line: &Commission, sold: &SoldInvoice, refunded: i64) -> Result
 fn overpaid_amount(
     returned: &SaleReturns,
     lines: &[LedgerLine<'_>],
-    booked: &LedgerLine<'_>,
+    ledger_line: &LedgerLine<'_>,
     sold: &SoldInvoice,
 ) -> Result<i64, ArithmeticError> {
-    let line = booked.line;
-    let is_lost = match reversal_reason(returned, lines, line)? {
+    let line = ledger_line.line;
+    let is_reversed = match reversal_reason(returned, lines, line)? {
         // A won dispute returned the money. The paid line was never reversed, so nobody can reinstate it.
         Some(ReversalReason::Dispute) => {
             reversing_disputes(line, returned).any(DisputeState::holds_funds) || is_refunded(line, returned)?
         }
         reason => reason.is_some(),
     };
-    if is_lost {
+    if is_reversed {
         return Ok(line.amount);
     }
     let due = amounts_after_refunds(line, sold, returned)?.commission;
@@ -244,8 +244,8 @@ impl<'a> LineTransitions<'a> {
             self.amounts(amounts);
         }
         match (wanted.reversed, self.line.status) {
-            (Some(reason), CommissionState::Reversed { reversed_at, reason: its, earned_at }) => {
-                if its != reason {
+            (Some(reason), CommissionState::Reversed { reversed_at, reason: current, earned_at }) => {
+                if current != reason {
                     let line = self.line.to_mut();
                     line.status = CommissionState::Reversed { reversed_at, reason, earned_at };
                     line.touch(self.now);
@@ -307,10 +307,10 @@ impl<'a> LineTransitions<'a> {
     /// Applies a transition, and records it if it changed the line. A refused transition changes nothing.
     fn record_transition(
         &mut self,
-        move_it: impl FnOnce(&mut Commission) -> Result<bool, CommissionError>,
+        transition: impl FnOnce(&mut Commission) -> Result<bool, CommissionError>,
         step: LineChange,
     ) {
-        if move_it(self.line.to_mut()) == Ok(true) {
+        if transition(self.line.to_mut()) == Ok(true) {
             self.steps.push(step);
         }
     }

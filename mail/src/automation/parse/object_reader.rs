@@ -39,14 +39,14 @@ pub(super) fn depth(value: &Value) -> usize {
 pub(super) struct ObjectReader<'a> {
     map: &'a Map<String, Value>,
     path: &'a str,
-    taken: Vec<&'static str>,
+    read_names: Vec<&'static str>,
     pub(super) notes: &'a mut ParseNotes,
 }
 
 impl<'a> ObjectReader<'a> {
     pub(super) fn new(value: &'a Value, path: &'a str, notes: &'a mut ParseNotes) -> Option<Self> {
         match value {
-            Value::Object(map) => Some(Self { map, path, taken: Vec::new(), notes }),
+            Value::Object(map) => Some(Self { map, path, read_names: Vec::new(), notes }),
             Value::Null => {
                 notes.error(path, "is required");
                 None
@@ -74,19 +74,19 @@ impl<'a> ObjectReader<'a> {
 
     /// Returns a field that is not null, and marks it as read.
     pub(super) fn take(&mut self, name: &'static str) -> Option<&'a Value> {
-        self.taken.push(name);
+        self.read_names.push(name);
         self.peek(name)
     }
 
     /// Returns a field by any of its names; the first one is the canonical name.
     pub(super) fn take_any(&mut self, names: &[&'static str]) -> Option<&'a Value> {
-        self.taken.extend_from_slice(names);
+        self.read_names.extend_from_slice(names);
         names.iter().find_map(|name| self.peek(name))
     }
 
     pub(super) fn required<T>(&mut self, name: &'static str, read: impl Fn(&Value) -> Result<T, String>) -> Option<T> {
         if self.peek(name).is_none() {
-            self.taken.push(name);
+            self.read_names.push(name);
             self.error(name, "is required");
             return None;
         }
@@ -142,7 +142,7 @@ impl<'a> ObjectReader<'a> {
         let mut all = Vec::with_capacity(entries.len());
         for (n, entry) in entries.iter().enumerate() {
             match read(entry) {
-                Ok(one) => all.push(one),
+                Ok(item) => all.push(item),
                 Err(text) => self.error(&format!("{name}[{n}]"), text),
             }
         }
@@ -151,11 +151,11 @@ impl<'a> ObjectReader<'a> {
 
     /// Reports the unread fields as ignored.
     pub(super) fn finish(self) {
-        let Self { map, path, taken, notes } = self;
-        for name in map.keys().filter(|name| !taken.contains(&name.as_str())) {
+        let Self { map, path, read_names, notes } = self;
+        for name in map.keys().filter(|name| !read_names.contains(&name.as_str())) {
             if notes.ignored.len() < ERRORS_MAX {
-                let shown: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
-                notes.ignored.push(format!("{path}.{shown}"));
+                let printable: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
+                notes.ignored.push(format!("{path}.{printable}"));
             }
         }
     }

@@ -237,7 +237,7 @@ fn parse_addresses(fields: &mut ObjectReader<'_>, names: &[&'static str]) -> Vec
             return Vec::new();
         }
         Value::Array(entries) => entries.as_slice(),
-        one => std::slice::from_ref(one),
+        single => std::slice::from_ref(single),
     };
     let mut texts = Vec::with_capacity(entries.len());
     for entry in entries {
@@ -368,7 +368,7 @@ fn parse_condition_step(fields: &mut ObjectReader<'_>, number: usize, keys: &[Op
 fn parse_skip_target(target: Option<&Value>, number: usize, keys: &[Option<&str>]) -> Result<SkipTarget, String> {
     let index = match target {
         None => return Err("is required: the key or the number of a later step".to_owned()),
-        Some(Value::String(key)) => keys.iter().position(|one| *one == Some(key.as_str())),
+        Some(Value::String(key)) => keys.iter().position(|known| *known == Some(key.as_str())),
         Some(Value::Number(n)) => n.as_u64().and_then(|n| usize::try_from(n).ok()).filter(|n| *n < keys.len()),
         Some(_) => None,
     };

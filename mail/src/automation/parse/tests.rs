@@ -63,7 +63,7 @@ fn every_field_round_trips() {
     assert_eq!(parse_stored(&written).unwrap(), read);
 }
 
-fn wrong_times() -> Vec<(Value, &'static str)> {
+fn invalid_times() -> Vec<(Value, &'static str)> {
     vec![
         (json!(5), "steps[0]"),
         (json!({}), "steps[0].type"),
@@ -89,7 +89,7 @@ fn wrong_times() -> Vec<(Value, &'static str)> {
     ]
 }
 
-fn wrong_doings() -> Vec<(Value, &'static str)> {
+fn invalid_actions() -> Vec<(Value, &'static str)> {
     vec![
         (json!({"type": "condition"}), "steps[0].all"),
         (json!({"type": "condition", "all": [{"op": "eq", "value": 1}]}), "steps[0].all[0].field"),
@@ -132,7 +132,7 @@ fn wrong_doings() -> Vec<(Value, &'static str)> {
 #[test]
 fn errors_name_the_field() {
     let sound = json!({"event": "a"});
-    for (step, field) in wrong_times().into_iter().chain(wrong_doings()) {
+    for (step, field) in invalid_times().into_iter().chain(invalid_actions()) {
         let found = errors(&sound, &json!([step]));
         assert!(found.contains(&field.to_owned()), "{step}: {found:?}");
     }

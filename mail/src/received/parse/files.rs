@@ -14,7 +14,7 @@ impl TestNumbers {
         usize::try_from(self.0 >> 33).unwrap() % end
     }
 
-    fn of<'a>(&mut self, choices: &[&'a str]) -> &'a str {
+    fn choose<'a>(&mut self, choices: &[&'a str]) -> &'a str {
         choices[self.below(choices.len())]
     }
 
@@ -33,9 +33,9 @@ impl TestNumbers {
 
 fn quoted_printable(bytes: &[u8]) -> String {
     let mut out = String::new();
-    for (place, byte) in bytes.iter().enumerate() {
+    for (index, byte) in bytes.iter().enumerate() {
         out.push_str(&format!("={byte:02X}"));
-        if place % 20 == 19 {
+        if index % 20 == 19 {
             out.push_str("=\r\n");
         }
     }
@@ -45,10 +45,10 @@ fn quoted_printable(bytes: &[u8]) -> String {
 /// One attachment: its header, its encoded bytes and its bytes.
 fn attached(numbers: &mut TestNumbers) -> (String, Vec<u8>, Vec<u8>) {
     let bytes = {
-        let kind = numbers.of(&["ascii", "lines", "latin1", "utf8", "jpeg", "any"]);
+        let kind = numbers.choose(&["ascii", "lines", "latin1", "utf8", "jpeg", "any"]);
         numbers.bytes(kind)
     };
-    let kind = numbers.of(&[
+    let kind = numbers.choose(&[
         "text/plain",
         "text/plain; charset=iso-8859-1",
         "text/plain; charset=utf-16",
@@ -60,8 +60,8 @@ fn attached(numbers: &mut TestNumbers) -> (String, Vec<u8>, Vec<u8>) {
         "message/rfc822",
     ]);
     let disposition = match kind {
-        "image/jpeg" => numbers.of(&["attachment; filename=a.jpg", "inline; filename=a.jpg", "inline"]),
-        _ => numbers.of(&["attachment", "attachment; filename=\"a b.txt\"", "attachment; filename=a.txt"]),
+        "image/jpeg" => numbers.choose(&["attachment; filename=a.jpg", "inline; filename=a.jpg", "inline"]),
+        _ => numbers.choose(&["attachment", "attachment; filename=\"a b.txt\"", "attachment; filename=a.txt"]),
     };
     let is_plain = bytes.is_ascii() && !bytes.contains(&b'-');
     let (encoding, encoded) = match numbers.below(if is_plain { 3 } else { 2 }) {
@@ -90,28 +90,29 @@ fn every_attached_file_has_the_bytes_that_were_sent() {
         let reading = ParsedReceivedEmail::parse(&message);
         assert_eq!(reading.attachments.len(), files.len());
         assert_eq!(reading.heading.attachment_count, files.len() as u64);
-        for (place, (header, _, bytes)) in files.iter().enumerate() {
-            let read = &reading.attachments[place];
+        for (index, (header, _, bytes)) in files.iter().enumerate() {
+            let read = &reading.attachments[index];
             assert!(read.data == *bytes, "{header}");
             assert_eq!(read.file.size_bytes, bytes.len() as u64, "{header}");
-            assert_eq!(ParsedReceivedEmail::parse_attachment(&message, place).as_ref(), Some(read));
+            assert_eq!(ParsedReceivedEmail::parse_attachment(&message, index).as_ref(), Some(read));
         }
     }
 }
 
 #[test]
-fn the_claimed_charset_is_told() {
+fn the_declared_charset_is_returned() {
     let message = b"Content-Type: multipart/mixed; boundary=x\r\n\r\n--x\r\n\r\nhi\r\n--x\r\n\
         Content-Type: text/plain; charset=ISO-8859-1; name=a.txt\r\n\r\n\xe4\r\n--x\r\n\
         Content-Type: text/plain; name=b.txt\r\n\r\n\xe4\r\n--x--\r\n";
     let read = ParsedReceivedEmail::parse(message);
-    let told: Vec<_> = read.attachments.iter().map(|one| (one.charset.as_deref(), &*one.data)).collect();
-    assert_eq!(told, [(Some("ISO-8859-1"), &b"\xe4"[..]), (None, b"\xe4")]);
+    let charsets: Vec<_> =
+        read.attachments.iter().map(|attachment| (attachment.charset.as_deref(), &*attachment.data)).collect();
+    assert_eq!(charsets, [(Some("ISO-8859-1"), &b"\xe4"[..]), (None, b"\xe4")]);
 }
 
 /// Apple Mail sends photos between texts, inline or without a disposition.
 #[test]
-fn photos_within_the_text_are_files() {
+fn inline_images_are_attachments() {
     let message = "Content-Type: multipart/mixed; boundary=x\r\n\r\n--x\r\nContent-Type: text/plain\r\n\r\nLook:\r\n\
         --x\r\nContent-Type: image/jpeg; name=IMG_1.jpeg\r\nContent-Disposition: inline; filename=IMG_1.jpeg\r\n\
         Content-Transfer-Encoding: base64\r\n\r\neHl6\r\n--x\r\nContent-Type: text/plain\r\n\r\nand\r\n--x\r\n\
@@ -121,8 +122,14 @@ fn photos_within_the_text_are_files() {
     let files: Vec<String> = read
         .attachments
         .iter()
-        .map(|one| {
-            format!("{} {} {} {}", one.file.filename, one.file.content_type, one.file.size_bytes, one.disposition)
+        .map(|attachment| {
+            format!(
+                "{} {} {} {}",
+                attachment.file.filename,
+                attachment.file.content_type,
+                attachment.file.size_bytes,
+                attachment.disposition
+            )
         })
         .collect();
     assert_eq!(
@@ -138,7 +145,7 @@ fn photos_within_the_text_are_files() {
 }
 
 #[test]
-fn a_message_that_is_only_an_image_has_a_file() {
+fn a_message_of_one_image_has_an_attachment() {
     for disposition in ["", "Content-Disposition: inline\r\n", "Content-Disposition: inline; filename=a.png\r\n"] {
         let message =
             format!("Content-Type: image/png\r\n{disposition}Content-Transfer-Encoding: base64\r\n\r\neHl6\r\n");

@@ -37,7 +37,7 @@ fn missing(source: &str, variables: Value) -> Vec<String> {
 }
 
 #[test]
-fn values_go_where_their_names_stand() {
+fn variables_are_replaced_by_values() {
     for (source, variables, wanted) in [
         ("Hi {{a.b}}, {{c}}", json!({"a": {"b": "x"}, "c": 5.5}), "Hi x, 5.5"),
         ("{{#if a}}A{{else if b}}B{{else}}C{{/if}}", json!({"b": true}), "B"),
@@ -62,7 +62,7 @@ fn values_go_where_their_names_stand() {
 }
 
 #[test]
-fn values_are_escaped_in_html_alone() {
+fn values_are_escaped_only_in_html() {
     let mut settings = settings(Vec::new());
     settings.subject = Some("{{a}}".to_owned());
     let source = Some("{{a}} {{{a}}} {{a}}".to_owned());
@@ -87,7 +87,7 @@ fn a_subject_is_one_line() {
 }
 
 #[test]
-fn everything_that_is_missing_is_named() {
+fn missing_variables_are_named() {
     for (source, variables, wanted) in [
         ("{{a}} {{b.c}} {{a}} {{{d}}}", json!({"b": {}}), vec!["a", "b.c", "d"]),
         ("{{a}}{{b}}", json!({"a": null, "b": ""}), vec!["a"]),
@@ -114,7 +114,7 @@ fn everything_that_is_missing_is_named() {
 }
 
 #[test]
-fn declared_variables_fall_back_or_are_blank_or_missing() {
+fn declared_variables_use_their_fallbacks() {
     let declared = vec![
         variable("name", true, json!("friend")),
         variable("code", true, Value::Null),
@@ -129,7 +129,7 @@ fn declared_variables_fall_back_or_are_blank_or_missing() {
 }
 
 #[test]
-fn the_unsubscribe_token_passes_through() {
+fn the_unsubscribe_token_is_preserved() {
     let mut settings = settings(Vec::new());
     settings.subject = Some("{{unsubscribe_url}}".to_owned());
     let source = "{{unsubscribe_url}} {{{unsubscribe_url}}} {{#each l}}{{unsubscribe_url}}{{../unsubscribe_url}}{{/each}}\
@@ -145,7 +145,7 @@ fn the_unsubscribe_token_passes_through() {
 }
 
 #[test]
-fn what_is_rendered_is_bounded() {
+fn rendered_output_is_bounded() {
     let program = |source: &str| html(source, Vec::new());
     let list: Vec<Value> = (0..1_000).map(|n| json!(n)).collect();
     // These loops produce no output, so the step count bounds them.
@@ -170,7 +170,7 @@ fn what_is_rendered_is_bounded() {
 }
 
 #[test]
-fn a_preheader_stands_first_in_the_body() {
+fn a_preheader_is_first_in_the_body() {
     let mut settings = settings(Vec::new());
     settings.preheader = Some("{{a}} & more".to_owned());
     for (source, start) in [
@@ -187,18 +187,18 @@ fn a_preheader_stands_first_in_the_body() {
 }
 
 #[test]
-fn every_part_that_cannot_be_read_is_told() {
+fn errors_in_all_parts_are_reported() {
     let mut settings = settings(Vec::new());
     settings.subject = Some("{{a".to_owned());
     let bodies = TemplateBodies { html: Some("\n{{> x}}".to_owned()), text: Some("{{ok}}".to_owned()) };
     let errors = ParsedTemplate::compile(&settings, &bodies).unwrap_err();
-    let places: Vec<_> = errors.iter().map(|(part, error)| (*part, error.line, error.column)).collect();
-    assert_eq!(places, [("subject", 1, 1), ("html", 2, 1)]);
+    let positions: Vec<_> = errors.iter().map(|(part, error)| (*part, error.line, error.column)).collect();
+    assert_eq!(positions, [("subject", 1, 1), ("html", 2, 1)]);
 }
 
 /// A large template is parsed in pieces (see `markup`): the result equals that of the whole.
 #[test]
-fn whole_or_in_pieces_is_the_same() {
+fn rendering_in_pieces_gives_the_same_result() {
     let paragraph = "<p>words and words</p>\n  {{#if a}}\n  {{x}}\n  {{/if}}\n{{~y~}} \\{{z}} \u{e4}\n{{! c }}\n{{y}}";
     let source = paragraph.repeat(200);
     let variables = json!({"a": true, "x": "X", "y": "<Y>"});

@@ -16,12 +16,12 @@ use super::*;
 /// Creates a node with a verified domain.
 async fn ground() -> (BounceProcessor, (AccountId, DomainId)) {
     let store = Store::memory();
-    let of = has(&store, 1, "acme.example").await;
-    (node(store), of)
+    let domain_key = create_domain(&store, 1, "acme.example").await;
+    (node(store), domain_key)
 }
 
 /// Creates a verified domain of an account.
-pub(in crate::bounces) async fn has(store: &Store, number: u128, name: &str) -> (AccountId, DomainId) {
+pub(in crate::bounces) async fn create_domain(store: &Store, number: u128, name: &str) -> (AccountId, DomainId) {
     let (account, id) = (AccountId::new(at(0), number), DomainId::new(at(0), number + 1));
     let sealed = || SealedSecret(String::new());
     let domain = SendingDomain {
@@ -123,7 +123,7 @@ const FROM: &str = "dmarc@reporter.example";
 // No name server responds to the SPF lookup, and nothing waits for it.
 #[tokio::test(start_paused = true)]
 async fn reports_are_counted_once_however_they_are_packed() {
-    let (returned, of) = ground().await;
+    let (processor, domain_key) = ground().await;
     let packed = [
         (gzip(usual("1").as_bytes()), "application/gzip"),
         (archive(&[("report.xml", usual("2").as_bytes())]), "application/zip"),
@@ -133,81 +133,84 @@ async fn reports_are_counted_once_however_they_are_packed() {
         (usual("1").into_bytes(), "application/xml"),
     ];
     for (file, kind) in &packed {
-        returned.process(BounceMailbox::DmarcReports, &arrival(file, kind, FROM), &[]).await.unwrap();
+        processor.process(BounceMailbox::DmarcReports, &arrival(file, kind, FROM), &[]).await.unwrap();
     }
     let hours = Hour::containing(at(0)).day()..Hour(Hour::containing(at(0)).day().0 + 48);
-    let store = &returned.worker.store;
-    let reports = store::dmarc::list_reports(store, of, hours.clone()).await.unwrap();
+    let store = &processor.worker.store;
+    let reports = store::dmarc::list_reports(store, domain_key, hours.clone()).await.unwrap();
     assert_eq!(reports.iter().map(|r| r.report_id.as_str()).collect::<Vec<_>>(), ["1", "2", "3", "4"]);
     assert_eq!((reports[0].reporter.as_str(), reports[0].org_name.as_str()), ("reporter.example", "Reporter Inc."));
     let policy = reports[0].policy;
     assert_eq!((policy.p, policy.sp), (DmarcDisposition::Quarantine, Some(DmarcDisposition::Reject)));
     assert!(policy.strict_spf && !policy.strict_dkim);
-    let (sources, days) = store::dmarc::source_totals(store, of, hours).await.unwrap();
+    let (sources, days) = store::dmarc::source_totals(store, domain_key, hours).await.unwrap();
     let of_ip = |ip: &str| sources.iter().find(|source| source.ip == Some(ip.parse().unwrap())).unwrap().tally;
-    let four = of_ip("192.0.2.1");
-    assert_eq!((four.messages, four.passed, four.dkim_aligned, four.spf_aligned), (64, 60, 60, 40));
-    assert_eq!((four.quarantined, of_ip("2001:db8::1").rejected), (4, 8));
+    let ipv4_source = of_ip("192.0.2.1");
+    assert_eq!(
+        (ipv4_source.messages, ipv4_source.passed, ipv4_source.dkim_aligned, ipv4_source.spf_aligned),
+        (64, 60, 60, 40)
+    );
+    assert_eq!((ipv4_source.quarantined, of_ip("2001:db8::1").rejected), (4, 8));
     assert_eq!((sources.len(), days.len(), days.values().next().unwrap().failed()), (2, 1, 12));
 }
 
 // No name server responds to the SPF lookup, and nothing waits for it.
 #[tokio::test(start_paused = true)]
 async fn unauthenticated_and_foreign_reports_are_not_counted() {
-    let (returned, of) = ground().await;
-    let good = arrival(&gzip(usual("1").as_bytes()), "application/gzip", FROM);
+    let (processor, domain_key) = ground().await;
+    let valid = arrival(&gzip(usual("1").as_bytes()), "application/gzip", FROM);
     let other = xml("other.example", "2", "");
     let unnumbered = usual("");
     let bomb = gzip(&vec![b' '; 40 << 20]);
-    let swollen =
+    let oversized =
         archive(&[("a.xml", &vec![b'<'; 20 << 20]), ("b", b"x"), ("c", b"x"), ("d.xml", usual("9").as_bytes())]);
-    let arrivals = [
-        InboundMessage { authenticated: Vec::new(), ..good.clone() },
-        InboundMessage { authenticated: vec!["elsewhere.example".parse().unwrap()], ..good.clone() },
+    let messages = [
+        InboundMessage { authenticated: Vec::new(), ..valid.clone() },
+        InboundMessage { authenticated: vec!["elsewhere.example".parse().unwrap()], ..valid.clone() },
         arrival(&gzip(usual("1").as_bytes()), "application/gzip", "dmarc@forged.example"),
         // Report periods in the future and in the distant past.
-        InboundMessage { received_at: at(-48), ..good.clone() },
-        InboundMessage { received_at: at(20_000), ..good.clone() },
+        InboundMessage { received_at: at(-48), ..valid.clone() },
+        InboundMessage { received_at: at(20_000), ..valid.clone() },
         arrival(other.as_bytes(), "text/xml", FROM),
         arrival(unnumbered.as_bytes(), "text/xml", FROM),
         arrival(&bomb, "application/gzip", FROM),
-        arrival(&swollen, "application/zip", FROM),
+        arrival(&oversized, "application/zip", FROM),
         arrival(&gzip(usual("1").as_bytes())[..200], "application/gzip", FROM),
         arrival(b"PK\x03\x04nonsense", "application/zip", FROM),
         arrival(b"<?xml version=\"1.0\"?><feedback><record><row>", "text/xml", FROM),
         arrival("<feedback>".repeat(50_000).as_bytes(), "text/xml", FROM),
         arrival(b"<!DOCTYPE x [<!ENTITY a \"b\">]><feedback>&a;</feedback>", "text/xml", FROM),
     ];
-    for arrival in &arrivals {
-        returned.process(BounceMailbox::DmarcReports, arrival, &[]).await.unwrap();
+    for arrival in &messages {
+        processor.process(BounceMailbox::DmarcReports, arrival, &[]).await.unwrap();
     }
     let all = Hour(i64::MIN / 2)..Hour(i64::MAX / 2);
-    assert!(store::dmarc::list_reports(&returned.worker.store, of, all.clone()).await.unwrap().is_empty());
-    returned.process(BounceMailbox::DmarcReports, &good, &[]).await.unwrap();
-    assert_eq!(store::dmarc::list_reports(&returned.worker.store, of, all).await.unwrap().len(), 1);
+    assert!(store::dmarc::list_reports(&processor.worker.store, domain_key, all.clone()).await.unwrap().is_empty());
+    processor.process(BounceMailbox::DmarcReports, &valid, &[]).await.unwrap();
+    assert_eq!(store::dmarc::list_reports(&processor.worker.store, domain_key, all).await.unwrap().len(), 1);
 }
 
 // No name server responds to the SPF lookup, and nothing waits for it.
 #[tokio::test(start_paused = true)]
-async fn many_reports_at_once_all_count() {
-    let (returned, of) = ground().await;
-    let arrivals: Vec<InboundMessage> =
+async fn concurrent_reports_are_all_counted() {
+    let (processor, domain_key) = ground().await;
+    let messages: Vec<InboundMessage> =
         (0..20).map(|n| arrival(usual(&format!("{}", n % 10)).as_bytes(), "text/xml", FROM)).collect();
-    let all = arrivals.iter().map(|arrival| returned.process(BounceMailbox::DmarcReports, arrival, &[]));
+    let all = messages.iter().map(|arrival| processor.process(BounceMailbox::DmarcReports, arrival, &[]));
     for outcome in futures_util::future::join_all(all).await {
         outcome.unwrap();
     }
     let all = Hour(i64::MIN / 2)..Hour(i64::MAX / 2);
-    let (sources, _) = store::dmarc::source_totals(&returned.worker.store, of, all).await.unwrap();
+    let (sources, _) = store::dmarc::source_totals(&processor.worker.store, domain_key, all).await.unwrap();
     assert_eq!(sources.iter().map(|source| source.tally.messages).sum::<u64>(), 10 * 18);
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_account_of_a_subdomain_sees_its_own_rows() {
-    let (returned, whole) = ground().await;
-    let store = &returned.worker.store;
-    let part = has(store, 7, "mail.acme.example").await;
-    let other = has(store, 9, "shop.acme.example").await;
+    let (processor, organizational) = ground().await;
+    let store = &processor.worker.store;
+    let subdomain = create_domain(store, 7, "mail.acme.example").await;
+    let other = create_domain(store, 9, "shop.acme.example").await;
     let pass = ("pass", "pass", "none");
     let records = [
         record("192.0.2.1", 1, pass, "acme.example"),
@@ -218,17 +221,17 @@ async fn the_account_of_a_subdomain_sees_its_own_rows() {
     ];
     let report = arrival(xml("acme.example", "1", &records.concat()).as_bytes(), "text/xml", FROM);
     for _ in 0..2 {
-        returned.process(BounceMailbox::DmarcReports, &report, &[]).await.unwrap();
+        processor.process(BounceMailbox::DmarcReports, &report, &[]).await.unwrap();
     }
     // A report about a subdomain with a policy of its own is not shown to the domain above.
     let records = [record("192.0.2.1", 5, pass, "mail.acme.example")];
     let report = arrival(xml("mail.acme.example", "2", &records.concat()).as_bytes(), "text/xml", FROM);
-    returned.process(BounceMailbox::DmarcReports, &report, &[]).await.unwrap();
+    processor.process(BounceMailbox::DmarcReports, &report, &[]).await.unwrap();
     let all = Hour(i64::MIN / 2)..Hour(i64::MAX / 2);
-    for (of, messages, reports) in [(whole, 11_111, 1), (part, 115, 2), (other, 0, 0)] {
-        let (sources, _) = store::dmarc::source_totals(store, of, all.clone()).await.unwrap();
+    for (domain_key, messages, reports) in [(organizational, 11_111, 1), (subdomain, 115, 2), (other, 0, 0)] {
+        let (sources, _) = store::dmarc::source_totals(store, domain_key, all.clone()).await.unwrap();
         assert_eq!(sources.iter().map(|source| source.tally.messages).sum::<u64>(), messages);
-        assert_eq!(store::dmarc::list_reports(store, of, all.clone()).await.unwrap().len(), reports);
+        assert_eq!(store::dmarc::list_reports(store, domain_key, all.clone()).await.unwrap().len(), reports);
     }
     // The number of author domains looked up is bounded.
     let records: Vec<String> =
@@ -242,7 +245,7 @@ fn a_report_of_empty_records_is_not_parsed() {
     let records = |count: usize| gzip(xml("acme.example", "1", &"<record></record>".repeat(count)).as_bytes());
     let opens = |file: &[u8]| open_report(&arrival(file, "application/gzip", FROM).message).is_some();
     assert!(opens(&records(1_000)));
-    let swollen = records(900_000);
-    assert!(swollen.len() < 128 << 10, "small enough for any mail: {}", swollen.len());
-    assert!(!opens(&swollen), "the parser would take 300 MiB for it");
+    let oversized = records(900_000);
+    assert!(oversized.len() < 128 << 10, "small enough for any mail: {}", oversized.len());
+    assert!(!opens(&oversized), "the parser would take 300 MiB for it");
 }

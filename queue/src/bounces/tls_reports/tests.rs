@@ -6,7 +6,7 @@ use mail::tls_report::Day;
 use store::engine::Store;
 
 use super::super::BounceMailbox;
-use super::super::dmarc_reports::tests::{gzip, has};
+use super::super::dmarc_reports::tests::{create_domain, gzip};
 use super::super::tests::{at, node};
 use super::*;
 
@@ -41,33 +41,33 @@ fn arrival(file: &[u8], from: &str) -> InboundMessage {
 }
 
 #[tokio::test]
-async fn reports_about_our_domains_are_kept_once() {
+async fn reports_about_verified_domains_are_stored_once() {
     let store = Store::memory();
-    has(&store, 1, "acme.example").await;
+    create_domain(&store, 1, "acme.example").await;
     let returned = node(store.clone());
-    let (good, ours) = ("tls@reporter.example", "acme.example");
+    let (reporter, own_domain) = ("tls@reporter.example", "acme.example");
     let bomb = gzip(&vec![b' '; 64 << 20]);
     for (file, from) in [
-        (gzip(json("1", ours).as_bytes()), good),
-        (json("2", ours).into_bytes(), good),
+        (gzip(json("1", own_domain).as_bytes()), reporter),
+        (json("2", own_domain).into_bytes(), reporter),
         // The first again; unauthenticated; about another domain; without an id; and files that are no reports.
-        (json("1", ours).into_bytes(), good),
-        (json("3", ours).into_bytes(), "tls@somebody.example"),
-        (json("4", "elsewhere.example").into_bytes(), good),
-        (json("", ours).into_bytes(), good),
-        (json("5", ours).replace("20", "19").into_bytes(), good),
-        (gzip(json("6", ours).as_bytes())[..60].to_vec(), good),
-        (bomb, good),
-        (b"{}".to_vec(), good),
+        (json("1", own_domain).into_bytes(), reporter),
+        (json("3", own_domain).into_bytes(), "tls@somebody.example"),
+        (json("4", "elsewhere.example").into_bytes(), reporter),
+        (json("", own_domain).into_bytes(), reporter),
+        (json("5", own_domain).replace("20", "19").into_bytes(), reporter),
+        (gzip(json("6", own_domain).as_bytes())[..60].to_vec(), reporter),
+        (bomb, reporter),
+        (b"{}".to_vec(), reporter),
     ] {
         returned.process(BounceMailbox::TlsReports, &arrival(&file, from), &[]).await.unwrap();
     }
     let day = Day::containing(at(0));
-    let kept = store::tls_report_received::list(&store, (day, day), None, 100).await.unwrap();
-    assert_eq!(kept.iter().map(|(_, heard)| heard.report_id.as_str()).collect::<Vec<_>>(), ["1", "2"]);
-    let (domain, heard) = &kept[0];
-    assert_eq!((domain.as_str(), heard.reporter.as_str()), (ours, "reporter.example"));
-    let policy = &heard.policies[0];
+    let stored = store::tls_report_received::list(&store, (day, day), None, 100).await.unwrap();
+    assert_eq!(stored.iter().map(|(_, report)| report.report_id.as_str()).collect::<Vec<_>>(), ["1", "2"]);
+    let (domain, report) = &stored[0];
+    assert_eq!((domain.as_str(), report.reporter.as_str()), (own_domain, "reporter.example"));
+    let policy = &report.policies[0];
     assert_eq!((policy.kind.as_str(), policy.succeeded, policy.failed), ("sts", 5326, 303));
     assert_eq!((policy.details[0].result.as_str(), policy.details[0].sessions), ("certificate-expired", 100));
     let of_one = store::tls_report_received::list(&store, (day.days_before(5), day), Some(domain), 1).await.unwrap();

@@ -56,7 +56,7 @@ impl HttpConnector {
     }
 
     pub(super) async fn connect(&self, target: &UrlTarget) -> Result<HttpConnection, HttpClientError> {
-        let lost =
+        let connection_error =
             |error: &dyn std::fmt::Display| HttpClientError::ConnectionFailed(format!("{}: {error}", target.authority));
         let addresses = self.public_addresses(target).await?;
         let mut last = io::Error::other("the host has no address");
@@ -65,13 +65,13 @@ impl HttpConnector {
             match tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await {
                 Ok(Ok(stream)) => {
                     let connection = self.handshake(target, stream).await;
-                    return connection.map_err(|error| lost(&error));
+                    return connection.map_err(|error| connection_error(&error));
                 }
                 Ok(Err(error)) => last = error,
                 Err(_) => last = io::ErrorKind::TimedOut.into(),
             }
         }
-        Err(lost(&last))
+        Err(connection_error(&last))
     }
 
     /// Addresses of the host that may be connected to.
@@ -83,10 +83,10 @@ impl HttpConnector {
                 found.map_err(|error| HttpClientError::ConnectionFailed(error.to_string()))?.data
             }
         };
-        let may = |address: &IpAddr| self.allow_private || public_ip::is_public(*address);
-        match found.iter().find(|address| !may(address)) {
-            Some(private) if !found.iter().any(may) => Err(HttpClientError::NotPublic(*private)),
-            _ => Ok(found.into_iter().filter(may).collect()),
+        let is_reachable = |address: &IpAddr| self.allow_private || public_ip::is_public(*address);
+        match found.iter().find(|address| !is_reachable(address)) {
+            Some(private) if !found.iter().any(is_reachable) => Err(HttpClientError::NotPublic(*private)),
+            _ => Ok(found.into_iter().filter(is_reachable).collect()),
         }
     }
 

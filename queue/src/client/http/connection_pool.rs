@@ -63,11 +63,11 @@ impl HttpConnectionPool {
     fn pop(&self, key: &HttpPoolKey) -> Option<HttpConnection> {
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let idle = waiting.by_host.get_mut(key)?;
-        let taken = idle.pop();
+        let newest = idle.pop();
         if idle.is_empty() {
             waiting.by_host.remove(key);
         }
-        let (connection, _) = taken?;
+        let (connection, _) = newest?;
         waiting.count = waiting.count.saturating_sub(1);
         Some(connection)
     }

@@ -57,12 +57,12 @@ pub(super) fn get_request(
 fn add_headers(
     mut request: HttpRequest,
     target: &UrlTarget,
-    (more, user_agent): (&[(&'static str, String)], &HeaderValue),
+    (extra_headers, user_agent): (&[(&'static str, String)], &HeaderValue),
 ) -> Result<HttpRequest, HttpClientError> {
     let headers = request.headers_mut();
     headers.insert(HOST, HeaderValue::try_from(&target.authority).map_err(invalid_request)?);
     headers.insert(USER_AGENT, user_agent.clone());
-    for (name, value) in more {
+    for (name, value) in extra_headers {
         headers.insert(
             HeaderName::try_from(*name).map_err(invalid_request)?,
             HeaderValue::try_from(value).map_err(invalid_request)?,
@@ -84,12 +84,12 @@ pub(super) async fn send_request(
     mut connection: HttpConnection,
     request: HttpRequest,
 ) -> Result<ResponseHead, NoResponse> {
-    let answered = connection
+    let result = connection
         .sender
         .send_request(request)
         .await
         .map_err(|error| NoResponse { was_idle_close: !error.is_parse(), reason: error_text(&error) })?;
-    let (head, body) = answered.into_parts();
+    let (head, body) = result.into_parts();
     Ok(ResponseHead { status: head.status, headers: head.headers, body, connection })
 }
 
@@ -105,20 +105,13 @@ impl ResponseHead {
         permit: Option<&mut ResponsePermit>,
     ) -> Result<HttpExchange, ResponseBudgetError> {
         let Self { status, headers, body, connection } = self;
-        let (body, is_whole) = read_body(body, bounds, permit).await?;
+        let (body, is_complete) = read_body(body, bounds, permit).await?;
         let (retry_after_s, at) = (retry_after(&headers), http_date(headers.get(DATE)));
         let header_text = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let content_type = header_text.map(str::to_owned);
-        let answer = HttpResponse {
-            status: status.as_u16(),
-            retry_after_s,
-            date: at,
-            content_type,
-            body,
-            is_complete: is_whole,
-        };
+        let answer = HttpResponse { status: status.as_u16(), retry_after_s, date: at, content_type, body, is_complete };
         // A connection that switched protocols (101) cannot be reused.
-        let usable = is_whole && !status.is_informational();
+        let usable = is_complete && !status.is_informational();
         Ok(HttpExchange { response: answer, connection: usable.then_some(connection) })
     }
 }
@@ -131,26 +124,26 @@ async fn read_body(
     mut permit: Option<&mut ResponsePermit>,
 ) -> Result<(Bytes, bool), ResponseBudgetError> {
     let mut buffer = Vec::new();
-    let is_whole = loop {
+    let is_complete = loop {
         match tokio::time::timeout_at(until, body.frame()).await {
             Ok(None) => break true,
             Ok(Some(Err(_))) | Err(_) => break false,
             Ok(Some(Ok(frame))) => {
                 let Ok(data) = frame.into_data() else { continue };
-                let room = bytes_max.saturating_sub(buffer.len());
-                let piece = data.get(..room).unwrap_or(&data);
+                let free_bytes = bytes_max.saturating_sub(buffer.len());
+                let piece = data.get(..free_bytes).unwrap_or(&data);
                 if let Some(permit) = &mut permit {
                     permit.grow_until(piece.len(), until).await?;
                 }
                 append_piece(&mut buffer, piece);
-                if data.len() > room {
+                if data.len() > free_bytes {
                     break false;
                 }
             }
         }
     };
     // Drop the spare capacity.
-    Ok((buffer.into_boxed_slice().into(), is_whole))
+    Ok((buffer.into_boxed_slice().into(), is_complete))
 }
 
 /// Appends a piece. Capacity grows by a quarter, so that a large body never holds twice its size.
@@ -167,8 +160,8 @@ fn retry_after(headers: &HeaderMap) -> Option<u64> {
     if let Ok(seconds) = header_text.parse() {
         return Some(seconds);
     }
-    let (now, then) = (http_date(headers.get(DATE))?, http_date(headers.get(RETRY_AFTER))?);
-    u64::try_from(then.as_second().saturating_sub(now.as_second())).ok()
+    let (now, retry_at) = (http_date(headers.get(DATE))?, http_date(headers.get(RETRY_AFTER))?);
+    u64::try_from(retry_at.as_second().saturating_sub(now.as_second())).ok()
 }
 
 /// Parses an HTTP date (RFC 9110 5.6.7).

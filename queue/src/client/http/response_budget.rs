@@ -39,7 +39,7 @@ struct ResponseMemory {
     account_bytes_max: usize,
     usage: Mutex<ResponseMemoryUsage>,
     /// Notified when bytes are released.
-    freed: Notify,
+    released: Notify,
 }
 
 /// Bytes in use.
@@ -56,12 +56,12 @@ impl ResponseMemory {
 
     fn try_acquire(&self, account: AccountId, bytes: usize) -> bool {
         let mut usage = self.usage();
-        let own = usage.accounts.get(&account).copied().unwrap_or(0).saturating_add(bytes);
+        let account_bytes = usage.accounts.get(&account).copied().unwrap_or(0).saturating_add(bytes);
         let all = usage.total.saturating_add(bytes);
-        let is_granted = own <= self.account_bytes_max.min(self.bytes_max.saturating_sub(all));
+        let is_granted = account_bytes <= self.account_bytes_max.min(self.bytes_max.saturating_sub(all));
         if is_granted {
             usage.total = all;
-            usage.accounts.insert(account, own);
+            usage.accounts.insert(account, account_bytes);
         }
         is_granted
     }
@@ -69,14 +69,14 @@ impl ResponseMemory {
     fn release(&self, account: AccountId, bytes: usize) {
         let mut usage = self.usage();
         usage.total = usage.total.saturating_sub(bytes);
-        if let Some(own) = usage.accounts.get_mut(&account) {
-            *own = own.saturating_sub(bytes);
-            if *own == 0 {
+        if let Some(account_bytes) = usage.accounts.get_mut(&account) {
+            *account_bytes = account_bytes.saturating_sub(bytes);
+            if *account_bytes == 0 {
                 usage.accounts.remove(&account);
             }
         }
         drop(usage);
-        self.freed.notify_waiters();
+        self.released.notify_waiters();
     }
 }
 
@@ -84,7 +84,12 @@ impl ResponseBudget {
     /// Creates a budget of `bytes_max` bytes, of which one account may use `account_bytes_max`.
     #[must_use]
     pub fn new(bytes_max: usize, account_bytes_max: usize) -> Self {
-        Self(Arc::new(ResponseMemory { bytes_max, account_bytes_max, usage: Mutex::default(), freed: Notify::new() }))
+        Self(Arc::new(ResponseMemory {
+            bytes_max,
+            account_bytes_max,
+            usage: Mutex::default(),
+            released: Notify::new(),
+        }))
     }
 
     /// Creates a permit of 0 bytes that can grow to `limit_bytes`.
@@ -119,14 +124,14 @@ impl ResponsePermit {
             return Err(ResponseBudgetError::Limit { limit_bytes: self.limit_bytes });
         }
         loop {
-            let mut freed = pin!(self.memory.freed.notified());
+            let mut released = pin!(self.memory.released.notified());
             // Register before the attempt, so that a release right after it is not missed.
-            freed.as_mut().enable();
+            released.as_mut().enable();
             if self.memory.try_acquire(self.account, bytes) {
                 self.bytes = wanted;
                 return Ok(());
             }
-            if timeout_at(until, freed).await.is_err() {
+            if timeout_at(until, released).await.is_err() {
                 return Err(ResponseBudgetError::Busy);
             }
         }
@@ -154,34 +159,34 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_account_holds_its_part_and_leaves_as_much_free() {
+    async fn an_account_uses_its_share_and_leaves_as_much_free() {
         let budget = ResponseBudget::new(64 * KIB, 16 * KIB);
-        let soon = || Instant::now() + Duration::from_secs(5);
+        let deadline = || Instant::now() + Duration::from_secs(5);
         let mut first = budget.permit(account(1), 12 * KIB);
         for _ in 0..4 * KIB {
-            first.grow_until(1, soon()).await.unwrap();
+            first.grow_until(1, deadline()).await.unwrap();
         }
         assert_eq!(budget.free_bytes(), 60 * KIB, "small pieces cost their size");
-        first.grow_until(8 * KIB, soon()).await.unwrap();
-        let over = first.grow_until(1, soon()).await;
+        first.grow_until(8 * KIB, deadline()).await.unwrap();
+        let over = first.grow_until(1, deadline()).await;
         assert_eq!(over, Err(ResponseBudgetError::Limit { limit_bytes: 12 * KIB }));
         let mut second = budget.permit(account(1), 12 * KIB);
-        second.grow_until(4 * KIB, soon()).await.unwrap();
-        assert_eq!(second.grow_until(1, soon()).await, Err(ResponseBudgetError::Busy), "its part is used up");
+        second.grow_until(4 * KIB, deadline()).await.unwrap();
+        assert_eq!(second.grow_until(1, deadline()).await, Err(ResponseBudgetError::Busy), "its part is used up");
         // However much other accounts use, the next one gets some memory.
-        let mut others = Vec::new();
+        let mut permits = Vec::new();
         for n in 2..12 {
             let mut permit = budget.permit(account(n), 16 * KIB);
             while permit.grow_until(256, Instant::now()).await.is_ok() {}
             assert!(permit.bytes >= 256 || budget.free_bytes() < 512, "account {n}");
-            others.push(permit);
+            permits.push(permit);
         }
         // A waiting permit grows when memory is released.
         let mut last = budget.permit(account(12), 16 * KIB);
-        let until = soon();
+        let until = deadline();
         let (waited, ()) = tokio::join!(last.grow_until(4 * KIB, until), async { drop(first) });
         assert_eq!(waited, Ok(()));
-        drop((second, others, last));
+        drop((second, permits, last));
         assert_eq!(budget.free_bytes(), 64 * KIB);
         assert!(budget.0.usage().accounts.is_empty());
     }

@@ -106,7 +106,7 @@ mod tests {
     const OPEN: UrlRules = UrlRules { allow_private: true, allow_http: true };
 
     #[test]
-    fn addresses_are_what_they_really_are() {
+    fn numeric_hosts_are_checked_as_addresses() {
         for url in [
             "https://127.0.0.1/",
             "https://2130706433/",
@@ -137,14 +137,14 @@ mod tests {
                     assert!(!public_ip::is_public(*address), "{url}: {refused:?}");
                 }
                 Ok(_) => panic!("{url}: {refused:?}"),
-                Err(why) => assert!(why.ends_with("is not a public address"), "{url}: {why}"),
+                Err(reason) => assert!(reason.ends_with("is not a public address"), "{url}: {reason}"),
             }
             assert!(UrlTarget::parse(url, OPEN).is_ok(), "{url}");
         }
     }
 
     #[test]
-    fn what_cannot_be_posted_to() {
+    fn unusable_urls_are_rejected() {
         for url in [
             "",
             "hooks",
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn where_it_leads() {
+    fn a_url_is_parsed_into_authority_path_and_port() {
         let target = UrlTarget::parse("https://Hooks.Example.com:8443/a/b?c=d#e", UrlRules::default()).unwrap();
         assert_eq!(target.authority, "hooks.example.com:8443");
         assert_eq!(target.path, "/a/b?c=d");

@@ -91,17 +91,19 @@ impl CertificateVerifier {
         chain: &[CertificateDer<'_>],
         host: &str,
     ) -> Result<(), ServerCertificateError> {
-        let [own, ..] = chain else { return Err(ServerCertificateError::Missing) };
-        let of = |usage| records.iter().filter(move |record| record.usage == usage);
-        if of(TlsaUsage::EndEntity).any(|record| matches_record(record, own)) {
+        let [leaf, ..] = chain else { return Err(ServerCertificateError::Missing) };
+        let with_usage = |usage| records.iter().filter(move |record| record.usage == usage);
+        if with_usage(TlsaUsage::EndEntity).any(|record| matches_record(record, leaf)) {
             return Ok(());
         }
         let mut fault = ServerCertificateError::Tlsa;
-        for record in of(TlsaUsage::TrustAnchor) {
-            let from_chain = chain.iter().skip(1).take(CHAIN_MAX).filter(|one| matches_record(record, one)).cloned();
+        for record in with_usage(TlsaUsage::TrustAnchor) {
+            let from_chain =
+                chain.iter().skip(1).take(CHAIN_MAX).filter(|certificate| matches_record(record, certificate)).cloned();
             // The record may contain the authority's whole certificate, which the host then need not send.
-            let is_whole = (record.selector, record.matching) == (TlsaSelector::Certificate, TlsaMatchingType::Full);
-            let from_record = is_whole.then(|| CertificateDer::from(record.data.clone()));
+            let is_full_certificate =
+                (record.selector, record.matching) == (TlsaSelector::Certificate, TlsaMatchingType::Full);
+            let from_record = is_full_certificate.then(|| CertificateDer::from(record.data.clone()));
             for anchor in from_chain.chain(from_record) {
                 let mut roots = RootCertStore::empty();
                 if roots.add(anchor.into_owned()).is_err() {
@@ -127,9 +129,9 @@ fn verify_chain(
     chain: &[CertificateDer<'_>],
     host: &str,
 ) -> Result<(), ServerCertificateError> {
-    let [own, rest @ ..] = chain else { return Err(ServerCertificateError::Missing) };
+    let [leaf, intermediates @ ..] = chain else { return Err(ServerCertificateError::Missing) };
     let name = ServerName::try_from(host).map_err(|_| ServerCertificateError::OtherName)?;
-    verifier.verify_server_cert(own, rest, &name, &[], UnixTime::now())?;
+    verifier.verify_server_cert(leaf, intermediates, &name, &[], UnixTime::now())?;
     Ok(())
 }
 

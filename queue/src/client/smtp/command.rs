@@ -30,31 +30,31 @@ pub(super) struct EnvelopeCommands {
 impl EnvelopeCommands {
     /// Writes the envelope of a message of `size_bytes`, with the parameters that the host offers. Returns `None` if a
     /// command would contain a forbidden byte.
-    pub(super) fn render(outgoing: &OutgoingMessage, size_bytes: u64, offered: &EhloCapabilities) -> Option<Self> {
+    pub(super) fn render(outgoing: &OutgoingMessage, size_bytes: u64, capabilities: &EhloCapabilities) -> Option<Self> {
         let utf8 = outgoing.needs_smtputf8();
         let mut text = String::with_capacity(256);
         text.push_str("MAIL FROM:<");
         push_path(&mut text, outgoing.sender.as_ref());
         text.push('>');
-        if offered.size {
+        if capabilities.size {
             let _ = write!(text, " SIZE={size_bytes}");
         }
         // Without 8BITMIME, 8-bit content is sent unchanged: large senders do so, hosts that mangle it are long gone,
         // and a conversion would break signatures.
-        if offered.eight_bit_mime && (outgoing.eight_bit || utf8) {
+        if capabilities.eight_bit_mime && (outgoing.eight_bit || utf8) {
             text.push_str(" BODY=8BITMIME");
         }
-        if offered.smtputf8 && utf8 {
+        if capabilities.smtputf8 && utf8 {
             text.push_str(" SMTPUTF8");
         }
         if outgoing.require_tls {
             text.push_str(" REQUIRETLS");
         }
-        let dsn = outgoing.dsn.as_ref().filter(|_| offered.dsn);
+        let dsn = outgoing.dsn.as_ref().filter(|_| capabilities.dsn);
         if let Some(dsn) = dsn {
             push_mail_dsn(&mut text, dsn);
         }
-        push_timing(&mut text, outgoing, offered);
+        push_timing(&mut text, outgoing, capabilities);
         text.push_str("\r\n");
         let mail_length = text.len();
         text.push_str("RCPT TO:<");
@@ -100,17 +100,15 @@ fn push_mail_dsn(text: &mut String, dsn: &DsnParameters) {
 }
 
 /// BY is omitted if the host's minimum exceeds the time that is left: it would reject the message (RFC 2852 4.1.3).
-fn push_timing(text: &mut String, outgoing: &OutgoingMessage, offered: &EhloCapabilities) {
-    let least_s = offered.deliver_by.map(|least_s| i64::try_from(least_s).unwrap_or(i64::MAX));
-    if let (Some(by @ DeliverByParameter { return_if_late: returns, .. }), Some(least_s)) =
-        (outgoing.deliver_by, least_s)
-    {
+fn push_timing(text: &mut String, outgoing: &OutgoingMessage, capabilities: &EhloCapabilities) {
+    let least_s = capabilities.deliver_by.map(|least_s| i64::try_from(least_s).unwrap_or(i64::MAX));
+    if let (Some(by @ DeliverByParameter { return_if_late, .. }), Some(least_s)) = (outgoing.deliver_by, least_s) {
         let seconds = by.remaining_s().clamp(-BY_SECONDS_MAX, BY_SECONDS_MAX);
-        if !returns || seconds >= least_s.max(1) {
-            let _ = write!(text, " BY={seconds};{}", if returns { 'R' } else { 'N' });
+        if !return_if_late || seconds >= least_s.max(1) {
+            let _ = write!(text, " BY={seconds};{}", if return_if_late { 'R' } else { 'N' });
         }
     }
-    if let Some(priority) = outgoing.priority.filter(|_| offered.mt_priority) {
+    if let Some(priority) = outgoing.priority.filter(|_| capabilities.mt_priority) {
         let _ = write!(text, " MT-PRIORITY={}", i8::from(priority));
     }
 }
@@ -121,7 +119,7 @@ fn push_rcpt_dsn(text: &mut String, dsn: &DsnParameters) {
         Some(DsnNotify::On { success, failure, delay }) if success || failure || delay => {
             let words = [(success, "SUCCESS"), (failure, "FAILURE"), (delay, "DELAY")];
             let mut between = " NOTIFY=";
-            for (_, word) in words.iter().filter(|(wanted, _)| *wanted) {
+            for (_, word) in words.iter().filter(|(is_requested, _)| *is_requested) {
                 text.push_str(between);
                 text.push_str(word);
                 between = ",";
@@ -191,11 +189,11 @@ mod tests {
         }
     }
 
-    fn written(outgoing: &OutgoingMessage, offered: &EhloCapabilities) -> String {
-        EnvelopeCommands::render(outgoing, 3, offered).unwrap().text
+    fn rendered(outgoing: &OutgoingMessage, capabilities: &EhloCapabilities) -> String {
+        EnvelopeCommands::render(outgoing, 3, capabilities).unwrap().text
     }
 
-    fn everything() -> EhloCapabilities {
+    fn all_capabilities() -> EhloCapabilities {
         EhloCapabilities {
             eight_bit_mime: true,
             smtputf8: true,
@@ -209,8 +207,8 @@ mod tests {
     #[test]
     fn parameters_only_when_offered_and_needed() {
         let plain = outgoing("", "a@b.example");
-        assert_eq!(written(&plain, &EhloCapabilities::default()), "MAIL FROM:<>\r\nRCPT TO:<a@b.example>\r\n");
-        assert_eq!(written(&plain, &everything()), "MAIL FROM:<> SIZE=3\r\nRCPT TO:<a@b.example>\r\n");
+        assert_eq!(rendered(&plain, &EhloCapabilities::default()), "MAIL FROM:<>\r\nRCPT TO:<a@b.example>\r\n");
+        assert_eq!(rendered(&plain, &all_capabilities()), "MAIL FROM:<> SIZE=3\r\nRCPT TO:<a@b.example>\r\n");
         let mut full = outgoing("v+1@rp.example", "\"a b\"@b.example");
         full.eight_bit = true;
         full.require_tls = true;
@@ -221,28 +219,28 @@ mod tests {
             original_recipient: Some(OriginalRecipient { kind: "rfc822".into(), address: "x=y@z".into() }),
         });
         assert_eq!(
-            written(&full, &everything()),
+            rendered(&full, &all_capabilities()),
             "MAIL FROM:<v+1@rp.example> SIZE=3 BODY=8BITMIME REQUIRETLS RET=HDRS ENVID=a+2Bb+20c\r\n\
              RCPT TO:<\"a b\"@b.example> NOTIFY=SUCCESS,FAILURE ORCPT=rfc822;x+3Dy@z\r\n"
         );
     }
 
     #[test]
-    fn what_is_left_of_the_time_is_passed_on_where_it_is_offered() {
-        let offered = EhloCapabilities { deliver_by: Some(60), mt_priority: true, ..EhloCapabilities::default() };
+    fn remaining_deliverby_time_is_sent_if_offered() {
+        let capabilities = EhloCapabilities { deliver_by: Some(60), mt_priority: true, ..EhloCapabilities::default() };
         let mail_parameters = |seconds, returns, offered: &EhloCapabilities| {
             let by = Some(DeliverByParameter { seconds, since: Instant::now(), return_if_late: returns });
             let priority = mail::email::Priority::new(-3);
-            written(&OutgoingMessage { deliver_by: by, priority, ..outgoing("", "a@b.example") }, offered)
+            rendered(&OutgoingMessage { deliver_by: by, priority, ..outgoing("", "a@b.example") }, offered)
                 .lines()
                 .next()
                 .map(|mail| mail.trim_start_matches("MAIL FROM:<>").to_owned())
                 .unwrap()
         };
-        assert_eq!(mail_parameters(90, true, &offered), " BY=90;R MT-PRIORITY=-3");
-        assert_eq!(mail_parameters(59, true, &offered), " MT-PRIORITY=-3");
-        assert_eq!(mail_parameters(-5, false, &offered), " BY=-5;N MT-PRIORITY=-3");
-        assert_eq!(mail_parameters(i64::MAX, true, &offered), " BY=999999999;R MT-PRIORITY=-3");
+        assert_eq!(mail_parameters(90, true, &capabilities), " BY=90;R MT-PRIORITY=-3");
+        assert_eq!(mail_parameters(59, true, &capabilities), " MT-PRIORITY=-3");
+        assert_eq!(mail_parameters(-5, false, &capabilities), " BY=-5;N MT-PRIORITY=-3");
+        assert_eq!(mail_parameters(i64::MAX, true, &capabilities), " BY=999999999;R MT-PRIORITY=-3");
         let any = EhloCapabilities { deliver_by: Some(0), ..EhloCapabilities::default() };
         assert_eq!(
             (mail_parameters(0, true, &any), mail_parameters(1, true, &any)),
@@ -253,7 +251,7 @@ mod tests {
 
     #[test]
     fn utf8_addresses_bring_smtputf8_and_8bitmime() {
-        let text = written(&outgoing("", "jos\u{e9}@b.example"), &everything());
+        let text = rendered(&outgoing("", "jos\u{e9}@b.example"), &all_capabilities());
         assert_eq!(text, "MAIL FROM:<> SIZE=3 BODY=8BITMIME SMTPUTF8\r\nRCPT TO:<jos\u{e9}@b.example>\r\n");
     }
 
@@ -267,7 +265,7 @@ mod tests {
             original_recipient: Some(OriginalRecipient { kind: "utf-8".into(), address: "j\u{e9}\\@b".into() }),
         });
         assert_eq!(
-            written(&odd, &everything()),
+            rendered(&odd, &all_capabilities()),
             "MAIL FROM:<> SIZE=3 RET=FULL\r\nRCPT TO:<a@b.example> ORCPT=utf-8;j\\x{E9}\\x{5C}@b\r\n"
         );
         odd.dsn = Some(DsnParameters {
@@ -277,13 +275,13 @@ mod tests {
             ret: None,
         });
         assert_eq!(
-            written(&odd, &everything()),
+            rendered(&odd, &all_capabilities()),
             "MAIL FROM:<> SIZE=3 ENVID=a+0D+0ARSET\r\nRCPT TO:<a@b.example> NOTIFY=NEVER\r\n"
         );
     }
 
     #[test]
-    fn an_unclean_line_does_not_leave() {
+    fn a_line_with_forbidden_bytes_is_not_sent() {
         for (line, utf8) in [
             (&b"RCPT TO:<a@b>"[..], false),
             (b"RCPT TO:<a@b>\n\r\n", false),

@@ -113,13 +113,13 @@ impl SmtpConnection {
         self.tls_fault.as_ref()
     }
 
-    /// Sends `this` and returns its result. If `next` is given, its envelope is pipelined right behind the content of
-    /// `this` (RFC 2920 3.1 allows content as the first part of a group), so that each message costs one round trip.
+    /// Sends `message` and returns its result. If `next` is given, its envelope is pipelined right behind the content
+    /// of `message` (RFC 2920 3.1 allows content as the first part of a group), so that each message costs one round trip.
     ///
     /// After a call with `next`, only `deliver(next, …)`, `quit` or dropping the connection make sense. Content is
     /// never sent under another message's envelope: such a call returns [`TransactionVerdict::ConnectionLost`].
     /// Dropping the future before it completes ends the connection.
-    pub async fn deliver(&mut self, this: &OutgoingMessage, next: Option<&OutgoingMessage>) -> TransactionResult {
+    pub async fn deliver(&mut self, message: &OutgoingMessage, next: Option<&OutgoingMessage>) -> TransactionResult {
         let started = Instant::now();
         let state = std::mem::replace(&mut self.state, SmtpConnectionState::Ended);
         self.ordinal = self.ordinal.saturating_add(1);
@@ -127,7 +127,7 @@ impl SmtpConnection {
         if self.ordinal > 1 {
             self.wire.begin_transcript(Transcript::with_typical_capacity(), started);
         }
-        let end = self.transact(state, this, next).await;
+        let end = self.transact(state, message, next).await;
         self.state = end.state;
         TransactionResult {
             verdict: end.verdict,
@@ -141,11 +141,11 @@ impl SmtpConnection {
         }
     }
 
-    /// Sends `this` as the last message of the connection. With PIPELINING, QUIT is sent right behind the content (RFC
-    /// 2920 3.1), which saves a round trip. Call [`Self::quit`] afterwards all the same.
-    pub async fn deliver_last(&mut self, this: &OutgoingMessage) -> TransactionResult {
+    /// Sends `message` as the last message of the connection. With PIPELINING, QUIT is sent right behind the content
+    /// (RFC 2920 3.1), which saves a round trip. Call [`Self::quit`] afterwards all the same.
+    pub async fn deliver_last(&mut self, message: &OutgoingMessage) -> TransactionResult {
         self.quits_after_content = self.capabilities.pipelining;
-        self.deliver(this, None).await
+        self.deliver(message, None).await
     }
 
     /// Sets the token that cancels deliveries. A cancelled delivery ends with [`SmtpFault::Cancelled`]; its result is
@@ -193,12 +193,12 @@ impl SmtpConnection {
     /// connection is just closed, and the host discards the envelope.
     pub async fn quit(mut self) {
         let limit: Duration = self.timeouts.quit;
-        let is_asked = match self.state {
+        let sends_quit = match self.state {
             SmtpConnectionState::Idle { .. } => self.wire.send_command(QUIT, limit).await.is_ok(),
             SmtpConnectionState::Quitting => true,
             SmtpConnectionState::Pipelined(_) | SmtpConnectionState::Ended => return,
         };
-        if is_asked {
+        if sends_quit {
             // The reply does not matter.
             let _ = self.wire.read_reply(limit).await;
         }

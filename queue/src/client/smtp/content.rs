@@ -91,10 +91,10 @@ impl CheckedBody {
     pub(super) fn slices<'a>(&'a self, body: &'a [Bytes], stuffed: bool) -> impl Iterator<Item = &'a [u8]> {
         let mut dots: &[(usize, usize)] = if stuffed { &self.dots } else { &[] };
         let chunks = body.iter().enumerate().flat_map(move |(at, chunk)| {
-            let here = dots.iter().take_while(|(chunk_at, _)| *chunk_at == at).count();
-            let (mine, rest) = dots.split_at_checked(here).unwrap_or((dots, &[]));
+            let count = dots.iter().take_while(|(chunk_at, _)| *chunk_at == at).count();
+            let (chunk_dots, rest) = dots.split_at_checked(count).unwrap_or((dots, &[]));
             dots = rest;
-            DotStuffedSlices { chunk, dots: mine, offset: 0, dot_due: false }
+            DotStuffedSlices { chunk, dots: chunk_dots, offset: 0, dot_due: false }
         });
         chunks.chain(std::iter::once(self.ending)).filter(|slice| !slice.is_empty())
     }
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn dots_are_doubled_at_the_start_of_lines_only() {
-        for (given, sent) in [
+        for (input, sent) in [
             (&["a\r\n"][..], "a\r\n"),
             (&["a"], "a\r\n"),
             (&[""], ""),
@@ -168,13 +168,13 @@ mod tests {
             (&["a\r\n."], "a\r\n..\r\n"),
             (&["\r\n"], "\r\n"),
         ] {
-            assert_eq!(wire(given), sent, "{given:?}");
+            assert_eq!(wire(input), sent, "{input:?}");
         }
     }
 
     #[test]
-    fn what_could_smuggle_is_refused() {
-        for given in [
+    fn bodies_that_allow_smtp_smuggling_are_rejected() {
+        for input in [
             &["a\n.\r\n"][..],
             &["a\r.\r\n"],
             &["a\r\n.\n"],
@@ -189,7 +189,7 @@ mod tests {
             &["a\r\n\r\n\n.\r\n"],
             &["\r\n.\rx"],
         ] {
-            assert!(CheckedBody::check(&chunks(given)).is_err(), "{given:?}");
+            assert!(CheckedBody::check(&chunks(input)).is_err(), "{input:?}");
         }
         assert_eq!(CheckedBody::check(&chunks(&["ab", "c\n"])), Err(MessageBodyError::BareLf(3)));
     }
@@ -201,20 +201,20 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_body_in_any_chunks_arrives_whole_or_not_at_all(
+        fn any_body_in_any_chunks_is_sent_unchanged_or_rejected(
             parts in prop::collection::vec("(\r\n|\\.|a|\r|\n){0,6}", 0..6)
         ) {
             let body: Vec<Bytes> = parts.iter().map(|part| Bytes::from(part.clone())).collect();
-            let whole = parts.concat();
-            let clean = !whole.replace("\r\n", "").contains(['\r', '\n']);
+            let joined = parts.concat();
+            let clean = !joined.replace("\r\n", "").contains(['\r', '\n']);
             match CheckedBody::check(&body) {
                 Err(_) => prop_assert!(!clean),
                 Ok(content) => {
                     prop_assert!(clean);
                     let bytes = content.slices(&body, true).collect::<Vec<_>>().concat();
                     let sent = String::from_utf8(bytes).unwrap();
-                    let ended = if whole.is_empty() || whole.ends_with("\r\n") { whole } else { whole + "\r\n" };
-                    prop_assert_eq!(unstuff(&sent), ended);
+                    let expected = if joined.is_empty() || joined.ends_with("\r\n") { joined } else { joined + "\r\n" };
+                    prop_assert_eq!(unstuff(&sent), expected);
                     prop_assert!(!sent.starts_with(".\r\n") && !sent.contains("\r\n.\r\n"));
                 }
             }

@@ -107,12 +107,12 @@ impl SmtpDialer {
         };
         let first = self.connect_once(target, mode, (Transcript::with_typical_capacity(), started)).await;
         match first {
-            Err(DialFailure { reason: DialReason::Tls(why), mut transcript, .. })
+            Err(DialFailure { reason: DialReason::Tls(tls_fault), mut transcript, .. })
                 if matches!(mode, TlsSecurityLevel::Opportunistic | TlsSecurityLevel::Testing) =>
             {
-                transcript.note(elapsed_ms(started), &format!("TLS failed: {why}; retrying in plaintext"));
+                transcript.note(elapsed_ms(started), &format!("TLS failed: {tls_fault}; retrying in plaintext"));
                 let second = self.connect_once(target, TlsSecurityLevel::Off, (transcript, started)).await;
-                let fault = Some(why);
+                let fault = Some(tls_fault);
                 match second {
                     Ok(second) => Ok(second.with_facts(None, fault)),
                     Err(failure) => Err(DialFailure { fault, ..failure }),
@@ -182,11 +182,11 @@ impl SmtpDialer {
         mut transcript: Transcript,
         started: Instant,
     ) -> Result<SmtpWire, DialFailure> {
-        let made = match target.source {
+        let socket = match target.source {
             Some(source) => SmtpClient::connect_using(source, target.address, self.timeouts.connect).await,
             None => SmtpClient::<TcpStream>::connect(target.address, self.timeouts.connect).await,
         };
-        let stream = made.map_err(io_fault).and_then(|client| {
+        let stream = socket.map_err(io_fault).and_then(|client| {
             // A group of commands is one write: Nagle's algorithm would only add a delayed ACK's 40 ms.
             client.stream.set_nodelay(true)?;
             Ok(client.stream)
@@ -263,12 +263,16 @@ impl SmtpDialer {
         &self,
         wire: &mut SmtpWire,
         mode: TlsSecurityLevel,
-        offered: bool,
+        is_offered: bool,
     ) -> Result<Option<tls_report::TlsFault>, HandshakeFailure> {
-        let may_be_clear = mode.allows_plaintext();
+        let allows_plaintext = mode.allows_plaintext();
         let in_the_clear = |reply: Option<&SmtpReply>| DialReason::NoTls.tls_fault(reply);
-        if !offered {
-            return if may_be_clear { Ok(in_the_clear(None)) } else { Err(HandshakeFailure(DialReason::NoTls, None)) };
+        if !is_offered {
+            return if allows_plaintext {
+                Ok(in_the_clear(None))
+            } else {
+                Err(HandshakeFailure(DialReason::NoTls, None))
+            };
         }
         // A host that fails at STARTTLS is retried in plaintext, like one whose handshake fails.
         let reply =
@@ -284,10 +288,10 @@ impl SmtpDialer {
             }
             Severity::Completed => Ok(None),
             // RFC 5321 3.8: 421 means that the host closes the connection, whatever the command.
-            Severity::Transient if may_be_clear && reply.code == 421 => {
+            Severity::Transient if allows_plaintext && reply.code == 421 => {
                 Err(HandshakeFailure(DialReason::Closing, Some(reply)))
             }
-            Severity::Transient | Severity::Permanent if may_be_clear => Ok(in_the_clear(Some(&reply))),
+            Severity::Transient | Severity::Permanent if allows_plaintext => Ok(in_the_clear(Some(&reply))),
             _ => Err(HandshakeFailure(DialReason::NoTls, Some(reply))),
         }
     }
@@ -328,12 +332,12 @@ impl SmtpDialer {
                 Ok((SmtpWire::new(ClientStream::Tls(Box::new(client.stream)), transcript, started), facts, fault))
             }
             Err(error) => {
-                let why = match error {
+                let reason = match error {
                     mail_send::Error::Tls(error) => error.to_string(),
                     other => io_fault(other).to_string(),
                 };
                 Err(dial_failure(
-                    HandshakeFailure(DialReason::Tls(tls_validation_failure(why)), None),
+                    HandshakeFailure(DialReason::Tls(tls_validation_failure(reason)), None),
                     transcript,
                     started,
                 ))
@@ -413,8 +417,8 @@ fn as_tls_failure(stop: HandshakeFailure) -> HandshakeFailure {
 }
 
 /// TLS was offered and failed.
-fn tls_validation_failure(why: impl Into<String>) -> tls_report::TlsFault {
-    tls_report::TlsFault::new(TlsResultType::ValidationFailure, why)
+fn tls_validation_failure(reason: impl Into<String>) -> tls_report::TlsFault {
+    tls_report::TlsFault::new(TlsResultType::ValidationFailure, reason)
 }
 
 fn dial_failure(

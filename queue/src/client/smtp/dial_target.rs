@@ -116,11 +116,12 @@ pub enum DialReason {
 impl DialReason {
     /// The TLS fault that this reason implies, if any.
     pub(super) fn tls_fault(&self, reply: Option<&SmtpReply>) -> Option<tls_report::TlsFault> {
-        let none = |why: String| Some(tls_report::TlsFault::new(tls_report::TlsResultType::StarttlsNotSupported, why));
+        let not_supported =
+            |reason: String| Some(tls_report::TlsFault::new(tls_report::TlsResultType::StarttlsNotSupported, reason));
         match (self, reply) {
             (Self::Tls(fault), _) => Some(fault.clone()),
-            (Self::NoTls, Some(reply)) => none(reply.to_string()),
-            (Self::NoTls, None) => none(self.to_string()),
+            (Self::NoTls, Some(reply)) => not_supported(reply.to_string()),
+            (Self::NoTls, None) => not_supported(self.to_string()),
             _ => None,
         }
     }

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn the_greeting_is_no_keyword_and_nonsense_is_passed_over() {
+    fn the_greeting_line_and_unknown_keywords_are_ignored() {
         assert_eq!(read(&["PIPELINING"]), EhloCapabilities::default());
         let odd = read(&["x", "SIZE", "LIMITS MAILMAX=0", "AUTH=PLAIN"]);
         assert_eq!(odd, EhloCapabilities { size: true, ..EhloCapabilities::default() });

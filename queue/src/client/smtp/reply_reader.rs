@@ -89,15 +89,15 @@ impl ReplyReader {
             if line.len() > LINE_BYTES_MAX || lines > LINES_MAX || lf >= REPLY_BYTES_MAX {
                 return Err(ReplyParseError::TooLong);
             }
-            let (its_code, goes_on) = parse_code(line)?;
-            if *code.get_or_insert(its_code) != its_code {
+            let (line_code, is_continued) = parse_code(line)?;
+            if *code.get_or_insert(line_code) != line_code {
                 return Err(ReplyParseError::TwoCodes);
             }
             line_start = lf + 1;
-            if !goes_on {
+            if !is_continued {
                 self.start += line_start;
                 let raw = self.buffer.get(self.start - line_start..self.start).unwrap_or_default();
-                return Ok(Some(RawReply { reply: parse_reply(its_code, raw), raw }));
+                return Ok(Some(RawReply { reply: parse_reply(line_code, raw), raw }));
             }
         }
         let is_endless = waiting.len() - line_start > LINE_BYTES_MAX || waiting.len() > REPLY_BYTES_MAX;
@@ -114,7 +114,7 @@ fn trim_line_end(line: &[u8]) -> &[u8] {
 /// Parses the code of a line, and whether another line follows.
 fn parse_code(line: &[u8]) -> Result<(u16, bool), ReplyParseError> {
     let (digits, rest) = trim_line_end(line).split_at_checked(3).ok_or(ReplyParseError::NoCode)?;
-    let goes_on = match rest.first() {
+    let is_continued = match rest.first() {
         None | Some(b' ') => false,
         Some(b'-') => true,
         Some(_) => return Err(ReplyParseError::NoCode),
@@ -122,7 +122,7 @@ fn parse_code(line: &[u8]) -> Result<(u16, bool), ReplyParseError> {
     if !matches!(digits.first(), Some(b'2'..=b'5')) || !digits.iter().all(u8::is_ascii_digit) {
         return Err(ReplyParseError::NoCode);
     }
-    Ok((digits.iter().fold(0, |code, digit| code * 10 + u16::from(digit - b'0')), goes_on))
+    Ok((digits.iter().fold(0, |code, digit| code * 10 + u16::from(digit - b'0')), is_continued))
 }
 
 /// Builds a reply from valid lines. The enhanced status code of the first line is removed from every line that repeats
@@ -189,7 +189,7 @@ mod tests {
         (found, false)
     }
 
-    fn one(bytes: &[u8]) -> Option<String> {
+    fn parse_single(bytes: &[u8]) -> Option<String> {
         match run(&[bytes]) {
             (replies, false) if replies.len() == 1 => replies.first().map(|reply| {
                 let enhanced = reply.enhanced.map(|code| code.to_string()).unwrap_or_default();
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn good_replies() {
-        for (given, read) in [
+        for (input, expected) in [
             (&b"250 ok\r\n"[..], "250||ok"),
             (b"250\r\n", "250||"),
             (b"250 \r\n", "250||"),
@@ -221,13 +221,13 @@ mod tests {
             ("250 a\u{202e}b\u{2028}\r\n".as_bytes(), "250||a\\x202Eb\\x2028"),
             (b"599 x\r\n", "599||x"),
         ] {
-            assert_eq!(one(given).as_deref(), Some(read), "{}", String::from_utf8_lossy(given));
+            assert_eq!(parse_single(input).as_deref(), Some(expected), "{}", String::from_utf8_lossy(input));
         }
     }
 
     #[test]
     fn bad_replies() {
-        for given in [
+        for input in [
             &b"\r\n"[..],
             b"ok\r\n",
             b"25 ok\r\n",
@@ -243,7 +243,7 @@ mod tests {
             b"\xb2\xb5\xb0 ok\r\n",
             b"HTTP/1.1 400 Bad Request\r\n",
         ] {
-            assert!(run(&[given]).1, "{}", String::from_utf8_lossy(given));
+            assert!(run(&[input]).1, "{}", String::from_utf8_lossy(input));
         }
     }
 
@@ -253,15 +253,15 @@ mod tests {
         assert!(!run(&[&line(LINE_BYTES_MAX - 6)]).1);
         assert!(run(&[&line(LINE_BYTES_MAX - 5)]).1);
         assert!(run(&[&vec![b'x'; LINE_BYTES_MAX + 1]]).1);
-        let many = |lines: usize| [b"250-a\r\n".repeat(lines - 1), b"250 a\r\n".to_vec()].concat();
-        assert_eq!(run(&[&many(LINES_MAX)]).0.len(), 1);
-        assert!(run(&[&many(LINES_MAX + 1)]).1);
-        let wide = [b"250-".as_slice(), &vec![b'x'; 1_000], b"\r\n"].concat().repeat(33);
-        assert!(run(&[&wide]).1);
+        let with_lines = |lines: usize| [b"250-a\r\n".repeat(lines - 1), b"250 a\r\n".to_vec()].concat();
+        assert_eq!(run(&[&with_lines(LINES_MAX)]).0.len(), 1);
+        assert!(run(&[&with_lines(LINES_MAX + 1)]).1);
+        let wide_reply = [b"250-".as_slice(), &vec![b'x'; 1_000], b"\r\n"].concat().repeat(33);
+        assert!(run(&[&wide_reply]).1);
     }
 
     #[test]
-    fn many_in_one_read_and_raw_bytes_kept() {
+    fn several_replies_in_one_read_and_non_utf8_bytes() {
         let mut replies = ReplyReader::default();
         replies.read_buffer().extend_from_slice(b"250-a\r\n250 b\r\n354 go\r\n250 rest");
         assert_eq!(replies.next_reply().unwrap().unwrap().raw, b"250-a\r\n250 b\r\n");
@@ -280,9 +280,9 @@ mod tests {
             cuts in prop::collection::vec(0_usize..64, 0..8),
         ) {
             let bytes = parts.concat().into_bytes();
-            let whole = run(&[&bytes]);
+            let expected = run(&[&bytes]);
             let single: Vec<&[u8]> = bytes.chunks(1).collect();
-            prop_assert_eq!(&run(&single), &whole);
+            prop_assert_eq!(&run(&single), &expected);
             let mut rest = bytes.as_slice();
             let mut pieces = Vec::new();
             for cut in cuts {
@@ -291,7 +291,7 @@ mod tests {
                 rest = tail;
             }
             pieces.push(rest);
-            prop_assert_eq!(&run(&pieces), &whole);
+            prop_assert_eq!(&run(&pieces), &expected);
         }
     }
 }

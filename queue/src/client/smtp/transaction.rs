@@ -74,10 +74,10 @@ impl SmtpConnection {
     pub(super) async fn transact(
         &mut self,
         state: SmtpConnectionState,
-        this: &OutgoingMessage,
+        message: &OutgoingMessage,
         next: Option<&OutgoingMessage>,
     ) -> TransactionEnd {
-        let checked = match (self.check_message(this), &state) {
+        let checked = match (self.check_message(message), &state) {
             (Ok(checked), _) => checked,
             (Err(_), SmtpConnectionState::Pipelined(_)) => {
                 return TransactionEnd::connection_lost(TransactionPhase::Local, SmtpFault::WrongEnvelope);
@@ -106,10 +106,10 @@ impl SmtpConnection {
                     return TransactionEnd { reply, ..TransactionEnd::connection_lost(TransactionPhase::Idle, fault) };
                 }
                 self.transactions = self.transactions.saturating_add(1);
-                let whole = self.data_method == DataMethod::Bdat
+                let is_single_write = self.data_method == DataMethod::Bdat
                     && self.capabilities().pipelining
                     && checked.content.size_bytes() <= ONE_FLIGHT_BYTES_MAX;
-                if whole {
+                if is_single_write {
                     return self.send_one_flight(&checked, reset, next).await;
                 }
                 let replies = self.send_envelope(&checked.envelope, reset, false).await;
@@ -142,8 +142,8 @@ impl SmtpConnection {
                 break;
             }
             let result = self.wire.read_reply(self.reply_timeout(step)).await;
-            let goes_on = replies.record_reply(step, result, self.transactions > 1);
-            if !goes_on || (!in_group && replies.rejection.is_some()) {
+            let continues = replies.record_reply(step, result, self.transactions > 1);
+            if !continues || (!in_group && replies.rejection.is_some()) {
                 break;
             }
         }
@@ -248,21 +248,21 @@ impl SmtpConnection {
             .chain(self.pipelined_commands(pipelined.as_ref()))
             .chain(quit);
         let sent = self.wire.write(slices, self.timeouts.block).await;
-        let is_whole = match &sent {
+        let is_complete = match &sent {
             Ok(()) => true,
             Err(failed) => failed.written_bytes >= before_bytes + load.total_bytes(),
         };
         let mut replies = self.send_envelope(&checked.envelope, reset, true).await;
         if let Some(end) = replies.decided_end() {
             // Without a rejection, the host may have accepted the message.
-            let may_have_arrived = end.verdict == TransactionVerdict::ConnectionLost && is_whole;
+            let may_have_arrived = end.verdict == TransactionVerdict::ConnectionLost && is_complete;
             return if may_have_arrived {
                 TransactionEnd { verdict: TransactionVerdict::Unconfirmed, ..end }
             } else {
                 end
             };
         }
-        if let (Err(failed), false) = (sent, is_whole) {
+        if let (Err(failed), false) = (sent, is_complete) {
             return match replies.rejection {
                 Some(refusal) => TransactionEnd::rejected(refusal, SmtpConnectionState::Ended),
                 None => self.write_failed(failed).await,

@@ -71,8 +71,8 @@ impl Transcript {
         self.push(at_ms, TranscriptKind::Content(size_bytes), b"");
     }
 
-    pub(super) fn note(&mut self, at_ms: u32, remark: &str) {
-        self.push(at_ms, TranscriptKind::Note, remark.as_bytes());
+    pub(super) fn note(&mut self, at_ms: u32, note_text: &str) {
+        self.push(at_ms, TranscriptKind::Note, note_text.as_bytes());
     }
 
     fn push(&mut self, at_ms: u32, kind: TranscriptKind, text: &[u8]) {
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shown_line_by_line_and_made_visible() {
+    fn lines_are_separated_and_control_characters_escaped() {
         let mut transcript = Transcript::with_typical_capacity();
         transcript.note(0, "connected");
         transcript.sent_ahead(b"MAIL FROM:<>\r\nRCPT TO:<a@b.example>\r\n");

@@ -135,9 +135,9 @@ impl SmtpWire {
     }
 
     /// Sends a command that contains a secret; records `shown` instead.
-    pub(super) async fn send_secret(&mut self, command: &[u8], shown: &str, block: Duration) -> Result<(), SmtpFault> {
+    pub(super) async fn send_secret(&mut self, command: &[u8], logged: &str, block: Duration) -> Result<(), SmtpFault> {
         let at_ms = self.elapsed_ms();
-        self.transcript.sent(at_ms, shown.as_bytes());
+        self.transcript.sent(at_ms, logged.as_bytes());
         self.write(std::iter::once(command), block).await.map_err(|failed| failed.fault)
     }
 

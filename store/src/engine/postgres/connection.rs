@@ -93,13 +93,13 @@ pub(crate) struct ReadPool {
     shared: Arc<DatabaseState>,
     slots: Vec<Mutex<PoolSlot>>,
     next: AtomicUsize,
-    turns: Semaphore,
+    permits: Semaphore,
 }
 
 impl ReadPool {
     pub(crate) fn new(target: ConnectionTarget, count: usize, shared: Arc<DatabaseState>) -> Self {
         let slots = (0..count.max(1)).map(|_| Mutex::default()).collect();
-        Self { target, shared, slots, next: AtomicUsize::new(0), turns: Semaphore::new(READS_MAX) }
+        Self { target, shared, slots, next: AtomicUsize::new(0), permits: Semaphore::new(READS_MAX) }
     }
 
     async fn acquire(&self) -> Result<Arc<ReadConnection>, DatabaseError> {
@@ -139,7 +139,7 @@ impl ReadPool {
     {
         let result = timeout(READ_MAX, async {
             // The semaphore is never closed; if it were, the query would run without a limit.
-            let _turn = self.turns.acquire().await;
+            let _permit = self.permits.acquire().await;
             let mut tries = 0;
             loop {
                 tries += 1;
@@ -158,13 +158,13 @@ impl ReadPool {
             result.await.unwrap_or_else(|_| Err(Unanswered::Gone(DatabaseError::unavailable("the query timed out"))));
         match result {
             Ok(answer) => {
-                self.shared.was_read();
+                self.shared.record_read();
                 Ok(answer)
             }
             Err(Unanswered::Refused(fault)) => Err(fault),
             Err(Unanswered::Gone(fault)) => {
                 match &fault {
-                    DatabaseError::Unavailable(why) | DatabaseError::Retry(why) => self.shared.read_failed(why),
+                    DatabaseError::Unavailable(why) | DatabaseError::Retry(why) => self.shared.record_read_failure(why),
                     DatabaseError::Full => {}
                 }
                 Err(fault)

@@ -18,8 +18,8 @@ pub(crate) enum DatabaseError {
 }
 
 impl DatabaseError {
-    pub(crate) fn unavailable(what: impl Into<Arc<str>>) -> Self {
-        Self::Unavailable(what.into())
+    pub(crate) fn unavailable(reason: impl Into<Arc<str>>) -> Self {
+        Self::Unavailable(reason.into())
     }
 }
 
@@ -40,7 +40,7 @@ impl From<tokio_postgres::Error> for DatabaseError {
 impl From<DatabaseError> for ReadError {
     fn from(fault: DatabaseError) -> Self {
         match fault {
-            DatabaseError::Retry(what) | DatabaseError::Unavailable(what) => Self::Away(what),
+            DatabaseError::Retry(reason) | DatabaseError::Unavailable(reason) => Self::Away(reason),
             DatabaseError::Full => Self::Away("its disk is full".into()),
         }
     }

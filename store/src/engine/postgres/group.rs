@@ -53,34 +53,34 @@ pub(crate) struct GroupOutcome {
     pub(crate) bodies: BTreeMap<Key, Option<Body>>,
 }
 
-/// Evaluates a group. `held` contains the locked rows, `claimed` the keys that were absent.
+/// Evaluates a group. `stored` contains the locked rows, `claimed` the keys that were absent.
 pub(crate) fn evaluate<'a>(
     batches: impl Iterator<Item = &'a Batch>,
-    mut held: BTreeMap<Key, Value>,
+    mut stored: BTreeMap<Key, Value>,
     claimed: &HashSet<Key>,
 ) -> GroupOutcome {
-    held.retain(|key, _| !claimed.contains(key));
-    let mut judged = GroupOutcome::default();
+    stored.retain(|key, _| !claimed.contains(key));
+    let mut outcome = GroupOutcome::default();
     // Claimed rows that no batch writes are deleted again.
-    judged.rows.extend(claimed.iter().map(|key| (key.clone(), None)));
+    outcome.rows.extend(claimed.iter().map(|key| (key.clone(), None)));
     for batch in batches {
         let failed = batch.checks.iter().find(|(key, holds)| {
-            let found = judged.rows.get(key).map_or_else(|| held.get(key), Option::as_ref);
+            let found = outcome.rows.get(key).map_or_else(|| stored.get(key), Option::as_ref);
             found != holds.as_ref()
         });
         if let Some((key, _)) = failed {
-            judged.verdicts.push(Err(CommitError::Conflict { key: key.clone() }));
+            outcome.verdicts.push(Err(CommitError::Conflict { key: key.clone() }));
             continue;
         }
         for row in &batch.rows {
-            judged.rows.insert(row.key.clone(), row.value.clone());
+            outcome.rows.insert(row.key.clone(), row.value.clone());
         }
         for change in &batch.bodies {
-            judged.bodies.insert(change.key.clone(), change.body.clone());
+            outcome.bodies.insert(change.key.clone(), change.body.clone());
         }
-        judged.verdicts.push(Ok(()));
+        outcome.verdicts.push(Ok(()));
     }
-    judged
+    outcome
 }
 
 impl GroupOutcome {
@@ -123,14 +123,14 @@ mod tests {
         assert_eq!(needs.lock, [k("a")].into());
         assert_eq!(needs.share, [k("fence")].into());
 
-        let held = || BTreeMap::from([(k("a"), Value::new()), (k("fence"), k("7"))]);
-        let judged = evaluate(group.iter(), held(), &[k("a")].into());
-        assert!(judged.verdicts[0].is_ok() && judged.verdicts[2].is_ok());
-        assert!(matches!(&judged.verdicts[1], Err(CommitError::Conflict { key }) if *key == k("a")));
-        assert_eq!(judged.deletes(), [b"a"], "a row that is claimed and deleted leaves no row");
+        let stored = || BTreeMap::from([(k("a"), Value::new()), (k("fence"), k("7"))]);
+        let outcome = evaluate(group.iter(), stored(), &[k("a")].into());
+        assert!(outcome.verdicts[0].is_ok() && outcome.verdicts[2].is_ok());
+        assert!(matches!(&outcome.verdicts[1], Err(CommitError::Conflict { key }) if *key == k("a")));
+        assert_eq!(outcome.deletes(), [b"a"], "a row that is claimed and deleted leaves no row");
 
-        let judged = evaluate(group.iter(), held(), &HashSet::new());
-        assert_eq!(judged.verdicts.iter().filter(|verdict| verdict.is_ok()).count(), 0, "row a exists");
-        assert!(judged.rows.is_empty());
+        let outcome = evaluate(group.iter(), stored(), &HashSet::new());
+        assert_eq!(outcome.verdicts.iter().filter(|verdict| verdict.is_ok()).count(), 0, "row a exists");
+        assert!(outcome.rows.is_empty());
     }
 }

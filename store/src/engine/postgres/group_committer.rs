@@ -141,7 +141,7 @@ impl GroupCommitter {
         let (mut retries, mut streak) = (0, Streak::new());
         while !group.is_empty() {
             match self.try_commit(group).await {
-                Ok(judged) => return self.answer(group, judged),
+                Ok(outcome) => return self.answer(group, outcome),
                 Err(GroupError::NotCommitted(DatabaseError::Retry(why))) if retries < RETRIES_MAX => {
                     retries += 1;
                     tracing::debug!(%why, "retrying a group of commits");
@@ -157,11 +157,11 @@ impl GroupCommitter {
                     self.line = None;
                     self.handle_unavailable(group, &why, &mut streak).await;
                 }
-                Err(GroupError::OutcomeUnknown(why, judged)) => {
+                Err(GroupError::OutcomeUnknown(why, outcome)) => {
                     self.line = None;
                     self.shared.mark_unavailable(&why, &streak);
                     match self.was_committed().await {
-                        Some(true) => return self.answer(group, judged),
+                        Some(true) => return self.answer(group, outcome),
                         Some(false) => streak.pause(&self.shared).await,
                         None => return self.answer_unknown(group, &why),
                     }
@@ -205,10 +205,10 @@ impl GroupCommitter {
         refuse(group, |_| true, &CommitError::Unknown(Arc::clone(why)));
     }
 
-    fn answer(&self, group: &mut Vec<PendingCommit>, judged: GroupOutcome) {
-        let conflicts = judged.verdicts.iter().filter(|verdict| verdict.is_err()).count();
+    fn answer(&self, group: &mut Vec<PendingCommit>, outcome: GroupOutcome) {
+        let conflicts = outcome.verdicts.iter().filter(|verdict| verdict.is_err()).count();
         self.shared.record_commits(group.len() - conflicts.min(group.len()), conflicts);
-        for (pending, verdict) in group.drain(..).zip(judged.verdicts) {
+        for (pending, verdict) in group.drain(..).zip(outcome.verdicts) {
             let _ = pending.answer.send(verdict);
         }
     }
@@ -231,18 +231,18 @@ impl GroupCommitter {
         self.groups += 1;
         let batches = group.iter().map(|pending| &pending.batch);
         let needs = RowLocks::for_batches(batches.clone());
-        let held = timeout(HALF_MAX, line.lock_rows(&self.id, self.groups, &needs)).await;
-        let (held, claimed) = match held {
-            Ok(Ok(held)) => held,
+        let stored = timeout(HALF_MAX, line.lock_rows(&self.id, self.groups, &needs)).await;
+        let (stored, claimed) = match stored {
+            Ok(Ok(stored)) => stored,
             Ok(Err(fault)) => return Err(self.roll_back(fault).await),
             Err(_) => return Err(GroupError::NotCommitted(DatabaseError::unavailable("timeout while locking rows"))),
         };
-        let judged = evaluate(batches, held, &claimed);
-        match timeout(HALF_MAX, line.write(&judged)).await {
-            Ok(Ok(())) => Ok(judged),
+        let outcome = evaluate(batches, stored, &claimed);
+        match timeout(HALF_MAX, line.write(&outcome)).await {
+            Ok(Ok(())) => Ok(outcome),
             Ok(Err(CommitFailure::Refused(fault))) => Err(self.roll_back(fault).await),
-            Ok(Err(CommitFailure::OutcomeUnknown(why))) => Err(GroupError::OutcomeUnknown(why, judged)),
-            Err(_) => Err(GroupError::OutcomeUnknown("timeout during COMMIT".into(), judged)),
+            Ok(Err(CommitFailure::OutcomeUnknown(why))) => Err(GroupError::OutcomeUnknown(why, outcome)),
+            Err(_) => Err(GroupError::OutcomeUnknown("timeout during COMMIT".into(), outcome)),
         }
     }
 
@@ -349,7 +349,7 @@ impl WriteConnection {
             false => client.query(statement, &[keys]).await,
         };
         // Joined futures are polled in order, so the statements are sent in order, pipelined.
-        let (begun, marked, claimed, locked, shared) = join5(
+        let (began, marked, claimed, locked, shared) = join5(
             client.batch_execute("BEGIN"),
             client.execute(&self.mark, &[&id, &groups]),
             unless_empty(&self.claim, &claim),
@@ -357,26 +357,26 @@ impl WriteConnection {
             unless_empty(&self.share, &share),
         )
         .await;
-        begun?;
+        began?;
         marked?;
         let claimed: HashSet<Key> = claimed?.iter().map(|row| column_bytes(row, 0)).collect();
         let rows = locked?.into_iter().chain(shared?);
-        let held: BTreeMap<Key, Bytes> = rows.map(|row| (column_bytes(&row, 0), column_bytes(&row, 1))).collect();
+        let stored: BTreeMap<Key, Bytes> = rows.map(|row| (column_bytes(&row, 0), column_bytes(&row, 1))).collect();
         // The row existed when it was claimed and was deleted a moment later, so it is not locked.
-        if needs.claim.iter().any(|key| !claimed.contains(key) && !held.contains_key(key)) {
+        if needs.claim.iter().any(|key| !claimed.contains(key) && !stored.contains_key(key)) {
             return Err(DatabaseError::Retry("a row was deleted while it was claimed".into()));
         }
-        Ok((held, claimed))
+        Ok((stored, claimed))
     }
 
     /// Second half: writes and commits, in one round trip.
-    async fn write(&self, judged: &GroupOutcome) -> Result<(), CommitFailure> {
+    async fn write(&self, outcome: &GroupOutcome) -> Result<(), CommitFailure> {
         let client = &self.client;
-        let (keys, values) = judged.puts();
-        let deletes = judged.deletes();
-        let (body_keys, bodies) = judged.body_puts();
+        let (keys, values) = outcome.puts();
+        let deletes = outcome.deletes();
+        let (body_keys, bodies) = outcome.body_puts();
         let bodies: Vec<&[u8]> = bodies.iter().map(|body| &body[..]).collect();
-        let body_deletes = judged.body_deletes();
+        let body_deletes = outcome.body_deletes();
         let rows = async { if keys.is_empty() { Ok(0) } else { client.execute(&self.put, &[&keys, &values]).await } };
         let row_deletes =
             async { if deletes.is_empty() { Ok(0) } else { client.execute(&self.delete, &[&deletes]).await } };
@@ -388,7 +388,7 @@ impl WriteConnection {
         };
         let written = join3(row_deletes, rows, join3(body_puts, body_gone, client.batch_execute("COMMIT"))).await;
         let (row_deletes, rows, (body_puts, body_gone, committed)) = written;
-        let mut lost = None;
+        let mut unknown = None;
         // A COMMIT after a failed statement is a ROLLBACK and reports no error itself.
         for result in [row_deletes, rows, body_puts, body_gone, committed.map(|()| 0)] {
             match result {
@@ -396,10 +396,10 @@ impl WriteConnection {
                 Err(error) if error.as_db_error().is_some_and(|db| !is_session_end(db.code().code())) => {
                     return Err(CommitFailure::Refused(error.into()));
                 }
-                Err(error) => lost = Some(super::url::reason(&error).into()),
+                Err(error) => unknown = Some(super::url::reason(&error).into()),
             }
         }
-        lost.map_or(Ok(()), |why| Err(CommitFailure::OutcomeUnknown(why)))
+        unknown.map_or(Ok(()), |why| Err(CommitFailure::OutcomeUnknown(why)))
     }
 }
 

@@ -52,7 +52,7 @@ pub(crate) enum OpenMode {
 
 /// Creates the tables if there are none, and checks to which cluster they belong.
 pub(crate) async fn prepare(target: &ConnectionTarget, cluster: &str, purpose: OpenMode) -> Result<(), OpenError> {
-    let refused = |what: String| OpenError::Database { database: target.shown.clone(), what };
+    let refused = |reason: String| OpenError::Database { database: target.display_name.clone(), reason };
     let client = connect(target).await.map_err(|error| refused(explain_error(&error)))?;
     let failed = |error: tokio_postgres::Error| refused(explain_error(&error));
     let found = match installation(&client).await.map_err(failed)? {
@@ -124,7 +124,7 @@ fn check_installation(
     purpose: OpenMode,
 ) -> Result<(), OpenError> {
     let fact = |wanted: &str| found.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str());
-    let database = target.shown.clone();
+    let database = target.display_name.clone();
     match fact("format").map(str::parse) {
         Some(Ok(FORMAT)) => {}
         other => {
@@ -140,7 +140,7 @@ fn check_installation(
         (OpenMode::Serve | OpenMode::CopyFrom, true) => Err(OpenError::HalfCopied(database)),
         (OpenMode::CopyInto, false) => Err(OpenError::Database {
             database,
-            what: "the database already contains a store: copy into an empty database".to_owned(),
+            reason: "the database already contains a store: copy into an empty database".to_owned(),
         }),
         _ => Ok(()),
     }

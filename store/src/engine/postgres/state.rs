@@ -52,11 +52,11 @@ impl Streak {
     pub(crate) async fn pause(&mut self, shared: &DatabaseState) {
         self.failures = self.failures.saturating_add(1);
         let whole = pause_after(self.failures);
-        let least = if self.woken == 0 { Duration::ZERO } else { pause_after(self.woken).min(whole) };
+        let minimum = if self.woken == 0 { Duration::ZERO } else { pause_after(self.woken).min(whole) };
         let mut returns = shared.returns.subscribe();
-        tokio::time::sleep(least).await;
+        tokio::time::sleep(minimum).await;
         tokio::select! {
-            () = tokio::time::sleep(whole.saturating_sub(least)) => {}
+            () = tokio::time::sleep(whole.saturating_sub(minimum)) => {}
             // The sender lives as long as `shared`, so this returns no error.
             _ = returns.changed() => self.woken = self.woken.saturating_add(1),
         }
@@ -72,7 +72,7 @@ pub(crate) struct DatabaseState {
     state: Mutex<StoreState>,
     outage: Mutex<Outage>,
     /// True if reads have failed since the last one that succeeded.
-    reads_fail: AtomicBool,
+    is_read_outage: AtomicBool,
     committed_at: Mutex<Option<Instant>>,
     began: Instant,
     closing: AtomicBool,
@@ -87,7 +87,7 @@ impl Default for DatabaseState {
             conflicts: AtomicU64::default(),
             state: Mutex::default(),
             outage: Mutex::new(Outage::after(1)),
-            reads_fail: AtomicBool::default(),
+            is_read_outage: AtomicBool::default(),
             committed_at: Mutex::default(),
             began: Instant::now(),
             closing: AtomicBool::default(),
@@ -128,16 +128,17 @@ impl DatabaseState {
     /// A write succeeded: ends an outage.
     pub(crate) fn mark_available(&self) {
         let was_away = std::mem::take(&mut *self.state()) != StoreState::Healthy;
-        let reads_failed = self.reads_fail.load(Ordering::Relaxed) && self.reads_fail.swap(false, Ordering::Relaxed);
+        let reads_failed =
+            self.is_read_outage.load(Ordering::Relaxed) && self.is_read_outage.swap(false, Ordering::Relaxed);
         if was_away {
             self.returns.send_modify(|count| *count += 1);
         }
         if was_away || reads_failed {
-            self.answered();
+            self.log_recovery();
         }
     }
 
-    fn answered(&self) {
+    fn log_recovery(&self) {
         if let Some(ended) = self.outage().answered(self.began.elapsed()) {
             tracing::info!(lasted_s = ended.lasts.as_secs(), "the database answers again");
         }
@@ -151,11 +152,11 @@ impl DatabaseState {
             tracing::debug!(%why, "a write connection failed; other connections commit");
             return false;
         }
-        self.nobody_writes(why);
+        self.record_outage(why);
         true
     }
 
-    fn nobody_writes(&self, why: &Arc<str>) {
+    fn record_outage(&self, why: &Arc<str>) {
         *self.state() = StoreState::Away(Arc::clone(why));
         if let Some(notice) = self.outage().failed(self.began.elapsed()) {
             let since_s = notice.lasts.as_secs();
@@ -164,38 +165,38 @@ impl DatabaseState {
     }
 
     /// Records that no read connection gets an answer.
-    pub(crate) fn read_failed(&self, why: &str) {
-        self.reads_fail.store(true, Ordering::Relaxed);
+    pub(crate) fn record_read_failure(&self, why: &str) {
+        self.is_read_outage.store(true, Ordering::Relaxed);
         if let Some(notice) = self.outage().failed(self.began.elapsed()) {
             tracing::warn!(%why, since_s = notice.lasts.as_secs(), "the database does not answer: reads fail");
         }
     }
 
     /// Records a successful read.
-    pub(crate) fn was_read(&self) {
-        let failed = self.reads_fail.load(Ordering::Relaxed) && self.reads_fail.swap(false, Ordering::Relaxed);
+    pub(crate) fn record_read(&self) {
+        let failed = self.is_read_outage.load(Ordering::Relaxed) && self.is_read_outage.swap(false, Ordering::Relaxed);
         if failed && *self.state() == StoreState::Healthy {
-            self.answered();
+            self.log_recovery();
         }
     }
 
     /// Returns whether there is an outage: no writes or no reads succeed.
     pub(crate) fn has_outage(&self) -> bool {
-        self.reads_fail.load(Ordering::Relaxed) || matches!(*self.state(), StoreState::Away(_))
+        self.is_read_outage.load(Ordering::Relaxed) || matches!(*self.state(), StoreState::Away(_))
     }
 
     /// Records that a probe failed; repeats the log line when it is due.
-    pub(crate) fn is_still_away(&self, why: &str) {
+    pub(crate) fn record_probe_failure(&self, why: &str) {
         let state = self.state().clone();
         match state {
-            StoreState::Away(why) => self.nobody_writes(&why),
-            _ if self.reads_fail.load(Ordering::Relaxed) => self.read_failed(why),
+            StoreState::Away(why) => self.record_outage(&why),
+            _ if self.is_read_outage.load(Ordering::Relaxed) => self.record_read_failure(why),
             _ => {}
         }
     }
 
     /// Logs outages that ended before they were logged.
-    pub(crate) fn tell_missed(&self) {
+    pub(crate) fn log_missed_outage(&self) {
         if let Some(missed) = self.outage().missed(self.began.elapsed()) {
             tracing::warn!(lasted_s = missed.lasts.as_secs(), "the database did not answer for a while");
         }
@@ -251,7 +252,7 @@ mod tests {
         let mut floors = Vec::new();
         for _ in 0..6 {
             let start = Instant::now();
-            shared.nobody_writes(&"gone".into());
+            shared.record_outage(&"gone".into());
             tokio::join!(streak.pause(&shared), async { shared.mark_available() });
             floors.push(start.elapsed().as_millis());
         }
@@ -273,12 +274,12 @@ mod tests {
     #[tokio::test]
     async fn failing_reads_are_an_outage_but_do_not_close_intake() {
         let shared = DatabaseState::default();
-        shared.read_failed("refused");
+        shared.record_read_failure("refused");
         assert!(shared.has_outage());
         assert_eq!(shared.health().state, StoreState::Healthy);
-        shared.was_read();
+        shared.record_read();
         assert!(!shared.has_outage());
-        shared.read_failed("refused");
+        shared.record_read_failure("refused");
         shared.record_commits(1, 0);
         assert!(!shared.has_outage());
     }

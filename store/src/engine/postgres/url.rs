@@ -28,7 +28,7 @@ pub(crate) struct ConnectionTarget {
     /// TLS with verification of the server's name; `None` is plain text.
     pub(crate) tls: Option<ClientConfig>,
     /// Host, port and database name for messages, without the password.
-    pub(crate) shown: String,
+    pub(crate) display_name: String,
 }
 
 /// The TLS parameters of the URL.
@@ -64,8 +64,8 @@ pub(crate) fn parse(url: &str, application: &str) -> Result<ConnectionTarget, Op
     config.target_session_attrs(TargetSessionAttrs::ReadWrite);
     config.connect_timeout(CONNECT_TIMEOUT).tcp_user_timeout(SILENCE_MAX).keepalives_idle(SILENCE_MAX);
     config.application_name(application);
-    let shown = display_name(&config);
-    Ok(ConnectionTarget { config, tls, shown })
+    let display_name = display_name(&config);
+    Ok(ConnectionTarget { config, tls, display_name })
 }
 
 /// Removes the TLS parameters, which the client library does not know.
@@ -158,8 +158,8 @@ mod tests {
         assert!(parsed("postgres://u:p@db.example/mail").unwrap().tls.is_some());
         assert!(parsed("postgres://u:p@db.example/mail?sslmode=verify-full").unwrap().tls.is_some());
         assert!(parsed("postgres://u:p@db.example/mail?sslmode=disable").unwrap().tls.is_none());
-        for here in ["localhost", "127.0.0.1", "%2Frun%2Fpostgresql"] {
-            assert!(parsed(&format!("postgres://u@{here}:5433/mail")).unwrap().tls.is_none(), "{here}");
+        for host in ["localhost", "127.0.0.1", "%2Frun%2Fpostgresql"] {
+            assert!(parsed(&format!("postgres://u@{host}:5433/mail")).unwrap().tls.is_none(), "{host}");
         }
         assert!(parsed("postgres://u@localhost,db.example/mail").unwrap().tls.is_some());
         for unsafe_mode in ["require", "prefer", "verify-ca"] {
@@ -175,7 +175,7 @@ mod tests {
             assert!(error.is_some_and(|text| text.starts_with("[store] url: ")), "{wrong}");
         }
         let target = parsed("postgres://u:geheim@db1.example:5433,db2.example/mail?application_name=x").unwrap();
-        assert_eq!(target.shown, "db1.example:5433,db2.example:5432/mail");
+        assert_eq!(target.display_name, "db1.example:5433,db2.example:5432/mail");
         let missing = parsed("postgres://u@db.example/m?sslrootcert=%2Fno%2Fsuch").err().unwrap().to_string();
         assert!(missing.contains("sslrootcert /no/such"), "{missing}");
     }

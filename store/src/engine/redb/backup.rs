@@ -92,8 +92,8 @@ impl RedbEngine {
             let all = Bytes::new()..Bytes::from(vec![0xFF; KEY_BYTES_MAX + 1]);
             let rows: RowIterator = Box::new(base.rows(&all, ScanOrder::Ascending)?);
             let bodies = base.body_locations()?.map(move |entry| {
-                let (key, place) = entry?;
-                Ok((key, pin.0.segments.read(place)?))
+                let (key, location) = entry?;
+                Ok((key, pin.0.segments.read(location)?))
             });
             Ok((rows, Box::new(bodies) as RowIterator))
         })
@@ -214,8 +214,8 @@ impl BackupReader {
         }
     }
 
-    fn damaged(&self, what: &str) -> BackupError {
-        BackupError::Damaged { file: self.path.clone(), what: format!("{what} (at byte {})", self.at) }
+    fn damaged(&self, reason: &str) -> BackupError {
+        BackupError::Damaged { file: self.path.clone(), reason: format!("{reason} (at byte {})", self.at) }
     }
 
     fn take(&mut self, count: u64) -> Result<Vec<u8>, BackupError> {
@@ -292,11 +292,11 @@ enum BackupItem {
     Body(Key, Bytes),
 }
 
-/// Restores a backup into a directory, and writes `also` before anybody can open it.
+/// Restores a backup into a directory, and writes `additional` before anybody can open it.
 pub(crate) fn restore(
     file: &Path,
     options: &RedbOptions,
-    also: Batch,
+    additional: Batch,
     progress: impl FnMut(BackupProgress) + Send,
 ) -> Result<BackupProgress, BackupError> {
     let directory = options.directory.as_path();
@@ -317,7 +317,7 @@ pub(crate) fn restore(
         let load = scope.spawn(|| {
             let result = load(file, &store, progress);
             let result = result.and_then(|done| {
-                store.commit_blocking(also)?;
+                store.commit_blocking(additional)?;
                 Ok(done)
             });
             store.close_blocking();
@@ -326,7 +326,10 @@ pub(crate) fn restore(
         load.join().unwrap_or_else(|_| Err(BackupError::io(directory, std::io::ErrorKind::Other)))
     })?;
     if loaded != whole {
-        return Err(BackupError::Damaged { file: file.to_owned(), what: "the file changed while it was read".into() });
+        return Err(BackupError::Damaged {
+            file: file.to_owned(),
+            reason: "the file changed while it was read".into(),
+        });
     }
     let unmarked = std::fs::remove_file(&marker).and_then(|()| File::open(directory)?.sync_all());
     unmarked.map_err(failed)?;

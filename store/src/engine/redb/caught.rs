@@ -26,9 +26,9 @@ pub(super) fn caught<T>(call: impl FnOnce() -> T) -> Result<T, String> {
         });
     }
     let was_caught = IS_CAUGHT.replace(true);
-    let done = catch_unwind(AssertUnwindSafe(call));
+    let result = catch_unwind(AssertUnwindSafe(call));
     IS_CAUGHT.set(was_caught);
-    done.map_err(|panic| text(&*panic))
+    result.map_err(|panic| text(&*panic))
 }
 
 fn text(panic: &(dyn Any + Send)) -> String {

@@ -49,8 +49,8 @@ fn read_all(options: &RedbOptions, mut progress: impl FnMut(BackupProgress)) -> 
     match index.check() {
         Ok(true) => {}
         Ok(false) => report.problem(Object::Index, INDEX_FILE, "the index was damaged and has been repaired"),
-        Err(what) => {
-            report.problem(Object::Index, INDEX_FILE, format!("the index is damaged: {what}"));
+        Err(reason) => {
+            report.problem(Object::Index, INDEX_FILE, format!("the index is damaged: {reason}"));
             return Ok(check.report);
         }
     }
@@ -114,10 +114,10 @@ fn check_snapshot(
         Err(error) => damaged(error, &mut check.report),
     }
     match base.body_locations() {
-        Ok(places) => {
-            for entry in places {
+        Ok(locations) => {
+            for entry in locations {
                 match entry {
-                    Ok((at, place)) => check.body(&at, segments.read(place).map_err(ReadError::from))?,
+                    Ok((at, location)) => check.body(&at, segments.read(location).map_err(ReadError::from))?,
                     Err(error) => {
                         damaged(error, &mut check.report);
                         break;
@@ -135,8 +135,8 @@ fn check_segments(segments: &Segments, store: StoreId, newest: u64, report: &mut
     // A later segment was being created at the crash; replay found that it is empty.
     for segment in numbers.iter().filter(|segment| **segment <= newest) {
         let result = check_segment(segments, store, *segment, report);
-        if let Err(what) = result {
-            report.problem(Object::Segment, segment_file(*segment), what);
+        if let Err(reason) = result {
+            report.problem(Object::Segment, segment_file(*segment), reason);
         }
     }
 }
@@ -209,7 +209,7 @@ fn check_bodies(
     // Bodies that are only in the memtable.
     let young: Vec<Key> = shared.layers().active.bodies.keys().cloned().collect();
     for key in young {
-        if base.body_location(&key).is_ok_and(|place| place.is_none()) {
+        if base.body_location(&key).is_ok_and(|location| location.is_none()) {
             check_body(shared, &key, check)?;
         }
     }
@@ -224,10 +224,10 @@ fn check_base_bodies(
 ) -> Result<(), CheckError> {
     let mut counted = LiveBySegment::new();
     for entry in base.body_locations()? {
-        let (key, place) = entry?;
-        let counts = counted.entry(place.segment).or_default();
+        let (key, location) = entry?;
+        let counts = counted.entry(location.segment).or_default();
         counts.bodies += 1;
-        counts.bytes += u64::from(place.size_bytes);
+        counts.bytes += u64::from(location.size_bytes);
         check_body(shared, &key, check)?;
     }
     let segments: HashSet<&u64> = counted.keys().chain(live.keys()).collect();

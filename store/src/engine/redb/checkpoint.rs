@@ -135,8 +135,8 @@ impl Checkpointer {
                 self.shared.counters.checkpoints.fetch_add(1, Ordering::Relaxed);
             }
             Err(CheckpointError::Full) => self.postpone(job),
-            Err(CheckpointError::Broken(what)) => {
-                self.shared.fence(&format!("writing the index failed: {what}"));
+            Err(CheckpointError::Broken(reason)) => {
+                self.shared.fence(&format!("writing the index failed: {reason}"));
             }
         }
     }

@@ -31,9 +31,9 @@ impl DiskSpace {
         let space =
             Self { directory: directory.to_owned(), disk: disk.clone(), reserve_bytes, is_held: Mutex::new(false) };
         let path = directory.join(RESERVE_FILE);
-        let held = std::fs::metadata(&path).is_ok_and(|found| found.len() == reserve_bytes);
-        *space.reserve_held() = held;
-        if !held {
+        let is_reserved = std::fs::metadata(&path).is_ok_and(|found| found.len() == reserve_bytes);
+        *space.reserve_held() = is_reserved;
+        if !is_reserved {
             // Left by an interrupted attempt or another `reserve_bytes`.
             drop(std::fs::remove_file(&path));
             space.allocate_reserve();
@@ -56,29 +56,29 @@ impl DiskSpace {
 
     /// Allocates the reserve if it is missing and there is enough space. Returns whether it exists now.
     fn allocate_reserve(&self) -> bool {
-        let mut held = self.reserve_held();
-        if *held || self.reserve_bytes == 0 {
+        let mut is_reserved = self.reserve_held();
+        if *is_reserved || self.reserve_bytes == 0 {
             return true;
         }
         if self.free_bytes() < self.reserve_bytes.saturating_add(FREE_BYTES_MIN) {
             return false;
         }
         let path = self.directory.join(RESERVE_FILE);
-        let made = self.disk.create(&path).and_then(|file| file.allocate(0, self.reserve_bytes));
-        if made.is_err() {
+        let allocated = self.disk.create(&path).and_then(|file| file.allocate(0, self.reserve_bytes));
+        if allocated.is_err() {
             drop(std::fs::remove_file(&path));
         }
-        *held = made.is_ok();
-        *held
+        *is_reserved = allocated.is_ok();
+        *is_reserved
     }
 
     /// Releases the reserve. Returns whether space was freed.
     pub(crate) fn release_reserve(&self) -> bool {
-        let mut held = self.reserve_held();
-        if !*held {
+        let mut is_reserved = self.reserve_held();
+        if !*is_reserved {
             return false;
         }
-        *held = false;
+        *is_reserved = false;
         let released = std::fs::remove_file(self.directory.join(RESERVE_FILE));
         if let Err(error) = &released {
             tracing::warn!(%error, "cannot release the disk reserve");

@@ -143,7 +143,7 @@ impl Index {
             .unwrap_or_else(|panic| Err(CheckpointError::Broken(format!("its pages are inconsistent: {panic}"))));
         let opened = opened.map_err(|fault| match fault {
             CheckpointError::Full => OpenError::io(&self.path, std::io::Error::from(std::io::ErrorKind::StorageFull)),
-            CheckpointError::Broken(what) => OpenError::corrupt(&self.path, what),
+            CheckpointError::Broken(reason) => OpenError::corrupt(&self.path, reason),
         })?;
         match opened {
             (INDEX_FORMAT, opened) => Ok(opened),
@@ -200,7 +200,7 @@ impl Index {
     pub(crate) fn index_snapshot(&self) -> Result<IndexSnapshot, CheckpointError> {
         let transaction = self.database()?.begin_read()?;
         let (rows, bodies) = (transaction.open_table(ROWS)?, transaction.open_table(BODIES)?);
-        Ok(IndexSnapshot { rows, bodies, begun: [const { OnceLock::new() }; FIRST_BYTES] })
+        Ok(IndexSnapshot { rows, bodies, has_rows: [const { OnceLock::new() }; FIRST_BYTES] })
     }
 
     /// Writes a frozen memtable and the log position after it, durably. Updates `live` only on success.
@@ -223,12 +223,12 @@ impl Index {
                 }
             }
             let mut bodies = transaction.open_table(BODIES)?;
-            for (key, place) in &table.bodies {
-                let old = match place {
-                    Some(place) => bodies.insert(key.as_ref(), place.encode().as_slice())?,
+            for (key, location) in &table.bodies {
+                let old = match location {
+                    Some(location) => bodies.insert(key.as_ref(), location.encode().as_slice())?,
                     None => bodies.remove(key.as_ref())?,
                 };
-                changed.add(old.and_then(|old| BodyLocation::decode(old.value())), *place);
+                changed.add(old.and_then(|old| BodyLocation::decode(old.value())), *location);
             }
         }
         let counts = changed.apply(live)?;
@@ -290,17 +290,17 @@ fn joined(high: u64, low: u64) -> StoreId {
 /// Changes of the live body counts by a checkpoint.
 #[derive(Debug, Default)]
 struct LiveChanges {
-    gone: LiveBySegment,
-    come: LiveBySegment,
+    removed: LiveBySegment,
+    added: LiveBySegment,
 }
 
 impl LiveChanges {
     fn add(&mut self, old: Option<BodyLocation>, new: Option<BodyLocation>) {
-        for (place, counts) in [(old, &mut self.gone), (new, &mut self.come)] {
-            if let Some(place) = place {
-                let live = counts.entry(place.segment).or_default();
+        for (location, counts) in [(old, &mut self.removed), (new, &mut self.added)] {
+            if let Some(location) = location {
+                let live = counts.entry(location.segment).or_default();
                 live.bodies += 1;
-                live.bytes += u64::from(place.size_bytes);
+                live.bytes += u64::from(location.size_bytes);
             }
         }
     }
@@ -308,16 +308,16 @@ impl LiveChanges {
     /// Returns the new counts of the changed segments.
     fn apply(self, live: &LiveBySegment) -> Result<LiveBySegment, CheckpointError> {
         let mut out = LiveBySegment::new();
-        for (segment, come) in self.come {
+        for (segment, added) in self.added {
             let live = out.entry(segment).or_insert_with(|| live.get(&segment).copied().unwrap_or_default());
-            live.bodies += come.bodies;
-            live.bytes += come.bytes;
+            live.bodies += added.bodies;
+            live.bytes += added.bytes;
         }
-        for (segment, gone) in self.gone {
+        for (segment, removed) in self.removed {
             let live = out.entry(segment).or_insert_with(|| live.get(&segment).copied().unwrap_or_default());
             let wrong = || CheckpointError::Broken(format!("the live body count of segment {segment} is negative"));
-            live.bodies = live.bodies.checked_sub(gone.bodies).ok_or_else(wrong)?;
-            live.bytes = live.bytes.checked_sub(gone.bytes).ok_or_else(wrong)?;
+            live.bodies = live.bodies.checked_sub(removed.bodies).ok_or_else(wrong)?;
+            live.bytes = live.bytes.checked_sub(removed.bytes).ok_or_else(wrong)?;
         }
         Ok(out)
     }
@@ -329,7 +329,7 @@ pub(crate) struct IndexSnapshot {
     bodies: ReadOnlyTable<&'static [u8], &'static [u8]>,
     /// For each first byte of a key, that is, each key space: whether any row exists, cached on first use. It spares
     /// lookups in empty spaces, for example suppressions.
-    begun: [OnceLock<bool>; FIRST_BYTES],
+    has_rows: [OnceLock<bool>; FIRST_BYTES],
 }
 
 /// First bytes covered by the cache; larger ones are always looked up.
@@ -343,7 +343,7 @@ impl std::fmt::Debug for IndexSnapshot {
 
 fn read_error(error: impl Into<::redb::Error>) -> ReadError {
     match error.into() {
-        ::redb::Error::Corrupted(what) => ReadError::Corrupt(what.into()),
+        ::redb::Error::Corrupted(reason) => ReadError::Corrupt(reason.into()),
         error => ReadError::io(error),
     }
 }
@@ -351,17 +351,18 @@ fn read_error(error: impl Into<::redb::Error>) -> ReadError {
 impl IndexSnapshot {
     /// Returns false if no row with the key's first byte exists.
     fn may_have_rows(&self, key: &[u8]) -> Result<bool, ReadError> {
-        let Some((first, known)) = key.first().and_then(|first| Some((*first, self.begun.get(usize::from(*first))?)))
+        let Some((first, known)) =
+            key.first().and_then(|first| Some((*first, self.has_rows.get(usize::from(*first))?)))
         else {
             return Ok(true);
         };
-        if let Some(begun) = known.get() {
-            return Ok(*begun);
+        if let Some(has_rows) = known.get() {
+            return Ok(*has_rows);
         }
         let (start, end) = ([first], [first.saturating_add(1)]);
         let mut rows = self.rows.range::<&[u8]>(start.as_slice()..end.as_slice()).map_err(read_error)?;
-        let begun = rows.next().transpose().map_err(read_error)?.is_some();
-        Ok(*known.get_or_init(|| begun))
+        let has_rows = rows.next().transpose().map_err(read_error)?.is_some();
+        Ok(*known.get_or_init(|| has_rows))
     }
 
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Value>, ReadError> {
@@ -410,8 +411,8 @@ impl IndexSnapshot {
     ) -> Result<impl Iterator<Item = Result<(Key, BodyLocation), ReadError>> + use<>, ReadError> {
         let all = self.bodies.range::<&[u8]>(..).map_err(read_error)?;
         Ok(all.map(|entry| {
-            let (key, place) = entry.map_err(read_error)?;
-            Ok((Bytes::copy_from_slice(key.value()), decode_location(place.value())?))
+            let (key, location) = entry.map_err(read_error)?;
+            Ok((Bytes::copy_from_slice(key.value()), decode_location(location.value())?))
         }))
     }
 }

@@ -73,8 +73,8 @@ pub(crate) struct LogAppender {
     position: LogPosition,
 }
 
-fn broken(what: &str, file: &DiskFile, error: &io::Error) -> AppendError {
-    AppendError::Broken(format!("{what} {} failed: {error}", file.path().display()))
+fn broken(operation: &str, file: &DiskFile, error: &io::Error) -> AppendError {
+    AppendError::Broken(format!("{operation} {} failed: {error}", file.path().display()))
 }
 
 impl LogAppender {
@@ -167,13 +167,13 @@ impl LogAppender {
         }
         let ahead = |step: u64| end.next_multiple_of(step).min(end.max(self.segment_bytes));
         let free_bytes = self.space.free_bytes();
-        let is_room = |to: &u64| free_bytes >= FLOOR_BYTES.saturating_add(to - self.allocated);
-        let to = [ahead(ALLOCATION_BYTES), ahead(FRUGAL_BYTES)].into_iter().find(is_room);
-        let to = to.ok_or(AppendError::Full)?;
-        match self.file.allocate(self.allocated, to - self.allocated) {
+        let fits = |new_size: &u64| free_bytes >= FLOOR_BYTES.saturating_add(new_size - self.allocated);
+        let new_size = [ahead(ALLOCATION_BYTES), ahead(FRUGAL_BYTES)].into_iter().find(fits);
+        let new_size = new_size.ok_or(AppendError::Full)?;
+        match self.file.allocate(self.allocated, new_size - self.allocated) {
             Ok(()) => {
-                self.allocated = to;
-                segments.set_size(self.position.segment, to);
+                self.allocated = new_size;
+                segments.set_size(self.position.segment, new_size);
                 Ok(())
             }
             Err(error) if is_no_space(&error) => Err(AppendError::Full),
@@ -220,8 +220,8 @@ fn start_segment(
     };
     let file = disk.create(&path).map_err(fault)?;
     let header = SegmentHeader { segment, store, first_sequence: after.sequence, previous_end: after.offset }.encode();
-    let made = file.write_at(0, &mut [IoSlice::new(&header)]);
-    if let Err(error) = made {
+    let written = file.write_at(0, &mut [IoSlice::new(&header)]);
+    if let Err(error) = written {
         // Remove the file, or the next attempt fails because the name exists.
         disk.remove(&path).map_err(fault)?;
         return Err(fault(error));

@@ -140,9 +140,9 @@ impl MemTable {
         }
     }
 
-    pub(crate) fn set_body(&mut self, key: Key, place: Option<BodyLocation>) {
+    pub(crate) fn set_body(&mut self, key: Key, location: Option<BodyLocation>) {
         let added = key.len() as u64 + ROW_BYTES;
-        if self.bodies.insert(key, place).is_none() {
+        if self.bodies.insert(key, location).is_none() {
             self.bytes += added;
         }
     }
@@ -215,8 +215,8 @@ mod tests {
 
     #[test]
     fn locations_round_trip() {
-        let place = BodyLocation { segment: u64::MAX - 1, offset: 2, size_bytes: 3, checksum: u32::MAX };
-        assert_eq!(BodyLocation::decode(&place.encode()), Some(place));
-        assert_eq!(BodyLocation::decode(&place.encode()[1..]), None);
+        let location = BodyLocation { segment: u64::MAX - 1, offset: 2, size_bytes: 3, checksum: u32::MAX };
+        assert_eq!(BodyLocation::decode(&location.encode()), Some(location));
+        assert_eq!(BodyLocation::decode(&location.encode()[1..]), None);
     }
 }

@@ -42,8 +42,8 @@ type ResolvedRows = Vec<(usize, Option<Value>)>;
 impl EngineState {
     /// Reads the rows of several keys from one snapshot.
     pub(crate) async fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Value>>, ReadError> {
-        let (mut found, below, base) = self.look_up_in_memory(keys);
-        if below.is_empty() {
+        let (mut found, unresolved, base) = self.look_up_in_memory(keys);
+        if unresolved.is_empty() {
             return Ok(found);
         }
         let mut put = |at: usize, value| {
@@ -51,15 +51,15 @@ impl EngineState {
                 *slot = value;
             }
         };
-        let mut below = below.into_iter();
-        for (at, key) in below.by_ref() {
-            let begun = Instant::now();
+        let mut unresolved = unresolved.into_iter();
+        for (at, key) in unresolved.by_ref() {
+            let began = Instant::now();
             put(at, base.get(&key)?);
-            if begun.elapsed() >= self.in_place {
+            if began.elapsed() >= self.in_place {
                 break;
             }
         }
-        let rest = below.as_slice();
+        let rest = unresolved.as_slice();
         if rest.is_empty() {
             return Ok(found);
         }
@@ -72,21 +72,21 @@ impl EngineState {
 
     /// Looks up keys in the memtables. Returns also the keys that are in neither.
     fn look_up_in_memory(&self, keys: &[Key]) -> (Vec<Option<Value>>, UnresolvedKeys, Arc<IndexSnapshot>) {
-        let (mut found, mut below) = (Vec::with_capacity(keys.len()), Vec::new());
+        let (mut found, mut unresolved) = (Vec::with_capacity(keys.len()), Vec::new());
         let base = {
             let layers = self.layers();
             for (at, key) in keys.iter().enumerate() {
                 let frozen = || layers.frozen.as_ref().and_then(|table| table.get(key));
                 let row = layers.active.get(key).or_else(frozen);
                 if row.is_none() {
-                    below.push((at, key.clone()));
+                    unresolved.push((at, key.clone()));
                 }
                 found.push(row.flatten().cloned());
             }
             Arc::clone(&layers.base)
         };
         found.iter_mut().flatten().for_each(|value| *value = detached_copy(value));
-        (found, below, base)
+        (found, unresolved, base)
     }
 
     /// Reads at most `limit` rows of a range from one snapshot.
@@ -215,17 +215,17 @@ impl MergedScan {
 
     /// Merges up to the end and returns true, or returns false as soon as a step takes longer than `patience`.
     fn advance(&mut self, patience: Option<Duration>) -> Result<bool, ReadError> {
-        let mut begun = patience.map(|_| Instant::now());
+        let mut step_began = patience.map(|_| Instant::now());
         loop {
             if !self.merge_next()? || self.found.len() >= self.limit {
                 return Ok(true);
             }
-            if let Some((began, patience)) = begun.zip(patience) {
+            if let Some((began, patience)) = step_began.zip(patience) {
                 let now = Instant::now();
                 if now.duration_since(began) >= patience {
                     return Ok(false);
                 }
-                begun = Some(now);
+                step_began = Some(now);
             }
         }
     }

@@ -78,8 +78,8 @@ impl SegmentReclaimer {
     }
 
     /// Ends the current slice. If it was not committed, it is repeated.
-    pub(crate) fn finish_slice(&mut self, done: bool) {
-        if let Some(slice) = self.under_way.take().filter(|_| done) {
+    pub(crate) fn finish_slice(&mut self, is_relocated: bool) {
+        if let Some(slice) = self.under_way.take().filter(|_| is_relocated) {
             self.advance(slice);
         }
     }
@@ -108,12 +108,12 @@ impl SegmentReclaimer {
         let (segment, at) = match self.cursor {
             Some(cursor) => cursor,
             None => {
-                let worth = |segment: &u64, live: LiveBodies| {
+                let is_reclaimable = |segment: &u64, live: LiveBodies| {
                     *segment < position.segment
                         && is_nearly_empty(live, self.segment_bytes)
                         && !self.emptied.contains(segment)
                 };
-                let (segment, _) = live.iter().find(|(segment, live)| worth(segment, **live))?;
+                let (segment, _) = live.iter().find(|(segment, live)| is_reclaimable(segment, **live))?;
                 (*segment, SEGMENT_HEADER_BYTES as u64)
             }
         };
@@ -155,13 +155,13 @@ impl SegmentReclaimer {
                 }
             }
             for entry in walk.entries() {
-                let Ok(LogEntry::Body { key, place: Some(place) }) = entry else { continue };
-                if shared.body_location(key).map_err(|error| error.to_string())? != Some(place) {
+                let Ok(LogEntry::Body { key, location: Some(location) }) = entry else { continue };
+                if shared.body_location(key).map_err(|error| error.to_string())? != Some(location) {
                     continue;
                 }
-                let bytes = shared.segments.read(place).map_err(|fault| format!("{fault:?}"))?;
-                size_bytes += u64::from(place.size_bytes) + MOVED_BYTES;
-                moved.push(RelocatedBody { key: bytes::Bytes::copy_from_slice(key), from: place, bytes });
+                let bytes = shared.segments.read(location).map_err(|fault| format!("{fault:?}"))?;
+                size_bytes += u64::from(location.size_bytes) + MOVED_BYTES;
+                moved.push(RelocatedBody { key: bytes::Bytes::copy_from_slice(key), from: location, bytes });
             }
             if size_bytes >= SLICE_BYTES {
                 break;

@@ -229,7 +229,7 @@ pub(crate) fn encode_body(out: &mut Vec<u8>, key: &[u8], body: Option<(u32, u32)
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LogEntry<'a> {
     Row { key: &'a [u8], value: Option<&'a [u8]> },
-    Body { key: &'a [u8], place: Option<BodyLocation> },
+    Body { key: &'a [u8], location: Option<BodyLocation> },
 }
 
 /// Decodes a row part. `bodies_at` is the offset of the body part.
@@ -267,11 +267,11 @@ impl<'a> LogEntries<'a> {
             BODY => {
                 let size_bytes = self.number()?;
                 let checksum = self.number()?;
-                let place = BodyLocation { segment: self.segment, offset: self.bodies_at, size_bytes, checksum };
+                let location = BodyLocation { segment: self.segment, offset: self.bodies_at, size_bytes, checksum };
                 self.bodies_at = self.bodies_at.checked_add(u64::from(size_bytes))?;
-                Some(LogEntry::Body { key: self.take(key_bytes)?, place: Some(place) })
+                Some(LogEntry::Body { key: self.take(key_bytes)?, location: Some(location) })
             }
-            DELETE_BODY => Some(LogEntry::Body { key: self.take(key_bytes)?, place: None }),
+            DELETE_BODY => Some(LogEntry::Body { key: self.take(key_bytes)?, location: None }),
             _ => None,
         }
     }
@@ -333,16 +333,16 @@ mod tests {
         encode_row(&mut rows, b"c", None);
         encode_body(&mut rows, b"d", Some((5, 78)));
         encode_body(&mut rows, b"b", None);
-        let place = |offset, size_bytes, checksum| BodyLocation { segment: 3, offset, size_bytes, checksum };
+        let location = |offset, size_bytes, checksum| BodyLocation { segment: 3, offset, size_bytes, checksum };
         let entries: Vec<_> = LogEntries::new(&rows, 3, 1000).map(Result::unwrap).collect();
         assert_eq!(
             entries,
             [
                 LogEntry::Row { key: b"a", value: Some(b"value") },
-                LogEntry::Body { key: b"b", place: Some(place(1000, 10, 77)) },
+                LogEntry::Body { key: b"b", location: Some(location(1000, 10, 77)) },
                 LogEntry::Row { key: b"c", value: None },
-                LogEntry::Body { key: b"d", place: Some(place(1010, 5, 78)) },
-                LogEntry::Body { key: b"b", place: None },
+                LogEntry::Body { key: b"d", location: Some(location(1010, 5, 78)) },
+                LogEntry::Body { key: b"b", location: None },
             ]
         );
         assert!(LogEntries::new(&rows[..rows.len() - 1], 3, 0).any(|entry| entry.is_err()));

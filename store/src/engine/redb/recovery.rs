@@ -118,8 +118,8 @@ struct Replay<'a> {
 }
 
 impl Replay<'_> {
-    fn corrupt(&self, segment: u64, what: impl Into<String>) -> OpenError {
-        OpenError::corrupt(self.segments.path(segment), what)
+    fn corrupt(&self, segment: u64, reason: impl Into<String>) -> OpenError {
+        OpenError::corrupt(self.segments.path(segment), reason)
     }
 
     fn io(&self, segment: u64, error: io::Error) -> OpenError {
@@ -179,11 +179,11 @@ impl Replay<'_> {
         let end = self.recovered.end;
         if segment != end.segment {
             if header.previous_end != end.offset || header.first_sequence != end.sequence {
-                let what = format!(
+                let reason = format!(
                     "the group at byte {} is damaged, but the log continued to byte {} and group {}",
                     end.offset, header.previous_end, header.first_sequence
                 );
-                return Err(self.corrupt(end.segment, what));
+                return Err(self.corrupt(end.segment, reason));
             }
             self.recovered.end = LogPosition { segment, offset: SEGMENT_HEADER_BYTES as u64, sequence: end.sequence };
         }
@@ -193,9 +193,9 @@ impl Replay<'_> {
         let from = self.recovered.end.offset;
         let size_bytes = file.size_bytes().map_err(|error| self.io(segment, error))?;
         if size_bytes < from {
-            let what =
+            let reason =
                 format!("the file ends at byte {size_bytes}, but the index was written from it up to byte {from}");
-            return Err(self.corrupt(segment, what));
+            return Err(self.corrupt(segment, reason));
         }
         let mut walk = SegmentReader::new(&file, self.store, segment, from).map_err(|error| self.io(segment, error))?;
         self.replay_groups(segment, &mut walk, is_last)
@@ -208,9 +208,9 @@ impl Replay<'_> {
             let step = walk.next_group().map_err(|error| self.io(segment, error))?;
             let SegmentStep::Group(header) = step else { break };
             if header.sequence != expected {
-                let what =
+                let reason =
                     format!("at byte {} there is group {} instead of {expected}", walk.group_at(), header.sequence);
-                return Err(self.corrupt(segment, what));
+                return Err(self.corrupt(segment, reason));
             }
             if is_last && self.is_torn(segment, walk)? {
                 return self.check_tail(segment, walk, walk.group_at());
@@ -226,8 +226,8 @@ impl Replay<'_> {
 
     /// Returns whether the current group is the last one and has an incomplete body.
     fn is_torn(&self, segment: u64, walk: &SegmentReader<'_>) -> Result<bool, OpenError> {
-        let look = || Ok::<_, io::Error>(walk.is_followed()? || walk.bodies_are_whole()?);
-        Ok(!look().map_err(|error| self.io(segment, error))?)
+        let has_content = || Ok::<_, io::Error>(walk.is_followed()? || walk.bodies_are_whole()?);
+        Ok(!has_content().map_err(|error| self.io(segment, error))?)
     }
 
     /// Decides whether the incomplete group at `at` is a torn tail or damage.
@@ -254,10 +254,10 @@ impl Replay<'_> {
                     let value = value.map(|value| rows.slice_ref(value));
                     self.recovered.table.set(rows.slice_ref(key), MemTableRow { value, fresh: false });
                 }
-                Ok(LogEntry::Body { key, place }) => self.recovered.table.set_body(rows.slice_ref(key), place),
+                Ok(LogEntry::Body { key, location }) => self.recovered.table.set_body(rows.slice_ref(key), location),
                 Err(()) => {
-                    let what = format!("cannot decode the group at byte {}", walk.group_at());
-                    return Err(self.corrupt(segment, what));
+                    let reason = format!("cannot decode the group at byte {}", walk.group_at());
+                    return Err(self.corrupt(segment, reason));
                 }
             }
         }

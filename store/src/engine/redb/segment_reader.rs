@@ -94,9 +94,9 @@ impl<'a> SegmentReader<'a> {
         let mut piece = Vec::new();
         for entry in self.entries() {
             let Ok(entry) = entry else { return Ok(false) };
-            let LogEntry::Body { place: Some(place), .. } = entry else { continue };
+            let LogEntry::Body { location: Some(location), .. } = entry else { continue };
             let mut checksum = crc32fast::Hasher::new();
-            let (mut at, end) = (place.offset, place.offset + u64::from(place.size_bytes));
+            let (mut at, end) = (location.offset, location.offset + u64::from(location.size_bytes));
             while at < end {
                 let size_bytes = PIECE_BYTES.min(end - at);
                 piece.resize(usize::try_from(size_bytes).unwrap_or(0), 0);
@@ -104,7 +104,7 @@ impl<'a> SegmentReader<'a> {
                 checksum.update(&piece);
                 at += size_bytes;
             }
-            if checksum.finalize() != place.checksum {
+            if checksum.finalize() != location.checksum {
                 return Ok(false);
             }
         }

@@ -56,7 +56,7 @@ pub(crate) enum BodyReadError {
 impl From<BodyReadError> for ReadError {
     fn from(fault: BodyReadError) -> Self {
         match fault {
-            BodyReadError::Mismatch(what) => Self::Corrupt(what.into()),
+            BodyReadError::Mismatch(reason) => Self::Corrupt(reason.into()),
             BodyReadError::Io(error) => Self::io(error),
         }
     }
@@ -129,23 +129,23 @@ impl Segments {
     }
 
     /// Reads a body and verifies its checksum.
-    pub(crate) fn read(&self, place: BodyLocation) -> Result<Bytes, BodyReadError> {
-        let name = segment_file(place.segment);
-        let file = self.file(place.segment).map_err(|error| match error.kind() {
+    pub(crate) fn read(&self, location: BodyLocation) -> Result<Bytes, BodyReadError> {
+        let name = segment_file(location.segment);
+        let file = self.file(location.segment).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => {
                 BodyReadError::Mismatch(format!("{name}, which contains a live body, is missing"))
             }
             _ => BodyReadError::Io(error),
         })?;
-        let mut bytes = vec![0; place.size_bytes as usize];
-        let at = place.offset;
+        let mut bytes = vec![0; location.size_bytes as usize];
+        let at = location.offset;
         file.read_at(at, &mut bytes).map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof => {
                 BodyReadError::Mismatch(format!("{name} ends within the body at byte {at}"))
             }
             _ => BodyReadError::Io(error),
         })?;
-        if crc32fast::hash(&bytes) != place.checksum {
+        if crc32fast::hash(&bytes) != location.checksum {
             return Err(BodyReadError::Mismatch(format!("the body at byte {at} of {name} fails its checksum")));
         }
         Ok(Bytes::from(bytes))

@@ -176,8 +176,8 @@ impl EngineState {
                 .active
                 .body_location(key)
                 .or_else(|| layers.frozen.as_ref().and_then(|table| table.body_location(key)));
-            if let Some(place) = found {
-                return Ok(place);
+            if let Some(location) = found {
+                return Ok(location);
             }
             Arc::clone(&layers.base)
         };
@@ -185,9 +185,9 @@ impl EngineState {
     }
 
     pub(crate) async fn body(self: &Arc<Self>, key: &Key) -> Result<Option<Bytes>, ReadError> {
-        let Some(place) = self.body_location(key)? else { return Ok(None) };
-        let is_young = place.segment + 1 >= self.segments.newest.load(Ordering::Relaxed);
-        if is_young && place.size_bytes <= INLINE_BODY_BYTES_MAX {
+        let Some(location) = self.body_location(key)? else { return Ok(None) };
+        let is_recent = location.segment + 1 >= self.segments.newest.load(Ordering::Relaxed);
+        if is_recent && location.size_bytes <= INLINE_BODY_BYTES_MAX {
             return self.read_body(key);
         }
         self.spawn_read_body(key).await.map_err(ReadError::io)?
@@ -202,12 +202,12 @@ impl EngineState {
     pub(crate) fn read_body(&self, key: &Key) -> Result<Option<Bytes>, ReadError> {
         let mut last = None;
         for _ in 0..BODY_TRIES {
-            let Some(place) = self.body_location(key)? else { return Ok(None) };
-            match self.segments.read(place) {
+            let Some(location) = self.body_location(key)? else { return Ok(None) };
+            match self.segments.read(location) {
                 Ok(bytes) => return Ok(Some(bytes)),
                 // The same location failed twice: the body is damaged.
-                Err(fault @ BodyReadError::Mismatch(_)) if last == Some(place) => return Err(fault.into()),
-                Err(BodyReadError::Mismatch(_)) => last = Some(place),
+                Err(fault @ BodyReadError::Mismatch(_)) if last == Some(location) => return Err(fault.into()),
+                Err(BodyReadError::Mismatch(_)) => last = Some(location),
                 Err(fault @ BodyReadError::Io(_)) => return Err(fault.into()),
             }
         }

@@ -179,8 +179,8 @@ impl GroupWriter {
                         return answer_all(group, &CommitError::Full);
                     }
                 }
-                Err(AppendError::Broken(what)) => {
-                    let reason = self.shared.fence(&what);
+                Err(AppendError::Broken(broken)) => {
+                    let reason = self.shared.fence(&broken);
                     return answer_all(group, &CommitError::Fenced(reason));
                 }
             }
@@ -204,7 +204,7 @@ impl GroupWriter {
     fn append(&mut self, group: &[PendingBatch]) -> (Vec<Option<Key>>, Result<Option<GroupLocation>, AppendError>) {
         let refused = match self.check_group(group) {
             Ok(refused) => refused,
-            Err(what) => return (Vec::new(), Err(AppendError::Broken(what))),
+            Err(reason) => return (Vec::new(), Err(AppendError::Broken(reason))),
         };
         let admitted =
             || group.iter().zip(&refused).filter(|(_, key)| key.is_none()).map(|(pending, _)| &pending.batch);
@@ -294,10 +294,10 @@ impl GroupWriter {
     /// Rewrites those bodies to the newest segment whose location has not changed since they were read.
     fn relocate(&mut self, moved: Vec<RelocatedBody>) {
         let total = moved.len();
-        let mut still = Vec::with_capacity(total);
+        let mut unchanged = Vec::with_capacity(total);
         for body in moved {
             match self.shared.body_location(&body.key) {
-                Ok(Some(place)) if place == body.from => still.push(body),
+                Ok(Some(location)) if location == body.from => unchanged.push(body),
                 Ok(_) => {}
                 Err(error) => {
                     self.shared.fence(&error.to_string());
@@ -305,7 +305,7 @@ impl GroupWriter {
                 }
             }
         }
-        let pending = PendingBatch { batch: PreparedBatch::from_relocated(still), answer: None };
+        let pending = PendingBatch { batch: PreparedBatch::from_relocated(unchanged), answer: None };
         let before = self.shared.counters.commits.load(Ordering::Relaxed);
         self.write_group(vec![pending]);
         let done = self.shared.counters.commits.load(Ordering::Relaxed) > before;
@@ -332,12 +332,12 @@ fn apply(batch: PreparedBatch, layers: &mut Layers, segment: u64, body_at: &mut 
         layers.active.set(row.key, MemTableRow { value: row.value, fresh: row.fresh });
     }
     for (key, body) in batch.bodies {
-        let place = body.map(|(size_bytes, checksum)| {
-            let place = BodyLocation { segment, offset: *body_at, size_bytes, checksum };
+        let location = body.map(|(size_bytes, checksum)| {
+            let location = BodyLocation { segment, offset: *body_at, size_bytes, checksum };
             *body_at += u64::from(size_bytes);
-            place
+            location
         });
-        layers.active.set_body(key, place);
+        layers.active.set_body(key, location);
     }
     batch.chunks
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
-use crate::ledger::Booked;
+use crate::ledger::ListedEmail;
 
 /// An API client on one keep-alive connection.
 struct Api<'a> {
@@ -40,9 +40,9 @@ impl Api<'_> {
         serde_json::from_str(&body).unwrap()
     }
 
-    async fn delivered(&mut self, id: &str) -> Vec<String> {
-        let answer = self.get(&format!("/emails/{id}/events?limit=100")).await;
-        let events = answer["events"].as_array().unwrap();
+    async fn list_delivered(&mut self, id: &str) -> Vec<String> {
+        let response = self.get(&format!("/emails/{id}/events?limit=100")).await;
+        let events = response["events"].as_array().unwrap();
         let delivered = events.iter().filter(|event| event["type"] == "email.delivered");
         delivered.map(|event| text(&event["recipient"])).collect()
     }
@@ -53,11 +53,11 @@ fn text(value: &Value) -> String {
 }
 
 /// Reads all pages of the account's emails, and the events of each email.
-pub(crate) async fn read(api: SocketAddr, key: &str) -> Vec<Booked> {
+pub(crate) async fn read(api: SocketAddr, key: &str) -> Vec<ListedEmail> {
     let stream = TcpStream::connect(api).await.unwrap();
     stream.set_nodelay(true).unwrap();
     let mut api = Api { stream: BufReader::new(stream), key };
-    let mut books = Vec::new();
+    let mut emails = Vec::new();
     let mut path = "/emails?limit=100".to_owned();
     loop {
         let page = api.get(&path).await;
@@ -66,12 +66,12 @@ pub(crate) async fn read(api: SocketAddr, key: &str) -> Vec<Booked> {
             let token = subject.strip_prefix("token ").and_then(|token| token.parse().ok());
             let token = token.unwrap_or_else(|| panic!("no client submitted this email: {email}"));
             let id = text(&email["id"]);
-            let delivered = api.delivered(&id).await;
-            books.push(Booked { id, token, status: text(&email["status"]), delivered });
+            let delivered = api.list_delivered(&id).await;
+            emails.push(ListedEmail { id, token, status: text(&email["status"]), delivered });
         }
         match page["next_cursor"].as_str() {
             Some(cursor) => path = format!("/emails?limit=100&cursor={cursor}"),
-            None => return books,
+            None => return emails,
         }
     }
 }

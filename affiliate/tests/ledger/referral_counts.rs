@@ -9,17 +9,17 @@ use store::affiliate::referral_counts::ReferralCountsByLink;
 use store::affiliate::{partner_link, sums};
 use store::engine::Batch;
 
-use super::told::checkout;
+use super::processor_objects::checkout;
 use super::world::World;
 
 const PEOPLE: u64 = 40;
 
-fn brought(leads: u64, customers: u64) -> ReferralCounts {
+fn counts(leads: u64, customers: u64) -> ReferralCounts {
     ReferralCounts { leads, customers }
 }
 
 impl World {
-    async fn brought(&self, partner: PartnerId) -> ReferralCountsByLink {
+    async fn referral_counts(&self, partner: PartnerId) -> ReferralCountsByLink {
         self.ledger.referral_counts((self.account, partner)).await.unwrap()
     }
 
@@ -39,23 +39,23 @@ impl World {
         id
     }
 
-    async fn refer(&self, by: PartnerSelector, email: &str) {
-        let draft = ReferralDraft { partner: by, email: email.parse().unwrap(), customer: None, sub_id: None };
+    async fn refer(&self, selector: PartnerSelector, email: &str) {
+        let draft = ReferralDraft { partner: selector, email: email.parse().unwrap(), customer: None, sub_id: None };
         self.ledger.refer(self.account, &draft, &no_extension).await.unwrap();
     }
 
     /// Folds pending changes into the sums.
     async fn fold(&self, partner: PartnerId) -> bool {
-        let whose = (self.account, partner);
-        let (kept, mut batch) =
-            (sums::read::<ReferralCountsByLink>(self.store(), whose).await.unwrap(), Batch::progress());
-        kept.fold(&mut batch, whose);
+        let key = (self.account, partner);
+        let (stored, mut batch) =
+            (sums::read::<ReferralCountsByLink>(self.store(), key).await.unwrap(), Batch::progress());
+        stored.fold(&mut batch, key);
         self.store().commit(batch).await.is_ok()
     }
 }
 
 #[tokio::test]
-async fn each_link_says_whom_it_brought() {
+async fn referrals_are_counted_by_link() {
     let world = World::new().await;
     let podcast = world.link("podcast").await;
     let main = world.links(world.ada).await.into_iter().find(|link| link.id != podcast).unwrap().id;
@@ -65,19 +65,22 @@ async fn each_link_says_whom_it_brought() {
     world.refer(PartnerSelector::Token(PartnerLinkToken::parse("ADA").unwrap()), "alan@example.net").await;
     world.refer(PartnerSelector::Id(world.ada), "edsger@example.net").await;
     let session = checkout("cs_1", Some("cus_1"), &visit.to_string());
-    world.tell("checkout.session.completed", 13, session).await;
+    world.ingest_object("checkout.session.completed", 13, session).await;
     // A second invoice, or one delivered twice, adds no customer, and a refund removes none.
     for number in [1, 2, 1] {
-        world.hear(&world.paid(&format!("in_{number}"), "cus_1", (10_000, 14))).await;
+        world.ingest_event(&world.paid(&format!("in_{number}"), "cus_1", (10_000, 14))).await;
     }
-    let found = world.brought(world.ada).await;
-    assert_eq!(found.links.into_iter().collect::<Vec<_>>(), [(main, brought(1, 0)), (podcast, brought(1, 1))]);
-    assert_eq!((found.elsewhere, world.brought(world.bob).await), (brought(1, 0), ReferralCountsByLink::default()));
+    let found = world.referral_counts(world.ada).await;
+    assert_eq!(found.links.into_iter().collect::<Vec<_>>(), [(main, counts(1, 0)), (podcast, counts(1, 1))]);
+    assert_eq!(
+        (found.elsewhere, world.referral_counts(world.bob).await),
+        (counts(1, 0), ReferralCountsByLink::default())
+    );
     world.audit().await;
 }
 
 #[tokio::test]
-async fn who_lapsed_was_brought_by_both_and_a_deleted_link_takes_nobody_along() {
+async fn lapsed_referrals_and_deleted_links_keep_their_counts() {
     let world = World::new().await;
     let podcast = world.link("podcast").await;
     let visit = world.visit("podcast", "0123456789abcdef").await;
@@ -87,27 +90,27 @@ async fn who_lapsed_was_brought_by_both_and_a_deleted_link_takes_nobody_along() 
     partner_link::delete(&mut batch, &link, None);
     world.store().commit(batch).await.unwrap();
     for is_folded in [false, true] {
-        let found = world.brought(world.ada).await;
-        assert_eq!((found.total(), found.elsewhere), (brought(2, 0), brought(2, 0)), "{is_folded}");
+        let found = world.referral_counts(world.ada).await;
+        assert_eq!((found.total(), found.elsewhere), (counts(2, 0), counts(2, 0)), "{is_folded}");
         assert!(world.fold(world.ada).await);
     }
     let session = checkout("cs_1", Some("cus_1"), &visit.to_string());
-    world.tell("checkout.session.completed", 13, session).await;
-    world.hear(&world.paid("in_1", "cus_1", (10_000, 14))).await;
-    assert_eq!(world.brought(world.ada).await.elsewhere, brought(2, 1));
+    world.ingest_object("checkout.session.completed", 13, session).await;
+    world.ingest_event(&world.paid("in_1", "cus_1", (10_000, 14))).await;
+    assert_eq!(world.referral_counts(world.ada).await.elsewhere, counts(2, 1));
     world.advance_days(40);
     for email in ["grace@example.net", "alan@example.net"] {
         world.refer(PartnerSelector::Token(PartnerLinkToken::parse("bob").unwrap()), email).await;
     }
-    let of_bob = world.brought(world.bob).await;
-    assert_eq!((of_bob.total(), of_bob.links.len()), (brought(1, 0), 1), "the other one is a customer");
-    assert_eq!(world.brought(world.ada).await.total(), brought(2, 1));
+    let of_bob = world.referral_counts(world.bob).await;
+    assert_eq!((of_bob.total(), of_bob.links.len()), (counts(1, 0), 1), "the other one is a customer");
+    assert_eq!(world.referral_counts(world.ada).await.total(), counts(2, 1));
     world.audit().await;
 }
 
 #[tokio::test]
-async fn many_at_once_are_counted_once_each_while_they_are_folded() {
-    let world = World::of(store::engine::Store::memory(), super::world::terms(), |settings| {
+async fn concurrent_referrals_are_counted_once_during_folding() {
+    let world = World::with_settings(store::engine::Store::memory(), super::world::terms(), |settings| {
         settings.velocity_per_hour = 5;
     })
     .await;
@@ -123,32 +126,32 @@ async fn many_at_once_are_counted_once_each_while_they_are_folded() {
             let session = checkout(&format!("cs_{number}"), Some(&format!("cus_{number}")), &visit.to_string());
             let session = world.event("checkout.session.completed", 13, session);
             if number % 4 == 0 {
-                world.hear(&session).await;
-                world.hear(&invoice).await;
+                world.ingest_event(&session).await;
+                world.ingest_event(&invoice).await;
             }
         });
     }
     while let Some(done) = tasks.join_next().await {
         done.unwrap();
     }
-    let found = world.brought(world.ada).await;
+    let found = world.referral_counts(world.ada).await;
     let by_link: Vec<_> = found.links.values().copied().collect();
-    assert_eq!(by_link, [brought(PEOPLE, PEOPLE / 4)]);
+    assert_eq!(by_link, [counts(PEOPLE, PEOPLE / 4)]);
     assert!(world.fold(world.ada).await);
-    assert_eq!(world.brought(world.ada).await, found);
+    assert_eq!(world.referral_counts(world.ada).await, found);
     world.audit().await;
 }
 
 #[tokio::test]
-async fn who_reads_what_another_has_folded_reads_again() {
+async fn a_read_during_another_fold_is_repeated() {
     let world = World::new().await;
     world.refer(PartnerSelector::Id(world.ada), "alan@example.net").await;
-    let whose = (world.account, world.ada);
-    let late = sums::read::<ReferralCountsByLink>(world.store(), whose).await.unwrap();
-    assert_eq!(late.changes(), 1);
+    let key = (world.account, world.ada);
+    let stale = sums::read::<ReferralCountsByLink>(world.store(), key).await.unwrap();
+    assert_eq!(stale.changes(), 1);
     assert!(world.fold(world.ada).await);
     let mut batch = Batch::progress();
-    late.fold(&mut batch, whose);
+    stale.fold(&mut batch, key);
     assert!(world.store().commit(batch).await.is_err());
-    assert_eq!(world.brought(world.ada).await.total(), brought(1, 0));
+    assert_eq!(world.referral_counts(world.ada).await.total(), counts(1, 0));
 }

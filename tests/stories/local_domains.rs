@@ -24,15 +24,15 @@ other.example. A 127.0.0.9
 ";
 
 /// Starts a server whose own name resolves to its MX listener.
-async fn at_home() -> TestWorld {
+async fn start_with_own_domain() -> TestWorld {
     // This setting only enables the MX role; the listener that receives mail is opened below.
-    let more = "[mx]\nlisten = \"127.0.0.9:2\"\n[tls]\ncertificate = \"/cert.pem\"\nprivate_key = \"/key.pem\"\n";
-    let world = TestWorld::start_with(more).await;
-    let others = ZONE.lines().filter(|line| !line.starts_with(DOMAIN) && !line.starts_with("other.example"));
-    world.names.set(&format!("{}\n{OURS}", others.collect::<Vec<_>>().join("\n")));
+    let sections = "[mx]\nlisten = \"127.0.0.9:2\"\n[tls]\ncertificate = \"/cert.pem\"\nprivate_key = \"/key.pem\"\n";
+    let world = TestWorld::start_with(sections).await;
+    let other_records = ZONE.lines().filter(|line| !line.starts_with(DOMAIN) && !line.starts_with("other.example"));
+    world.names.set(&format!("{}\n{OURS}", other_records.collect::<Vec<_>>().join("\n")));
     let certificates = ActiveCertificates::new(&Certificate::self_signed(&["localhost"]).unwrap()).unwrap();
-    let door = SocketAddr::from(([127, 0, 0, 9], world.sink.address.port()));
-    world.doors().listen_mx(&world.config(), &world.world, door, certificates.smtp()).unwrap();
+    let mx_address = SocketAddr::from(([127, 0, 0, 9], world.sink.address.port()));
+    world.listeners().listen_mx(&world.config(), &world.services, mx_address, certificates.smtp()).unwrap();
     world
 }
 
@@ -44,7 +44,7 @@ async fn suppressed(world: &TestWorld) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn mail_for_a_receiving_domain_is_delivered_to_the_own_mx_listener() {
-    let world = at_home().await;
+    let world = start_with_own_domain().await;
     let (status, _) = world.call("PATCH", &format!("/domains/{DOMAIN}"), r#"{"inbound_enabled":true}"#).await;
     assert_eq!(status, 200);
     let id = world.relay(&["b@acme.example"], "next door").await;
@@ -66,7 +66,7 @@ async fn mail_for_a_receiving_domain_is_delivered_to_the_own_mx_listener() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_mail_loop_fails_and_suppresses_no_address() {
-    let world = at_home().await;
+    let world = start_with_own_domain().await;
     for to in ["a@circle.example", "a@alias.example"] {
         let id = world.relay(&[to], "round and round").await;
         let email = world.wait(id, |e| e.recipients[0].state.is_terminal()).await;

@@ -7,7 +7,7 @@ import collections
 import time
 
 from processor import BUSY, LOST, SILENT, Processor, connected
-from program import PARTNERS, Program, comes, expect
+from program import PARTNERS, Program, expect, wait_for_value
 from receiving import call
 
 DAY = 86_400
@@ -28,23 +28,23 @@ class Payouts:
         """Every partner has sales. One account accepts transfers at once; the others report it later by an event."""
         self.program.connect(self.processor)
         expect("the test", True, self.program.admin("processor", "test")["ok"])
-        self.processor.takes_transfers["acct_dora"] = True
+        self.processor.accepts_transfers["acct_dora"] = True
         for number, (name, partner) in enumerate(self.program.partners.items()):
-            self.program.sold(name, 10_000 + number)
-            shown = self.program.admin("partner", "payout-method", partner, "stripe", f"acct_{name}")["affiliate"]
-            expect(f"{name} is ready", name == "dora", shown["payout_ready"])
-            self.program.told("account.updated", connected(f"acct_{name}", True))
-            shown = self.program.api("GET", f"/affiliates/{partner}")["affiliate"]
-            expect(f"{name} is ready", True, shown["payout_ready"])
+            self.program.record_sale(name, 10_000 + number)
+            state = self.program.admin("partner", "payout-method", partner, "stripe", f"acct_{name}")["affiliate"]
+            expect(f"{name} is ready", name == "dora", state["payout_ready"])
+            self.program.process_event("account.updated", connected(f"acct_{name}", True))
+            state = self.program.api("GET", f"/affiliates/{partner}")["affiliate"]
+            expect(f"{name} is ready", True, state["payout_ready"])
 
     def drafted(self):
         self.advance(31 * DAY)
         # The open inquiry extends the hold of its line.
-        comes("lines that are held", 1, lambda: len(self.lines("pending")))
+        wait_for_value("lines that are held", 1, lambda: len(self.lines("pending")))
         draft = self.program.admin("run", "draft")
         earned = sum(line["amount_cents"] for line in self.lines("earned"))
         expect("the totals", {"usd": earned}, draft["run"]["totals"])
-        self.program.told("charge.dispute.closed", self.inquiry() | {"status": "warning_closed"})
+        self.program.process_event("charge.dispute.closed", self.inquiry() | {"status": "warning_closed"})
         return draft
 
     def inquiry(self):
@@ -61,44 +61,44 @@ class Payouts:
         return {names[payout["affiliate_id"]]: payout["id"] for payout in draft["payouts"]}
 
     def statuses(self, payouts):
-        shown = {one["id"]: one["status"] for one in self.program.all("/affiliate-payouts")}
-        return {name: shown[payout] for name, payout in payouts.items()}
+        state = {one["id"]: one["status"] for one in self.program.all("/affiliate-payouts")}
+        return {name: state[payout] for name, payout in payouts.items()}
 
     def killed(self):
         """Transfers for Ada and Eve are made without a response; Dora's request is lost; the others are refused."""
         moods = {"ada": [SILENT], "dora": [LOST], "eve": [SILENT, BUSY]}
         moods |= {"bob": ["account_invalid"], "cleo": ["balance_insufficient"]}
-        self.processor.moods |= {f"acct_{name}": collections.deque(said) for name, said in moods.items()}
+        self.processor.outcomes |= {f"acct_{name}": collections.deque(responses) for name, responses in moods.items()}
         self.first = self.approved(self.drafted())
-        comes("transfers that are not answered", 3, lambda: self.processor.waiting)
-        wanted = dict.fromkeys(PARTNERS, "processing") | {"bob": "failed"}
-        comes("the payouts", wanted, lambda: self.statuses(self.first))
+        wait_for_value("transfers that are not answered", 3, lambda: self.processor.waiting)
+        expected = dict.fromkeys(PARTNERS, "processing") | {"bob": "failed"}
+        wait_for_value("the payouts", expected, lambda: self.statuses(self.first))
         self.server.kill()
-        self.processor.let_go()
+        self.processor.drop_delayed()
         self.server.start()
         self.advance(31)
-        wanted |= {"ada": "paid", "dora": "paid"}
-        comes("the payouts", wanted, lambda: self.statuses(self.first))
+        expected |= {"ada": "paid", "dora": "paid"}
+        wait_for_value("the payouts", expected, lambda: self.statuses(self.first))
 
-    def looked_for(self):
+    def check_later_lookup(self):
         """The idempotency keys have expired: Eve's transfer is found in the list. Cleo is paid a day later."""
         self.advance(21 * 3600)
-        wanted = dict.fromkeys(PARTNERS, "paid") | {"bob": "failed", "cleo": "processing"}
-        comes("the payouts", wanted, lambda: self.statuses(self.first))
+        expected = dict.fromkeys(PARTNERS, "paid") | {"bob": "failed", "cleo": "processing"}
+        wait_for_value("the payouts", expected, lambda: self.statuses(self.first))
         self.advance(4 * 3600)
-        comes("the payouts", wanted | {"cleo": "paid"}, lambda: self.statuses(self.first))
+        wait_for_value("the payouts", expected | {"cleo": "paid"}, lambda: self.statuses(self.first))
         keys = {f"{payout}:1" for payout in self.first.values()} | {f"{self.first['cleo']}:2"}
         expect("keys", keys, set(self.processor.keys))
         self.settled()
 
-    def came_back(self):
+    def check_reversal(self):
         """Ada's transfer is reversed; Ada and Bob are paid by the next run with new keys."""
         transfer = self.made()[self.first["ada"]]
-        self.program.told("transfer.reversed", transfer | {"amount_reversed": transfer["amount"], "reversed": True})
+        self.program.process_event("transfer.reversed", transfer | {"amount_reversed": transfer["amount"], "reversed": True})
         expect("Ada's payout", "failed", self.statuses(self.first)["ada"])
         self.processor.transfers.remove(transfer)
         second = self.approved(self.program.admin("run", "draft"))
-        comes("the payouts", {"ada": "paid", "bob": "paid"}, lambda: self.statuses(second))
+        wait_for_value("the payouts", {"ada": "paid", "bob": "paid"}, lambda: self.statuses(second))
         self.settled()
 
     def made(self):
@@ -113,7 +113,7 @@ class Payouts:
         expect("keys used again after a refusal", [], self.processor.misused)
 
 
-class Past:
+class InterruptedBackfill:
     """A program with many referrals, and a month of payments at its processor."""
 
     def __init__(self, server):
@@ -121,7 +121,7 @@ class Past:
         self.program = Program(server, "many", self.processor)
         self.emails = [f"customer{number}@many.example" for number in range(CUSTOMERS)]
         for email in self.emails:
-            self.program.referred(email)
+            self.program.add_referral(email)
         self.since = int(time.time()) + 1
         for number, email in enumerate(self.emails):
             customer = {"id": f"cus_{number}", "object": "customer", "email": email, "metadata": {}}
@@ -142,7 +142,7 @@ class Past:
         charge |= {"amount": amount, "amount_refunded": refunded, "currency": "usd", "customer": f"cus_{customer}"}
         self.processor.objects["charges"].append(charge)
 
-    def wanted(self):
+    def expected(self):
         """Expected commissions in cents: 20 % of the remaining amount, rounded half up."""
         left = [1000 + number - ((1000 + number) // 2 if number % 7 == 0 else 0) for number in range(INVOICES)]
         return sorted((2000 * amount + 5000) // 10_000 for amount in left)
@@ -158,14 +158,14 @@ class Past:
         return lambda: call(self.server.port, None, "GET", path, **headers)[1]["backfill"]
 
     def read(self):
-        self.processor.hold(lambda path, number: path.startswith("/v1/customers/") and number == CUSTOMERS // 2)
-        shown = self.backfill({"since": self.since})
-        comes("the question at which it is killed", 1, lambda: self.processor.waiting)
+        self.processor.delay_request(lambda path, number: path.startswith("/v1/customers/") and number == CUSTOMERS // 2)
+        state = self.backfill({"since": self.since})
+        wait_for_value("the question at which it is killed", 1, lambda: self.processor.waiting)
         self.server.kill()
-        self.processor.let_go()
+        self.processor.drop_delayed()
         self.server.start()
-        comes("the end of it", "done", lambda: shown()["status"])
-        expect("invoices seen", INVOICES, shown()["invoices_seen"])
-        expect("lines", self.wanted(), sorted(line["amount_cents"] for line in self.program.all("/affiliate-commissions")))
+        wait_for_value("the end of it", "done", lambda: state()["status"])
+        expect("invoices seen", INVOICES, state()["invoices_seen"])
+        expect("lines", self.expected(), sorted(line["amount_cents"] for line in self.program.all("/affiliate-commissions")))
         # The count includes lines written before the kill.
-        expect("lines that it says it wrote", INVOICES, shown()["lines_written"])
+        expect("lines that it says it wrote", INVOICES, state()["lines_written"])

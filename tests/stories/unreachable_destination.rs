@@ -22,23 +22,24 @@ async fn mail_for_a_dead_host_is_delivered_when_it_is_back() {
     // After three refused connections the host counts as dead; the remaining mail waits untried.
     world
         .wait_for_emails(|emails| {
-            let tried = |e: &&store::email::EmailWithRecipients| e.recipients[0].state == RecipientState::Deferred;
-            emails.iter().filter(tried).count() >= 3
+            let is_attempted =
+                |e: &&store::email::EmailWithRecipients| e.recipients[0].state == RecipientState::Deferred;
+            emails.iter().filter(is_attempted).count() >= 3
         })
         .await;
     let address = SocketAddr::new([127, 0, 0, 2].into(), world.sink.address.port());
     let back = Sink::start_on(address).await;
-    world.world.clock.advance(Duration::from_secs(600));
+    world.services.clock.advance(Duration::from_secs(600));
     for id in ids {
         world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
     }
-    assert_eq!(back.taken().len(), 12);
+    assert_eq!(back.received().len(), 12);
     world.end().await;
 }
 
 /// Kinds of an email's events, oldest first.
 async fn events(world: &TestWorld, id: EmailId) -> Vec<EventKind> {
-    let events = store::event::list(&world.world.store, world.account, id, 100).await.unwrap();
+    let events = store::event::list(&world.services.store, world.account, id, 100).await.unwrap();
     events.into_iter().map(|event| event.kind).collect()
 }
 
@@ -58,10 +59,10 @@ async fn relay_many(world: &TestWorld, domain: &str, count: usize, parameters: &
 async fn all_mail_for_a_dead_host_gets_a_delay_dsn_and_fails_at_its_deadline() {
     let world = TestWorld::start().await;
     let ids = relay_many(&world, "dead.example", 20, " NOTIFY=FAILURE,DELAY").await;
-    let clock = &world.world.clock;
+    let clock = &world.services.clock;
     // Probe the host until all mail is deferred: it has then been dead for longer than the first retry delay.
     loop {
-        let changed = world.world.worker.next_outcome();
+        let changed = world.services.worker.next_outcome();
         let mut emails = Vec::new();
         for id in &ids {
             emails.push(world.email(*id).await);
@@ -69,7 +70,7 @@ async fn all_mail_for_a_dead_host_gets_a_delay_dsn_and_fails_at_its_deadline() {
         if emails.iter().all(|email| email.recipients[0].state == RecipientState::Deferred) {
             break;
         }
-        let dead_until = world.world.worker.ready_queue_statuses().iter().filter_map(|site| site.dead_until).max();
+        let dead_until = world.services.worker.ready_queue_statuses().iter().filter_map(|site| site.dead_until).max();
         if let Some(until) = dead_until.filter(|until| *until > clock.now()) {
             clock.advance(Duration::try_from(until.duration_since(clock.now())).unwrap() + Duration::from_millis(1));
         }
@@ -81,8 +82,8 @@ async fn all_mail_for_a_dead_host_gets_a_delay_dsn_and_fails_at_its_deadline() {
     }
     clock.advance(Duration::from_secs(4 * 3600));
     loop {
-        let changed = world.world.worker.next_outcome();
-        let page = store::task::list_all(&world.world.store, None, 100).await.unwrap();
+        let changed = world.services.worker.next_outcome();
+        let page = store::task::list_all(&world.services.store, None, 100).await.unwrap();
         if page.tasks.iter().all(|(task, _)| !task.notify.delay) {
             break;
         }
@@ -90,8 +91,8 @@ async fn all_mail_for_a_dead_host_gets_a_delay_dsn_and_fails_at_its_deadline() {
     }
     // A delay DSN is held back for a while to include other recipients of its email.
     clock.advance(Duration::from_secs(600));
-    let late = world.sink.wait_for(20).await;
-    assert!(late.iter().all(|report| report.content.contains("Action: delayed\r\n")), "{late:?}");
+    let reports = world.sink.wait_for(20).await;
+    assert!(reports.iter().all(|report| report.content.contains("Action: delayed\r\n")), "{reports:?}");
     clock.advance(Duration::from_secs(44 * 3600 + 6));
     for id in &ids {
         let email = world.wait(*id, |e| e.recipients[0].state.is_terminal()).await;
@@ -109,7 +110,7 @@ async fn all_mail_for_a_dead_host_gets_a_delay_dsn_and_fails_at_its_deadline() {
     clock.advance(Duration::from_secs(3600));
     let next = world.relay(&["one@dead.example"], "anew").await;
     world.wait(next, |e| e.recipients[0].state == RecipientState::Delivered).await;
-    assert_eq!(back.taken().len(), 1);
+    assert_eq!(back.received().len(), 1);
     world.end().await;
 }
 
@@ -117,15 +118,15 @@ async fn all_mail_for_a_dead_host_gets_a_delay_dsn_and_fails_at_its_deadline() {
 #[tokio::test(flavor = "multi_thread")]
 async fn all_mail_for_a_host_in_backoff_ends_at_its_deadline() {
     let world = TestWorld::start().await;
-    world.sink.greet_all(Some("421 4.3.2 not now"));
+    world.sink.script_all_greetings(Some("421 4.3.2 not now"));
     let ids = relay_many(&world, "dest.example", 20, " NOTIFY=NEVER").await;
-    world.world.clock.advance(Duration::from_secs(176_400));
-    world.sink.greet_all(None);
+    world.services.clock.advance(Duration::from_secs(176_400));
+    world.sink.script_all_greetings(None);
     for id in &ids {
         let email = world.wait(*id, |e| e.recipients[0].state.is_terminal()).await;
         let state = email.recipients[0].state;
         assert!(matches!(state, RecipientState::Failed | RecipientState::Bounced), "{email:#?}");
     }
-    assert!(world.sink.taken().is_empty(), "{:?}", world.sink.taken());
+    assert!(world.sink.received().is_empty(), "{:?}", world.sink.received());
     world.end().await;
 }

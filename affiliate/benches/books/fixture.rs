@@ -23,29 +23,29 @@ use queue::webhooks::{RETRY_SCHEDULE, WebhooksParts};
 use queue::worker::{DeliveryPolicy, Worker, WorkerParts, WorkerSettings};
 use store::engine::Store;
 
-pub(crate) struct House {
-    pub(crate) office: AffiliateService,
+pub(crate) struct Fixture {
+    pub(crate) service: AffiliateService,
     pub(crate) account: AccountId,
     /// Time at which the store was opened.
     pub(crate) now: Timestamp,
 }
 
-impl House {
+impl Fixture {
     /// Opens the service without background tasks.
     pub(crate) async fn open(store: Store) -> Self {
         let now = Clock::default().now();
         let account = AccountId::new(now, Entropy::default().u128());
         let worker = worker(store);
         worker.join_cluster().await.unwrap();
-        Self { office: AffiliateService::new(Intake::new(worker, hall_parts())), account, now }
+        Self { service: AffiliateService::new(Intake::new(worker, intake_parts())), account, now }
     }
 
     pub(crate) fn store(&self) -> &Store {
-        self.office.store()
+        self.service.store()
     }
 
     pub(crate) fn ledger(&self) -> Ledger {
-        self.office.ledger()
+        self.service.ledger()
     }
 }
 
@@ -102,7 +102,7 @@ fn worker(store: Store) -> Arc<Worker> {
     Worker::new(parts, settings)
 }
 
-fn hall_parts() -> IntakeParts {
+fn intake_parts() -> IntakeParts {
     let facts = ServiceHosts {
         return_path_host: "rp.example.net".parse().unwrap(),
         spf_include_host: "spf.example.net".parse().unwrap(),

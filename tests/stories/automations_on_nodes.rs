@@ -21,50 +21,50 @@ async fn nodes(server: &Server) -> [TestWorld; 2] {
         config.webhooks.allow_private_destinations = true;
     };
     let url = server.database();
-    let one = TestWorld::node(&url, None, change).await;
-    let two = TestWorld::node(&url, Some(&one), change).await;
-    [one, two]
+    let first = TestWorld::node(&url, None, change).await;
+    let second = TestWorld::node(&url, Some(&first), change).await;
+    [first, second]
 }
 
-async fn ask(node: &TestWorld, method: &str, path: &str, body: Value) -> Value {
+async fn call_api(node: &TestWorld, method: &str, path: &str, body: Value) -> Value {
     let body = if body.is_null() { String::new() } else { body.to_string() };
-    let (status, answer) = node.call(method, path, &body).await;
-    assert!((200..300).contains(&status), "{method} {path}: {status} {answer}");
-    answer
+    let (status, response) = node.call(method, path, &body).await;
+    assert!((200..300).contains(&status), "{method} {path}: {status} {response}");
+    response
 }
 
 /// Creates and activates an automation. Returns its path.
 async fn automation(node: &TestWorld, trigger: &str, steps: Value) -> String {
     let definition = json!({"name": "A", "trigger": {"event": trigger}, "steps": steps});
-    let made = ask(node, "POST", "/automations", definition).await;
-    let path = format!("/automations/{}", made["automation"]["id"].as_str().unwrap());
-    ask(node, "POST", &path, json!({"action": "activate"})).await;
+    let created = call_api(node, "POST", "/automations", definition).await;
+    let path = format!("/automations/{}", created["automation"]["id"].as_str().unwrap());
+    call_api(node, "POST", &path, json!({"action": "activate"})).await;
     path
 }
 
-async fn tell(node: &TestWorld, name: &str, user: usize) -> Value {
+async fn send_event(node: &TestWorld, name: &str, user: usize) -> Value {
     let event = json!({"name": name, "user_id": user.to_string(), "email": format!("u{user}@dest.example")});
-    ask(node, "POST", "/events", event).await
+    call_api(node, "POST", "/events", event).await
 }
 
 /// Polls until the response satisfies the condition.
-async fn until(node: &TestWorld, path: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+async fn wait_until(node: &TestWorld, path: &str, condition: impl Fn(&Value) -> bool) -> Value {
     let asking = async {
         loop {
-            let answer = ask(node, "GET", path, Value::Null).await;
-            if wanted(&answer) {
-                return answer;
+            let response = call_api(node, "GET", path, Value::Null).await;
+            if condition(&response) {
+                return response;
             }
         }
     };
-    let answer = tokio::time::timeout(PATIENCE, asking).await;
-    answer.unwrap_or_else(|_| panic!("{path}: timed out"))
+    let response = tokio::time::timeout(PATIENCE, asking).await;
+    response.unwrap_or_else(|_| panic!("{path}: timed out"))
 }
 
 /// Waits until `count` runs of an automation are in a state.
 async fn runs(node: &TestWorld, path: &str, (state, count): (&str, usize)) {
-    until(node, path, |answer| {
-        let counts = &answer["automation"]["counts"];
+    wait_until(node, path, |response| {
+        let counts = &response["automation"]["counts"];
         assert_eq!((&counts["failed"], &counts["cancelled"]), (&json!(0), &json!(0)), "{counts}");
         counts[state] == json!(count)
     })
@@ -75,16 +75,16 @@ async fn runs(node: &TestWorld, path: &str, (state, count): (&str, usize)) {
 async fn receiver() -> (SocketAddr, mpsc::UnboundedReceiver<(String, String)>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let (tell, heard) = mpsc::unbounded_channel();
+    let (event_sender, event_receiver) = mpsc::unbounded_channel();
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            tokio::spawn(receive(BufReader::new(stream), tell.clone()));
+            tokio::spawn(receive(BufReader::new(stream), event_sender.clone()));
         }
     });
-    (address, heard)
+    (address, event_receiver)
 }
 
-async fn receive(mut stream: BufReader<TcpStream>, tell: mpsc::UnboundedSender<(String, String)>) {
+async fn receive(mut stream: BufReader<TcpStream>, event_sender: mpsc::UnboundedSender<(String, String)>) {
     loop {
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {
@@ -98,16 +98,19 @@ async fn receive(mut stream: BufReader<TcpStream>, tell: mpsc::UnboundedSender<(
         stream.read_exact(&mut body).await.unwrap();
         let event: Value = serde_json::from_slice(&body).unwrap();
         let text = |value: &Value| value.as_str().unwrap().to_owned();
-        let _ = tell.send((text(&event["type"]), text(&event["data"]["event_id"])));
+        let _ = event_sender.send((text(&event["type"]), text(&event["data"]["event_id"])));
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
     }
 }
 
 /// Counts `count` received events by type; no event may arrive twice.
-async fn came(heard: &mut mpsc::UnboundedReceiver<(String, String)>, count: usize) -> BTreeMap<String, usize> {
+async fn count_events(
+    event_receiver: &mut mpsc::UnboundedReceiver<(String, String)>,
+    count: usize,
+) -> BTreeMap<String, usize> {
     let (mut ids, mut types) = (std::collections::BTreeSet::new(), BTreeMap::new());
     for _ in 0..count {
-        let next = tokio::time::timeout(PATIENCE, heard.recv()).await;
+        let next = tokio::time::timeout(PATIENCE, event_receiver.recv()).await;
         let (kind, id) = next.unwrap_or_else(|_| panic!("received {types:?} of {count} events")).unwrap();
         assert!(ids.insert(id), "{kind} was delivered twice");
         *types.entry(kind).or_default() += 1;
@@ -120,69 +123,70 @@ async fn a_wait_started_on_one_node_is_resumed_by_an_event_on_the_other() {
     const USERS: usize = 10;
     let server = Server::start(&[]);
     let nodes = nodes(&server).await;
-    let (address, mut heard) = receiver().await;
-    ask(&nodes[0], "POST", "/webhooks", json!({"url": format!("http://{address}/")})).await;
+    let (address, mut event_receiver) = receiver().await;
+    call_api(&nodes[0], "POST", "/webhooks", json!({"url": format!("http://{address}/")})).await;
     let letter =
         json!({"type": "send_email", "from": format!("a@{DOMAIN}"), "subject": "u {{event.user_id}}", "text": "t"});
     let wait = json!({"type": "wait_for_event", "event": "ended", "match": "auto", "timeout": "1d"});
     let path = automation(&nodes[0], "begun", json!([wait, letter])).await;
     for user in 0..USERS {
-        let begun = tell(&nodes[user % 2], "begun", user).await;
-        assert_eq!(begun["matched_automations"], 1, "{begun}");
+        let started = send_event(&nodes[user % 2], "begun", user).await;
+        assert_eq!(started["matched_automations"], 1, "{started}");
     }
     // Both nodes show the runs as waiting.
     for node in &nodes {
         runs(node, &path, ("waiting", USERS)).await;
     }
     for user in 0..USERS {
-        let ended = tell(&nodes[(user + 1) % 2], "ended", user).await;
+        let ended = send_event(&nodes[(user + 1) % 2], "ended", user).await;
         assert_eq!(ended["resumed_runs"], 1, "{ended}");
     }
     runs(&nodes[1], &path, ("completed", USERS)).await;
     assert_eq!(nodes[0].sink.wait_for(USERS).await.len(), USERS);
-    let types = came(&mut heard, 6 * USERS).await;
-    let wanted = [
+    let types = count_events(&mut event_receiver, 6 * USERS).await;
+    let expected = [
         ("automation.completed", USERS),
         ("automation.started", USERS),
         ("automation.step_completed", 2 * USERS),
         ("email.delivered", USERS),
         ("email.sent", USERS),
     ];
-    assert_eq!(types, wanted.map(|(name, count)| (name.to_owned(), count)).into());
-    let [one, two] = nodes;
-    two.end().await;
-    one.end().await;
-    assert!(heard.try_recv().is_err(), "each is delivered once");
+    assert_eq!(types, expected.map(|(name, count)| (name.to_owned(), count)).into());
+    let [first, second] = nodes;
+    second.end().await;
+    first.end().await;
+    assert!(event_receiver.try_recv().is_err(), "each is delivered once");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn runs_of_a_stopped_node_continue_on_the_other() {
     const USERS: usize = 10;
     let server = Server::start(&[]);
-    let [one, two] = nodes(&server).await;
+    let [first, second] = nodes(&server).await;
     let delay = json!({"type": "delay", "duration": "1h"});
     let gate = json!({"type": "condition", "all": [{"field": "event.user_id", "op": "exists"}]});
-    let path = automation(&one, "begun", json!([delay, gate, delay])).await;
+    let path = automation(&first, "begun", json!([delay, gate, delay])).await;
     for user in 0..USERS {
-        tell(&two, "begun", user).await;
+        send_event(&second, "begun", user).await;
     }
-    runs(&one, &path, ("waiting", USERS)).await;
-    two.end().await;
-    one.world.clock.advance(Duration::from_secs(3_601));
+    runs(&first, &path, ("waiting", USERS)).await;
+    second.end().await;
+    first.services.clock.advance(Duration::from_secs(3_601));
     // Each run has started its second delay before the clock moves on.
     let listed = format!("{path}/runs?limit=100");
-    until(&one, &listed, |answer| {
-        let mut listed = answer["runs"].as_array().unwrap().iter();
+    wait_until(&first, &listed, |response| {
+        let mut listed = response["runs"].as_array().unwrap().iter();
         listed.all(|run| run["current_step_index"] == 2 && run["status"] == "waiting")
     })
     .await;
-    one.world.clock.advance(Duration::from_secs(3_601));
-    runs(&one, &path, ("completed", USERS)).await;
-    let of = |answer: &Value, kind: &str| {
-        answer["events"].as_array().unwrap().iter().filter(|event| event["type"] == kind).count()
+    first.services.clock.advance(Duration::from_secs(3_601));
+    runs(&first, &path, ("completed", USERS)).await;
+    let count_type = |response: &Value, kind: &str| {
+        response["events"].as_array().unwrap().iter().filter(|event| event["type"] == kind).count()
     };
-    let events =
-        until(&one, "/webhook-events?order=asc&limit=100", |events| of(events, "automation.completed") == USERS);
-    assert_eq!(of(&events.await, "automation.step_completed"), 3 * USERS, "each step once");
-    one.end().await;
+    let events = wait_until(&first, "/webhook-events?order=asc&limit=100", |events| {
+        count_type(events, "automation.completed") == USERS
+    });
+    assert_eq!(count_type(&events.await, "automation.step_completed"), 3 * USERS, "each step once");
+    first.end().await;
 }

@@ -17,9 +17,9 @@ const PAUSE: &str = "[[delivery.replies]]\nprovider = \"dest.example\"\ncode = \
 const TOO_MUCH: &str = "421 4.7.28 an unusual rate of mail from you";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_paused_site_says_why_and_resumes() {
+async fn a_paused_destination_shows_its_reason_and_resumes() {
     let world = TestWorld::start_with(PAUSE).await;
-    let worker = &world.world.worker;
+    let worker = &world.services.worker;
     world.sink.script("first@dest.example", &[Behaviour::AtRcpt(TOO_MUCH)]);
     let first = world.relay(&["first@dest.example"], "too much").await;
     world.wait(first, |e| e.recipients[0].state == RecipientState::Deferred).await;
@@ -30,21 +30,21 @@ async fn a_paused_site_says_why_and_resumes() {
     let other = world.relay(&["one@other.example"], "not their business").await;
     world.wait(other, |e| e.recipients[0].state == RecipientState::Delivered).await;
 
-    let now = world.world.clock.now();
+    let now = world.services.clock.now();
     for id in &waiting {
         let trace = worker.trace_email(*id).await.unwrap();
-        let what = trace.waits[0].cause.to_string();
-        assert!(what.contains("paused until"), "{what}");
-        assert!(what.ends_with("after the reply: 421 4.7.28 an unusual rate of mail from you"), "{what}");
+        let description = trace.waits[0].cause.to_string();
+        assert!(description.contains("paused until"), "{description}");
+        assert!(description.ends_with("after the reply: 421 4.7.28 an unusual rate of mail from you"), "{description}");
         let wait = trace.waits[0].until.unwrap().duration_since(now).as_secs();
         assert!((800..=900).contains(&wait), "{wait}");
     }
-    let standings = worker.ready_queue_statuses();
-    let resting: Vec<_> = standings.iter().filter(|site| site.rests(now).is_some()).collect();
-    assert!(matches!(resting.as_slice(), [site] if site.name == "10 mx.dest.example"), "{standings:#?}");
-    assert_eq!(world.sink.taken().len(), 1, "no attempt during the pause");
+    let statuses = worker.ready_queue_statuses();
+    let suspended: Vec<_> = statuses.iter().filter(|site| site.backoff_description(now).is_some()).collect();
+    assert!(matches!(suspended.as_slice(), [site] if site.name == "10 mx.dest.example"), "{statuses:#?}");
+    assert_eq!(world.sink.received().len(), 1, "no attempt during the pause");
 
-    world.world.clock.advance(Duration::from_secs(16 * 60));
+    world.services.clock.advance(Duration::from_secs(16 * 60));
     world.wait(first, |e| e.recipients[0].state == RecipientState::Delivered).await;
     for id in waiting {
         let email = world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
@@ -63,13 +63,13 @@ async fn a_retry_command_ends_a_pause_after_its_rule_was_removed() {
     world.wait(first, |e| e.recipients[0].state == RecipientState::Deferred).await;
     let next = world.relay(&["next@dest.example"], "waits").await;
     world.reload("");
-    world.world.worker.command_email(next, &QueueCommand::Retry).await.unwrap();
+    world.services.worker.command_email(next, &QueueCommand::Retry).await.unwrap();
     world.wait(next, |e| e.recipients[0].state == RecipientState::Delivered).await;
-    world.world.worker.command_email(first, &QueueCommand::Retry).await.unwrap();
+    world.services.worker.command_email(first, &QueueCommand::Retry).await.unwrap();
     world.wait(first, |e| e.recipients[0].attempts == 2).await;
-    let standings = world.world.worker.ready_queue_statuses();
-    let now = world.world.clock.now();
-    assert!(standings.iter().all(|site| site.rests(now).is_none()), "{standings:#?}");
+    let statuses = world.services.worker.ready_queue_statuses();
+    let now = world.services.clock.now();
+    assert!(statuses.iter().all(|site| site.backoff_description(now).is_none()), "{statuses:#?}");
     world.end().await;
 }
 
@@ -85,24 +85,24 @@ async fn reply_rules_turn_permanent_into_temporary_and_back() {
     assert_eq!(email.recipients[0].last_response.as_ref().unwrap().code, 550, "the reply is shown unchanged");
 
     world.sink.script("gone@other.example", &[Behaviour::AtRcpt("450 4.2.1 account disabled, she has left")]);
-    let gone = world.relay(&["gone@other.example"], "never").await;
-    world.wait(gone, |e| e.recipients[0].state == RecipientState::Bounced).await;
-    let events = store::event::list(&world.world.store, world.account, gone, 10).await.unwrap();
+    let expired = world.relay(&["gone@other.example"], "never").await;
+    world.wait(expired, |e| e.recipients[0].state == RecipientState::Bounced).await;
+    let events = store::event::list(&world.services.store, world.account, expired, 10).await.unwrap();
     let bounce = &events.last().unwrap().detail["bounce"];
     assert_eq!((&bounce["type"], &bounce["category"]), (&"soft".into(), &"inactive".into()));
     let target = "gone@other.example".parse::<mail::suppression::SuppressionTarget>().unwrap();
-    let found = store::suppression::get(&world.world.store, world.account, &target).await.unwrap().unwrap();
+    let found = store::suppression::get(&world.services.store, world.account, &target).await.unwrap().unwrap();
     assert_eq!(found.suppression.reason, SuppressionReason::SoftBounce);
     assert!(found.suppression.expires_at.is_some(), "not permanent");
 
     world.sink.script("slow@slow.example", &[Behaviour::AtRcpt("450 4.2.0 less of it")]);
     let slow = world.relay(&["slow@slow.example"], "slowly").await;
     world.wait(slow, |e| e.recipients[0].state == RecipientState::Deferred).await;
-    let standings = world.world.worker.ready_queue_statuses();
-    let slowed: Vec<_> = standings.iter().filter(|site| site.messages_per_second.is_some()).collect();
-    assert!(matches!(slowed.as_slice(), [site] if site.name == "10 mx.slow.example"), "{standings:#?}");
+    let statuses = world.services.worker.ready_queue_statuses();
+    let slowed: Vec<_> = statuses.iter().filter(|site| site.messages_per_second.is_some()).collect();
+    assert!(matches!(slowed.as_slice(), [site] if site.name == "10 mx.slow.example"), "{statuses:#?}");
 
-    world.world.clock.advance(Duration::from_secs(75));
+    world.services.clock.advance(Duration::from_secs(75));
     world.wait(busy, |e| e.recipients[0].state == RecipientState::Delivered).await;
     world.wait(slow, |e| e.recipients[0].state == RecipientState::Delivered).await;
     // The third message is the DSN about the bounce.
@@ -114,14 +114,14 @@ async fn reply_rules_turn_permanent_into_temporary_and_back() {
 async fn a_refusal_in_the_greeting_suspends_the_host_at_once() {
     let rows = "[[delivery.replies]]\ntext = \"your address is blocked\"\naction = \"back-off\"\n";
     let world = TestWorld::start_with(rows).await;
-    world.sink.greet("554 5.7.1 your address is blocked for now");
+    world.sink.script_greeting("554 5.7.1 your address is blocked for now");
     let first = world.relay(&["first@dest.example"], "too soon").await;
     let email = world.wait(first, |e| e.recipients[0].state == RecipientState::Deferred).await;
     assert_eq!(email.recipients[0].attempts, 1);
     let next = world.relay(&["next@dest.example"], "waits").await;
-    let trace = world.world.worker.trace_email(next).await.unwrap();
+    let trace = world.services.worker.trace_email(next).await.unwrap();
     assert!(trace.waits[0].cause.to_string().contains("in backoff until"), "{:?}", trace.waits);
-    world.world.clock.advance(Duration::from_secs(75));
+    world.services.clock.advance(Duration::from_secs(75));
     for id in [first, next] {
         world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
     }
@@ -145,11 +145,11 @@ async fn a_reply_of_one_host_applies_to_all_hosts_of_its_provider() {
     let next = world.relay(&["next@two.example"], "the same provider").await;
     let other = world.relay(&["one@other.example"], "not their business").await;
     world.wait(other, |e| e.recipients[0].state == RecipientState::Delivered).await;
-    let waiting = world.world.worker.trace_email(next).await.unwrap().waits.remove(0);
+    let waiting = world.services.worker.trace_email(next).await.unwrap().waits.remove(0);
     assert!(waiting.cause.to_string().ends_with("rate limited due to IP reputation."), "{}", waiting.cause);
-    assert_eq!(world.sink.taken().len(), 1, "no other attempt");
+    assert_eq!(world.sink.received().len(), 1, "no other attempt");
 
-    world.world.clock.advance(Duration::from_secs(75));
+    world.services.clock.advance(Duration::from_secs(75));
     world.wait(first, |e| e.recipients[0].state == RecipientState::Delivered).await;
     world.wait(next, |e| e.recipients[0].state == RecipientState::Delivered).await;
     world.end().await;
@@ -164,10 +164,10 @@ async fn a_pace_override_for_one_name_of_a_provider_survives_a_site_of_another_n
          two.example MX 10 two-example.k-v1.mx.microsoft.\n\
          *.k-v1.mx.microsoft A 127.0.0.1\n",
     );
-    let worker = &world.world.worker;
+    let worker = &world.services.worker;
     let hosts = Destination::MailHost("outlook.com".parse().unwrap());
     let pace = PaceOverride { connections_max: Some(1), messages_per_second: Some(0.001) };
-    worker.order_destination(&hosts, |standing| standing.pace = pace).await.unwrap();
+    worker.order_destination(&hosts, |overrides| overrides.pace = pace).await.unwrap();
     for to in ["1@one.example", "2@two.example"] {
         let id = world.relay(&[to], "goes").await;
         world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
@@ -176,7 +176,7 @@ async fn a_pace_override_for_one_name_of_a_provider_survives_a_site_of_another_n
     let waiting = worker.trace_email(slow).await.unwrap().waits.remove(0);
     assert_eq!(waiting.cause, WaitCause::Rate, "{}", waiting.cause);
     // A changed pace applies to mail that is already waiting.
-    worker.order_destination(&hosts, |standing| standing.pace = PaceOverride::default()).await.unwrap();
+    worker.order_destination(&hosts, |overrides| overrides.pace = PaceOverride::default()).await.unwrap();
     world.wait(slow, |e| e.recipients[0].state == RecipientState::Delivered).await;
     world.end().await;
 }

@@ -13,17 +13,17 @@ use queue::queue_command::QueueCommand;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::database::Server;
-use crate::operator::{carried_out, suspend, to};
+use crate::operator::{suspend, to, wait_for_command};
 use crate::world::sink::{Behaviour, Sink};
 use crate::world::{PATIENCE, TestWorld};
 
 /// A node with a runtime of its own; shutting the runtime down stops everything of the node at once, like a crash.
-struct Mortal {
+struct KillableNode {
     node: Arc<TestWorld>,
     runtime: Runtime,
 }
 
-impl Mortal {
+impl KillableNode {
     async fn start(database: String, change: impl FnOnce(&mut Config) + Send + 'static) -> Self {
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let node = runtime.spawn(async move { Arc::new(TestWorld::node(&database, None, change).await) });
@@ -39,29 +39,29 @@ impl Mortal {
     }
 
     /// Kills the node. Its data directory is kept until the end of the test, since the other node uses its key.
-    fn die(self) -> Arc<TestWorld> {
+    fn kill(self) -> Arc<TestWorld> {
         self.runtime.shutdown_background();
         self.node
     }
 }
 
-async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+async fn wait_until(description: &str, mut condition: impl AsyncFnMut() -> bool) {
     let waiting = async {
-        while !is_so().await {
+        while !condition().await {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    assert!(tokio::time::timeout(PATIENCE, waiting).await.is_ok(), "{what}");
+    assert!(tokio::time::timeout(PATIENCE, waiting).await.is_ok(), "{description}");
 }
 
 async fn cause(node: &TestWorld, id: EmailId) -> Option<WaitCause> {
-    node.world.worker.trace_email(id).await.unwrap().waits.into_iter().next().map(|waiting| waiting.cause)
+    node.services.worker.trace_email(id).await.unwrap().waits.into_iter().next().map(|waiting| waiting.cause)
 }
 
 /// The node's share of the rate to the hosts of dest.example, in messages per second.
-fn rate(node: &TestWorld) -> Option<f64> {
-    let standings = node.world.worker.ready_queue_statuses();
-    standings.iter().find(|site| site.name == "10 mx.dest.example").and_then(|site| site.messages_per_second)
+fn messages_per_second(node: &TestWorld) -> Option<f64> {
+    let statuses = node.services.worker.ready_queue_statuses();
+    statuses.iter().find(|site| site.name == "10 mx.dest.example").and_then(|site| site.messages_per_second)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -70,63 +70,68 @@ async fn commands_given_to_one_node_apply_on_the_other_and_survive_the_first() {
     let server = Server::start(&[]);
     let (url, sink) = (server.database(), Sink::start().await);
     let port = sink.address.port();
-    let one = Mortal::start(url.clone(), move |config| config.delivery.port = port).await;
-    let two = TestWorld::node(&url, Some(&one.node), |config| config.delivery.port = port).await;
+    let first = KillableNode::start(url.clone(), move |config| config.delivery.port = port).await;
+    let second = TestWorld::node(&url, Some(&first.node), |config| config.delivery.port = port).await;
 
     // One deferred email on each node.
     for address in ["one@dest.example", "two@dest.example"] {
         sink.script(address, &[Behaviour::AtRcpt(GREYLISTED)]);
     }
-    let at_one = one.at(|node| async move { node.relay(&["one@dest.example"], "at one").await }).await;
-    let at_two = two.relay(&["two@dest.example"], "at two").await;
+    let at_one = first.at(|node| async move { node.relay(&["one@dest.example"], "at one").await }).await;
+    let at_two = second.relay(&["two@dest.example"], "at two").await;
     for id in [at_one, at_two] {
-        until("deferred", async || two.email(id).await.recipients[0].state == RecipientState::Deferred).await;
+        wait_until("deferred", async || second.email(id).await.recipients[0].state == RecipientState::Deferred).await;
     }
 
     // A host, a domain and queued mail: all commands are given to the first node.
     let hosts = Destination::MailHost("dest.example".parse().unwrap());
     let domain = Destination::Domain("other.example".parse().unwrap());
     let (paced, suspended) = (hosts.clone(), domain.clone());
-    let ordered = one
+    let ordered = first
         .at(|node| async move {
-            let worker = &node.world.worker;
+            let worker = &node.services.worker;
             let pace = PaceOverride { connections_max: None, messages_per_second: Some(400.0) };
-            worker.order_destination(&paced, |standing| standing.pace = pace).await.unwrap();
+            worker.order_destination(&paced, |overrides| overrides.pace = pace).await.unwrap();
             worker.order_destination(&suspended, suspend("until we know")).await.unwrap();
-            carried_out(worker.command_matching(to("dest.example"), &QueueCommand::Hold).await.unwrap()).await;
+            wait_for_command(worker.command_matching(to("dest.example"), &QueueCommand::Hold).await.unwrap()).await;
             worker.destination_orders()
         })
         .await;
-    until("the other node has the overrides", async || two.world.worker.destination_orders() == ordered).await;
-    until("the email is held on the other node", async || cause(&two, at_two).await == Some(WaitCause::Held)).await;
-    until("each node has its share", async || rate(&two) == Some(200.0)).await;
+    wait_until("the other node has the overrides", async || second.services.worker.destination_orders() == ordered)
+        .await;
+    wait_until("the email is held on the other node", async || cause(&second, at_two).await == Some(WaitCause::Held))
+        .await;
+    wait_until("each node has its share", async || messages_per_second(&second) == Some(200.0)).await;
     let because = Some("until we know".to_owned());
     let left_alone = Some(WaitCause::Suspended { destination: domain.clone(), because });
-    let waits_at_one = one.at(|node| async move { node.relay(&["one@other.example"], "at one").await }).await;
-    let waits_at_two = two.relay(&["two@other.example"], "at two").await;
-    until("the email waits", async || cause(&two, waits_at_two).await == left_alone).await;
+    let waits_at_one = first.at(|node| async move { node.relay(&["one@other.example"], "at one").await }).await;
+    let waits_at_two = second.relay(&["two@other.example"], "at two").await;
+    wait_until("the email waits", async || cause(&second, waits_at_two).await == left_alone).await;
 
     // The last command is about an email that is being attempted: the first node dies before the command is applied.
     sink.script("two@slow.example", &[Behaviour::AtRcptLater(GREYLISTED)]);
-    let tried = two.relay(&["two@slow.example"], "being tried").await;
-    until("the attempt runs", async || cause(&two, tried).await == Some(WaitCause::Reply)).await;
-    let given =
-        one.at(async |node| node.world.worker.command_matching(to("slow.example"), &QueueCommand::Hold).await.is_ok());
-    assert!(given.await);
-    let _dead = one.die();
-    sink.go_on();
-    until("the command survives its node", async || cause(&two, tried).await == Some(WaitCause::Held)).await;
+    let in_attempt = second.relay(&["two@slow.example"], "being tried").await;
+    wait_until("the attempt runs", async || cause(&second, in_attempt).await == Some(WaitCause::Reply)).await;
+    let handle = first
+        .at(async |node| node.services.worker.command_matching(to("slow.example"), &QueueCommand::Hold).await.is_ok());
+    assert!(handle.await);
+    let _dead = first.kill();
+    sink.release_reply();
+    wait_until("the command survives its node", async || cause(&second, in_attempt).await == Some(WaitCause::Held))
+        .await;
     // The other node takes over the first one's mail, with the overrides.
-    until("the email waits as before", async || cause(&two, waits_at_one).await == left_alone).await;
-    assert_eq!(cause(&two, at_one).await, Some(WaitCause::Held));
-    until("the node has the whole rate", async || rate(&two) == Some(400.0)).await;
+    wait_until("the email waits as before", async || cause(&second, waits_at_one).await == left_alone).await;
+    assert_eq!(cause(&second, at_one).await, Some(WaitCause::Held));
+    wait_until("the node has the whole rate", async || messages_per_second(&second) == Some(400.0)).await;
 
-    let worker = &two.world.worker;
-    worker.order_destination(&domain, |standing| standing.suspension = None).await.unwrap();
-    assert!(carried_out(worker.command_matching(to("dest.example"), &QueueCommand::Retry).await.unwrap()).await >= 2);
+    let worker = &second.services.worker;
+    worker.order_destination(&domain, |overrides| overrides.suspension = None).await.unwrap();
+    assert!(
+        wait_for_command(worker.command_matching(to("dest.example"), &QueueCommand::Retry).await.unwrap()).await >= 2
+    );
     for id in [waits_at_one, waits_at_two, at_one, at_two] {
-        two.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
+        second.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
     }
-    worker.command_email(tried, &QueueCommand::Drop).await.unwrap();
-    two.end().await;
+    worker.command_email(in_attempt, &QueueCommand::Drop).await.unwrap();
+    second.end().await;
 }

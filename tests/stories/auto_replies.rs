@@ -7,50 +7,50 @@ use crate::world::submit::dialog;
 use crate::world::{DOMAIN, PATIENCE, TestWorld, ZONE};
 
 /// SPF passes for `dest.example`, fails for `hard.example` and softfails for `soft.example`.
-async fn receiving() -> TestWorld {
+async fn start_receiving() -> TestWorld {
     let world = TestWorld::start().await;
     world.names.set(&format!(
         "{ZONE}\ndest.example TXT \"v=spf1 ip4:127.0.0.1 -all\"\n_dmarc.dest.example TXT \"v=DMARC1; p=none\"\n\
          hard.example TXT \"v=spf1 -all\"\nsoft.example TXT \"v=spf1 ~all\""
     ));
-    ask(&world, "PATCH", &format!("/domains/{DOMAIN}"), json!({"inbound_enabled": true})).await;
+    call_api(&world, "PATCH", &format!("/domains/{DOMAIN}"), json!({"inbound_enabled": true})).await;
     world
 }
 
-async fn ask(world: &TestWorld, method: &str, path: &str, body: Value) -> Value {
+async fn call_api(world: &TestWorld, method: &str, path: &str, body: Value) -> Value {
     let body = if body.is_null() { String::new() } else { body.to_string() };
-    let (status, answer) = world.call(method, path, &body).await;
-    assert!((200..300).contains(&status), "{method} {path}: {status} {answer}");
-    answer
+    let (status, response) = world.call(method, path, &body).await;
+    assert!((200..300).contains(&status), "{method} {path}: {status} {response}");
+    response
 }
 
 /// Creates an automation that replies to every received email and also notifies the team.
 async fn automation(world: &TestWorld) -> String {
-    let letter = |subject: &str| json!({"type": "send_email", "from": format!("help@{DOMAIN}"), "subject": subject, "text": "t"});
-    let mut team = letter("mail from {{event.email}}");
+    let email_step = |subject: &str| json!({"type": "send_email", "from": format!("help@{DOMAIN}"), "subject": subject, "text": "t"});
+    let mut team = email_step("mail from {{event.email}}");
     team["to"] = json!("team@dest.example");
-    let steps = json!([letter("we look into {{event.data.subject}}"), team]);
+    let steps = json!([email_step("we look into {{event.data.subject}}"), team]);
     let definition = json!({"name": "A", "trigger": {"event": "email.received"}, "steps": steps});
-    let made = ask(world, "POST", "/automations", definition).await;
-    let path = format!("/automations/{}", made["automation"]["id"].as_str().unwrap());
-    ask(world, "POST", &path, json!({"action": "activate"})).await;
+    let created = call_api(world, "POST", "/automations", definition).await;
+    let path = format!("/automations/{}", created["automation"]["id"].as_str().unwrap());
+    call_api(world, "POST", &path, json!({"action": "activate"})).await;
     path
 }
 
 /// Receives an email and returns the steps of its run once the run is completed.
-async fn written(world: &TestWorld, path: &str, (sender, author, more): (&str, &str, &str)) -> Vec<Value> {
-    let id = if more.contains("Message-ID:") { "" } else { "Message-ID: <1@far>\r\n" };
-    let letter = format!("From: {author}\r\nSubject: help\r\n{id}References: <0@far>\r\n{more}\r\nHi\r\n.");
+async fn receive_and_run(world: &TestWorld, path: &str, (sender, author, fields): (&str, &str, &str)) -> Vec<Value> {
+    let id = if fields.contains("Message-ID:") { "" } else { "Message-ID: <1@far>\r\n" };
+    let message = format!("From: {author}\r\nSubject: help\r\n{id}References: <0@far>\r\n{fields}\r\nHi\r\n.");
     let sender = format!("MAIL FROM:<{sender}>");
-    let lines = ["EHLO host.dest.example", &sender, "RCPT TO:<help@acme.example>", "DATA", &letter];
+    let lines = ["EHLO host.dest.example", &sender, "RCPT TO:<help@acme.example>", "DATA", &message];
     let reply = dialog(world.mx, &lines).await.pop().unwrap();
     let id = reply.strip_prefix("250 2.0.0 OK ").unwrap_or_else(|| panic!("{reply}"));
     let id: mail::id::ReceivedId = id.parse().unwrap();
-    let events = store::event::list(&world.world.store, world.account, id, 10).await.unwrap();
+    let events = store::event::list(&world.services.store, world.account, id, 10).await.unwrap();
     let event = events[0].id.to_string();
     let completed = async {
         loop {
-            let runs = ask(world, "GET", &format!("{path}/runs?limit=1"), Value::Null).await;
+            let runs = call_api(world, "GET", &format!("{path}/runs?limit=1"), Value::Null).await;
             let run = &runs["runs"][0];
             if run["event_id"] == event.as_str() && run["status"] == "completed" {
                 return run["steps"].as_array().unwrap().clone();
@@ -58,20 +58,20 @@ async fn written(world: &TestWorld, path: &str, (sender, author, more): (&str, &
         }
     };
     let completed = tokio::time::timeout(PATIENCE, completed).await;
-    completed.unwrap_or_else(|_| panic!("{author} {more}: the run did not complete"))
+    completed.unwrap_or_else(|_| panic!("{author} {fields}: the run did not complete"))
 }
 
-fn withheld(steps: &[Value]) -> Option<&str> {
+fn withheld_reason(steps: &[Value]) -> Option<&str> {
     steps[0]["output"]["withheld"].as_str()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_author_gets_one_reply_in_the_thread() {
-    let world = receiving().await;
+    let world = start_receiving().await;
     let path = automation(&world).await;
     let ada = ("ada@dest.example", "Ada <ada@dest.example>", "");
-    let steps = written(&world, &path, ada).await;
-    assert!(steps[0]["output"]["email_id"].is_string() && withheld(&steps).is_none(), "{steps:?}");
+    let steps = receive_and_run(&world, &path, ada).await;
+    assert!(steps[0]["output"]["email_id"].is_string() && withheld_reason(&steps).is_none(), "{steps:?}");
     let sent = world.sink.wait_for(2).await;
     let of = |to: &str| sent.iter().find(|mail| mail.recipient == to).unwrap();
     let (reply, notice) = (of("ada@dest.example"), of("team@dest.example"));
@@ -82,19 +82,19 @@ async fn an_author_gets_one_reply_in_the_thread() {
         notice.content.contains("Auto-Submitted: auto-generated\r\n") && !notice.content.contains("\nIn-Reply-To:")
     );
     // The same author gets no second reply within an hour; the other steps still run.
-    let again = written(&world, &path, ada).await;
-    assert_eq!(withheld(&again), Some("answered_lately"));
+    let again = receive_and_run(&world, &path, ada).await;
+    assert_eq!(withheld_reason(&again), Some("answered_lately"));
     assert!(again[1]["output"]["email_id"].is_string(), "{again:?}");
-    let bob = written(&world, &path, ("bob@dest.example", "bob@dest.example", "")).await;
-    assert_eq!(withheld(&bob), None, "the limit is per author");
-    world.world.clock.advance(std::time::Duration::from_secs(3_600));
-    assert_eq!(withheld(&written(&world, &path, ada).await), None);
+    let bob = receive_and_run(&world, &path, ("bob@dest.example", "bob@dest.example", "")).await;
+    assert_eq!(withheld_reason(&bob), None, "the limit is per author");
+    world.services.clock.advance(std::time::Duration::from_secs(3_600));
+    assert_eq!(withheld_reason(&receive_and_run(&world, &path, ada).await), None);
     world.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn automatic_and_unauthenticated_mail_gets_no_reply() {
-    let world = receiving().await;
+    let world = start_receiving().await;
     let path = automation(&world).await;
     let ada = "ada@dest.example";
     let cases = [
@@ -112,56 +112,56 @@ async fn automatic_and_unauthenticated_mail_gets_no_reply() {
         (ada, "victim@none.example", "", "unauthenticated"),
         (ada, "team@dest.example", "Precedence: junk\r\n", "bulk"),
     ];
-    for (sender, author, more, why) in cases {
-        let steps = written(&world, &path, (sender, author, more)).await;
-        assert_eq!(withheld(&steps), Some(why), "{author} {more} {steps:?}");
+    for (sender, author, fields, reason) in cases {
+        let steps = receive_and_run(&world, &path, (sender, author, fields)).await;
+        assert_eq!(withheld_reason(&steps), Some(reason), "{author} {fields} {steps:?}");
         // A step with a fixed recipient still sends, unless that recipient is the author.
         let is_sent = steps[1]["output"]["email_id"].is_string();
-        assert_eq!(is_sent, author != "team@dest.example", "{author} {more} {steps:?}");
+        assert_eq!(is_sent, author != "team@dest.example", "{author} {fields} {steps:?}");
     }
     assert!(world.sink.wait_for(cases.len() - 1).await.iter().all(|mail| mail.recipient == "team@dest.example"));
     // A withheld reply does not count towards the limit of one reply per hour.
-    assert_eq!(withheld(&written(&world, &path, (ada, ada, "Auto-Submitted: no\r\n")).await), None);
+    assert_eq!(withheld_reason(&receive_and_run(&world, &path, (ada, ada, "Auto-Submitted: no\r\n")).await), None);
     world.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn mail_generated_by_this_server_triggers_no_other_mail() {
-    let world = receiving().await;
+    let world = start_receiving().await;
     let path = automation(&world).await;
     let ada = "ada@dest.example";
     // A message of this server that a list or a forwarder returns.
-    let ours = "Auto-Submitted: auto-generated\r\nMessage-ID: <01arz3ndektsv4rrffq69g5fav@acme.example>\r\n";
-    let steps = written(&world, &path, (ada, ada, ours)).await;
-    assert_eq!(withheld(&steps), Some("auto_submitted"));
+    let own_fields = "Auto-Submitted: auto-generated\r\nMessage-ID: <01arz3ndektsv4rrffq69g5fav@acme.example>\r\n";
+    let steps = receive_and_run(&world, &path, (ada, ada, own_fields)).await;
+    assert_eq!(withheld_reason(&steps), Some("auto_submitted"));
     assert_eq!(steps[1]["output"]["withheld"], "auto_submitted", "also to a fixed address: {steps:?}");
     world.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_out_of_office_reply_does_not_resume_a_waiting_run() {
-    let world = receiving().await;
+    let world = start_receiving().await;
     let wait = json!({"type": "wait_for_event", "event": "email.received", "match": "email", "timeout": "1d"});
-    let letter = json!({"type": "send_email", "from": format!("help@{DOMAIN}"), "subject": "thanks", "text": "t"});
-    let definition = json!({"name": "W", "trigger": {"event": "asked"}, "steps": [wait, letter]});
-    let made = ask(&world, "POST", "/automations", definition).await;
-    let path = format!("/automations/{}", made["automation"]["id"].as_str().unwrap());
-    ask(&world, "POST", &path, json!({"action": "activate"})).await;
+    let email_step = json!({"type": "send_email", "from": format!("help@{DOMAIN}"), "subject": "thanks", "text": "t"});
+    let definition = json!({"name": "W", "trigger": {"event": "asked"}, "steps": [wait, email_step]});
+    let created = call_api(&world, "POST", "/automations", definition).await;
+    let path = format!("/automations/{}", created["automation"]["id"].as_str().unwrap());
+    call_api(&world, "POST", &path, json!({"action": "activate"})).await;
     // Its run ends after the email has been processed by the waiting automation as well.
     let other = automation(&world).await;
-    let posted = ask(&world, "POST", "/events", json!({"name": "asked", "email": "ada@dest.example"})).await;
+    let posted = call_api(&world, "POST", "/events", json!({"name": "asked", "email": "ada@dest.example"})).await;
     assert_eq!(posted["matched_automations"], 1);
     let counts =
-        async |state: &str| ask(&world, "GET", &path, Value::Null).await["automation"]["counts"][state].clone();
+        async |state: &str| call_api(&world, "GET", &path, Value::Null).await["automation"]["counts"][state].clone();
     let until = async |state: &str| {
-        let coming = async { while counts(state).await != json!(1) {} };
-        tokio::time::timeout(PATIENCE, coming).await.unwrap_or_else(|_| panic!("the run is not {state}"));
+        let poll = async { while counts(state).await != json!(1) {} };
+        tokio::time::timeout(PATIENCE, poll).await.unwrap_or_else(|_| panic!("the run is not {state}"));
     };
     until("waiting").await;
     let ada = "ada@dest.example";
-    written(&world, &other, (ada, ada, "Auto-Submitted: auto-replied\r\n")).await;
+    receive_and_run(&world, &other, (ada, ada, "Auto-Submitted: auto-replied\r\n")).await;
     assert_eq!(counts("waiting").await, json!(1));
-    written(&world, &other, (ada, ada, "")).await;
+    receive_and_run(&world, &other, (ada, ada, "")).await;
     until("completed").await;
     world.end().await;
 }

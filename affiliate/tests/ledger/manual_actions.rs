@@ -11,13 +11,13 @@ use mail::id::{CommissionId, EventId, ReferralId};
 use serde_json::json;
 use store::engine::Batch;
 
-use super::told::{charge, dispute};
+use super::processor_objects::{charge, dispute};
 use super::world::World;
 
-async fn sold() -> (World, ReferralId) {
+async fn world_with_sale() -> (World, ReferralId) {
     let world = World::new().await;
     let lead = world.lead("lin@example.org", Some("cus_1")).await;
-    world.hear(&world.paid("in_1", "cus_1", (10_000, 10))).await;
+    world.ingest_event(&world.paid("in_1", "cus_1", (10_000, 10))).await;
     (world, lead.id)
 }
 
@@ -41,7 +41,7 @@ impl World {
 
 #[tokio::test]
 async fn a_manual_reversal_keeps_the_recruiters_share_and_a_fraud_reversal_does_not() {
-    let (world, _) = sold().await;
+    let (world, _) = world_with_sale().await;
     let line = world.line_of(2_000).await;
     assert_eq!(world.reverse(line, ReversalReason::Manual).await.unwrap().status.word(), "reversed");
     let manual = ["in_1/1 2000 of 10000 reversed manual", "in_1/2 500 of 10000 pending"];
@@ -53,13 +53,13 @@ async fn a_manual_reversal_keeps_the_recruiters_share_and_a_fraud_reversal_does_
     world.reverse(line, ReversalReason::Fraud).await.unwrap();
     let fraud = ["in_1/1 2000 of 10000 reversed fraud", "in_1/2 500 of 10000 reversed fraud"];
     assert_eq!(world.outline().await, fraud);
-    assert_eq!(world.told(line).await, ["commission.created", "commission.reversed", "commission.reversed"]);
+    assert_eq!(world.event_kinds(line).await, ["commission.created", "commission.reversed", "commission.reversed"]);
     world.audit().await;
 }
 
 #[tokio::test]
 async fn a_commission_that_is_not_reversed_cannot_be_reinstated() {
-    let (world, _) = sold().await;
+    let (world, _) = world_with_sale().await;
     let line = world.line_of(2_000).await;
     let refused = world.reinstate(line).await;
     assert!(matches!(refused, Err(AffiliateError::Conflict(ConflictReason::NotReversed))), "{refused:?}");
@@ -69,7 +69,7 @@ async fn a_commission_that_is_not_reversed_cannot_be_reinstated() {
 
 #[tokio::test]
 async fn a_rejected_referral_earns_nothing_until_it_is_allowed() {
-    let (world, referral) = sold().await;
+    let (world, referral) = world_with_sale().await;
     let rejected = world.decide(referral, ReferralDecision::Reject).await;
     assert_eq!(rejected.status, ReferralStatus::Rejected);
     assert_eq!(rejected.review.unwrap().status, ReviewStatus::Rejected);
@@ -78,13 +78,13 @@ async fn a_rejected_referral_earns_nothing_until_it_is_allowed() {
     let line = world.line_of(2_000).await;
     let refused = world.reinstate(line).await;
     assert!(matches!(refused, Err(AffiliateError::Conflict(ConflictReason::ReferralBarred))), "{refused:?}");
-    world.hear(&world.paid("in_2", "cus_1", (10_000, 20))).await;
+    world.ingest_event(&world.paid("in_2", "cus_1", (10_000, 20))).await;
     assert_eq!(world.lines().await.len(), 2);
     world.audit().await;
     let allowed = world.decide(referral, ReferralDecision::Allow).await;
     assert_eq!((allowed.status, allowed.rejection), (ReferralStatus::Active, None));
     assert_eq!(world.paying(world.ada).await, 1);
-    world.hear(&world.paid("in_3", "cus_1", (10_000, 30))).await;
+    world.ingest_event(&world.paid("in_3", "cus_1", (10_000, 30))).await;
     let outline = world.outline().await;
     assert!(outline.contains(&fraud[0].to_owned()), "its reversed lines stay so");
     assert!(outline.contains(&"in_3/1 2000 of 10000 pending".to_owned()));
@@ -104,13 +104,13 @@ async fn reinstating_waives_only_the_known_disputes() {
         dispute
     };
     for order in ORDERS {
-        let (world, _) = sold().await;
-        world.tell("charge.dispute.created", 20, named("dp_1", "needs_response")).await;
-        world.tell("charge.dispute.closed", 30, named("dp_1", "lost")).await;
+        let (world, _) = world_with_sale().await;
+        world.ingest_object("charge.dispute.created", 20, named("dp_1", "needs_response")).await;
+        world.ingest_object("charge.dispute.closed", 30, named("dp_1", "lost")).await;
         let line = world.line_of(2_000).await;
         world.reinstate(line).await.unwrap();
         // Repeated events of the waived dispute.
-        world.tell("charge.dispute.updated", 40, named("dp_1", "lost")).await;
+        world.ingest_object("charge.dispute.updated", 40, named("dp_1", "lost")).await;
         assert_eq!(world.outline().await[0], "in_1/1 2000 of 10000 pending");
         let facts = [
             world.event("charge.dispute.created", 50, named("dp_2", "needs_response")),
@@ -118,7 +118,7 @@ async fn reinstating_waives_only_the_known_disputes() {
             world.event("charge.dispute.closed", 70, named("dp_2", "won")),
         ];
         for index in order {
-            world.hear(&facts[index]).await;
+            world.ingest_event(&facts[index]).await;
         }
         assert_eq!(world.outline().await[0], "in_1/1 2000 of 10000 reversed dispute", "{order:?}");
         world.reinstate(line).await.unwrap();
@@ -130,24 +130,24 @@ async fn reinstating_waives_only_the_known_disputes() {
 #[tokio::test]
 async fn reinstating_waives_only_the_known_refunds() {
     for order in ORDERS {
-        let (world, _) = sold().await;
-        world.tell("charge.refunded", 20, charge("in_1", 10_000, 10_000)).await;
+        let (world, _) = world_with_sale().await;
+        world.ingest_object("charge.refunded", 20, charge("in_1", 10_000, 10_000)).await;
         let line = world.line_of(2_000).await;
         world.reinstate(line).await.unwrap();
         // A late event about the time before the waiver does not count as a new refund.
-        world.tell("charge.refunded", 15, charge("in_1", 10_000, 2_000)).await;
-        let stands = "in_1/1 1600 of 8000 pending";
-        assert_eq!(world.outline().await[0], stands);
+        world.ingest_object("charge.refunded", 15, charge("in_1", 10_000, 2_000)).await;
+        let expected = "in_1/1 1600 of 8000 pending";
+        assert_eq!(world.outline().await[0], expected);
         // Neither does a repeated event.
-        world.tell("charge.refunded", 25, charge("in_1", 10_000, 10_000)).await;
-        assert_eq!(world.outline().await[0], stands);
+        world.ingest_object("charge.refunded", 25, charge("in_1", 10_000, 10_000)).await;
+        assert_eq!(world.outline().await[0], expected);
         let facts = [
             world.event("charge.refunded", 30, charge("in_1", 10_000, 10_000)),
             world.event("charge.refunded", 40, charge("in_1", 10_000, 0)),
             world.event("charge.refunded", 50, charge("in_1", 10_000, 10_000)),
         ];
         for index in order {
-            world.hear(&facts[index]).await;
+            world.ingest_event(&facts[index]).await;
         }
         assert_eq!(world.outline().await[0], "in_1/1 2000 of 10000 reversed refund", "{order:?}");
         world.audit().await;
@@ -156,17 +156,17 @@ async fn reinstating_waives_only_the_known_refunds() {
 
 #[tokio::test]
 async fn a_partial_and_a_full_refund_within_one_second() {
-    let (world, _) = sold().await;
-    world.tell("charge.refunded", 20, charge("in_1", 10_000, 2_500)).await;
+    let (world, _) = world_with_sale().await;
+    world.ingest_object("charge.refunded", 20, charge("in_1", 10_000, 2_500)).await;
     assert_eq!(world.outline().await[0], "in_1/1 1500 of 7500 pending");
-    world.tell("charge.refunded", 20, charge("in_1", 10_000, 10_000)).await;
+    world.ingest_object("charge.refunded", 20, charge("in_1", 10_000, 10_000)).await;
     assert_eq!(world.outline().await[0], "in_1/1 1500 of 7500 reversed refund");
     world.audit().await;
 }
 
 #[tokio::test]
 async fn the_audit_finds_missing_and_duplicate_events() {
-    let (world, referral) = sold().await;
+    let (world, referral) = world_with_sale().await;
     world.audit().await;
     let line = world.line_of(2_000).await;
     let events = store::event::list(world.store(), world.account, line, 10).await.unwrap();
@@ -182,16 +182,16 @@ async fn the_audit_finds_missing_and_duplicate_events() {
     let mut batch = Batch::progress();
     let converted = store::event::list(world.store(), world.account, referral, 10).await.unwrap();
     let converted = converted.into_iter().find(|event| event.kind == EventKind::ReferralConverted).unwrap();
-    let [once, again] = [1, 2].map(|number| EventId::new(world.second(20), number));
-    for event in [Event { id: once, ..events[0].clone() }, Event { id: again, ..converted }] {
+    let [first, second] = [1, 2].map(|number| EventId::new(world.second(20), number));
+    for event in [Event { id: first, ..events[0].clone() }, Event { id: second, ..converted }] {
         store::event::record_in_any_partition(&mut batch, &event);
     }
     world.store().commit(batch).await.unwrap();
     assert_eq!(broken().await, [("I10", referral.to_string())]);
     // Beyond the event retention, a missing event is no violation.
     let mut batch = Batch::progress();
-    store::event::delete(&mut batch, world.account, referral.into(), again);
-    store::event::delete(&mut batch, world.account, line.into(), once);
+    store::event::delete(&mut batch, world.account, referral.into(), second);
+    store::event::delete(&mut batch, world.account, line.into(), first);
     world.store().commit(batch).await.unwrap();
     world.advance_days(31);
     assert_eq!(broken().await, []);

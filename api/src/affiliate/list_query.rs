@@ -1,0 +1,32 @@
+//! Queries of the program's lists: page and filters.
+
+use serde_json::{Value, json};
+use store::affiliate::listing::ListPageRequest;
+
+use crate::paging::{self, PageParameters};
+use crate::problem::Problem;
+use crate::schema;
+
+/// Converts the page parameters to a store query.
+pub(super) fn page_query(page: &PageParameters, kind: u8) -> Result<ListPageRequest, Problem> {
+    Ok(ListPageRequest { before: page.before_id(kind)?, limit: page.limit, from: None })
+}
+
+/// Query parameter that filters by a closed set of values, comma-separated.
+pub(super) fn list_filter_parameter(name: &str, words: &[&str], description: &str) -> Value {
+    let items = json!({"type": "array", "items": {"type": "string", "enum": words}});
+    let mut parameter = schema::query_parameter(name, description, items);
+    (parameter["style"], parameter["explode"]) = (json!("form"), json!(false));
+    parameter
+}
+
+/// Parses an optional filter with a single value.
+pub(super) fn parse_filter<T: std::str::FromStr>(
+    given: &[(String, String)],
+    name: &str,
+    what: &str,
+) -> Result<Option<T>, Problem> {
+    let text = paging::single_value(given, name)?;
+    let refused = || Problem::field(name, format!("must be {what}"));
+    text.map(|text| text.trim().parse().map_err(|_| refused())).transpose()
+}

@@ -1,0 +1,85 @@
+//! Paths of the program's objects by id. A malformed id is answered 404, like an unknown one.
+
+use mail::id::{BackfillId, CampaignId, CommissionId, PartnerId, PartnerLinkId, PayoutId, PayoutRunId, ReferralId};
+use serde_json::Value;
+
+use crate::problem::Problem;
+use crate::request::{FromRequest, Request, RequestSpec};
+use crate::schema::{self, Schemas};
+
+/// Defines the type of a path id. A malformed id is answered 404, like an unknown one.
+macro_rules! in_path {
+    ($(#[$doc:meta])* $name:ident($id:ty) $about:literal) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy)]
+        pub struct $name(pub(super) Option<$id>);
+
+        impl $name {
+            pub(super) fn parameter() -> Value {
+                schema::path_parameter("id", $about)
+            }
+
+            pub(super) fn of(call: &Request) -> Self {
+                Self(call.path_parameter("id").parse().ok())
+            }
+
+            pub(super) fn id(self, noun: ::affiliate::error::AffiliateNoun) -> Result<$id, Problem> {
+                self.0.ok_or_else(|| Problem::not_found(noun.as_str()))
+            }
+        }
+
+        impl FromRequest for $name {
+            fn describe(_: &mut Schemas) -> RequestSpec {
+                RequestSpec { parameters: vec![Self::parameter()], ..RequestSpec::default() }
+            }
+
+            fn read(call: &Request) -> Result<Self, Problem> {
+                Ok(Self::of(call))
+            }
+        }
+    };
+}
+
+in_path! {
+    /// Path of a partner.
+    PartnerPath(PartnerId) "The partner's id (`aff_…`)"
+}
+in_path! {
+    /// Path of a campaign.
+    CampaignPath(CampaignId) "The campaign's id (`cmp_…`)"
+}
+in_path! {
+    /// Path of a backfill.
+    BackfillPath(BackfillId) "The backfill's id (`bkf_…`)"
+}
+in_path! {
+    /// Path of a commission.
+    CommissionPath(CommissionId) "The commission's id (`com_…`)"
+}
+in_path! {
+    /// Path of a payout.
+    PayoutPath(PayoutId) "The payout's id (`pay_…`)"
+}
+in_path! {
+    /// Path of a payout run.
+    PayoutRunPath(PayoutRunId) "The payout run's id (`prn_…`)"
+}
+in_path! {
+    /// Path of a referral.
+    ReferralPath(ReferralId) "The referral's id (`ref_…`)"
+}
+
+/// Path of a partner's link.
+#[derive(Debug, Clone, Copy)]
+pub struct PartnerLinkPath(pub(super) PartnerPath, pub(super) Option<PartnerLinkId>);
+
+impl FromRequest for PartnerLinkPath {
+    fn describe(_: &mut Schemas) -> RequestSpec {
+        let link = schema::path_parameter("link_id", "The link's id (`afl_…`)");
+        RequestSpec { parameters: vec![PartnerPath::parameter(), link], ..RequestSpec::default() }
+    }
+
+    fn read(call: &Request) -> Result<Self, Problem> {
+        Ok(Self(PartnerPath::of(call), call.path_parameter("link_id").parse().ok()))
+    }
+}

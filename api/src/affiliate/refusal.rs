@@ -1,0 +1,52 @@
+//! Maps errors of the affiliate service to problem responses.
+
+use ::affiliate::error::AffiliateError;
+use ::affiliate::ledger::LedgerError;
+use queue::storage_quota::StorageQuotaError;
+use serde_json::json;
+
+use crate::problem::{ErrorCode, FieldErrors, OUTAGE_RETRY_AFTER_S, Problem};
+use crate::state::AppState;
+
+/// Maps an affiliate error to its problem response.
+pub(crate) fn refusal_problem(room: &AppState, refusal: AffiliateError) -> Problem {
+    let text = refusal.to_string();
+    match refusal {
+        AffiliateError::NotSetUp => Problem::new(ErrorCode::NOT_FOUND, "The affiliate program is not set up"),
+        AffiliateError::NotFound(noun) => Problem::not_found(noun.as_str()),
+        AffiliateError::Fields(fields) => {
+            let mut errors = FieldErrors::default();
+            fields.iter().for_each(|(name, why)| errors.add(name, why));
+            errors.into()
+        }
+        AffiliateError::WrongMove(wrong) => Problem::field("status", text)
+            .with_detail("status", json!(wrong.status))
+            .with_detail("action", json!(wrong.action)),
+        AffiliateError::Conflict(_) => Problem::new(ErrorCode::CONFLICT, capitalize(&text)),
+        AffiliateError::MissingSteps(missing) => {
+            Problem::new(ErrorCode::CONFLICT, capitalize(&text)).with_details(json!({"missing": missing}))
+        }
+        AffiliateError::Forbidden(_) => Problem::new(ErrorCode::FORBIDDEN, capitalize(&text)),
+        AffiliateError::Quota(full) => Problem::plan_full(full, room.upgrade_url()),
+        AffiliateError::Counting(noun) => {
+            Problem::from_quota_error(StorageQuotaError::Counting(noun), room.upgrade_url())
+        }
+        AffiliateError::Upstream(_) => Problem::new(ErrorCode::UPSTREAM_ERROR, capitalize(&text)),
+        AffiliateError::Commission(refused) => {
+            let code = if refused.is_forbidden() { ErrorCode::FORBIDDEN } else { ErrorCode::CONFLICT };
+            Problem::new(code, capitalize(&text))
+        }
+        // An overflow results from the program's own amounts and is no server error.
+        AffiliateError::Ledger(LedgerError::Arithmetic(_)) => Problem::new(ErrorCode::CONFLICT, capitalize(&text)),
+        AffiliateError::Ledger(LedgerError::Budget(_)) => Problem::unavailable(capitalize(&text), OUTAGE_RETRY_AFTER_S),
+        AffiliateError::Seal | AffiliateError::Ledger(_) => Problem::internal(text),
+        AffiliateError::Read(error) => error.into(),
+        AffiliateError::Commit(error) => Problem::from_refusal(error.into(), room.upgrade_url()),
+    }
+}
+
+/// Upper-cases the first character.
+fn capitalize(text: &str) -> String {
+    let mut rest = text.chars();
+    rest.next().map(|first| first.to_uppercase().chain(rest).collect()).unwrap_or_default()
+}

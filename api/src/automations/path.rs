@@ -1,0 +1,48 @@
+//! Path of an automation, and the automation that it names.
+
+use mail::id::AutomationId;
+use serde_json::Value;
+use store::access::Tenant;
+use store::automation::StoredAutomation;
+
+use crate::problem::Problem;
+use crate::request::{FromRequest, Request, RequestSpec};
+use crate::schema::{self, Schemas};
+use crate::state::AppState;
+
+/// Path of an automation. A malformed id is answered 404, like an unknown one.
+#[derive(Debug, Clone, Copy)]
+pub struct AutomationPath(pub(super) Option<AutomationId>);
+
+impl AutomationPath {
+    pub(super) fn parameter() -> Value {
+        schema::path_parameter("id", "The automation's id (`aut_…`)")
+    }
+
+    pub(super) fn from_request(call: &Request) -> Self {
+        Self(call.path_parameter("id").parse().ok())
+    }
+
+    pub(super) fn id(self) -> Result<AutomationId, Problem> {
+        self.0.ok_or_else(automation_not_found)
+    }
+}
+
+impl FromRequest for AutomationPath {
+    fn describe(_: &mut Schemas) -> RequestSpec {
+        RequestSpec { parameters: vec![Self::parameter()], ..RequestSpec::default() }
+    }
+
+    fn read(call: &Request) -> Result<Self, Problem> {
+        Ok(Self::from_request(call))
+    }
+}
+
+pub(crate) fn automation_not_found() -> Problem {
+    Problem::not_found("automation")
+}
+
+pub(crate) async fn find(room: &AppState, tenant: &Tenant, path: AutomationPath) -> Result<StoredAutomation, Problem> {
+    let found = store::automation::get(room.intake.store(), tenant.account().id, path.id()?).await?;
+    found.ok_or_else(automation_not_found)
+}

@@ -1,0 +1,65 @@
+//! Path of an email, and the email that it names.
+
+use mail::email::Email;
+use mail::id::EmailId;
+use serde_json::Value;
+use store::access::Tenant;
+use store::email::EmailWithRecipients;
+
+use crate::problem::{ErrorCode, Problem};
+use crate::request::{FromRequest, Request, RequestSpec};
+use crate::schema::{self, Schemas};
+use crate::state::AppState;
+
+/// Path of an email.
+#[derive(Debug, Clone, Copy)]
+pub struct EmailPath(pub(super) EmailId);
+
+const ID: &str = "id";
+
+pub(super) fn id_parameter() -> Value {
+    schema::path_parameter(ID, "The email's id (`msg_…`)")
+}
+
+impl FromRequest for EmailPath {
+    fn describe(_: &mut Schemas) -> RequestSpec {
+        RequestSpec { parameters: vec![id_parameter()], ..RequestSpec::default() }
+    }
+
+    /// A malformed id is answered 404, like an unknown one.
+    fn read(call: &Request) -> Result<Self, Problem> {
+        call.path_parameter(ID).parse().map(Self).map_err(|_| email_not_found())
+    }
+}
+
+pub(super) fn email_not_found() -> Problem {
+    Problem::new(ErrorCode::NOT_FOUND, "No such email")
+}
+
+pub(super) async fn find(room: &AppState, tenant: &Tenant, id: EmailId) -> Result<EmailWithRecipients, Problem> {
+    let found = store::email::get(room.intake.store(), tenant.account().id, id).await?;
+    let found = found.ok_or_else(email_not_found)?;
+    check_key_access(room, tenant, &found.email).await?;
+    Ok(found)
+}
+
+pub(super) async fn find_without_recipients(room: &AppState, tenant: &Tenant, id: EmailId) -> Result<Email, Problem> {
+    let found = store::email::get_without_recipients(room.intake.store(), tenant.account().id, id).await?;
+    let email = found.ok_or_else(email_not_found)?;
+    check_key_access(room, tenant, &email).await?;
+    Ok(email)
+}
+
+/// A sending-only key sees only emails that it sent; a key restricted to a domain only those sent from it. Others are
+/// answered 404.
+async fn check_key_access(room: &AppState, tenant: &Tenant, email: &Email) -> Result<(), Problem> {
+    if tenant.confined_to().is_some_and(|own| email.sent_by != Some(own)) {
+        return Err(email_not_found());
+    }
+    let Some(bond) = tenant.bound_to() else { return Ok(()) };
+    let domain = store::domain::get(room.intake.store(), tenant.account().id, bond).await?;
+    match domain {
+        Some(domain) if email.domain.as_ref() == Some(&domain.name) => Ok(()),
+        _ => Err(email_not_found()),
+    }
+}

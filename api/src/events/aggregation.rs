@@ -1,0 +1,19 @@
+//! Waits until recent product events are counted.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::state::AppState;
+
+/// Maximum wait for recent events to be counted.
+const COUNT_WAIT_MAX: Duration = Duration::from_millis(200);
+
+/// Aggregates pending events and waits briefly for it, so that a client sees the event that it just sent.
+pub(crate) async fn wait_until_counted(room: &Arc<AppState>) {
+    let events = room.intake.product_events();
+    // Runs in its own task, because an interrupted aggregation would have to start again.
+    let counting = room.tasks.spawn(async move { events.aggregate().await });
+    if let Ok(Ok(Err(error))) = tokio::time::timeout(COUNT_WAIT_MAX, counting).await {
+        tracing::warn!(%error, "cannot aggregate product events: counts may lag");
+    }
+}

@@ -1,0 +1,287 @@
+//! `Operation`: method, path, callers, limits and handler of one operation of the API, and its builder.
+//!
+//! The table of all operations is [`crate::operations`]; each folder of handlers builds its own rows.
+
+use std::fmt;
+use std::sync::Arc;
+
+use http::Method;
+use mail::credential::ApiKeyScope;
+use mail::idempotency::IdempotencyScope as Keyed;
+use mail::quota::Noun;
+use mail::user::UserRole;
+use store::access::{SignedInUser, Tenant};
+
+use crate::handler::{
+    ApiKeyHandler, Owner, OwnerHandler, PublicHandler, UserHandler, api_key_handler, owner_handler, public_handler,
+    user_handler,
+};
+use crate::idempotent_operation;
+use crate::problem::{ErrorCode, Problem};
+use crate::request::{FromRequest, Media, RequestSpec};
+use crate::response::{CookiePolicy, ExtraResponse, IntoResponse};
+use crate::schema::Schemas;
+use crate::state::AppState;
+
+/// Allowed callers of an operation, with its handler.
+pub enum OperationHandler {
+    /// No authentication.
+    Public(PublicHandler),
+    /// An API key with this scope.
+    ApiKey(ApiKeyScope, ApiKeyHandler),
+    /// An API key with this scope or, with the path prefix `/api`, a signed-in user.
+    ApiKeyOrSession(ApiKeyScope, ApiKeyHandler),
+    /// A signed-in user with this role or a higher one.
+    Session(UserRole, UserHandler),
+    /// A signed-in owner, or the operator on the owner's behalf ([`crate::operator`]).
+    Owner(OwnerHandler),
+}
+
+impl fmt::Debug for OperationHandler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Public(_) => f.write_str("Public"),
+            Self::ApiKey(scope, _) => write!(f, "Keyed({scope:?})"),
+            Self::ApiKeyOrSession(scope, _) => write!(f, "Either({scope:?})"),
+            Self::Session(role, _) => write!(f, "SignedIn({role:?})"),
+            Self::Owner(_) => f.write_str("Owner"),
+        }
+    }
+}
+
+/// The response of an operation, for the OpenAPI document.
+#[derive(Debug)]
+pub struct ResponseSpec {
+    /// Status on success.
+    pub status: http::StatusCode,
+    pub media_type: &'static str,
+    pub schema: fn(&mut Schemas) -> serde_json::Value,
+    /// Further responses.
+    pub extra_responses: &'static [ExtraResponse],
+    /// The cookies that it may set.
+    pub cookies: CookiePolicy,
+}
+
+/// An operation of the API.
+#[derive(Debug)]
+pub struct Operation {
+    pub method: Method,
+    /// `{id}` is a path parameter.
+    pub path: &'static str,
+    /// The `operationId`; also the name in metrics and logs.
+    pub id: &'static str,
+    /// The OpenAPI tag.
+    pub noun: &'static str,
+    /// One line for the OpenAPI document.
+    pub summary: &'static str,
+    /// Maximum body size; `None` if the operation takes no body.
+    pub body_bytes_max: Option<usize>,
+    /// Accepted media types of the body.
+    pub media: Media,
+    /// Describes parameters and body.
+    pub request_spec: fn(&mut Schemas) -> RequestSpec,
+    pub response_spec: ResponseSpec,
+    /// Error codes besides those that follow from the operation's properties (see `openapi/responses.rs`).
+    pub errors: &'static [ErrorCode],
+    /// The operation concerns a single domain's data. Keys restricted to a domain may call it and see only that
+    /// domain's data. They may not call other operations.
+    pub domain_scoped: bool,
+    /// Objects it stores that count against the plan's storage quotas.
+    pub storage_cost: StorageCost,
+    /// Scope of its idempotency keys, if it accepts keys and has a storage cost: a completed request is replayed even
+    /// if the quota is exhausted.
+    pub idempotency_scope: Option<Keyed>,
+    pub handler: OperationHandler,
+}
+
+/// Upper bound of what a request stores: a number of rows or, for byte quotas, the bytes besides the request body.
+pub type StorageCost = &'static [(Noun, u64)];
+
+impl Operation {
+    /// The scope that an API key needs; `None` if the operation accepts no API keys.
+    #[must_use]
+    pub fn scope(&self) -> Option<ApiKeyScope> {
+        match self.handler {
+            OperationHandler::Public(_) | OperationHandler::Session(..) | OperationHandler::Owner(_) => None,
+            OperationHandler::ApiKey(scope, _) | OperationHandler::ApiKeyOrSession(scope, _) => Some(scope),
+        }
+    }
+
+    /// Returns whether it starts or ends a session. Such requests from other sites are rejected.
+    #[must_use]
+    pub fn changes_session(&self) -> bool {
+        self.response_spec.cookies == CookiePolicy::Session && self.method != Method::GET
+    }
+
+    /// Returns whether a signed-in user may call it.
+    #[must_use]
+    pub fn accepts_sessions(&self) -> bool {
+        matches!(
+            self.handler,
+            OperationHandler::ApiKeyOrSession(..) | OperationHandler::Session(..) | OperationHandler::Owner(_)
+        )
+    }
+}
+
+/// Builds an operation.
+#[derive(Debug, Clone)]
+pub struct OperationBuilder {
+    method: Method,
+    path: &'static str,
+    id: &'static str,
+    noun: &'static str,
+    summary: &'static str,
+    errors: &'static [ErrorCode],
+    domain_scoped: bool,
+    storage_cost: StorageCost,
+    idempotency_scope: Option<Keyed>,
+}
+
+/// Starts an operation, for example `POST /emails` with the id `send_email`.
+#[must_use]
+pub fn operation(method: Method, path: &'static str, id: &'static str) -> OperationBuilder {
+    let (noun, summary) = ("service", "");
+    OperationBuilder {
+        method,
+        path,
+        id,
+        noun,
+        summary,
+        errors: &[],
+        domain_scoped: false,
+        storage_cost: &[],
+        idempotency_scope: None,
+    }
+}
+
+impl OperationBuilder {
+    /// Sets the OpenAPI tag and the summary.
+    #[must_use]
+    pub fn about(mut self, noun: &'static str, summary: &'static str) -> Self {
+        (self.noun, self.summary) = (noun, summary);
+        self
+    }
+
+    /// Sets the error codes that do not follow from the operation's properties.
+    #[must_use]
+    pub fn errors(mut self, codes: &'static [ErrorCode]) -> Self {
+        self.errors = codes;
+        self
+    }
+
+    /// Lets keys restricted to a domain call the operation; its handler must then show only that domain's data. Without
+    /// this, such keys get 403.
+    #[must_use]
+    pub fn domain_scoped(mut self) -> Self {
+        self.domain_scoped = true;
+        self
+    }
+
+    /// Sets the storage cost: the request is rejected when the quota is exhausted.
+    #[must_use]
+    pub fn storage_cost(mut self, stores: StorageCost) -> Self {
+        self.storage_cost = stores;
+        self
+    }
+
+    /// Sets the storage cost and the scope of the idempotency keys.
+    #[must_use]
+    pub fn idempotent_storage_cost(mut self, keys: Keyed, stores: StorageCost) -> Self {
+        (self.idempotency_scope, self.storage_cost) = (Some(keys), stores);
+        self
+    }
+
+    /// Allows calls without authentication.
+    #[must_use]
+    pub fn public<I: FromRequest, O: IntoResponse, F, Run>(self, handler: F) -> Operation
+    where
+        F: Fn(Arc<AppState>, I) -> Run + Send + Sync + Copy + 'static,
+        Run: Future<Output = Result<O, Problem>> + Send + 'static,
+    {
+        self.build::<I, O>(OperationHandler::Public(public_handler(handler)))
+    }
+
+    /// Allows API keys with this scope.
+    #[must_use]
+    pub fn api_key<I: FromRequest, O: IntoResponse, F, Run>(self, scope: ApiKeyScope, handler: F) -> Operation
+    where
+        F: Fn(Arc<AppState>, Tenant, I) -> Run + Send + Sync + Copy + 'static,
+        Run: Future<Output = Result<O, Problem>> + Send + 'static,
+    {
+        self.build::<I, O>(OperationHandler::ApiKey(scope, api_key_handler(handler)))
+    }
+
+    /// Allows API keys with this scope, and signed-in users.
+    #[must_use]
+    pub fn api_key_or_session<I: FromRequest, O: IntoResponse, F, Run>(
+        self,
+        scope: ApiKeyScope,
+        handler: F,
+    ) -> Operation
+    where
+        F: Fn(Arc<AppState>, Tenant, I) -> Run + Send + Sync + Copy + 'static,
+        Run: Future<Output = Result<O, Problem>> + Send + 'static,
+    {
+        self.build::<I, O>(OperationHandler::ApiKeyOrSession(scope, api_key_handler(handler)))
+    }
+
+    /// Allows signed-in users with this role or a higher one.
+    #[must_use]
+    pub fn session<I: FromRequest, O: IntoResponse, F, Run>(self, role: UserRole, handler: F) -> Operation
+    where
+        F: Fn(Arc<AppState>, SignedInUser, I) -> Run + Send + Sync + Copy + 'static,
+        Run: Future<Output = Result<O, Problem>> + Send + 'static,
+    {
+        self.build::<I, O>(OperationHandler::Session(role, user_handler(handler)))
+    }
+
+    /// Allows signed-in owners and the operator. A POST operation accepts an idempotency key ([`crate::idempotent_operation`]).
+    #[must_use]
+    pub fn owner<I: FromRequest, O: IntoResponse, F, Run>(self, handler: F) -> Operation
+    where
+        F: Fn(Arc<AppState>, Owner, I) -> Run + Send + Sync + Copy + 'static,
+        Run: Future<Output = Result<O, Problem>> + Send + 'static,
+    {
+        if self.method != Method::POST {
+            return self.build::<I, O>(OperationHandler::Owner(owner_handler(handler)));
+        }
+        let action = OperationHandler::Owner(idempotent_operation::make_idempotent(self.id, owner_handler(handler)));
+        Operation { request_spec: idempotent_operation::describe::<I>, ..self.build::<I, O>(action) }
+    }
+
+    /// Like [`owner`](Self::owner), but the handler itself stores its response under the key, in the commit of the
+    /// change.
+    #[must_use]
+    pub fn owner_idempotent<I: FromRequest, O: IntoResponse, F, Run>(self, handler: F) -> Operation
+    where
+        F: Fn(Arc<AppState>, Owner, I) -> Run + Send + Sync + Copy + 'static,
+        Run: Future<Output = Result<O, Problem>> + Send + 'static,
+    {
+        self.build::<I, O>(OperationHandler::Owner(owner_handler(handler)))
+    }
+
+    fn build<I: FromRequest, O: IntoResponse>(self, action: OperationHandler) -> Operation {
+        Operation {
+            method: self.method,
+            path: self.path,
+            id: self.id,
+            noun: self.noun,
+            summary: self.summary,
+            body_bytes_max: I::BODY_BYTES_MAX,
+            media: I::MEDIA,
+            request_spec: I::describe,
+            errors: self.errors,
+            domain_scoped: self.domain_scoped,
+            storage_cost: self.storage_cost,
+            idempotency_scope: self.idempotency_scope,
+            response_spec: ResponseSpec {
+                status: O::STATUS,
+                media_type: O::MEDIA_TYPE,
+                schema: O::describe,
+                extra_responses: O::EXTRA_RESPONSES,
+                cookies: O::COOKIES,
+            },
+            handler: action,
+        }
+    }
+}

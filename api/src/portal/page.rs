@@ -1,0 +1,110 @@
+//! `PortalPage`: the response of all portal operations.
+
+use bytes::Bytes;
+use http::StatusCode;
+use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, LOCATION, SET_COOKIE};
+use http::header::{REFERRER_POLICY, X_FRAME_OPTIONS};
+use serde_json::{Value, json};
+
+use super::html::Html;
+use super::layout;
+use crate::problem::Problem;
+use crate::response::{CookiePolicy, ExtraResponse, HTML_MEDIA_TYPE, IntoResponse, Response};
+use crate::schema::Schemas;
+
+/// Keeps the pages out of search engines.
+const ROBOTS: HeaderName = HeaderName::from_static("x-robots-tag");
+
+/// Content-Security-Policy: one style sheet, images and forms of the same origin.
+const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; \
+                      frame-ancestors 'none'";
+
+/// The URL of the style sheet contains a hash of its text, so it may be cached for ever.
+const STYLE_CACHE_CONTROL: &str = "public, max-age=31536000, immutable";
+
+/// A page of the portal, a redirect, or the style sheet.
+#[derive(Debug)]
+pub struct PortalPage {
+    pub(super) status: StatusCode,
+    pub(super) media_type: &'static str,
+    pub(super) headers: Vec<(HeaderName, HeaderValue)>,
+    pub(super) body: Bytes,
+}
+
+impl PortalPage {
+    pub(super) fn new(status: StatusCode, page: Html) -> Self {
+        Self { status, media_type: HTML_MEDIA_TYPE, headers: Vec::new(), body: page.into_string().into() }
+    }
+
+    pub(super) fn redirect(status: StatusCode, location: &str) -> Result<Self, Problem> {
+        let location = HeaderValue::try_from(location).map_err(Problem::internal)?;
+        let headers = vec![(LOCATION, location)];
+        Ok(Self { status, media_type: "text/plain; charset=utf-8", headers, body: Bytes::new() })
+    }
+
+    pub(super) fn style_sheet() -> Self {
+        let headers = vec![(CACHE_CONTROL, HeaderValue::from_static(STYLE_CACHE_CONTROL))];
+        let body = Bytes::from_static(layout::STYLE.as_bytes());
+        Self { status: StatusCode::OK, media_type: "text/css; charset=utf-8", headers, body }
+    }
+
+    pub(super) fn with_cookie(mut self, cookie: Option<HeaderValue>) -> Self {
+        self.headers.extend(cookie.map(|cookie| (SET_COOKIE, cookie)));
+        self
+    }
+}
+
+impl IntoResponse for PortalPage {
+    const MEDIA_TYPE: &'static str = HTML_MEDIA_TYPE;
+    const COOKIES: CookiePolicy = CookiePolicy::Session;
+    const EXTRA_RESPONSES: &'static [ExtraResponse] = &[
+        ExtraResponse { status: 200, media_type: Some("text/css; charset=utf-8"), about: "The style sheet" },
+        ExtraResponse {
+            status: 204,
+            media_type: None,
+            about: "A HEAD request or a browser's prefetch: the link is not used up",
+        },
+        ExtraResponse { status: 302, media_type: None, about: "Redirect to the portal" },
+        ExtraResponse {
+            status: 303,
+            media_type: None,
+            about: "Redirect to the page that shows the result of the form",
+        },
+        ExtraResponse { status: 400, media_type: Some(HTML_MEDIA_TYPE), about: "A field is invalid" },
+        ExtraResponse { status: 401, media_type: Some(HTML_MEDIA_TYPE), about: "Not signed in" },
+        ExtraResponse {
+            status: 403,
+            media_type: Some(HTML_MEDIA_TYPE),
+            about: "The partner may not make changes, or the CSRF token is invalid",
+        },
+        ExtraResponse { status: 404, media_type: Some(HTML_MEDIA_TYPE), about: "Page not found" },
+        ExtraResponse {
+            status: 409,
+            media_type: Some(HTML_MEDIA_TYPE),
+            about: "Already in use, or changed concurrently",
+        },
+        ExtraResponse { status: 410, media_type: Some(HTML_MEDIA_TYPE), about: "The link was used or has expired" },
+        ExtraResponse { status: 429, media_type: Some(HTML_MEDIA_TYPE), about: "Too many attempts" },
+    ];
+
+    fn describe(_: &mut Schemas) -> Value {
+        json!({"type": "string", "description": "An HTML page"})
+    }
+
+    fn into_body(self) -> Result<Bytes, Problem> {
+        Ok(self.body)
+    }
+
+    fn into_response(self) -> Result<Response, Problem> {
+        let mut headers = vec![
+            (CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
+            // With `no-referrer` browsers would submit the forms with `Origin: null`.
+            (REFERRER_POLICY, HeaderValue::from_static("same-origin")),
+            (X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
+            (ROBOTS, HeaderValue::from_static("noindex, nofollow")),
+        ];
+        headers.extend(self.headers);
+        let media_type = HeaderValue::from_static(self.media_type);
+        Ok(Response { status: self.status, media_type, headers, body: self.body, stream: None })
+    }
+}

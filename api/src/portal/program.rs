@@ -1,0 +1,38 @@
+//! The program of a page without a session.
+
+use http::StatusCode;
+use mail::affiliate::program::AffiliateProgram;
+
+use super::layout;
+use super::page::PortalPage;
+use super::request::PortalRequest;
+use crate::affiliate::refusal::refusal_problem;
+use crate::problem::Problem;
+use crate::state::AppState;
+
+/// The program of a page without a session: by the publishable key in the URL, else by the host.
+pub(super) async fn find_program(
+    room: &AppState,
+    request: &PortalRequest,
+    key: &str,
+) -> Result<Option<AffiliateProgram>, Problem> {
+    let fault = |refusal| refusal_problem(room, refusal);
+    if !key.is_empty() {
+        return room.affiliate.find_portal_by_key(key).await.map_err(fault);
+    }
+    match &request.host {
+        Some(host) => room.affiliate.find_program_by_host(host).await.map_err(fault),
+        None => Ok(None),
+    }
+}
+
+/// The page for a URL that names no program.
+pub(super) fn no_program_page(key: &str) -> PortalPage {
+    let text = if key.is_empty() {
+        "The address has no program key (?key=pk_…). Open the page from the product whose partner you are, or from \
+         one of its emails. A program needs no key only on its own host (portal_domain)."
+    } else {
+        "No partner program has the key in this address."
+    };
+    PortalPage::new(StatusCode::NOT_FOUND, layout::message_page("", "Program not found", text))
+}

@@ -1,0 +1,31 @@
+//! Status and text of errors that the visitor can correct.
+
+use ::affiliate::error::{AffiliateError, ConflictReason};
+use http::StatusCode;
+
+use super::texts;
+use crate::affiliate::refusal::refusal_problem;
+use crate::problem::Problem;
+use crate::state::AppState;
+
+/// Status and text of an error that the visitor can correct; other errors become a `Problem`.
+pub(super) fn refusal_text(room: &AppState, refusal: AffiliateError) -> Result<(StatusCode, String), Problem> {
+    match &refusal {
+        AffiliateError::Fields(fields) => {
+            let messages: Vec<String> =
+                fields.iter().map(|(name, why)| format!("{} {why}", texts::field_label(name))).collect();
+            Ok((StatusCode::BAD_REQUEST, messages.join("; ")))
+        }
+        AffiliateError::Conflict(ConflictReason::PortalLinkExpired) => Ok((StatusCode::GONE, refusal.to_string())),
+        AffiliateError::Conflict(_) => Ok((StatusCode::CONFLICT, texts::to_sentence(&refusal.to_string()))),
+        // The visitor cannot change the program's plan.
+        AffiliateError::Quota(_) => {
+            Ok((StatusCode::CONFLICT, "The program does not accept more partners at the moment".to_owned()))
+        }
+        AffiliateError::Forbidden(_) | AffiliateError::WrongMove(_) => {
+            Ok((StatusCode::FORBIDDEN, texts::to_sentence(&refusal.to_string())))
+        }
+        AffiliateError::NotFound(_) => Ok((StatusCode::NOT_FOUND, texts::to_sentence(&refusal.to_string()))),
+        _ => Err(refusal_problem(room, refusal)),
+    }
+}

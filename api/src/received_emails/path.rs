@@ -1,0 +1,50 @@
+//! Path of a received email, and the email and message that it names.
+
+use bytes::Bytes;
+use mail::id::ReceivedId;
+use mail::received::ReceivedEmail;
+use serde_json::Value;
+use store::access::Tenant;
+use store::received_email;
+
+use crate::problem::{ErrorCode, Problem};
+use crate::request::{FromRequest, Request, RequestSpec};
+use crate::schema::{self, Schemas};
+use crate::state::AppState;
+
+const ID: &str = "id";
+
+pub(crate) fn id_parameter() -> Value {
+    schema::path_parameter(ID, "The received email's id (`inb_…`)")
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct ReceivedEmailPath(pub(crate) ReceivedId);
+
+impl FromRequest for ReceivedEmailPath {
+    fn describe(_: &mut Schemas) -> RequestSpec {
+        RequestSpec { parameters: vec![id_parameter()], ..RequestSpec::default() }
+    }
+
+    /// A malformed id is answered 404, like an unknown one.
+    fn read(call: &Request) -> Result<Self, Problem> {
+        call.path_parameter(ID).parse().map(Self).map_err(|_| received_email_not_found())
+    }
+}
+
+fn received_email_not_found() -> Problem {
+    Problem::new(ErrorCode::NOT_FOUND, "No such received email")
+}
+
+/// Loads a received email of the account. A key that is bound to a domain finds only that domain's.
+pub(crate) async fn find(room: &AppState, tenant: &Tenant, id: ReceivedId) -> Result<ReceivedEmail, Problem> {
+    let found = received_email::get(room.intake.store(), tenant.account().id, id).await?;
+    let is_visible = |email: &ReceivedEmail| tenant.bound_to().is_none_or(|bond| bond == email.domain);
+    found.filter(is_visible).ok_or_else(received_email_not_found)
+}
+
+/// Loads the stored message, including the trace fields added on receipt.
+pub(crate) async fn load_message(room: &AppState, received: &ReceivedEmail) -> Result<Bytes, Problem> {
+    let bytes = received_email::get_message(room.intake.store(), received).await?;
+    bytes.ok_or_else(|| Problem::new(ErrorCode::NOT_FOUND, "The message is no longer stored"))
+}

@@ -1,0 +1,166 @@
+//! Requests of operations.
+//!
+//! A [`FromRequest`] type parses itself from a request (path, query, body) and describes itself for the OpenAPI
+//! document. Unknown body fields ([`Request::body_fields`]) are collected as warnings, which the response carries.
+
+use std::cell::RefCell;
+use std::net::IpAddr;
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use crate::fields::{self, FieldDiagnostics, FieldNames, JsonObject, ObjectFields};
+use crate::paging;
+use crate::problem::Problem;
+use crate::schema::Schemas;
+
+/// Larger bodies are parsed on a blocking thread: at about 1 GB/s they would occupy a runtime thread for more than
+/// 250 µs.
+pub(crate) const READ_INLINE_BYTES_MAX: usize = 256 << 10;
+
+/// Body limit of operations that carry no email.
+pub const SMALL_BYTES_MAX: usize = 64 << 10;
+
+/// Body limit of operations that send email: ten attachments of 10 MB in base64, and the texts (completions-email.md
+/// 2.1).
+pub const SEND_BYTES_MAX: usize = 144 << 20;
+
+/// A request that was routed and authenticated and whose body was read.
+#[derive(Debug, Default)]
+pub struct Request {
+    /// Path parameters in order, not percent-decoded.
+    pub path: Vec<(String, String)>,
+    /// The raw query string.
+    pub query: String,
+    pub headers: http::HeaderMap,
+    /// The complete body; empty if the operation takes none.
+    pub body: Bytes,
+    /// `None` if the connection's address is unknown.
+    pub client_ip: Option<IpAddr>,
+    /// Whether this is a HEAD request, which is answered like GET (RFC 9110 9.3.2).
+    pub is_head: bool,
+    /// Warnings about ignored fields, collected while parsing.
+    pub warnings: RefCell<Vec<String>>,
+}
+
+impl Request {
+    /// The raw path parameter; empty if the path has none of that name.
+    #[must_use]
+    pub fn path_parameter(&self, name: &str) -> &str {
+        self.path.iter().find(|(n, _)| n == name).map_or("", |(_, value)| value)
+    }
+
+    /// The path parameter, percent-decoded (RFC 3986 2.1); `None` if it is not UTF-8.
+    #[must_use]
+    pub fn path_text(&self, name: &str) -> Option<String> {
+        paging::percent_decode(self.path_parameter(name), false)
+    }
+
+    /// The fields of the body, sorted by name. Unknown fields are reported in the response's `warnings`
+    /// (completions-email.md 2.2).
+    ///
+    /// # Errors
+    /// The body is not a JSON object.
+    pub fn body_fields(&self, names: &FieldNames, notes: &mut FieldDiagnostics) -> Result<ObjectFields<'_>, Problem> {
+        Ok(self.collect_fields(fields::parse_body(&self.body)?, names, notes))
+    }
+
+    /// As [`Request::body_fields`], for an optional body ([`Media::OptionalJson`]).
+    ///
+    /// # Errors
+    /// The body is neither empty nor a JSON object.
+    pub fn optional_body_fields(
+        &self,
+        names: &FieldNames,
+        notes: &mut FieldDiagnostics,
+    ) -> Result<ObjectFields<'_>, Problem> {
+        Ok(self.collect_fields(fields::parse_optional_body(&self.body)?, names, notes))
+    }
+
+    fn collect_fields<'a>(
+        &'a self,
+        object: JsonObject<'a>,
+        names: &FieldNames,
+        notes: &mut FieldDiagnostics,
+    ) -> ObjectFields<'a> {
+        let given = ObjectFields::from_object(object, names, "", notes);
+        self.warnings.borrow_mut().append(&mut notes.warnings);
+        given
+    }
+}
+
+/// The media types of a request body that an operation accepts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Media {
+    /// JSON; a missing `Content-Type` counts as JSON.
+    #[default]
+    Json,
+    /// JSON; an empty body counts as an object without fields.
+    OptionalJson,
+    JsonOrCsv,
+    /// JSON that may be labelled as text, which browsers send cross-origin without a preflight (Fetch,
+    /// "CORS-safelisted").
+    Beacon,
+    /// Like `Beacon`, but any body is accepted; an unreadable one counts as empty.
+    Any,
+    /// Form data. Any `Content-Type` is accepted, because the senders cannot be changed.
+    Form,
+    /// CSV with any `Content-Type`; the parser reports errors.
+    Csv,
+    /// JSON with any `Content-Type`; the body's signature authenticates it.
+    Signed,
+}
+
+impl Media {
+    /// The media types for the OpenAPI document.
+    #[must_use]
+    pub fn media_types(self) -> &'static [&'static str] {
+        match self {
+            Self::Json | Self::OptionalJson | Self::Signed => &["application/json"],
+            Self::JsonOrCsv => &["application/json", "text/csv"],
+            Self::Beacon | Self::Any => &["text/plain", "application/json"],
+            Self::Csv => &["text/csv"],
+            Self::Form => &["application/x-www-form-urlencoded", "multipart/form-data"],
+        }
+    }
+}
+
+/// The parameters and body of an operation, for the OpenAPI document.
+#[derive(Debug, Default, Clone)]
+pub struct RequestSpec {
+    /// OpenAPI parameter objects of path, query and headers.
+    pub parameters: Vec<Value>,
+    pub body: Option<Value>,
+    /// `None` if the operation takes no body.
+    pub body_bytes_max: Option<usize>,
+}
+
+/// The input of a handler, parsed from a request.
+pub trait FromRequest: Sized + Send + 'static {
+    /// Maximum body size; `None` if the operation takes no body.
+    const BODY_BYTES_MAX: Option<usize> = None;
+    /// Accepted media types.
+    const MEDIA: Media = Media::Json;
+
+    /// The input's part of the OpenAPI document.
+    fn describe(schemas: &mut Schemas) -> RequestSpec;
+
+    /// Parses the input.
+    ///
+    /// # Errors
+    /// The problem response for an invalid request.
+    fn read(call: &Request) -> Result<Self, Problem>;
+}
+
+/// Input of handlers without parameters or body.
+#[derive(Debug, Clone, Copy)]
+pub struct NoInput;
+
+impl FromRequest for NoInput {
+    fn describe(_: &mut Schemas) -> RequestSpec {
+        RequestSpec::default()
+    }
+    fn read(_: &Request) -> Result<Self, Problem> {
+        Ok(Self)
+    }
+}

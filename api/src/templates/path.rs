@@ -1,0 +1,35 @@
+//! Path of a template, by id or alias.
+
+use mail::template::TemplateKey;
+use serde_json::Value;
+
+use crate::problem::Problem;
+use crate::request::{FromRequest, Request, RequestSpec};
+use crate::schema::{self, Schemas};
+
+const ID_OR_ALIAS: &str = "id_or_alias";
+
+/// The template in a path, by id or alias.
+#[derive(Debug, Clone)]
+pub struct TemplatePath(pub(super) TemplateKey);
+
+impl TemplatePath {
+    pub(super) fn parameter() -> Value {
+        schema::path_parameter(ID_OR_ALIAS, "The template's id (`tpl_…`) or alias")
+    }
+
+    /// Any text is a key: an unknown one is answered 404 later.
+    pub(super) fn from_request(call: &Request) -> Self {
+        Self(TemplateKey::parse(call.path_parameter(ID_OR_ALIAS)))
+    }
+}
+
+impl FromRequest for TemplatePath {
+    fn describe(_: &mut Schemas) -> RequestSpec {
+        RequestSpec { parameters: vec![Self::parameter()], ..RequestSpec::default() }
+    }
+
+    fn read(call: &Request) -> Result<Self, Problem> {
+        Ok(Self::from_request(call))
+    }
+}

@@ -1,0 +1,72 @@
+//! Reads and commits of a template that concurrent changes may conflict with.
+
+use mail::quota::Noun;
+use mail::template::{Template, TemplateBodies, TemplateKey};
+use queue::storage_quota::StorageReservation;
+use serde_json::json;
+use store::access::Tenant;
+use store::engine::{Batch, CommitError};
+use store::template::TemplateConflict;
+
+use crate::problem::{ErrorCode, Problem};
+use crate::state::AppState;
+
+/// Tries of a change that conflicts with a concurrent one.
+pub(super) const TRIES_MAX: usize = 5;
+
+/// Approximate stored size of a draft or version without its bodies.
+const SETTINGS_BYTES: u64 = 1 << 10;
+
+fn template_not_found() -> Problem {
+    Problem::not_found("template")
+}
+
+pub(super) async fn find(room: &AppState, tenant: &Tenant, key: &TemplateKey) -> Result<Template, Problem> {
+    let found = store::template::find(room.intake.store(), tenant.account().id, key).await?;
+    found.ok_or_else(template_not_found)
+}
+
+/// Loads a template and its draft's bodies, consistent with each other.
+pub(super) async fn find_with_bodies(
+    room: &AppState,
+    tenant: &Tenant,
+    key: &TemplateKey,
+) -> Result<(Template, TemplateBodies), Problem> {
+    for _ in 0..TRIES_MAX {
+        let template = find(room, tenant, key).await?;
+        if let Some(bodies) = store::template::get_draft(room.intake.store(), &template).await? {
+            return Ok((template, bodies));
+        }
+    }
+    Err(conflict_problem())
+}
+
+pub(super) fn conflict_problem() -> Problem {
+    Problem::new(ErrorCode::CONFLICT, "The template was changed concurrently; get it and try again")
+}
+
+/// Reserves storage quota for a copy of these bodies.
+pub(super) async fn reserve_storage(
+    room: &AppState,
+    tenant: &Tenant,
+    bodies: &TemplateBodies,
+) -> Result<StorageReservation, Problem> {
+    room.reserve_storage(tenant, Noun::TemplateBytes, bodies.size_bytes() + SETTINGS_BYTES).await
+}
+
+/// Commits a change; returns `false` when the template was changed concurrently.
+pub(super) async fn commit(room: &AppState, batch: Batch) -> Result<bool, Problem> {
+    let taken = |field: &str| {
+        Problem::new(ErrorCode::CONFLICT, format!("Another template already has this {field}"))
+            .with_details(json!({"field": field}))
+    };
+    match room.intake.store().commit(batch).await {
+        Ok(()) => Ok(true),
+        Err(CommitError::Conflict { key }) => match store::template::conflict_kind(&key) {
+            Some(TemplateConflict::Alias) => Err(taken("alias")),
+            Some(TemplateConflict::Name) => Err(taken("name")),
+            None => Ok(false),
+        },
+        Err(error) => Err(Problem::from_refusal(error.into(), room.upgrade_url())),
+    }
+}

@@ -1,0 +1,26 @@
+//! Problem responses of webhook endpoints and deliveries.
+
+use queue::webhooks::WebhookError;
+
+use crate::problem::{ErrorCode, Problem};
+use crate::state::AppState;
+
+pub(crate) fn webhook_not_found() -> Problem {
+    Problem::not_found("webhook")
+}
+
+pub(crate) fn webhook_error_problem(error: WebhookError, room: &AppState) -> Problem {
+    let conflict = |text: &str| Problem::new(ErrorCode::CONFLICT, text);
+    match error {
+        WebhookError::Unknown => webhook_not_found(),
+        WebhookError::UnknownDelivery => Problem::not_found("delivery"),
+        WebhookError::TooMany => conflict("The account has the maximum number of webhook endpoints: delete one"),
+        WebhookError::Disabled => conflict("The webhook endpoint is disabled: enable it first"),
+        WebhookError::Pending => conflict("The delivery is still pending: it needs no replay"),
+        WebhookError::Changed => conflict("The webhook endpoint was changed concurrently; get it and try again"),
+        WebhookError::Unavailable => Problem::unavailable("Webhook deliveries cannot be queued at the moment", 1),
+        WebhookError::Seal => Problem::internal(error),
+        WebhookError::Read(error) => error.into(),
+        WebhookError::Commit(error) => Problem::from_refusal(error.into(), room.upgrade_url()),
+    }
+}
