@@ -6,12 +6,13 @@ use serde_json::{Value, json};
 use crate::world::submit::dialog;
 use crate::world::{DOMAIN, PATIENCE, TestWorld, ZONE};
 
-/// SPF passes for `dest.example`, fails for `hard.example` and softfails for `soft.example`.
+/// SPF passes for `dest.example`, fails for `hard.example` and softfails for `soft.example`. `plain.example` publishes no
+/// policy.
 async fn start_receiving() -> TestWorld {
     let world = TestWorld::start().await;
     world.names.set(&format!(
         "{ZONE}\ndest.example TXT \"v=spf1 ip4:127.0.0.1 -all\"\n_dmarc.dest.example TXT \"v=DMARC1; p=none\"\n\
-         hard.example TXT \"v=spf1 -all\"\nsoft.example TXT \"v=spf1 ~all\""
+         hard.example TXT \"v=spf1 -all\"\nsoft.example TXT \"v=spf1 ~all\"\nplain.example TXT \"no policy\""
     ));
     call_api(&world, "PATCH", &format!("/domains/{DOMAIN}"), json!({"inbound_enabled": true})).await;
     world
@@ -107,6 +108,8 @@ async fn automatic_and_unauthenticated_mail_gets_no_reply() {
         (ada, "noreply@dest.example", "", "no_author"),
         ("x@hard.example", "victim@hard.example", "", "spam"),
         ("x@soft.example", "victim@soft.example", "", "unauthenticated"),
+        // Nothing authenticates the author.
+        ("x@plain.example", "victim@plain.example", "", "unauthenticated"),
         (ada, "boss@acme.example", "", "unauthenticated"),
         // SPF authenticates the envelope sender only, not the domain of From.
         (ada, "victim@none.example", "", "unauthenticated"),

@@ -48,7 +48,8 @@ pub enum AutoReplyRefusal {
     /// No author, or an author who is a machine (`mailer-daemon@`, `noreply@`).
     NoAuthor,
     Spam,
-    /// The author may be forged: DMARC fails, or, where DMARC has no result, SPF or DKIM fails.
+    /// The author may be forged: DMARC fails, or, where DMARC has no result, SPF does not pass for the author's
+    /// organisation or DKIM fails.
     Unauthenticated,
     /// The author is an address for which the account receives mail.
     OwnAddress,
@@ -138,16 +139,14 @@ impl ReceivedEmail {
     }
 }
 
-/// Returns whether the author may be forged. Without a clear DMARC result, SPF and DKIM must not fail and the envelope
-/// sender must be of the author's organisation: a pass for another domain proves nothing about the author.
+/// Returns whether the author may be forged. Without a clear DMARC result, SPF must pass, DKIM must not fail, and the
+/// envelope sender must be of the author's organisation. A DKIM pass alone is not enough: the signing domain is not
+/// known here, and a pass for another domain proves nothing about the author.
 fn is_author_unverified(auth: &AuthenticationResults, sender_is_aligned: bool) -> bool {
     match auth.dmarc {
         AuthResult::Pass => false,
         AuthResult::Fail | AuthResult::PermError => true,
-        _ => {
-            let fails = matches!(auth.spf, AuthResult::Fail | AuthResult::SoftFail) || auth.dkim == AuthResult::Fail;
-            fails || !sender_is_aligned
-        }
+        _ => auth.spf != AuthResult::Pass || auth.dkim == AuthResult::Fail || !sender_is_aligned,
     }
 }
 
@@ -295,10 +294,15 @@ mod tests {
         // Forwarded, or signed by a list as well: the author is authenticated all the same.
         assert!(!is_against(fail, fail, pass));
         assert!(
-            !is_against(none, none, none)
-                && !is_against(pass, none, none)
+            !is_against(pass, none, none)
+                && !is_against(pass, AuthResult::TempError, none)
                 && !is_against(pass, pass, AuthResult::TempError)
         );
+        // Nothing authenticates the envelope sender. A DKIM pass may belong to any domain.
+        for spf in [none, AuthResult::Neutral, AuthResult::TempError, AuthResult::PermError] {
+            assert!(is_against(spf, none, none) && is_against(spf, pass, none), "{spf:?}");
+            assert!(is_against(spf, pass, AuthResult::TempError), "{spf:?}");
+        }
         assert!(is_against(pass, pass, fail) && is_against(pass, pass, AuthResult::PermError));
         // Authentication of another domain does not authenticate the author.
         assert!(is_author_unverified(&AuthenticationResults { spf: pass, dkim: pass, dmarc: none, arc: none }, false));
