@@ -28,8 +28,8 @@ impl Enhanced {
 
     /// Parses a code at the start of a reply's text, and returns it with the text behind it.
     ///
-    /// Subject and detail have one to three digits (RFC 3463 2). Text that only starts like a number (`5.1 users`) is
-    /// not a code.
+    /// Subject and detail have one to three digits, without leading zeros (RFC 3463 2). Text that only starts like a
+    /// number (`5.1 users`) is not a code.
     #[must_use]
     pub fn split_prefix(text: &str) -> Option<(Self, &str)> {
         let (code, rest) = text.split_once(' ').unwrap_or((text, ""));
@@ -40,7 +40,8 @@ impl Enhanced {
         }
         let number = |s: &str| -> Option<u16> {
             let digits = (1..=3).contains(&s.len()) && s.bytes().all(|b| b.is_ascii_digit());
-            if digits { s.parse().ok() } else { None }
+            let has_leading_zero = s.len() > 1 && s.starts_with('0');
+            if digits && !has_leading_zero { s.parse().ok() } else { None }
         };
         Some((Self::new(class.parse().ok()?, number(subject)?, number(detail)?), rest))
     }
@@ -174,7 +175,10 @@ mod tests {
     fn enhanced_codes_keep_three_digits() {
         assert_eq!(Enhanced::split_prefix("5.7.509 no"), Some((Enhanced::new(5, 7, 509), "no")));
         assert_eq!(Enhanced::split_prefix("4.7.1"), Some((Enhanced::new(4, 7, 1), "")));
-        for not_a_code in ["5.1 users", "3.1.1 x", "5.1.1.1 x", "5.1.1000 x", "5..1 x", "hello", ""] {
+        assert_eq!(Enhanced::split_prefix("5.0.0"), Some((Enhanced::new(5, 0, 0), "")));
+        for not_a_code in
+            ["5.1 users", "3.1.1 x", "5.1.1.1 x", "5.1.1000 x", "5..1 x", "5.01.1 x", "5.1.01 x", "5.00.0", "hello", ""]
+        {
             assert_eq!(Enhanced::split_prefix(not_a_code), None, "{not_a_code}");
         }
     }
