@@ -1,12 +1,13 @@
 //! CSV reader and writer (RFC 4180).
 //!
 //! The reader can start at any record boundary, so that an import of a long file resumes after a restart. It also
-//! accepts LF line ends, `;` or tab as separator, spaces around fields, and a byte order mark. An unclosed quote
-//! invalidates its own line only, not the lines that follow.
+//! accepts LF line ends, `;` or tab as separator, spaces around fields, and a byte order mark. An unclosed quote, or a
+//! record that is too long, invalidates its own line only, not the lines that follow.
 
 use std::borrow::Cow;
 
-/// Longest quoted field in bytes. In a longer one the closing quote is assumed to be missing.
+/// Longest record in bytes, without its line feed. In a longer one a closing quote or a line end is assumed to be
+/// missing.
 const RECORD_BYTES_MAX: usize = 16 << 10;
 /// Maximum number of fields of a record; further fields are dropped.
 const FIELDS_MAX: usize = 64;
@@ -16,7 +17,7 @@ const FIELDS_MAX: usize = 64;
 pub struct CsvRecord {
     /// Number of its first line, from 1.
     pub line: u64,
-    /// The fields, without quotes and surrounding spaces; `None` if a quote is not closed.
+    /// The fields, without quotes and surrounding spaces; `None` if a quote is not closed, or the record is too long.
     pub fields: Option<Vec<String>>,
 }
 
@@ -89,12 +90,19 @@ impl Iterator for CsvReader<'_> {
     }
 }
 
-/// Returns the fields of the first record, and its length in bytes with the line end; `None` if a quote is not closed.
+/// Returns the fields of the first record, and its length in bytes with the line end; `None` if a quote is not closed,
+/// or the record is too long.
 fn split_record(text: &str, separator: u8) -> Option<(Vec<String>, usize)> {
-    let bytes = text.as_bytes();
+    // The longest record and its line feed: nothing behind them is scanned.
+    let head = text.get(..text.floor_char_boundary(RECORD_BYTES_MAX + 1))?;
+    let bytes = head.as_bytes();
+    let is_too_long = |end: usize| end > RECORD_BYTES_MAX || (end == head.len() && end < text.len());
     let (mut fields, mut at) = (Vec::new(), 0);
     loop {
-        let (field, end) = split_field(text, at, separator)?;
+        let (field, end) = split_field(head, at, separator)?;
+        if is_too_long(end) {
+            return None;
+        }
         if fields.len() < FIELDS_MAX {
             fields.push(field);
         }
@@ -121,9 +129,6 @@ fn split_field(text: &str, at: usize, separator: u8) -> Option<(String, usize)> 
     let (mut out, mut from) = (String::new(), start + 1);
     loop {
         let quote = from + memchr::memchr(b'"', bytes.get(from..)?)?;
-        if quote - at > RECORD_BYTES_MAX {
-            return None;
-        }
         out.push_str(text.get(from..quote)?);
         if bytes.get(quote + 1) != Some(&b'"') {
             // Text between the closing quote and the separator is ignored.
@@ -234,6 +239,23 @@ mod tests {
     fn an_unclosed_quote_invalidates_its_own_line_only() {
         let text = "a,b\n\"c,d\ne,f\n";
         assert_eq!(read(text), [row(1, &["a", "b"]), row(2, &[]), row(3, &["e", "f"])]);
+    }
+
+    #[test]
+    fn a_record_that_is_too_long_invalidates_its_own_line_only() {
+        let long = "x".repeat(RECORD_BYTES_MAX);
+        assert_eq!(read(&format!("{long}\nc")), [row(1, &[&long]), row(2, &["c"])]);
+        assert_eq!(read(&long), [row(1, &[&long])]);
+        let half = &long[..RECORD_BYTES_MAX / 2];
+        for too_long in [
+            format!("{long}x"),
+            format!("{half},{half}"),
+            format!("\"{half}\",\"{half}\""),
+            "\u{e9}".repeat(RECORD_BYTES_MAX),
+        ] {
+            assert_eq!(read(&format!("a,b\n{too_long}\ne,f")), [row(1, &["a", "b"]), row(2, &[]), row(3, &["e", "f"])]);
+            assert_eq!(read(&too_long), [row(1, &[])]);
+        }
     }
 
     #[test]

@@ -145,7 +145,7 @@ impl ImportColumns {
     /// Returns why the record is invalid.
     pub fn parse_record(&self, record: &CsvRecord, now: Timestamp) -> Result<SuppressionCause, String> {
         if record.fields.is_none() {
-            return Err("unclosed quote".to_owned());
+            return Err("unclosed quote, or line too long".to_owned());
         }
         let address_cell = strip_formula_guard(record.field(self.email));
         let target = SuppressionTarget::parse(address_cell).map_err(|_| match address_cell {
