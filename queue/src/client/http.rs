@@ -37,7 +37,8 @@ pub use url_target::{URL_BYTES_MAX, UrlRules, UrlTarget};
 pub struct HttpPost {
     /// `https://…`
     pub url: String,
-    /// Header fields besides `content-length`, `host` and `user-agent`. Set `content-type` if the body is not JSON.
+    /// Header fields besides `content-length`, `host` and `user-agent`; a name may occur several times. Set
+    /// `content-type` if the body is not JSON.
     pub headers: Vec<(&'static str, String)>,
     /// JSON, unless `content-type` differs.
     pub body: Bytes,

@@ -53,7 +53,8 @@ pub(super) fn get_request(
     add_headers(request, target, (&get.headers, user_agent))
 }
 
-/// Sets `Host`, `User-Agent` and the caller's header fields.
+/// Sets `Host`, `User-Agent` and the caller's header fields. These replace fields of the same name; a name that the
+/// caller repeats is sent once for each value.
 fn add_headers(
     mut request: HttpRequest,
     target: &UrlTarget,
@@ -62,12 +63,14 @@ fn add_headers(
     let headers = request.headers_mut();
     headers.insert(HOST, HeaderValue::try_from(&target.authority).map_err(invalid_request)?);
     headers.insert(USER_AGENT, user_agent.clone());
+    let mut extra = HeaderMap::with_capacity(extra_headers.len());
     for (name, value) in extra_headers {
-        headers.insert(
+        extra.append(
             HeaderName::try_from(*name).map_err(invalid_request)?,
             HeaderValue::try_from(value).map_err(invalid_request)?,
         );
     }
+    headers.extend(extra);
     Ok(request)
 }
 
@@ -180,6 +183,29 @@ fn error_text(error: &hyper::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn repeated_header_fields_are_all_sent() {
+        let rules = super::super::UrlRules { allow_private: true, allow_http: true };
+        let target = UrlTarget::parse("http://127.0.0.1:11333/checkv2", rules).unwrap();
+        let agent = HeaderValue::from_static("postrider");
+        let post = HttpPost {
+            url: String::new(),
+            headers: vec![
+                ("rcpt", "a@dest.example".to_owned()),
+                ("content-type", "message/rfc822".to_owned()),
+                ("rcpt", "b@dest.example".to_owned()),
+            ],
+            body: Bytes::new(),
+            timeout: std::time::Duration::from_secs(1),
+            idempotency: super::super::RequestIdempotency::Idempotent,
+        };
+        let request = post_request(&target, &post, &agent).unwrap();
+        let values = |name: &str| request.headers().get_all(name).iter().cloned().collect::<Vec<_>>();
+        assert_eq!(values("rcpt"), ["a@dest.example", "b@dest.example"]);
+        assert_eq!(values("content-type"), ["message/rfc822"], "the caller's field replaces the default");
+        assert_eq!((values("host").len(), values("user-agent").len()), (1, 1));
+    }
 
     #[test]
     fn retry_after_is_seconds_or_a_date() {
