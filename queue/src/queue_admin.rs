@@ -104,6 +104,14 @@ impl Worker {
         }
     }
 
+    /// Returns whether a recipient of an email is in the queue.
+    pub(crate) async fn is_queued(&self, account: AccountId, id: EmailId) -> Result<bool, ReadError> {
+        match store::email::get(&self.store, account, id).await? {
+            Some(email) => Ok(!self.queued_recipients(&email).await?.is_empty()),
+            None => Ok(false),
+        }
+    }
+
     /// Executes a command for those recipients of an email whose tasks this node owns.
     pub(crate) async fn execute_command(
         self: &Arc<Self>,

@@ -23,6 +23,7 @@ use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use mail::address::DomainName;
 use mail::classify::ReplyRules;
+use mail::id::EmailId;
 use mail::outage::Outage;
 use mail::slug::SmarthostName;
 use mail::task::{QueueName, Task};
@@ -193,6 +194,8 @@ pub struct Worker {
     /// Signals progress of bulk commands.
     pub(crate) bulk_command_progressed: Notify,
     pub(crate) watched_commands: WatchedCommands,
+    /// Emails with a pending command that this node does not understand, and the command. Each was logged.
+    pub(crate) unknown_hints: Mutex<HashSet<(EmailId, String)>>,
     pub(crate) destinations: DestinationPolicies,
     /// Holds of accounts and of the whole queue.
     pub(crate) holds: HoldCache,
@@ -259,6 +262,7 @@ impl Worker {
             bulk_command_wakeup: Notify::new(),
             bulk_command_progressed: Notify::new(),
             watched_commands: WatchedCommands::default(),
+            unknown_hints: Mutex::default(),
             destinations: DestinationPolicies::default(),
             holds: HoldCache::default(),
             pools: SourcePools::new(settings.source_addresses.clone(), settings.pools.clone()),

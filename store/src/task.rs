@@ -198,12 +198,20 @@ impl PartitionHint {
     }
 }
 
-/// Lists the hints of all partitions, at most `limit`.
+/// Lists the hints of all partitions that follow `after`, at most `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn list_hints(store: &Store, limit: usize) -> Result<Vec<PartitionHint>, ReadError> {
-    let rows = store.scan(key(Space::Hint).range(), ScanOrder::Ascending, limit).await?;
+pub async fn list_hints(
+    store: &Store,
+    after: Option<&PartitionHint>,
+    limit: usize,
+) -> Result<Vec<PartitionHint>, ReadError> {
+    let mut range = key(Space::Hint).range();
+    if let Some(PartitionHint { row: (last, _), .. }) = after {
+        range.start = successor(last);
+    }
+    let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     let read = |(hint_key, row): (Key, Value)| {
         let mut reader = KeyReader::new(Space::Hint, &hint_key)?;
         let (partition, account) = (reader.u16()?, reader.account()?);

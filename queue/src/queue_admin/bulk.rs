@@ -5,7 +5,8 @@
 //! ```
 //!
 //! The rows survive restarts, so every node completes its part. A command applies to the mail that is queued when it is
-//! given; mail accepted later is not affected.
+//! given; mail accepted later is not affected. During a rolling upgrade, a command of the newer release waits for a node
+//! that understands it; it expires after [`UNKNOWN_COMMAND_RETENTION`].
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,6 +33,8 @@ const PAGE_TASKS: usize = 256;
 const CONCURRENCY: usize = 64;
 /// Delay before tasks with an attempt in progress are checked again.
 const BUSY_RETRY_DELAY: Duration = Duration::from_secs(1);
+/// Age at which a command expires that this node does not understand.
+const UNKNOWN_COMMAND_RETENTION: Duration = Duration::from_hours(7 * 24);
 
 /// Progress of a command at this node.
 #[derive(Debug, Clone, Default)]
@@ -40,6 +43,8 @@ struct LocalProgress {
     done: u64,
     /// Tasks that had an attempt in progress, by partition. All other tasks of such a partition are done.
     busy: HashMap<u16, HashSet<TaskId>>,
+    /// Set once this node has logged that it does not understand the command: true if it was logged as expired.
+    unknown_logged: Option<bool>,
 }
 
 /// Progress of commands that run at this node or have a live [`BulkCommandHandle`].
@@ -101,6 +106,8 @@ enum PartitionProgress {
     Done,
     /// Some tasks had an attempt in progress or changed concurrently.
     Busy,
+    /// This node does not understand the command.
+    Unknown,
 }
 
 impl Worker {
@@ -135,9 +142,9 @@ impl Worker {
     pub(crate) async fn run_bulk_commands(self: Arc<Self>) {
         loop {
             let delay = match self.execute_pending_commands().await {
-                Ok(PartitionProgress::Done) if self.store.is_shared() => BUSY_RETRY_DELAY,
-                Ok(PartitionProgress::Done) => Duration::MAX,
                 Ok(PartitionProgress::Busy) => BUSY_RETRY_DELAY,
+                Ok(_) if self.store.is_shared() => BUSY_RETRY_DELAY,
+                Ok(_) => Duration::MAX,
                 Err(error) => {
                     store::warn_unless_away!(self.store, %error, "cannot execute a queue command; retrying");
                     BUSY_RETRY_DELAY
@@ -170,6 +177,7 @@ impl Worker {
                     self.store.commit(batch).await?;
                 }
                 Ok(PartitionProgress::Busy) => total = PartitionProgress::Busy,
+                Ok(PartitionProgress::Unknown) => {}
                 // An error in one partition must not block the others.
                 Err(error) => failed = Some(error),
             }
@@ -182,9 +190,8 @@ impl Worker {
         self: &Arc<Self>,
         pending: &PendingQueueCommand,
     ) -> Result<PartitionProgress, QueueAdminError> {
-        // A command of a newer release, unknown to this one: drop it for this partition.
         let Some(order) = QueueCommand::from_word(&pending.order.order) else {
-            return Ok(PartitionProgress::Done);
+            return Ok(self.keep_unknown_command(pending));
         };
         let before =
             self.watched_commands.with(|watched| watched.get(&pending.id)?.busy.get(&pending.partition).cloned());
@@ -213,6 +220,22 @@ impl Worker {
                 Ok(PartitionProgress::Busy)
             }
         })
+    }
+
+    /// Keeps a command of a newer release for a node that understands it, until it expires. Logs each once.
+    fn keep_unknown_command(&self, pending: &PendingQueueCommand) -> PartitionProgress {
+        let age = self.clock.now().duration_since(EventId::from_bytes(pending.id).born_at());
+        let is_expired = Duration::try_from(age).is_ok_and(|age| age > UNKNOWN_COMMAND_RETENTION);
+        let logged = self
+            .watched_commands
+            .with(|watched| watched.entry(pending.id).or_default().unknown_logged.replace(is_expired));
+        let command = pending.order.order.as_str();
+        match is_expired {
+            _ if logged == Some(is_expired) => {}
+            false => tracing::warn!(%command, "this release does not know a queue command; it waits for a newer node"),
+            true => tracing::warn!(%command, "a queue command that no node has understood has expired"),
+        }
+        if is_expired { PartitionProgress::Done } else { PartitionProgress::Unknown }
     }
 
     /// Executes a command for one queue. Returns the tasks that had an attempt in progress or changed concurrently.
@@ -260,5 +283,41 @@ impl Worker {
         // The email was purged meanwhile, and its task with it.
         let Some(found) = found else { return Ok(()) };
         self.execute_for_recipient(&QueuedRecipient { recipient: found.recipient, task, row }, order).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use store::engine::Store;
+    use store::task::PARTITIONS;
+
+    use super::*;
+    use crate::worker::tests::idle;
+
+    #[tokio::test]
+    async fn a_command_of_a_newer_release_stays_until_it_expires() {
+        let worker = idle(Store::memory());
+        worker.poll_cluster().await.unwrap();
+        let id = EventId::new(worker.clock.now(), 1).to_bytes();
+        let mut batch = Batch::progress();
+        let order = BulkQueueCommand { order: "quarantine".to_owned(), filter: TaskFilter::default() };
+        queue_command::put(&mut batch, id, &order);
+        worker.store.commit(batch).await.unwrap();
+        let logged = || worker.watched_commands.with(|watched| watched.get(&id).and_then(|state| state.unknown_logged));
+
+        for _ in 0..2 {
+            assert!(worker.execute_pending_commands().await.is_ok());
+            let pending = queue_command::count_pending(&worker.store, id).await.unwrap();
+            assert_eq!((pending, logged()), (usize::from(PARTITIONS), Some(false)));
+        }
+        // Other commands are executed meanwhile.
+        let hold = worker.command_matching(TaskFilter::default(), &QueueCommand::Hold).await.unwrap();
+        assert!(worker.execute_pending_commands().await.is_ok());
+        assert_eq!(hold.progress().await.unwrap().partitions_left, 0);
+
+        worker.clock.advance(UNKNOWN_COMMAND_RETENTION + Duration::from_secs(1));
+        assert!(worker.execute_pending_commands().await.is_ok());
+        assert_eq!(logged(), Some(true));
+        assert_eq!(queue_command::count_pending(&worker.store, id).await.unwrap(), 0);
     }
 }
