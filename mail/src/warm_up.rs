@@ -93,10 +93,11 @@ impl WarmUpCredit {
         Ok(())
     }
 
-    /// Returns whether the full burst is available, so that only the fact of earlier use need be remembered.
+    /// Returns the time since which the full burst is available, 0 if no message was sent; `None` if it is not. A full
+    /// credit only remembers that it was used earlier.
     #[must_use]
-    pub fn is_full(self, now_ns: u64) -> bool {
-        self.paid_at_ns.is_none_or(|paid_at_ns| paid_at_ns <= now_ns)
+    pub fn full_since(self, now_ns: u64) -> Option<u64> {
+        Some(self.paid_at_ns.unwrap_or(0)).filter(|paid_at_ns| *paid_at_ns <= now_ns)
     }
 }
 
@@ -145,7 +146,8 @@ mod tests {
         let later = 3 * HOUR_NS;
         let taken = (0..100).take_while(|_| credit.acquire(per_day, later).is_ok()).count();
         assert_eq!(taken, 10);
-        assert!(!credit.is_full(later) && credit.is_full(later + HOUR_NS));
+        assert_eq!((credit.full_since(later), credit.full_since(later + HOUR_NS)), (None, Some(later + HOUR_NS)));
+        assert_eq!(WarmUpCredit::default().full_since(later), Some(0));
     }
 
     proptest! {

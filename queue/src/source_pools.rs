@@ -33,11 +33,9 @@ use crate::pacing::PaceLimits;
 use crate::provider_limits::ProviderLimits;
 use crate::ready_queue::ReadyQueue;
 use crate::routing::MailRoute;
-use crate::warm_up::{WarmUp, WarmUpBudget};
+use crate::warm_up::{WarmUp, WarmUpBudget, WarmUpBudgets};
 use crate::worker::Worker;
 
-/// Providers with a warm-up budget in memory.
-const BUDGETS_MAX: usize = 20_000;
 /// Accounts whose plan is cached.
 const ACCOUNT_PLANS_MAX: usize = 100_000;
 /// Commit tries when other orders are saved concurrently.
@@ -90,8 +88,7 @@ pub(crate) struct SourcePool {
     ready_queues: Mutex<ReadyQueues>,
     /// Limits shared by the ready queues of a provider.
     providers: Mutex<HashMap<ProviderKey, Arc<ProviderLimits>>>,
-    /// Warm-up budgets by provider.
-    budgets: Mutex<HashMap<String, Arc<WarmUpBudget>>>,
+    budgets: Mutex<WarmUpBudgets>,
 }
 
 impl SourcePool {
@@ -150,19 +147,7 @@ impl SourcePool {
         let name = classify::mailbox_provider(host)
             .map_or_else(|| metric::provider_domain(host.as_str()), DomainName::to_string);
         let mut budgets = self.budgets.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(budget) = budgets.get(&name) {
-            return Some(Arc::clone(budget));
-        }
-        if budgets.len() >= BUDGETS_MAX {
-            // Full budgets hold no state worth keeping.
-            budgets.retain(|_, budget| !budget.is_full(now));
-            if budgets.len() >= BUDGETS_MAX {
-                budgets.clear();
-            }
-        }
-        let budget = Arc::new(WarmUpBudget::new(Arc::clone(&self.warm_up)));
-        budgets.insert(name, Arc::clone(&budget));
-        Some(budget)
+        Some(budgets.get_or_create(name, &self.warm_up, now))
     }
 
     /// Returns the warm-up budget that a ready queue has to respect: none if another pool takes the excess.
@@ -172,10 +157,8 @@ impl SourcePool {
 
     fn status(&self, ordered: Option<WarmUpOverride>, now: Timestamp) -> PoolStatus {
         let budgets = self.budgets.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut used_up: Vec<(String, Timestamp)> =
-            budgets.iter().filter_map(|(name, budget)| Some((name.clone(), budget.exhausted_until(now)?.0))).collect();
+        let used_up = budgets.exhausted(now);
         drop(budgets);
-        used_up.sort();
         let warm_up = || {
             let (day, days) = self.warm_up.day(now)?;
             let since = self.warm_up.since()?;

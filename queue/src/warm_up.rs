@@ -1,5 +1,6 @@
 //! Warm-up of a pool's source addresses, by provider. The rules are in [`mail::warm_up`].
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
@@ -53,6 +54,10 @@ pub(crate) struct WarmUpBudget {
     messages: AtomicU32,
 }
 
+/// Providers with a warm-up budget in memory before some are evicted.
+const BUDGETS_MAX: usize = 20_000;
+/// Budgets that an eviction leaves, if enough of them are unused.
+const BUDGETS_KEPT: usize = 15_000;
 /// One in this many messages is chosen by the usual weights.
 const NORMAL_SHARE: u32 = 4;
 /// Time for which a message is reserved for an urgent task that waited; the task may have been sent elsewhere.
@@ -112,8 +117,106 @@ impl WarmUpBudget {
         self.reserved_for_urgent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// True if the whole burst is available.
-    pub(crate) fn is_full(&self, now: Timestamp) -> bool {
-        self.credit.lock().unwrap_or_else(PoisonError::into_inner).is_full(nanoseconds(now))
+    /// Time since which the whole burst is available, in nanoseconds; `None` if it is not.
+    fn full_since(&self, now: Timestamp) -> Option<u64> {
+        self.credit.lock().unwrap_or_else(PoisonError::into_inner).full_since(nanoseconds(now))
+    }
+}
+
+/// Warm-up budgets of a pool by provider.
+///
+/// A budget in use is never evicted, because its successor would permit one more message. The number of budgets may
+/// therefore exceed [`BUDGETS_MAX`] by the providers that got mail within the last burst (an hour, or the interval of
+/// two messages if that is longer).
+#[derive(Debug)]
+pub(crate) struct WarmUpBudgets {
+    by_provider: HashMap<String, Arc<WarmUpBudget>>,
+    /// Number of budgets at which some are evicted.
+    evict_at: usize,
+}
+
+impl Default for WarmUpBudgets {
+    fn default() -> Self {
+        Self { by_provider: HashMap::new(), evict_at: BUDGETS_MAX }
+    }
+}
+
+impl WarmUpBudgets {
+    /// Returns the budget of a provider, which is created if it does not exist.
+    pub(crate) fn get_or_create(
+        &mut self,
+        provider: String,
+        warm_up: &Arc<WarmUp>,
+        now: Timestamp,
+    ) -> Arc<WarmUpBudget> {
+        if let Some(budget) = self.by_provider.get(&provider) {
+            return Arc::clone(budget);
+        }
+        if self.by_provider.len() >= self.evict_at {
+            self.evict(now);
+        }
+        let budget = Arc::new(WarmUpBudget::new(Arc::clone(warm_up)));
+        self.by_provider.insert(provider, Arc::clone(&budget));
+        budget
+    }
+
+    /// Evicts unused budgets with a full burst, those first that have been full for longest.
+    fn evict(&mut self, now: Timestamp) {
+        let excess = self.by_provider.len().saturating_sub(BUDGETS_KEPT);
+        // A ready queue that has the budget continues to use it.
+        let unused = self.by_provider.iter().filter(|(_, budget)| Arc::strong_count(budget) == 1);
+        let mut full: Vec<(u64, String)> =
+            unused.filter_map(|(provider, budget)| Some((budget.full_since(now)?, provider.clone()))).collect();
+        full.sort_unstable();
+        for (_, provider) in full.into_iter().take(excess) {
+            self.by_provider.remove(&provider);
+        }
+        // While nearly all are in use, do not search them for each new one.
+        self.evict_at = (self.by_provider.len() + BUDGETS_MAX - BUDGETS_KEPT).max(BUDGETS_MAX);
+    }
+
+    /// Providers that may get no message now, and until when.
+    pub(crate) fn exhausted(&self, now: Timestamp) -> Vec<(String, Timestamp)> {
+        let exhausted = |(provider, budget): (&String, &Arc<WarmUpBudget>)| {
+            Some((provider.clone(), budget.exhausted_until(now)?.0))
+        };
+        let mut exhausted: Vec<_> = self.by_provider.iter().filter_map(exhausted).collect();
+        exhausted.sort();
+        exhausted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_full_budgets_are_evicted_the_oldest_first() {
+        let start: Timestamp = "2026-11-23T00:00:00Z".parse().unwrap();
+        let after = |seconds: u64| start + Duration::from_secs(seconds);
+        let curve = WarmUpCurve::try_from(vec![24; 10]).unwrap();
+        let warm_up = Arc::new(WarmUp::new(Some("2026-11-23".parse().unwrap()), curve, 1));
+        let mut budgets = WarmUpBudgets::default();
+        let mut send = |provider: &str, now| budgets.get_or_create(provider.to_owned(), &warm_up, now).try_take(now);
+        // One provider gets its only message of the first hour, others fill the map half an hour later.
+        assert!(send("first.example", start).is_ok());
+        for n in 1..BUDGETS_MAX {
+            assert!(send(&format!("{n}.example"), after(1_800)).is_ok());
+        }
+        // All are in use: one more provider takes no other's history.
+        assert!(send("more.example", after(1_801)).is_ok());
+        for provider in ["first.example", "1.example", "more.example"] {
+            assert!(send(provider, after(1_802)).is_err(), "{provider} may get nothing more");
+        }
+        // After an hour the first one is full again; the others are not.
+        let count = budgets.by_provider.len();
+        budgets.evict(after(3_601));
+        assert_eq!((budgets.by_provider.len(), budgets.by_provider.contains_key("first.example")), (count - 1, false));
+        // Later all are full. A budget that a ready queue uses stays.
+        let used = Arc::clone(&budgets.by_provider["1.example"]);
+        budgets.evict(after(8_000));
+        assert_eq!(budgets.by_provider.len(), BUDGETS_KEPT);
+        assert!(budgets.by_provider.contains_key("more.example"), "the newest stay");
+        assert!(Arc::ptr_eq(&used, &budgets.by_provider["1.example"]));
     }
 }
