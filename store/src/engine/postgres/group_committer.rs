@@ -45,6 +45,9 @@ const FULL_PAUSE: Duration = Duration::from_millis(250);
 /// Maximum number of retries after serialization failures and deadlocks; after that the database counts as unavailable.
 const RETRIES_MAX: u32 = 100;
 
+/// Longest pause before such a retry, reached at the seventh one.
+const RETRY_PAUSE_MAX: Duration = Duration::from_millis(64);
+
 const MARK: &str = "INSERT INTO postrider_writers (id, groups) VALUES ($1, $2) \
      ON CONFLICT (id) DO UPDATE SET groups = excluded.groups, seen = now()";
 /// Reads the marker by an upsert. The marker of a transaction in progress is invisible to a read, but an insert of the
@@ -145,8 +148,7 @@ impl GroupCommitter {
                 Err(GroupError::NotCommitted(DatabaseError::Retry(why))) if retries < RETRIES_MAX => {
                     retries += 1;
                     tracing::debug!(%why, "retrying a group of commits");
-                    // Jitter: do not retry in step with the conflicting transaction.
-                    sleep(Duration::from_millis(u64::from(retries.min(20)) * u64::from(self.id[0] % 4))).await;
+                    sleep(retry_pause(retries, self.shared.random_id())).await;
                 }
                 Err(GroupError::NotCommitted(DatabaseError::Full)) => {
                     self.shared.mark_full();
@@ -280,6 +282,13 @@ impl GroupCommitter {
         let rows = client.query(MARKED, &[&self.id.as_slice()]).await?;
         Ok(rows.first().map(|row| row.get(0)))
     }
+}
+
+/// Pause before a retry: exponential backoff, of which the upper half is random, so that two committers do not retry in
+/// step with each other. `retries` counts from 1.
+fn retry_pause(retries: u32, random: [u8; 16]) -> Duration {
+    let longest = Duration::from_millis(1 << retries.clamp(1, 16).saturating_sub(1)).min(RETRY_PAUSE_MAX);
+    longest / 2 + longest / 2 * u32::from(random[0]) / u32::from(u8::MAX)
 }
 
 /// Collects waiting batches up to the limits of one transaction; none if the inbox is closed and empty.
@@ -416,6 +425,17 @@ fn column_bytes(row: &tokio_postgres::Row, column: usize) -> Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_committer_pauses_before_a_retry() {
+        for retries in 1..=RETRIES_MAX {
+            let (shortest, longest) = (retry_pause(retries, [0; 16]), retry_pause(retries, [u8::MAX; 16]));
+            assert!(shortest > Duration::ZERO && shortest * 2 == longest, "{retries}: {shortest:?} {longest:?}");
+            assert!(longest <= RETRY_PAUSE_MAX, "{retries}: {longest:?}");
+        }
+        let pauses: Vec<u128> = (1..9).map(|retries| retry_pause(retries, [u8::MAX; 16]).as_millis()).collect();
+        assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 64, 64]);
+    }
 
     #[tokio::test]
     async fn a_group_is_bounded_in_batches_and_bytes() {
