@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::net::IpAddr;
 
 use bytes::Bytes;
+use http::HeaderValue;
 use serde_json::Value;
 
 use crate::fields::{self, FieldDiagnostics, FieldNames, JsonObject, ObjectFields};
@@ -48,6 +49,19 @@ impl Request {
     #[must_use]
     pub fn path_parameter(&self, name: &str) -> &str {
         self.path.iter().find(|(n, _)| n == name).map_or("", |(_, value)| value)
+    }
+
+    /// True if nobody sees the response yet: a HEAD request, or a header field marks a prefetch, preview or prerender.
+    /// Such a request counts as no open, click or visit, and uses no link up.
+    #[must_use]
+    pub fn is_prefetch(&self) -> bool {
+        let is_marked = |value: &HeaderValue| {
+            let value = value.as_bytes().to_ascii_lowercase();
+            let contains = |word: &str| value.windows(word.len()).any(|part| part == word.as_bytes());
+            ["prefetch", "preview", "prerender"].into_iter().any(contains)
+        };
+        let names = ["sec-purpose", "purpose", "x-purpose", "x-moz"];
+        self.is_head || names.iter().any(|name| self.headers.get_all(*name).iter().any(is_marked))
     }
 
     /// The path parameter, percent-decoded (RFC 3986 2.1); `None` if it is not UTF-8.
@@ -162,5 +176,27 @@ impl FromRequest for NoInput {
     }
     fn read(_: &Request) -> Result<Self, Problem> {
         Ok(Self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderMap, HeaderName};
+
+    use super::*;
+
+    #[test]
+    fn prefetches_are_recognized_in_every_spelling() {
+        let is_prefetch = |name: &'static str, value: &'static str| {
+            let headers: HeaderMap =
+                [(HeaderName::from_static(name), HeaderValue::from_static(value))].into_iter().collect();
+            Request { headers, ..Request::default() }.is_prefetch()
+        };
+        assert!(is_prefetch("purpose", "prefetch") && is_prefetch("purpose", "Prefetch"));
+        assert!(is_prefetch("sec-purpose", "prefetch;prerender") && is_prefetch("sec-purpose", "prerender"));
+        assert!(is_prefetch("x-moz", "PREFETCH") && is_prefetch("x-purpose", "Preview"));
+        assert!(!is_prefetch("purpose", "navigate") && !is_prefetch("x-other", "prefetch"));
+        assert!(Request { is_head: true, ..Request::default() }.is_prefetch());
+        assert!(!Request::default().is_prefetch());
     }
 }

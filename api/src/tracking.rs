@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, LOCATION, REFERRER_POLICY, USER_AGENT};
-use http::{HeaderMap, Method, StatusCode};
+use http::{Method, StatusCode};
 use mail::tracking::location::location_value;
 use mail::tracking::{TrackedLink, TrackingTarget, verify_pixel_token};
 use queue::email_tracking::{TrackedFetch, TrackingError};
@@ -82,18 +82,10 @@ impl FromRequest for TrackedRequest {
             token: call.path_parameter(TOKEN).to_owned(),
             ip: call.client_ip.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
             user_agent: text(USER_AGENT),
-            is_prefetch: call.is_head || says_prefetch(&call.headers),
+            is_prefetch: call.is_prefetch(),
             wants_page: accepts.contains("text/html"),
         })
     }
-}
-
-/// True if a header field marks a prefetch or preview.
-pub(crate) fn says_prefetch(headers: &HeaderMap) -> bool {
-    ["sec-purpose", "purpose", "x-purpose", "x-moz"].iter().any(|name| {
-        let value = headers.get(*name).and_then(|value| value.to_str().ok());
-        value.is_some_and(|value| value.contains("prefetch") || value.contains("preview"))
-    })
 }
 
 impl TrackedRequest {

@@ -95,21 +95,10 @@ impl PortalRequest {
             host: name.and_then(|name| name.to_lowercase().parse().ok()),
             headers: call.headers.clone(),
             client_ip: call.client_ip,
-            is_prefetch: call.is_head || is_prefetch(&call.headers),
+            is_prefetch: call.is_prefetch(),
             is_cross_site: text("sec-fetch-site") == "cross-site",
         })
     }
-}
-
-/// True if a header field marks a prefetch, preview or prerender.
-fn is_prefetch(headers: &HeaderMap) -> bool {
-    ["sec-purpose", "purpose", "x-purpose", "x-moz"].iter().any(|name| {
-        let value = headers.get(*name).and_then(|value| value.to_str().ok());
-        value.is_some_and(|value| {
-            let value = value.to_ascii_lowercase();
-            value.contains("prefetch") || value.contains("preview") || value.contains("prerender")
-        })
-    })
 }
 
 /// Declares a request type of a page or form, with one path parameter.

@@ -47,7 +47,7 @@ impl BrowserClient {
             origin: call.headers.contains_key(ORIGIN).then(|| text(&ORIGIN)),
             client_ip: call.client_ip,
             user_agent: text(&USER_AGENT),
-            is_prefetch: call.is_head || crate::tracking::says_prefetch(&call.headers),
+            is_prefetch: call.is_prefetch(),
         }
     }
 
