@@ -109,13 +109,17 @@ fn key_by(name: &str) -> Key {
     key(Space::ProgramBy).text(name).build()
 }
 
-/// Writes an account's new program. The commit conflicts if the account has one.
+/// Writes an account's new program. The commit conflicts if the account has one, or if another program has the portal
+/// host.
 pub fn create(batch: &mut Batch, program: &AffiliateProgram) {
     let account = program.account.to_string();
     batch.check(key_of(program.account), None);
     batch.put(key_of(program.account), codec::encode(program));
     batch.put(key_by(&program.id.to_string()), account.clone().into_bytes());
     batch.put(key_by(&program.publishable_key), account.into_bytes());
+    if let Some(host) = &program.settings.portal_domain {
+        reserve_host(batch, host, program.account);
+    }
 }
 
 /// Updates a program that was read as `before`. The commit conflicts if the stored row has changed since, or if another
@@ -128,11 +132,16 @@ pub fn update(batch: &mut Batch, before: &AffiliateProgram, after: &AffiliatePro
             batch.delete(key_by_host(host));
         }
         if let Some(host) = new {
-            batch.check(key_by_host(host), None);
-            batch.put(key_by_host(host), after.account.to_string().into_bytes());
+            reserve_host(batch, host, after.account);
         }
     }
     batch.put(key_of(after.account), codec::encode(after));
+}
+
+/// Writes the index entry of a portal host. The commit conflicts if another program has the host.
+fn reserve_host(batch: &mut Batch, host: &DomainName, account: AccountId) {
+    batch.check(key_by_host(host), None);
+    batch.put(key_by_host(host), account.to_string().into_bytes());
 }
 
 /// Portal hosts share the key space of ids and publishable keys, which contain no dot.
@@ -180,4 +189,43 @@ async fn find_by_index_key(store: &Store, by: &Key) -> Result<Option<AffiliatePr
     let account = std::str::from_utf8(&row).ok().and_then(|text| text.parse().ok());
     let Some(account) = account else { return Err(codec::damaged("an invalid account id of an affiliate program")) };
     get(store, account).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::CommitError;
+
+    fn program(byte: u8, host: &DomainName) -> AffiliateProgram {
+        let mut settings =
+            ProgramSettings::new("https://shop.example".to_owned(), "usd".parse().unwrap(), ProcessorMode::Live);
+        settings.portal_domain = Some(host.clone());
+        AffiliateProgram {
+            id: ProgramId::from_bytes([byte; 16]),
+            account: AccountId::from_bytes([byte; 16]),
+            status: ProgramStatus::Setup,
+            settings,
+            default_campaign: None,
+            publishable_key: format!("pk_{byte}"),
+            processor: None,
+            rev: 1,
+            created_at: Timestamp::UNIX_EPOCH,
+            updated_at: Timestamp::UNIX_EPOCH,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_new_program_reserves_its_portal_host() {
+        let (store, host) = (Store::memory(), "partners.shop.example".parse().unwrap());
+        let (first, second) = (program(1, &host), program(2, &host));
+        let create_program = async |program: &AffiliateProgram| {
+            let mut batch = Batch::intake();
+            create(&mut batch, program);
+            store.commit(batch).await
+        };
+        create_program(&first).await.unwrap();
+        assert_eq!(find_by_host(&store, &host).await.unwrap(), Some(first));
+        let conflict = create_program(&second).await;
+        assert!(matches!(conflict, Err(CommitError::Conflict { key }) if is_host_conflict(&key, &host)));
+    }
 }
