@@ -114,6 +114,9 @@ pub enum ConflictReason {
     NoMail,
     #[error("the link was used or has expired; request another one")]
     PortalLinkExpired,
+    /// The method was disallowed after the partner chose it.
+    #[error("the partner program does not offer this payout method any more; choose another one in the portal")]
+    MethodNotOffered,
     /// A concurrent request changed the row.
     #[error("the object has changed since it was read; get it and try again")]
     Changed,

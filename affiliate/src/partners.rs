@@ -618,7 +618,10 @@ impl AffiliateService {
                 extend_commit(&mut batch, &view);
                 match self.commit(batch).await? {
                     CommitResult::Committed => return Ok(view),
-                    CommitResult::Conflict(_) => return Err(ConflictReason::PortalLinkExpired.into()),
+                    CommitResult::Conflict(key) if portal_link::caused_conflict(&key) => {
+                        return Err(ConflictReason::PortalLinkExpired.into());
+                    }
+                    CommitResult::Conflict(_) => continue,
                 }
             }
             let after = Partner {

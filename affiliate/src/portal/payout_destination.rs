@@ -79,14 +79,17 @@ impl AffiliateService {
     /// Sets the destination named by a link, and consumes the link.
     ///
     /// # Errors
-    /// `PortalLinkExpired` if the link was used or has expired, the partner is not active, or the method is not
-    /// allowed; the store failed.
+    /// `PortalLinkExpired` if the link was used or has expired, or the partner is not active; `MethodNotOffered`; the
+    /// store failed.
     pub async fn confirm_payout_change(&self, secret: &PortalLinkSecret) -> Result<PartnerView, AffiliateError> {
         let over = || AffiliateError::from(ConflictReason::PortalLinkExpired);
         let (LoginTarget { link, partner, program }, payout) =
             self.find_payout_change(secret).await?.ok_or_else(over)?;
-        if partner.status != PartnerStatus::Active || !payout_methods(&program).contains(&payout.method) {
+        if partner.status != PartnerStatus::Active {
             return Err(over());
+        }
+        if !payout_methods(&program).contains(&payout.method) {
+            return Err(ConflictReason::MethodNotOffered.into());
         }
         let using = |batch: &mut Batch, _: &PartnerView| portal_link::consume(batch, secret, &link);
         self.set_payout_destination((link.account, link.partner), (&payout, None), &using).await

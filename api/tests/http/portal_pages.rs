@@ -1,9 +1,13 @@
 //! `/portal/{page}` and its forms.
 
+use affiliate::error::{AffiliateError, ConflictReason};
+use affiliate::partners::PartnerView;
 use http::{Method, StatusCode};
+use mail::affiliate::partner::Partner;
 use mail::affiliate::portal::PortalLinkSecret;
 use mail::parsed_body::ParsedBody;
 use serde_json::{Value, json};
+use store::engine::Batch;
 
 use crate::affiliate_program::{owner, set_up};
 use crate::affiliates::partner;
@@ -339,6 +343,42 @@ async fn confirmation_expires_and_needs_an_active_partner() {
         browser.get(&format!("/portal/payout/{}", PortalLinkSecret::new([1; 32]).text())).await.status,
         StatusCode::GONE
     );
+    world.end().await;
+}
+
+#[tokio::test]
+async fn confirmation_of_a_method_that_is_not_offered_any_more_says_so() {
+    let world = World::start().await;
+    let who = writing(&world).await;
+    let ada = partner(&world, json!({"email": "ada@example.org", "send_invite": false})).await;
+    let browser = Browser::of(&world, &ada).await;
+    let fields = [("method", "wise"), ("destination", "new@example.org")];
+    assert_eq!(browser.submit("payout-method", &fields).await.status, StatusCode::SEE_OTHER);
+    let link = link_in(&letters(&world).await.pop().unwrap().2, "/portal/payout/");
+    settle(&world, &who, json!({"allowed_methods": ["paypal"]})).await;
+    let refused = browser.post(&link, &[]).await;
+    assert_eq!(refused.status, StatusCode::CONFLICT);
+    says(&refused, "does not offer this payout method any more");
+    // The link remains valid, in case that the owner allows the method again.
+    settle(&world, &who, json!({"allowed_methods": ["paypal", "wise"]})).await;
+    assert_eq!(browser.post(&link, &[]).await.status, StatusCode::OK);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn conflict_without_a_link_is_not_reported_as_an_expired_link() {
+    let world = World::start().await;
+    set_up(&world, 1).await;
+    let ada = json!({"email": "ada@example.org", "paypal_email": "ada@example.org", "send_invite": false});
+    let ada = partner(&world, ada).await;
+    let (account, id) = (world.tenant().await.account().id, ada["id"].as_str().unwrap().parse().unwrap());
+    let affiliate = office(&world);
+    let before = affiliate.get_partner(account, id).await.unwrap();
+    let payout = before.payout.clone().unwrap();
+    let stale = Partner { rev: before.rev + 1, ..before };
+    let conflict = |batch: &mut Batch, _: &PartnerView| store::affiliate::partner::check_unchanged(batch, &stale);
+    let refused = affiliate.set_payout_destination((account, id), (&payout, None), &conflict).await;
+    assert!(matches!(refused, Err(AffiliateError::Conflict(ConflictReason::Changed))), "{refused:?}");
     world.end().await;
 }
 
