@@ -198,6 +198,18 @@ impl IfMatch {
     /// # Errors
     /// `Changed` if it does not.
     pub fn check(if_match: Option<&Self>, rev: u64, updated_at: Timestamp) -> Result<(), ConflictReason> {
+        Self::check_version(if_match, rev, Some(updated_at))
+    }
+
+    /// Checks that a row without `updated_at` still has the version that was seen. A time matches no version of it.
+    ///
+    /// # Errors
+    /// `Changed` if it does not.
+    pub fn check_rev(if_match: Option<&Self>, rev: u64) -> Result<(), ConflictReason> {
+        Self::check_version(if_match, rev, None)
+    }
+
+    fn check_version(if_match: Option<&Self>, rev: u64, updated_at: Option<Timestamp>) -> Result<(), ConflictReason> {
         if if_match.is_none_or(|if_match| if_match.matches(rev, updated_at)) {
             Ok(())
         } else {
@@ -205,11 +217,11 @@ impl IfMatch {
         }
     }
 
-    fn matches(&self, rev: u64, updated_at: Timestamp) -> bool {
+    fn matches(&self, rev: u64, updated_at: Option<Timestamp>) -> bool {
         match self {
             Self::Rev(number) => *number == rev,
             // The API shows times in milliseconds.
-            Self::At(time) => time.as_millisecond() == updated_at.as_millisecond(),
+            Self::At(time) => updated_at.is_some_and(|at| time.as_millisecond() == at.as_millisecond()),
             Self::OneOf(versions) => versions.iter().any(|version| version.matches(rev, updated_at)),
         }
     }

@@ -82,7 +82,7 @@ impl Ledger {
     ) -> Result<PayoutRun, AffiliateError> {
         for _ in 0..TRIES_MAX {
             let before = self.get_run(account, id).await?;
-            IfMatch::check(if_match, before.rev, before.created_at)?;
+            IfMatch::check_rev(if_match, before.rev)?;
             if before.status != PayoutRunStatus::Draft {
                 return Err(ConflictReason::NoDraft.into());
             }

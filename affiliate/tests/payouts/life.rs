@@ -1,7 +1,7 @@
 //! Life cycle of a run, from draft to completion.
 
 use affiliate::error::{AffiliateError, ConflictReason, ForbiddenReason};
-use affiliate::service::no_extension;
+use affiliate::service::{IfMatch, no_extension};
 use mail::affiliate::partner::PartnerStatus;
 use mail::affiliate::payout::{PayoutRunStatus, PayoutStatus, SkipReason};
 use mail::affiliate::program::PayoutMethod;
@@ -73,6 +73,13 @@ pub(crate) async fn a_cancelled_run_releases_its_lines() {
     world.earn().await;
     let run = world.draft().await;
     let payout = world.payout_of(world.ada, PayoutStatus::Draft).await.payout;
+    // A run has no `updated_at`, so no time is a version of it.
+    for stale in [IfMatch::At(run.created_at), IfMatch::Rev(run.rev + 1)] {
+        is(
+            world.ledger.cancel_run((world.account, run.id), Some(&stale), &no_extension).await,
+            ConflictReason::Changed,
+        );
+    }
     let cancelled = world.ledger.cancel_run((world.account, run.id), None, &no_extension).await.unwrap();
     assert_eq!((cancelled.status, &cancelled.totals), (PayoutRunStatus::Cancelled, &run.totals));
     assert!(matches!(world.ledger.get_payout(world.account, payout.id).await, Err(AffiliateError::NotFound(_))));
