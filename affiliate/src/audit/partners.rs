@@ -1,18 +1,16 @@
 //! Partners and the program: I8, I11, and the stored counts and balances of each partner (I4).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use mail::affiliate::balance::{Balance, BalancePart};
 use mail::affiliate::money::Currency;
 use mail::affiliate::partner::Partner;
+use mail::id::PartnerId;
 use store::affiliate::referral_counts::ReferralCountsByLink;
 use store::affiliate::{campaign, commission, customer_counts, partner, partner_link, referral};
 
 use super::{Auditor, Invariant, next_page};
 use crate::ledger::{LedgerError, is_paying};
-
-/// Maximum length of the chain of recruiters that is followed.
-const PARENTS_MAX: usize = 1_000;
 
 impl Auditor<'_> {
     pub(super) async fn partners(&mut self) -> Result<(), LedgerError> {
@@ -23,13 +21,13 @@ impl Auditor<'_> {
         };
         let program = self.program.id;
         self.check(has_default, Invariant::I8, program, || "has no default campaign".to_owned());
-        let mut page = None;
+        let (mut page, mut acyclic) = (None, HashSet::new());
         while let Some(wanted) = next_page(page.as_ref()) {
             let next = partner::list(store, account, &partner::PartnerFilter::default(), wanted).await?;
             self.checked.partners += next.rows.len();
             for partner in &next.rows {
                 self.check_links(partner).await?;
-                self.check_recruiters(partner).await?;
+                self.check_recruiters(partner, &mut acyclic).await?;
                 self.check_referral_counts(partner).await?;
                 self.check_balance(partner).await?;
                 self.check_partner_events(partner).await?;
@@ -54,17 +52,26 @@ impl Auditor<'_> {
         Ok(())
     }
 
-    async fn check_recruiters(&mut self, partner: &Partner) -> Result<(), LedgerError> {
-        let mut above = partner.parent;
-        for _ in 0..PARENTS_MAX {
-            let Some(id) = above else { return Ok(()) };
+    /// Follows the chain of recruiters above a partner until its end, or until a recruiter in `acyclic`: one whose
+    /// chain has an end. A cycle is reported for each of its members, not for the partners below it.
+    async fn check_recruiters(
+        &mut self,
+        partner: &Partner,
+        acyclic: &mut HashSet<PartnerId>,
+    ) -> Result<(), LedgerError> {
+        let (mut above, mut chain) = (partner.parent, HashSet::new());
+        while let Some(id) = above.filter(|id| !acyclic.contains(id)) {
             if id == partner.id {
-                break;
+                self.check(false, Invariant::I11, partner.id, || "recruits itself".to_owned());
+                return Ok(());
+            }
+            if !chain.insert(id) {
+                return Ok(());
             }
             let found = partner::get(self.ledger.store(), self.account(), id).await?;
             above = found.and_then(|found| found.parent);
         }
-        self.check(above.is_none(), Invariant::I11, partner.id, || "recruits itself".to_owned());
+        acyclic.extend(chain);
         Ok(())
     }
 

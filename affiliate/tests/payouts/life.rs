@@ -148,3 +148,18 @@ pub(crate) async fn payouts_by_transfer_cannot_be_marked_paid() {
     let refused = world.mark_paid(payout.id, "r").await;
     assert!(matches!(refused, Err(AffiliateError::Forbidden(ForbiddenReason::ProcessorPays))), "{refused:?}");
 }
+
+#[tokio::test]
+pub(crate) async fn the_audit_reports_members_of_a_cycle_of_recruiters_only() {
+    let world = payable().await;
+    let reported = async || {
+        let audit = affiliate::audit::audit(&world.ledger, world.account).await.unwrap();
+        audit.broken.into_iter().map(|broken| (broken.subject, broken.message)).collect::<Vec<_>>()
+    };
+    assert_eq!(reported().await, []);
+    // Bob recruited Ada.
+    world.change(world.bob, |bob| bob.parent = Some(bob.id)).await;
+    assert_eq!(reported().await, [(world.bob.to_string(), "recruits itself".to_owned())]);
+    world.change(world.bob, |bob| bob.parent = Some(world.ada)).await;
+    assert_eq!(reported().await.len(), 2);
+}
