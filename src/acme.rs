@@ -179,17 +179,18 @@ impl AcmeSettings {
 impl std::fmt::Display for AcmeSettings {
     /// Prints the line of `postrider check`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let methods: Vec<&str> = self.challenge_methods.iter().map(|method| method.name()).collect();
-        let port = match self.challenge_methods.first() {
-            Some(ChallengeMethod::TlsAlpn) => TLS_PORT,
-            _ => HTTP_PORT,
+        let port_of = |method: &ChallengeMethod| match method {
+            ChallengeMethod::TlsAlpn => format!("port {TLS_PORT} ({})", method.name()),
+            ChallengeMethod::Http => format!("port {HTTP_PORT} ({})", method.name()),
         };
+        let ports: Vec<String> = self.challenge_methods.iter().map(port_of).collect();
         write!(
             f,
-            "ACME certificate for {} from {} by {}; each of these names must reach this machine on port {port}.",
+            "ACME certificate for {} from {}; each of these names must reach this machine on {}.",
             self.names.join(", "),
             self.directory,
-            methods.join(" or ")
+            // An order uses the first method that the authority offers.
+            ports.join(", or if the authority does not offer that, on ")
         )
     }
 }
@@ -490,6 +491,22 @@ impl CertificateRenewer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_line_of_check_names_the_port_of_every_method() {
+        let line_of = |sections: &str| {
+            let text = format!("hostname = \"mx1.example.net\"\n{sections}");
+            AcmeSettings::from_config(&crate::config::from_text(&text, []).unwrap()).unwrap().to_string()
+        };
+        let tls = "[api]\nlisten = \"127.0.0.1:443\"\ntls = true\n";
+        let http = "[tls.acme]\nhttp_listen = \"127.0.0.1:80\"\n";
+        let both = line_of(&format!("{tls}{http}"));
+        assert!(
+            both.contains("on port 443 (tls-alpn-01), or if the authority does not offer that, on port 80 (http-01).")
+        );
+        assert!(line_of(&format!("{tls}[tls.acme]\n")).contains("on port 443 (tls-alpn-01)."));
+        assert!(line_of(http).contains("on port 80 (http-01)."));
+    }
 
     #[test]
     fn an_order_of_another_node_does_not_reset_failures() {
