@@ -37,6 +37,7 @@ pub use self::search::{EmailQuery, QueueSearch};
 pub use self::status::StatusFacts;
 use crate::acme::CertificateStatus;
 use crate::services::Services;
+use crate::store_references::StoreReferences;
 
 /// File name of the socket in the data directory.
 pub const SOCKET: &str = "admin.sock";
@@ -66,6 +67,8 @@ pub enum AdminRequest {
         /// True: mail of the account is refused.
         suspended: Option<bool>,
     },
+    /// Looks up what a configuration names, for `postrider check`.
+    StoreFacts { references: StoreReferences },
     /// Lists all accounts.
     AccountList { page: PageQuery },
     /// Creates a dashboard session of an account's owner.

@@ -22,3 +22,4 @@ pub mod node;
 pub mod reload;
 pub mod serve;
 pub mod services;
+pub mod store_references;

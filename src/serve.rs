@@ -586,6 +586,7 @@ pub async fn serve(config: Config, file: PathBuf, send: bool) -> Result<(), Serv
         return Err(error);
     }
     services.warn_if_sandbox_unusable().await;
+    services.warn_of_missing_relay_accounts(&config).await;
     services.start();
     listeners.spawn(affiliate_jobs::run(services.intake.clone(), listeners.stop.clone()));
     let status = renewer.as_ref().map(|renewer| renewer.status());

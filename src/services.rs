@@ -41,6 +41,7 @@ use crate::clock_shift;
 use crate::config::mx::SpamFilter;
 use crate::config::{Config, DaneMode, OnOff, StoreEngine};
 use crate::node::NodeIdentity;
+use crate::store_references::{StoreReferences, relay_account_missing};
 
 /// File of the key that seals all stored secrets.
 pub const KEY_FILE: &str = "secret.key";
@@ -199,6 +200,20 @@ impl Services {
             Ok(None) => {}
             Ok(Some(domain)) => tracing::warn!(domain.name = %domain, "{}", sandbox_not_set_up(domain)),
             Err(error) => tracing::warn!(%error, "cannot read the domain of `sandbox_sender`"),
+        }
+    }
+
+    /// Logs a warning for each `[[relay]]` section whose account does not exist.
+    pub async fn warn_of_missing_relay_accounts(&self, config: &Config) {
+        let references = StoreReferences { sandbox_domain: None, ..StoreReferences::from_config(config) };
+        match references.look_up(&self.store).await {
+            Ok(facts) => {
+                let missing = facts.missing_relay_accounts.into_iter();
+                for account in missing.filter_map(|index| references.relay_accounts.get(index)) {
+                    tracing::warn!("{}", relay_account_missing(account));
+                }
+            }
+            Err(error) => tracing::warn!(%error, "cannot read the accounts of [[relay]]"),
         }
     }
 

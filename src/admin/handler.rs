@@ -70,6 +70,10 @@ pub(super) async fn handle_request(
             let domain_with_setup = domains.get(domain.account, domain.id).await.map_err(error_text)?;
             Ok(json!({"domain": views::domain_view(&domain_with_setup, domains.facts())}))
         }
+        AdminRequest::StoreFacts { references } => {
+            let facts = references.look_up(&services.store).await.map_err(error_text)?;
+            Ok(serde_json::to_value(facts).map_err(error_text)?)
+        }
         AdminRequest::AccountList { page } => search::accounts(services, page).await,
         AdminRequest::DomainList { account, page } => search::domains(services, account, page).await,
         AdminRequest::EmailList { filter, page } => search::emails(services, filter, page).await,

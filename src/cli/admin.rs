@@ -540,7 +540,8 @@ fn build_domain_request(command: &DomainCommand) -> AdminRequest {
     }
 }
 
-fn send_request(directory: &Path, request: &AdminRequest) -> Result<Value, AdminError> {
+/// Sends a request to the server with this data directory, and waits for its result.
+pub(super) fn send_request(directory: &Path, request: &AdminRequest) -> Result<Value, AdminError> {
     let socket = directory.join(SOCKET);
     let mut stream = UnixStream::connect(&socket)
         .map_err(|error| format!("{}: {error}; is the server running with this data directory?", socket.display()))?;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! file, environment ─► config ─► problems (exit 1)
-//!                        └──► store, if no server has it open ─► accounts of [[relay]], the sandbox sender's domain
+//!                        └──► store, or the running server ─► accounts of [[relay]], the sandbox sender's domain
 //! ```
 
 use std::io::Write as _;
@@ -10,15 +10,17 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-use mail::domain::DomainState;
 use serde_json::json;
-use store::engine::{OpenError, ReadError, Store};
+use store::engine::{OpenError, Store};
 
 use super::ConfigArguments;
+use super::admin::send_request;
 use super::run::{build_runtime, load_config, set_private_umask};
 use crate::acme::AcmeSettings;
+use crate::admin::AdminRequest;
 use crate::config::{self, Config, ConfigProblem};
 use crate::services;
+use crate::store_references::{StoreFacts, StoreReferences, relay_account_missing};
 
 /// Problems and notes of a check.
 #[derive(Debug, Default)]
@@ -95,21 +97,19 @@ fn check_config(config: &Config, file: &Path) -> CheckReport {
     for address in config::missing_source_addresses(config) {
         findings.notes.push(format!("{address} is not an address of this machine: mail cannot be sent from it"));
     }
-    if config.relay.is_empty() && config.service.sandbox_sender.is_none() {
+    let references = StoreReferences::from_config(config);
+    if references.is_empty() {
         return findings;
     }
-    let store_facts = store_unavailable_reason(config).map_or_else(|| query_store(config), Err);
+    let store_facts = store_unavailable_reason(config).map_or_else(|| query_store(config, &references), Err);
     match store_facts {
-        Ok(StoreFacts { missing, sandbox_works }) => {
+        Ok(StoreFacts { missing_relay_accounts: missing, sandbox_works }) => {
             let text = std::fs::read_to_string(file).unwrap_or_default();
             findings.problems.extend(missing.into_iter().map(|index| {
                 let account = config.relay.get(index).map_or("", |relay| relay.account.as_str());
                 ConfigProblem {
                     line: config::find_line(&text, "relay", index, "account"),
-                    text: format!(
-                        "[[relay]] the account {account} does not exist, so its mail is refused: create it \
-                         (`postrider admin account create --email …`), or set another account"
-                    ),
+                    text: relay_account_missing(account),
                 }
             }));
             if let Some(sender) = config.service.sandbox_sender.as_ref().filter(|_| !sandbox_works) {
@@ -138,14 +138,6 @@ fn missing_listener_notes(config: &Config) -> Vec<String> {
     .collect()
 }
 
-/// Facts about the configuration that the store contains.
-struct StoreFacts {
-    /// Indices of the `[[relay]]` sections whose account does not exist.
-    missing: Vec<usize>,
-    /// True if the domain of `sandbox_sender` is verified.
-    sandbox_works: bool,
-}
-
 /// Returns why this process must not open the store, if so.
 fn store_unavailable_reason(config: &Config) -> Option<String> {
     if services::database(config).is_some() {
@@ -165,44 +157,42 @@ fn store_unavailable_reason(config: &Config) -> Option<String> {
     }
 }
 
-fn query_store(config: &Config) -> Result<StoreFacts, String> {
+fn query_store(config: &Config, references: &StoreReferences) -> Result<StoreFacts, String> {
     set_private_umask();
     let runtime = build_runtime().map_err(|error| error.to_string())?;
-    runtime.block_on(async {
-        let opened = match services::database(config) {
+    let opened = runtime.block_on(async {
+        match services::database(config) {
             Some(database) => Store::connect(&database).await,
             None => Store::open(&services::store_options(config)),
-        };
-        let store = opened.map_err(|error| match error {
-            OpenError::InUse { .. } => "the server is running and holds the store".to_owned(),
-            other => other.to_string(),
-        })?;
-        let store_facts = read_store_facts(&store, config).await.map_err(|error| error.to_string());
+        }
+    });
+    let store = match opened {
+        Ok(store) => store,
+        Err(OpenError::InUse { .. }) => return ask_server(config, references),
+        Err(error) => return Err(error.to_string()),
+    };
+    runtime.block_on(async {
+        let store_facts = references.look_up(&store).await.map_err(|error| error.to_string());
         store.close().await;
         store_facts
     })
 }
 
-async fn read_store_facts(store: &Store, config: &Config) -> Result<StoreFacts, ReadError> {
-    let mut missing = Vec::new();
-    for (index, relay) in config.relay.iter().enumerate() {
-        if store::account::find(store, &relay.account).await?.is_none() {
-            missing.push(index);
-        }
-    }
-    let sandbox_works = match &config.service.sandbox_sender {
-        None => true,
-        Some(sender) => {
-            let domain = store::domain::find_by_name(store, sender.domain()).await?;
-            domain.is_some_and(|domain| domain.state == DomainState::Verified)
-        }
-    };
-    Ok(StoreFacts { missing, sandbox_works })
+/// Asks the running server, which has the store open.
+fn ask_server(config: &Config, references: &StoreReferences) -> Result<StoreFacts, String> {
+    let request = AdminRequest::StoreFacts { references: references.clone() };
+    let answer = send_request(&config.data_dir, &request).map_err(|error| error.message.to_string());
+    let facts = answer.and_then(|facts| serde_json::from_value(facts).map_err(|error| error.to_string()));
+    facts.map_err(|reason| format!("the server is running and holds the store, but did not answer: {reason}"))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::{BufRead as _, BufReader};
+    use std::os::unix::net::UnixListener;
+
     use super::*;
+    use crate::admin::SOCKET;
 
     const HEAD: &str = "hostname = \"mx.example.net\"\n";
 
@@ -227,6 +217,22 @@ mod tests {
         let found = check_config(&config, &file);
         assert!(found.problems.is_empty(), "{found:?}");
         assert!(found.notes.iter().any(|note| note.contains("not checked") && note.contains("the server is running")));
+        let listener = UnixListener::bind(directory.path().join(SOCKET)).unwrap();
+        let found = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let (stream, _) = listener.accept().unwrap();
+                let mut line = String::new();
+                BufReader::new(&stream).read_line(&mut line).unwrap();
+                let AdminRequest::StoreFacts { references } = serde_json::from_str(&line).unwrap() else {
+                    panic!("{line}")
+                };
+                let facts = runtime.block_on(references.look_up(&store)).unwrap();
+                writeln!(&stream, "{}", json!({"ok": facts})).unwrap();
+            });
+            check_config(&config, &file)
+        });
+        assert_eq!(found.problems.len(), 1, "{found:?}");
+        assert!(!found.notes.iter().any(|note| note.contains("not checked")), "{found:?}");
         runtime.block_on(store.close());
         drop(store);
 
