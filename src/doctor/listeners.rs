@@ -23,9 +23,12 @@ fn configured_listeners(config: &Config) -> Vec<(&'static str, SocketAddr)> {
     let relays = config.relay.iter().flat_map(|relay| &relay.listen).map(|at| ("[[relay]]", *at));
     let submission = config.submission.listen.iter().map(|at| ("[submission] listen", *at));
     let tls = config.submission.implicit_tls.iter().map(|at| ("[submission] implicit_tls", *at));
+    let mx = config.mx.listen.iter().map(|at| ("[mx] listen", *at));
+    let acme = config.tls.acme.iter().flat_map(|acme| &acme.http_listen).map(|at| ("[tls.acme] http_listen", *at));
     let api = config.api.listen.iter().map(|at| ("[api] listen", *at));
     let ops = config.ops.listen.iter().map(|at| ("[ops] listen", *at));
-    submission.chain(tls).chain(relays).chain(api).chain(ops).filter(|(_, at)| at.port() != 0).collect()
+    let smtp = submission.chain(tls).chain(mx).chain(relays);
+    smtp.chain(api).chain(acme).chain(ops).filter(|(_, at)| at.port() != 0).collect()
 }
 
 /// Replaces an unspecified address with loopback.
@@ -123,6 +126,17 @@ mod tests {
         assert_eq!(relay("0.0.0.0", "[\"0.0.0.0/1\", \"128.0.0.0/1\"]"), CheckStatus::Failed);
         assert_eq!(relay("127.0.0.1", "\"0.0.0.0/0\""), CheckStatus::Skipped);
         assert_eq!(relay("0.0.0.0", "[\"10.0.0.0/8\", \"192.0.2.0/24\"]"), CheckStatus::Skipped);
+    }
+
+    #[test]
+    fn every_kind_of_listener_is_probed() {
+        let text = "hostname = \"mx1.example.net\"\n[submission]\nlisten = \"127.0.0.1:1\"\n\
+                    implicit_tls = \"127.0.0.1:2\"\n[mx]\nlisten = \"127.0.0.1:3\"\n[api]\nlisten = \"127.0.0.1:5\"\n\
+                    [ops]\nlisten = \"127.0.0.1:7\"\n[tls.acme]\nhttp_listen = \"127.0.0.1:6\"\n\
+                    [[relay]]\nlisten = \"127.0.0.1:4\"\nnetworks = \"10.0.0.0/8\"\naccount = \"a\"\n";
+        let listeners = configured_listeners(&config::from_text(text, []).unwrap());
+        let ports: Vec<u16> = listeners.iter().map(|(_, at)| at.port()).collect();
+        assert_eq!(ports, [1, 2, 3, 4, 5, 6, 7], "{listeners:?}");
     }
 
     #[tokio::test]

@@ -178,7 +178,7 @@ fn smtp_listeners(context: &CheckContext) -> Vec<SocketAddr> {
     let config = &context.config;
     let relays = config.relay.iter().flat_map(|relay| &relay.listen);
     let submission = config.submission.listen.iter().chain(&config.submission.implicit_tls);
-    relays.chain(submission).copied().filter(|listen| listen.port() == SMTP).collect()
+    relays.chain(submission).chain(&config.mx.listen).copied().filter(|listen| listen.port() == SMTP).collect()
 }
 
 /// Checks incoming port 25.
@@ -251,7 +251,7 @@ mod tests {
     use tokio::net::TcpListener;
 
     use super::super::finding::CheckStatus;
-    use super::super::testing::{TestDns, test_context};
+    use super::super::testing::{TestDns, test_context, test_context_with};
     use super::*;
 
     async fn serve_greeting(greeting: &'static str) -> SocketAddr {
@@ -302,6 +302,14 @@ mod tests {
         assert!(!is_intercepted("gmail-smtp-in.l.google.com", "220 mx.google.com ESMTP x - gsmtp"));
         assert!(is_intercepted("gmail-smtp-in.l.google.com", "220 smtp.isp.example ESMTP Postfix"));
         assert!(!is_intercepted("mx.example.org", "220 other.example ESMTP"));
+    }
+
+    #[tokio::test]
+    async fn the_mx_listener_is_one_on_port_25() {
+        let dns = TestDns::new("").await;
+        let sections = "[mx]\nlisten = [\"[::]:25\", \"[::]:2525\"]\n[tls.acme]\nhttp_listen = \"127.0.0.1:80\"\n";
+        let context = test_context_with(&dns, sections).await;
+        assert_eq!(smtp_listeners(&context), ["[::]:25".parse().unwrap()]);
     }
 
     #[test]
