@@ -1,4 +1,4 @@
-//! `[tls.acme]`: orders and renews certificates from an authority that speaks ACME (RFC 8555).
+//! `[tls.acme]`: orders and renews certificates from an authority with ACME (RFC 8555).
 //!
 //! ```text
 //! in the store? ─ yes ─► installed ─► renewal time ─► order ─► stored ─► installed ─► …

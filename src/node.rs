@@ -1,7 +1,7 @@
 //! Identity of this node: a name that is new at every start, stored in a file of the data directory.
 //!
 //! The file is locked while the process runs, so a data directory serves one process. A process that gets the lock
-//! knows that the node named in the file is dead, and can evict it without waiting for its lease to expire.
+//! can conclude that the node named in the file is dead, and can evict it without waiting for its lease to expire.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, Write as _};

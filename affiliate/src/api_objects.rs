@@ -1,4 +1,4 @@
-//! JSON objects of the affiliate program, used in API responses and events alike.
+//! JSON objects of the affiliate program, used in API responses and in events.
 
 use std::collections::BTreeMap;
 
@@ -65,7 +65,7 @@ pub struct ProgramObject {
 }
 
 impl ProgramObject {
-    /// Builds the object; `portal_fault` and `unmailable` tell why the portal's host or mail to partners does not work.
+    /// Builds the object; `portal_fault` and `unmailable` explain why the portal or mail to partners does not work.
     #[must_use]
     pub fn of(
         program: &AffiliateProgram,

@@ -1,4 +1,4 @@
-//! Audit of the affiliate ledger: checks invariants I1 to I12 (completions-affiliate.md 3) and reports violations.
+//! Audit of the affiliate ledger: checks invariants I1 to I12 and reports violations.
 //!
 //! The audit reads page by page and collects at most [`VIOLATIONS_MAX`] violations. It does not repeat what the types
 //! guarantee:

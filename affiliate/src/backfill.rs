@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The processor lists newest first, but the result depends on which of a customer's invoices is ingested first. So a
-//! back-fill goes through time in windows; each is read whole and reversed. A window that was interrupted is read
+//! back-fill reads the time range in windows; each is read whole and reversed. A window that was interrupted is read
 //! again, which changes nothing. Until it is ingested, a window is held as the bytes of the responses, paid for by one
 //! permit. A window that does not fit is shortened.
 //!
@@ -444,7 +444,7 @@ impl<'a> WindowReader<'a> {
     /// Fetches the paid invoices of the window, with their payments expanded where the processor supports it.
     ///
     /// Not every processor can filter invoices. So the first request has no filter, and the window is selected locally;
-    /// only if the list is longer than a page, the processor is asked to filter.
+    /// only if the list is longer than a page, the processor filters.
     async fn invoices(&self, permit: &mut ResponsePermit) -> Result<Vec<ProcessorJson>, WindowError> {
         let (expanded, paid) = ("&expand%5B%5D=data.payments", "&status=paid");
         let response = self.client.list_objects(&format!("/v1/invoices?{expanded}"), 1, permit).await;

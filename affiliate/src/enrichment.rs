@@ -1,5 +1,5 @@
 //! Enrichment: fetches what an event leaves out and its booking needs, if the program has an API key
-//! (completions-affiliate.md 2.2).
+//! (docs/FLOW.md, "Payment to commission").
 //!
 //! ```text
 //! an invoice with more than ten lines ─► GET its lines ────────────────────────► the event with all of them

@@ -1,4 +1,4 @@
-//! Webhook events of the program, recorded in the commit of the change they report (affiliate-api.md, "Events").
+//! Webhook events of the program, recorded in the commit of the change they report.
 
 use jiff::Timestamp;
 use mail::affiliate::program::AffiliateProgram;

@@ -37,7 +37,7 @@ pub fn link_url(website_url: &str, link: &PartnerLink) -> String {
         // Cannot happen: the website's URL was validated when it was set.
         Err(_) => return website_url.to_owned(),
     };
-    // The destination may have been copied with somebody's token.
+    // The destination may have been copied with another partner's token.
     let is_other_parameter =
         |pair: &&str| form_urlencoded::parse(pair.as_bytes()).next().is_none_or(|(name, _)| name != VIA);
     let other_parameters: Vec<&str> =

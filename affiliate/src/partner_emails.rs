@@ -255,7 +255,7 @@ impl AffiliateService {
     ) -> Result<EmailFacts, PartnerEmailError> {
         let origin = self.portal_origin(program).await.map_err(|error| retry_later(&error))?;
         let origin = origin.ok_or_else(|| {
-            // The HTTP listener, which knows the portal's address, starts after the store.
+            // The HTTP listener, which has the portal's address, starts after the store.
             PartnerEmailError::RetryLater("the portal's address is not known yet".to_owned())
         })?;
         let fragment = if matches!(kind, PartnerEmailKind::ConfirmPayout { .. }) { "payout" } else { "link" };

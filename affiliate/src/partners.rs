@@ -29,7 +29,7 @@ use crate::service::{AffiliateService, CommitResult, ExtendCommit, IfMatch, TRIE
 
 /// Maximum length of a chain of recruiters.
 pub(crate) const PARENTS_MAX: usize = 64;
-/// Days during which a deleted partner's tokens cannot be used again (completions-affiliate.md 2.6).
+/// Days during which a deleted partner's tokens cannot be used again.
 pub const TOKEN_QUARANTINE_DAYS: i64 = 90;
 
 /// Fields of a partner to create.

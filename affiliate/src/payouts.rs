@@ -10,7 +10,7 @@
 //!
 //! A run of 100,000 partners exceeds one commit. Between two commits, and after a crash, others see this:
 //!
-//! - **Drafting** goes partner by partner, some hundred lines per commit. Each commit moves lines into payouts and adds
+//! - **Drafting** is partner by partner, some hundred lines per commit. Each commit moves lines into payouts and adds
 //!   them to the payouts' amounts and the run's totals, so sums always hold. Payouts are visible at once (status
 //!   `draft`, with their event); the run itself only when it is complete. Its row stores a cursor: after a crash
 //!   drafting continues from there, and no partner is drafted twice. A run without payouts is deleted with everything
@@ -22,7 +22,7 @@
 //!   before the end.
 //! - **Approving** changes one row: whether an open payout is a draft or in progress depends on its run only. So all
 //!   payouts of a run change at once.
-//! - **Cancelling** also changes one row: from then on the run's open payouts are gone for everyone. Their lines are
+//! - **Cancelling** also changes one row: from then on no reader sees its open payouts. Their lines are
 //!   released afterwards, some hundred per commit; a line not reached yet is released by the first operation that reads
 //!   it (a refund, a manual reversal). Until all are released, no other run is drafted: a request for one releases
 //!   lines first.

@@ -14,7 +14,7 @@
 //!
 //! Events arrive in any order and repeatedly. So a fact is the state of an object, not a difference:
 //! [`Charge::amount_refunded`] is the total so far, a [`ChargeDispute`] has a status, and [`StateVersion`] orders the
-//! versions. The ledger lets the newest version of each object win and recomputes from the stored state.
+//! versions. The ledger keeps the newest version of each object and recomputes from the stored state.
 //!
 //! # Two shapes
 //!

@@ -1,6 +1,6 @@
 //! Reconciliation: fetches the current state of a charge from the processor before its commission is earned and before
-//! it is paid. This catches refunds and disputes whose events were lost (completions-affiliate.md 2.2, "Reconcile
-//! job").
+//! it is paid. This catches refunds and disputes whose events were lost (docs/FLOW.md, "Payment to
+//! commission").
 //!
 //! ```text
 //! line ─► its invoice ─► charges, payments ─► GET each ─► refunded, disputed? ─► [Ledger::ingest_fetched_object]
@@ -35,7 +35,7 @@ use crate::stripe_client::{StripeAnswer, StripeClient, StripeError, StripeList, 
 /// Invoices that are reconciled concurrently.
 const AT_ONCE: usize = 16;
 /// Minimum time between two batches of invoices. With up to three requests per invoice this stays below the processor's
-/// rate limit (Stripe: 100 requests per second, 25 in test mode) and leaves room for other requests.
+/// rate limit (Stripe: 100 requests per second, 25 in test mode) and leaves capacity for other requests.
 const PACE: SignedDuration = SignedDuration::from_secs(1);
 /// Accounts that are reconciled concurrently.
 const ACCOUNTS_AT_ONCE: usize = 16;

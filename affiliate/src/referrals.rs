@@ -1,4 +1,4 @@
-//! Creating referrals by API: a person and the partner who brought them, given by id or token.
+//! Creating referrals by API: a person and the partner who referred them, given by id or token.
 //!
 //! ```text
 //! person ─► claimed already? the existing referral ─► self-referral? blocked ─► lead

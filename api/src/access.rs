@@ -4,11 +4,11 @@
 //! authenticates a [`SignedInUser`].
 //!
 //! The key is looked up by the SHA-256 of its random part. No secret is compared, so timing reveals nothing.
-//! `details.reason` tells a missing, malformed, unknown, revoked or expired key apart. Only a client that has the
-//! secret learns more than that the key is unknown.
+//! `details.reason` distinguishes a missing, malformed, unknown, revoked or expired key. Only a client that has the
+//! secret is informed of more than that the key is unknown.
 //!
 //! CSRF: a browser sends the session cookie with every request, whichever page made it. Requests other than GET must
-//! also carry the session's `x-csrf-token`, which only the dashboard's own pages know.
+//! also carry the session's `x-csrf-token`, which only the dashboard's own pages can read.
 
 pub mod revalidation;
 
@@ -52,7 +52,7 @@ impl Principal {
         match self {
             Self::Anonymous => None,
             Self::ApiKey(tenant) => Some(tenant),
-            Self::User(who) => Some(who.tenant()),
+            Self::User(user) => Some(user.tenant()),
         }
     }
 
@@ -62,7 +62,7 @@ impl Principal {
         match self {
             Self::Anonymous => None,
             Self::ApiKey(tenant) => Some(tenant),
-            Self::User(who) => Some(who.tenant().clone()),
+            Self::User(user) => Some(user.tenant().clone()),
         }
     }
 }
@@ -79,23 +79,23 @@ pub fn client_ip(head: &Parts) -> Option<IpAddr> {
 /// 401 for a missing or invalid key or session, 403 for a key used from an address that is not allowed, 503 when
 /// the store cannot be read.
 pub async fn authenticate(
-    room: &Arc<AppState>,
+    state: &Arc<AppState>,
     found: &MatchedOperation<'_>,
     head: &Parts,
 ) -> Result<Principal, Problem> {
     match (&found.operation.handler, found.client) {
         (OperationHandler::Public(_), _) => Ok(Principal::Anonymous),
         (OperationHandler::ApiKey(..), _) | (OperationHandler::ApiKeyOrSession(..), ClientKind::Program) => {
-            authenticate_api_key(room, head).await.map(Principal::ApiKey)
+            authenticate_api_key(state, head).await.map(Principal::ApiKey)
         }
         (OperationHandler::ApiKeyOrSession(..), ClientKind::Browser) => {
             let token = cookie::token(&head.headers).ok_or_else(|| Problem::unauthorized(Denial::Missing))?;
-            authenticate_session(room, &token, client_ip(head)).await
+            authenticate_session(state, &token, client_ip(head)).await
         }
         (OperationHandler::Session(..) | OperationHandler::Owner(_), _) => match cookie::token(&head.headers) {
-            Some(token) => authenticate_session(room, &token, client_ip(head)).await,
+            Some(token) => authenticate_session(state, &token, client_ip(head)).await,
             // A valid API key is answered 403 by `authorize` instead of 401: the key is not what is wrong.
-            None => authenticate_api_key(room, head).await.map(Principal::ApiKey),
+            None => authenticate_api_key(state, head).await.map(Principal::ApiKey),
         },
     }
 }
@@ -104,51 +104,51 @@ pub async fn authenticate(
 ///
 /// # Errors
 /// As [`authenticate`].
-pub async fn authenticate_api_key(room: &AppState, head: &Parts) -> Result<Tenant, Problem> {
+pub async fn authenticate_api_key(state: &AppState, head: &Parts) -> Result<Tenant, Problem> {
     let secret = bearer_token(&head.headers).map_err(Problem::unauthorized)?;
     let from = client_ip(head);
-    room.intake.authenticate_api_key(secret, from).await.map_err(|error| {
-        log_refused(room, LoginKind::ApiKey, from, &error);
+    state.intake.authenticate_api_key(secret, from).await.map_err(|error| {
+        log_refused(state, LoginKind::ApiKey, from, &error);
         access_error_problem(error)
     })
 }
 
 async fn authenticate_session(
-    room: &Arc<AppState>,
+    state: &Arc<AppState>,
     token: &SessionToken,
     from: Option<IpAddr>,
 ) -> Result<Principal, Problem> {
-    let (store, now) = (room.intake.store(), room.intake.clock().now());
-    let who = store::access::authenticate_session(store, token, now).await.map_err(|error| {
-        log_refused(room, LoginKind::Session, from, &error);
+    let (store, now) = (state.intake.store(), state.intake.clock().now());
+    let user = store::access::authenticate_session(store, token, now).await.map_err(|error| {
+        log_refused(state, LoginKind::Session, from, &error);
         access_error_problem(error)
     })?;
-    if let Some(later) = who.session().extended(now) {
-        let (store, before) = (store.clone(), who.session().clone());
-        room.tasks.spawn(async move {
+    if let Some(later) = user.session().extended(now) {
+        let (store, before) = (store.clone(), user.session().clone());
+        state.tasks.spawn(async move {
             let mut batch = Batch::progress();
             store::session::update(&mut batch, &before, &later);
             // A conflict is harmless: another request has extended the session, or the next one will.
             let _ = store.commit(batch).await;
         });
     }
-    Ok(Principal::User(who))
+    Ok(Principal::User(user))
 }
 
 /// Logs a failed authentication. An expired session is not logged: the browser merely sends an old cookie.
-fn log_refused(room: &AppState, kind: LoginKind, from: Option<IpAddr>, error: &AccessError) {
+fn log_refused(state: &AppState, kind: LoginKind, from: Option<IpAddr>, error: &AccessError) {
     let reason = match error {
         AccessError::Denied(Denial::Expired) if kind == LoginKind::Session => return,
-        AccessError::Denied(why) => why.word(),
+        AccessError::Denied(denial) => denial.word(),
         AccessError::AddressNotAllowed => "ip_not_allowed",
         AccessError::Unavailable(_) => return,
     };
-    room.login_log.failed(kind, from, reason, room.intake.clock().now());
+    state.login_log.failed(kind, from, reason, state.intake.clock().now());
 }
 
 fn access_error_problem(error: AccessError) -> Problem {
     match error {
-        AccessError::Denied(why) => Problem::unauthorized(why),
+        AccessError::Denied(denial) => Problem::unauthorized(denial),
         AccessError::AddressNotAllowed => {
             Problem::new(ErrorCode::IP_NOT_ALLOWED, "This API key may not be used from your address")
         }
@@ -175,9 +175,9 @@ pub fn authorize(caller: &Principal, operation: &Operation, head: &Parts) -> Res
                 _ => Ok(()),
             }
         }
-        (Principal::User(who), action) => {
+        (Principal::User(user), action) => {
             let reads = matches!(head.method, Method::GET | Method::HEAD);
-            if !reads && !csrf_token_matches(&head.headers, who.token()) {
+            if !reads && !csrf_token_matches(&head.headers, user.token()) {
                 return forbidden("`x-csrf-token` is missing or does not match the session");
             }
             let needed = match action {
@@ -187,7 +187,7 @@ pub fn authorize(caller: &Principal, operation: &Operation, head: &Parts) -> Res
                     None
                 }
             };
-            if needed.is_some_and(|needed| who.user().role < needed) {
+            if needed.is_some_and(|needed| user.user().role < needed) {
                 return forbidden("This operation requires an owner of the account");
             }
             Ok(())
@@ -197,8 +197,8 @@ pub fn authorize(caller: &Principal, operation: &Operation, head: &Parts) -> Res
 }
 
 /// Checks that a key with scope `held` may call an operation that needs `needed`.
-fn check_scope(held: ApiKeyScope, needed: Option<ApiKeyScope>) -> Result<(), Problem> {
-    match (held, needed) {
+fn check_scope(key_scope: ApiKeyScope, needed: Option<ApiKeyScope>) -> Result<(), Problem> {
+    match (key_scope, needed) {
         (ApiKeyScope::Sending, Some(ApiKeyScope::Full)) => Err(Problem::new(
             ErrorCode::FORBIDDEN,
             "This API key can only send email; the operation requires a key with full access",
@@ -210,8 +210,8 @@ fn check_scope(held: ApiKeyScope, needed: Option<ApiKeyScope>) -> Result<(), Pro
 /// Returns whether the request carries its session's CSRF token. Hashes are compared, so timing reveals nothing
 /// about the token.
 fn csrf_token_matches(headers: &HeaderMap, token: &SessionToken) -> bool {
-    let given = headers.get(CSRF_TOKEN).map(|value| SecretHash::from_bytes(value.as_bytes()));
-    given == Some(SecretHash::from_bytes(token.csrf().as_bytes()))
+    let csrf_hash = headers.get(CSRF_TOKEN).map(|value| SecretHash::from_bytes(value.as_bytes()));
+    csrf_hash == Some(SecretHash::from_bytes(token.csrf().as_bytes()))
 }
 
 /// The token of the `Authorization` header. Two such headers are rejected: it is ambiguous which one counts.
@@ -232,18 +232,18 @@ mod tests {
 
     #[test]
     fn bearer_tokens() {
-        let of = |values: &[&str]| {
+        let parse_token = |values: &[&str]| {
             let mut headers = HeaderMap::new();
             for value in values {
                 headers.append(AUTHORIZATION, value.parse().unwrap());
             }
             bearer_token(&headers).map(str::to_owned)
         };
-        assert_eq!(of(&["Bearer rnl_a"]).as_deref(), Ok("rnl_a"));
-        assert_eq!(of(&["bearer  rnl_a "]).as_deref(), Ok("rnl_a"));
-        assert_eq!(of(&[]), Err(Denial::Missing));
+        assert_eq!(parse_token(&["Bearer rnl_a"]).as_deref(), Ok("rnl_a"));
+        assert_eq!(parse_token(&["bearer  rnl_a "]).as_deref(), Ok("rnl_a"));
+        assert_eq!(parse_token(&[]), Err(Denial::Missing));
         for none in [&["rnl_a"][..], &["Basic rnl_a"], &["Bearer"], &["Bearer a", "Bearer a"]] {
-            assert_eq!(of(none), Err(Denial::Malformed), "{none:?}");
+            assert_eq!(parse_token(none), Err(Denial::Malformed), "{none:?}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! `GET /account`: access level, plan limits and usage of the account (completions-email.md 2.7).
+//! `GET /account`: access level, plan limits and usage of the account.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -80,13 +80,13 @@ pub struct AccountResponse {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn get(room: Arc<AppState>, tenant: Tenant, _: NoInput) -> Result<AccountResponse, Problem> {
+pub async fn get(state: Arc<AppState>, tenant: Tenant, _: NoInput) -> Result<AccountResponse, Problem> {
     let account = tenant.account();
-    let store = room.intake.store();
+    let store = state.intake.store();
     let is_verified = |domain: &SendingDomain| domain.state == DomainState::Verified;
     let verified = !store::domain::list(store, account.id, None, 1, is_verified).await?.domains.is_empty();
     let domains = store::domain::count(store, account.id).await?.number;
-    let limits = room.intake.plans().of(account.plan);
+    let limits = state.intake.plans().of(account.plan);
     Ok(AccountResponse {
         account: AccountView {
             id: account.id,
@@ -97,12 +97,12 @@ pub async fn get(room: Arc<AppState>, tenant: Tenant, _: NoInput) -> Result<Acco
                 AccessLevel::SelfTest => "self_test",
                 AccessLevel::Production => "production",
             },
-            sandbox_sender: room.options.sandbox_sender.as_ref().map(ToString::to_string),
+            sandbox_sender: state.options.sandbox_sender.as_ref().map(ToString::to_string),
             suspended: account.suspended,
             features: Features {
-                inbound: room.options.receives_mail,
+                inbound: state.options.receives_mail,
                 automations: true,
-                sms: room.intake.automations().has_sms_provider(),
+                sms: state.intake.automations().has_sms_provider(),
                 affiliates: limits.affiliates,
             },
             created_at: JsonTimestamp(account.created_at),
@@ -112,10 +112,10 @@ pub async fn get(room: Arc<AppState>, tenant: Tenant, _: NoInput) -> Result<Acco
             emails_per_day: limits.emails_per_day,
             domains: limits.domains,
             requests_per_second: limits.requests_per_second,
-            retention_days: room.intake.retention().as_secs() / (24 * 3600),
+            retention_days: state.intake.retention().as_secs() / (24 * 3600),
             storage: Noun::ALL.iter().map(|noun| (noun.word(), limits.storage.cap(*noun))).collect(),
         },
-        usage: load_usage(&room, &tenant, domains).await?,
+        usage: load_usage(&state, &tenant, domains).await?,
     })
 }
 
@@ -123,16 +123,16 @@ pub async fn get(room: Arc<AppState>, tenant: Tenant, _: NoInput) -> Result<Acco
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn load_usage(room: &AppState, tenant: &Tenant, domains: u32) -> Result<UsageView, Problem> {
-    let now = room.intake.clock().now();
+pub async fn load_usage(state: &AppState, tenant: &Tenant, domains: u32) -> Result<UsageView, Problem> {
+    let now = state.intake.clock().now();
     let (month, day) = (UsagePeriod::month(now), UsagePeriod::day(now));
-    let used = room.intake.plan_usage(tenant).await?;
+    let used = state.intake.plan_usage(tenant).await?;
     let emails = |count: i64| u64::try_from(count).unwrap_or(0);
-    let limits = room.intake.plans().of(tenant.account().plan);
+    let limits = state.intake.plans().of(tenant.account().plan);
     let included = limits.emails_per_month.filter(|_| limits.overage);
     let mut storage = BTreeMap::new();
     for noun in Noun::ALL {
-        storage.insert(noun.word(), room.intake.storage_quotas().used(tenant.account(), *noun).await?);
+        storage.insert(noun.word(), state.intake.storage_quotas().used(tenant.account(), *noun).await?);
     }
     Ok(UsageView {
         period_start: JsonTimestamp(month.begins_at()),

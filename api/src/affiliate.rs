@@ -1,5 +1,5 @@
-//! HTTP API of the affiliate program (affiliate-api.md): partners, links, campaigns, referrals, commissions and payouts
-//! with a full API key; set-up and owner-only decisions with the owner's session (affiliate-admin.md).
+//! HTTP API of the affiliate program: partners, links, campaigns, referrals, commissions and payouts
+//! with a full API key; set-up and owner-only decisions with the owner's session.
 //!
 //! ```text
 //! request ─► request.rs (does the program exist? then: is the input valid?) ─► affiliate service
@@ -80,43 +80,43 @@ fn affiliate_operation(method: Method, path: &'static str, id: &'static str) -> 
 }
 
 fn partner_operations() -> Vec<Operation> {
-    let (full, noun) = (ApiKeyScope::Full, "affiliates");
+    let (full, tag) = (ApiKeyScope::Full, "affiliates");
     let (get, post, delete) = (Method::GET, Method::POST, Method::DELETE);
     vec![
         affiliate_operation(get.clone(), "/affiliates", "list_affiliates")
-            .about(noun, "List partners, newest first")
+            .about(tag, "List partners, newest first")
             .api_key_or_session(full, partners::list),
         affiliate_operation(post.clone(), "/affiliates", "create_affiliate")
-            .about(noun, "Add a partner")
+            .about(tag, "Add a partner")
             .errors(&[ErrorCode::NOT_FOUND, ErrorCode::PLAN_FULL])
             .api_key_or_session(full, partners::create),
         affiliate_operation(get.clone(), "/affiliates/{id}", "get_affiliate")
-            .about(noun, "Get a partner with all its links")
+            .about(tag, "Get a partner with all its links")
             .api_key_or_session(full, partners::get),
         affiliate_operation(Method::PATCH, "/affiliates/{id}", "update_affiliate")
-            .about(noun, "Update a partner")
+            .about(tag, "Update a partner")
             .api_key_or_session(full, partners::update),
         affiliate_operation(delete.clone(), "/affiliates/{id}", "delete_affiliate")
-            .about(noun, "Delete a partner that was never paid")
+            .about(tag, "Delete a partner that was never paid")
             .api_key_or_session(full, partners::delete),
         affiliate_operation(post.clone(), "/affiliates/{id}/approve", "approve_affiliate")
-            .about(noun, "Approve a partner")
+            .about(tag, "Approve a partner")
             .api_key_or_session(full, partners::approve),
         affiliate_operation(post.clone(), "/affiliates/{id}/reject", "reject_affiliate")
-            .about(noun, "Reject a partner")
+            .about(tag, "Reject a partner")
             .api_key_or_session(full, partners::reject),
         affiliate_operation(post.clone(), "/affiliates/{id}/suspend", "suspend_affiliate")
-            .about(noun, "Suspend a partner: its links stop redirecting and its payouts stop")
+            .about(tag, "Suspend a partner: its links stop redirecting and its payouts stop")
             .api_key_or_session(full, partners::suspend),
         affiliate_operation(get, "/affiliates/{id}/links", "list_affiliate_links")
-            .about(noun, "List a partner's links, newest first")
+            .about(tag, "List a partner's links, newest first")
             .api_key_or_session(full, links::list),
         affiliate_operation(post, "/affiliates/{id}/links", "create_affiliate_link")
-            .about(noun, "Create a link for a partner")
+            .about(tag, "Create a link for a partner")
             .idempotent_storage_cost(Keyed::CreateLink, &[(Quota::AffiliateLinks, 1)])
             .api_key_or_session(full, links::create),
         affiliate_operation(delete, "/affiliates/{id}/links/{link_id}", "delete_affiliate_link")
-            .about(noun, "Delete a link other than the primary one")
+            .about(tag, "Delete a link other than the primary one")
             .api_key_or_session(full, links::delete),
     ]
 }
@@ -133,51 +133,51 @@ fn login_link_operations() -> Vec<Operation> {
 }
 
 fn campaign_operations() -> Vec<Operation> {
-    let (full, noun) = (ApiKeyScope::Full, "affiliate_campaigns");
+    let (full, tag) = (ApiKeyScope::Full, "affiliate_campaigns");
     vec![
         affiliate_operation(Method::GET, "/affiliate-campaigns", "list_affiliate_campaigns")
-            .about(noun, "List all campaigns, newest first")
+            .about(tag, "List all campaigns, newest first")
             .api_key_or_session(full, campaigns::list),
         affiliate_operation(Method::POST, "/affiliate-campaigns", "create_affiliate_campaign")
-            .about(noun, "Create a campaign")
+            .about(tag, "Create a campaign")
             .idempotent_storage_cost(Keyed::CreateCampaign, &[(Quota::AffiliateCampaigns, 1)])
             .api_key_or_session(full, campaigns::create),
         affiliate_operation(Method::GET, "/affiliate-campaigns/{id}", "get_affiliate_campaign")
-            .about(noun, "Get a campaign")
+            .about(tag, "Get a campaign")
             .api_key_or_session(full, campaigns::get),
         affiliate_operation(Method::PATCH, "/affiliate-campaigns/{id}", "update_affiliate_campaign")
-            .about(noun, "Update a campaign; new rates apply to new commissions")
+            .about(tag, "Update a campaign; new rates apply to new commissions")
             .api_key_or_session(full, campaigns::update),
     ]
 }
 
 fn referral_operations() -> Vec<Operation> {
-    let (full, noun) = (ApiKeyScope::Full, "affiliate_referrals");
+    let (full, tag) = (ApiKeyScope::Full, "affiliate_referrals");
     vec![
         affiliate_operation(Method::GET, "/affiliate-referrals", "list_affiliate_referrals")
-            .about(noun, "List referrals, newest first")
+            .about(tag, "List referrals, newest first")
             .api_key_or_session(full, referrals::list),
         affiliate_operation(Method::POST, "/affiliate-referrals", "create_affiliate_referral")
-            .about(noun, "Create a referral")
+            .about(tag, "Create a referral")
             .idempotent_storage_cost(Keyed::CreateReferral, &[(Quota::AffiliateReferrals, 1)])
             .api_key_or_session(full, referrals::create),
         affiliate_operation(Method::GET, "/affiliate-referrals/{id}", "get_affiliate_referral")
-            .about(noun, "Get a referral")
+            .about(tag, "Get a referral")
             .api_key_or_session(full, referrals::get),
     ]
 }
 
 fn commission_operations() -> Vec<Operation> {
-    let (full, noun) = (ApiKeyScope::Full, "affiliate_commissions");
+    let (full, tag) = (ApiKeyScope::Full, "affiliate_commissions");
     vec![
         affiliate_operation(Method::GET, "/affiliate-commissions", "list_affiliate_commissions")
-            .about(noun, "List commissions, newest first")
+            .about(tag, "List commissions, newest first")
             .api_key_or_session(full, commissions::list),
         affiliate_operation(Method::GET, "/affiliate-commissions/{id}", "get_affiliate_commission")
-            .about(noun, "Get a commission")
+            .about(tag, "Get a commission")
             .api_key_or_session(full, commissions::get),
         affiliate_operation(Method::PATCH, "/affiliate-commissions/{id}", "reverse_affiliate_commission")
-            .about(noun, "Reverse a commission that is neither paid nor in a payout")
+            .about(tag, "Reverse a commission that is neither paid nor in a payout")
             .api_key_or_session(full, commissions::reverse),
         affiliate_operation(
             Method::POST,
@@ -219,17 +219,17 @@ fn commission_operations() -> Vec<Operation> {
 }
 
 fn payout_operations() -> Vec<Operation> {
-    let (full, noun) = (ApiKeyScope::Full, "affiliate_payouts");
+    let (full, tag) = (ApiKeyScope::Full, "affiliate_payouts");
     let (get, post) = (Method::GET, Method::POST);
     vec![
         affiliate_operation(get.clone(), "/affiliate-payouts", "list_affiliate_payouts")
-            .about(noun, "List payouts, newest first")
+            .about(tag, "List payouts, newest first")
             .api_key_or_session(full, payouts::list),
         affiliate_operation(get.clone(), "/affiliate-payouts/{id}", "get_affiliate_payout")
-            .about(noun, "Get a payout")
+            .about(tag, "Get a payout")
             .api_key_or_session(full, payouts::get),
         affiliate_operation(post.clone(), "/affiliate-payouts/{id}/mark-paid", "mark_affiliate_payout_paid")
-            .about(noun, "Mark a manual payout as paid, with its proof")
+            .about(tag, "Mark a manual payout as paid, with its proof")
             .api_key_or_session(full, payouts::mark_paid),
         affiliate_operation(
             post.clone(),

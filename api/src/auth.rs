@@ -48,24 +48,24 @@ fn user_agent(call: &Request) -> Option<String> {
 const EMAIL: &str = "email";
 const PASSWORD: &str = "password";
 
-fn read_email(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<Address> {
-    let Some(value) = given.value(EMAIL) else {
+fn read_email(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<Address> {
+    let Some(value) = fields.value(EMAIL) else {
         notes.errors.add(EMAIL, "is required");
         return None;
     };
-    let read = fields::parse_text(value)
+    let parsed = fields::parse_text(value)
         .and_then(|text| text.trim().parse::<Address>().map_err(|_| "is not an email address".to_owned()));
-    read.map_err(|text| notes.errors.add(EMAIL, text)).ok()
+    parsed.map_err(|text| notes.errors.add(EMAIL, text)).ok()
 }
 
 /// Reads a password of at most [`password_hashing::BYTES_MAX`] bytes.
-fn read_password(given: &ObjectFields<'_>, name: &'static str, notes: &mut FieldDiagnostics) -> Option<String> {
-    let value = given.value(name)?;
-    let read = fields::parse_text(value).and_then(|text| {
+fn read_password(fields: &ObjectFields<'_>, name: &'static str, notes: &mut FieldDiagnostics) -> Option<String> {
+    let value = fields.value(name)?;
+    let parsed = fields::parse_text(value).and_then(|text| {
         let length = text.len();
         (length <= password_hashing::BYTES_MAX)
             .then(|| text.into_owned())
             .ok_or_else(|| format!("is longer than {} bytes", password_hashing::BYTES_MAX))
     });
-    read.map_err(|text| notes.errors.add(name, text)).ok()
+    parsed.map_err(|text| notes.errors.add(name, text)).ok()
 }

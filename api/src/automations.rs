@@ -1,4 +1,4 @@
-//! Automations and their runs (completions-email.md 2.12).
+//! Automations and their runs.
 //!
 //! `mail::automation::read` parses a definition and reports errors by field. Activation checks what the definition
 //! needs of the account: templates, senders, an SMS provider ([`activation_check`]). Long work (cancelling or deleting many runs)
@@ -45,14 +45,14 @@ const TRIES_MAX: usize = 10;
 pub fn operations() -> Vec<Operation> {
     use ApiKeyScope::Full;
     let entry = |method, path, id, summary| operation(method, path, id).about("automations", summary);
-    let read = |path, id, summary| entry(Method::GET, path, id, summary);
+    let define_get = |path, id, summary| entry(Method::GET, path, id, summary);
     let post = |path, id, summary| entry(Method::POST, path, id, summary);
     vec![
         post("/automations", "create_automation", "Create an automation, as a draft")
             .storage_cost(&[(Noun::Automations, 1), (Noun::AutomationBytes, 0)])
             .api_key_or_session(Full, create),
-        read("/automations", "list_automations", "List automations, newest first").api_key_or_session(Full, list),
-        read("/automations/{id}", "get_automation", "Get an automation").api_key_or_session(Full, get),
+        define_get("/automations", "list_automations", "List automations, newest first").api_key_or_session(Full, list),
+        define_get("/automations/{id}", "get_automation", "Get an automation").api_key_or_session(Full, get),
         post(
             "/automations/{id}",
             "update_automation",
@@ -67,11 +67,11 @@ pub fn operations() -> Vec<Operation> {
         post("/automations/{id}/duplicate", "duplicate_automation", "Copy an automation into a new draft")
             .storage_cost(&[(Noun::Automations, 1), (Noun::AutomationBytes, DEFINITION_BYTES_MAX as u64)])
             .api_key_or_session(Full, duplicate),
-        read("/automations/{id}/versions", "list_automation_versions", "List versions, newest first")
+        define_get("/automations/{id}/versions", "list_automation_versions", "List versions, newest first")
             .api_key_or_session(Full, list_versions),
-        read("/automations/{id}/runs", "list_automation_runs", "List runs, newest first")
+        define_get("/automations/{id}/runs", "list_automation_runs", "List runs, newest first")
             .api_key_or_session(Full, runs::list),
-        read("/automations/{id}/runs/{run}", "get_automation_run", "Get a run, step by step")
+        define_get("/automations/{id}/runs/{run}", "get_automation_run", "Get a run, step by step")
             .api_key_or_session(Full, runs::get),
         post("/automations/{id}/runs/{run}/cancel", "cancel_automation_run", "Cancel a run")
             .api_key_or_session(Full, runs::cancel),
@@ -82,8 +82,8 @@ fn conflict_problem() -> Problem {
     Problem::new(ErrorCode::CONFLICT, "The automation was changed at the same time; read it again and retry")
 }
 
-async fn current_version(room: &AppState, automation: &Automation) -> Result<AutomationVersion, Problem> {
-    let (store, number) = (room.intake.store(), automation.version);
+async fn current_version(state: &AppState, automation: &Automation) -> Result<AutomationVersion, Problem> {
+    let (store, number) = (state.intake.store(), automation.version);
     let found = store::automation::get_version(store, automation.account, automation.id, number).await?;
     // The automation was deleted between the two reads.
     found.ok_or_else(automation_not_found)
@@ -92,55 +92,55 @@ async fn current_version(room: &AppState, automation: &Automation) -> Result<Aut
 /// Commits a change. Returns false if the automation was changed concurrently. A change that cancels runs first cancels
 /// as many as one request may, so that the response already shows them; its job cancels the remaining ones.
 async fn commit(
-    room: &AppState,
+    state: &AppState,
     tenant: &Tenant,
     (batch, cancels): (Batch, Option<&AutomationJobKind>),
 ) -> Result<bool, Problem> {
     let partitions = store::automation_run::due_work::partitions_of(&batch);
-    match room.intake.store().commit(batch).await {
+    match state.intake.store().commit(batch).await {
         Ok(()) => {
             let account = tenant.account().id;
-            room.intake.automations().invalidate(account);
+            state.intake.automations().invalidate(account);
             if let Some(AutomationJobKind::Cancel { automation, before }) = cancels {
-                room.intake.cancel_runs((account, *automation), *before).await;
+                state.intake.cancel_runs((account, *automation), *before).await;
             }
-            room.intake.automations().wake(&partitions);
+            state.intake.automations().wake(&partitions);
             Ok(true)
         }
         Err(CommitError::Conflict { .. }) => Ok(false),
-        Err(error) => Err(Problem::from_refusal(error.into(), room.upgrade_url())),
+        Err(error) => Err(Problem::from_refusal(error.into(), state.upgrade_url())),
     }
 }
 
 async fn load_automation_view(
-    room: &AppState,
+    state: &AppState,
     automation: &Automation,
     version: &AutomationVersion,
 ) -> Result<AutomationView, Problem> {
-    let counts = room.intake.count_runs(automation).await?;
+    let counts = state.intake.count_runs(automation).await?;
     Ok(AutomationView::from_automation(automation, &version.definition, counts))
 }
 
 async fn automation_response(
-    room: &AppState,
+    state: &AppState,
     automation: &Automation,
     version: &AutomationVersion,
 ) -> Result<AutomationResponse, Problem> {
-    Ok(AutomationResponse { automation: load_automation_view(room, automation, version).await? })
+    Ok(AutomationResponse { automation: load_automation_view(state, automation, version).await? })
 }
 
 async fn store_new(
-    room: &AppState,
+    state: &AppState,
     tenant: &Tenant,
     (name, definition): (String, mail::automation::AutomationDefinition),
 ) -> Result<AutomationResponse, Problem> {
-    let (store, account, now) = (room.intake.store(), tenant.account().id, room.intake.clock().now());
+    let (store, account, now) = (state.intake.store(), tenant.account().id, state.intake.clock().now());
     if store::automation::count(store, account, AUTOMATIONS_MAX).await? >= AUTOMATIONS_MAX {
         let text = format!("The limit of {AUTOMATIONS_MAX} automations is reached; delete one first");
         return Err(Problem::new(ErrorCode::VALIDATION_ERROR, text));
     }
     let automation = Automation {
-        id: AutomationId::new(now, room.intake.entropy().unique_bits()),
+        id: AutomationId::new(now, state.intake.entropy().unique_bits()),
         account,
         name,
         status: AutomationStatus::Draft,
@@ -153,10 +153,10 @@ async fn store_new(
     let mut batch = Batch::intake();
     store::automation::create(&mut batch, &automation);
     store::automation::put_version(&mut batch, &automation, &version);
-    if !commit(room, tenant, (batch, None)).await? {
+    if !commit(state, tenant, (batch, None)).await? {
         return Err(conflict_problem());
     }
-    automation_response(room, &automation, &version).await
+    automation_response(state, &automation, &version).await
 }
 
 /// `POST /automations`.
@@ -165,13 +165,13 @@ async fn store_new(
 /// The definition has SMS steps but no provider is configured; the account has the maximum number of automations; the
 /// store cannot be written.
 pub async fn create(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     request: CreateAutomation,
 ) -> Result<AutomationResponse, Problem> {
-    activation_check::check_text_messages(&room, &request.definition)?;
-    activation_check::check_events(&room, &tenant, &request.definition).await?;
-    store_new(&room, &tenant, (request.name, request.definition)).await
+    activation_check::check_text_messages(&state, &request.definition)?;
+    activation_check::check_events(&state, &tenant, &request.definition).await?;
+    store_new(&state, &tenant, (request.name, request.definition)).await
 }
 
 /// Query of `GET /automations`.
@@ -200,15 +200,15 @@ impl FromRequest for ListAutomations {
 ///
 /// # Errors
 /// The cursor is invalid; the store cannot be read.
-pub async fn list(room: Arc<AppState>, tenant: Tenant, input: ListAutomations) -> Result<AutomationList, Problem> {
+pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListAutomations) -> Result<AutomationList, Problem> {
     let before = input.page.before_id(KIND_AUTOMATION)?.map(AutomationId::from_bytes);
     let passes = |automation: &Automation| input.statuses.is_empty() || input.statuses.contains(&automation.status);
-    let (store, account) = (room.intake.store(), tenant.account().id);
+    let (store, account) = (state.intake.store(), tenant.account().id);
     let (found, next) = store::automation::list(store, account, before, input.page.limit, passes).await?;
     let mut automations = Vec::with_capacity(found.len());
     for automation in &found {
-        match current_version(&room, automation).await {
-            Ok(version) => automations.push(load_automation_view(&room, automation, &version).await?.without_bodies()),
+        match current_version(&state, automation).await {
+            Ok(version) => automations.push(load_automation_view(&state, automation, &version).await?.without_bodies()),
             Err(problem) if problem.code() == ErrorCode::NOT_FOUND => {}
             Err(problem) => return Err(problem),
         }
@@ -221,10 +221,10 @@ pub async fn list(room: Arc<AppState>, tenant: Tenant, input: ListAutomations) -
 ///
 /// # Errors
 /// The automation does not exist; the store cannot be read.
-pub async fn get(room: Arc<AppState>, tenant: Tenant, path: AutomationPath) -> Result<AutomationResponse, Problem> {
-    let found = find(&room, &tenant, path).await?;
-    let version = current_version(&room, &found.automation).await?;
-    automation_response(&room, &found.automation, &version).await
+pub async fn get(state: Arc<AppState>, tenant: Tenant, path: AutomationPath) -> Result<AutomationResponse, Problem> {
+    let found = find(&state, &tenant, path).await?;
+    let version = current_version(&state, &found.automation).await?;
+    automation_response(&state, &found.automation, &version).await
 }
 
 /// `POST /automations/{id}`.
@@ -232,19 +232,19 @@ pub async fn get(room: Arc<AppState>, tenant: Tenant, path: AutomationPath) -> R
 /// # Errors
 /// The automation does not exist, does not allow the action, or the new definition is invalid.
 pub async fn update(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     (path, change): (AutomationPath, AutomationChange),
 ) -> Result<AutomationResponse, Problem> {
     for _ in 0..TRIES_MAX {
-        let found = find(&room, &tenant, path).await?;
-        let version = current_version(&room, &found.automation).await?;
+        let found = find(&state, &tenant, path).await?;
+        let version = current_version(&state, &found.automation).await?;
         let done = match &change {
-            AutomationChange::Act(action) => apply_action(&room, &tenant, (&found, &version), *action).await?,
-            AutomationChange::Edit(edit) => self::apply_edit(&room, &tenant, (&found, &version), edit).await?,
+            AutomationChange::Act(action) => apply_action(&state, &tenant, (&found, &version), *action).await?,
+            AutomationChange::Edit(edit) => self::apply_edit(&state, &tenant, (&found, &version), edit).await?,
         };
         if let Some((automation, version)) = done {
-            return automation_response(&room, &automation, &version).await;
+            return automation_response(&state, &automation, &version).await;
         }
     }
     Err(conflict_problem())
@@ -254,14 +254,14 @@ type ChangedAutomation = Option<(Automation, AutomationVersion)>;
 
 /// Applies an action. Returns `None` after a concurrent change.
 async fn apply_action(
-    room: &AppState,
+    state: &AppState,
     tenant: &Tenant,
     (found, version): (&StoredAutomation, &AutomationVersion),
     action: AutomationAction,
 ) -> Result<ChangedAutomation, Problem> {
     use AutomationStatus::{Active, Archived, Draft, Paused};
-    let (before, now) = (&found.automation, room.intake.clock().now());
-    let automations = room.intake.automations();
+    let (before, now) = (&found.automation, state.intake.clock().now());
+    let automations = state.intake.automations();
     let (mut after, mut batch) = (before.clone(), Batch::progress());
     let cancel = AutomationJobKind::Cancel { automation: before.id, before: RunId::new(now, u128::MAX) };
     match (action, before.status) {
@@ -269,7 +269,7 @@ async fn apply_action(
             return Ok(Some((before.clone(), version.clone())));
         }
         (AutomationAction::Activate, Draft | Paused | Archived) => {
-            activation_check::check_definition(room, tenant, before, &version.definition).await?;
+            activation_check::check_definition(state, tenant, before, &version.definition).await?;
             after = Automation { status: Active, activated_at: Some(now), ..after };
             store::automation::add_triggers(&mut batch, &after, &version.definition);
             automations.enqueue_job(&mut batch, before.account, AutomationJobKind::Release { automation: before.id });
@@ -293,17 +293,17 @@ async fn apply_action(
     after.updated_at = now;
     store::automation::update(&mut batch, found, &after);
     let cancels = matches!(action, AutomationAction::Archive | AutomationAction::CancelRuns).then_some(&cancel);
-    Ok(commit(room, tenant, (batch, cancels)).await?.then(|| (after, version.clone())))
+    Ok(commit(state, tenant, (batch, cancels)).await?.then(|| (after, version.clone())))
 }
 
 /// Applies an edit. Returns `None` after a concurrent change.
 async fn apply_edit(
-    room: &AppState,
+    state: &AppState,
     tenant: &Tenant,
     (found, version): (&StoredAutomation, &AutomationVersion),
     edit: &AutomationEdit,
 ) -> Result<ChangedAutomation, Problem> {
-    let (before, now) = (&found.automation, room.intake.clock().now());
+    let (before, now) = (&found.automation, state.intake.clock().now());
     let definition = edit.apply(&version.definition)?;
     let (mut after, mut batch) = (before.clone(), Batch::progress());
     after.updated_at = now;
@@ -312,8 +312,8 @@ async fn apply_edit(
     }
     let mut current = version.clone();
     if definition != version.definition {
-        activation_check::check_text_messages(room, &definition)?;
-        activation_check::check_events(room, tenant, &definition).await?;
+        activation_check::check_text_messages(state, &definition)?;
+        activation_check::check_events(state, tenant, &definition).await?;
         current = AutomationVersion { number: version.number, definition, created_at: now };
         // A version that was never activated has no runs and is overwritten.
         if before.activated_at.is_some() {
@@ -327,31 +327,31 @@ async fn apply_edit(
             after.version = current.number;
         }
         if before.status == AutomationStatus::Active {
-            activation_check::check_definition(room, tenant, before, &current.definition).await?;
+            activation_check::check_definition(state, tenant, before, &current.definition).await?;
             store::automation::remove_start_trigger(&mut batch, before, &version.definition);
             store::automation::add_triggers(&mut batch, &after, &current.definition);
         }
         store::automation::put_version(&mut batch, &after, &current);
     }
     store::automation::update(&mut batch, found, &after);
-    Ok(commit(room, tenant, (batch, None)).await?.then_some((after, current)))
+    Ok(commit(state, tenant, (batch, None)).await?.then_some((after, current)))
 }
 
 /// `DELETE /automations/{id}`.
 ///
 /// # Errors
 /// The automation does not exist; the store cannot be written.
-pub async fn delete(room: Arc<AppState>, tenant: Tenant, path: AutomationPath) -> Result<OkResponse, Problem> {
+pub async fn delete(state: Arc<AppState>, tenant: Tenant, path: AutomationPath) -> Result<OkResponse, Problem> {
     for _ in 0..TRIES_MAX {
-        let found = find(&room, &tenant, path).await?;
-        let version = current_version(&room, &found.automation).await?;
+        let found = find(&state, &tenant, path).await?;
+        let version = current_version(&state, &found.automation).await?;
         let automation = &found.automation;
         let mut batch = Batch::progress();
         store::automation::remove_start_trigger(&mut batch, automation, &version.definition);
         store::automation::delete(&mut batch, &found);
-        let forget = AutomationJobKind::Forget { automation: automation.id };
-        room.intake.automations().enqueue_job(&mut batch, automation.account, forget);
-        if commit(&room, &tenant, (batch, None)).await? {
+        let forget_job = AutomationJobKind::Forget { automation: automation.id };
+        state.intake.automations().enqueue_job(&mut batch, automation.account, forget_job);
+        if commit(&state, &tenant, (batch, None)).await? {
             return Ok(OkResponse::OK);
         }
     }
@@ -363,14 +363,14 @@ pub async fn delete(room: Arc<AppState>, tenant: Tenant, path: AutomationPath) -
 /// # Errors
 /// The automation does not exist; the account has the maximum number of automations.
 pub async fn duplicate(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     (path, request): (AutomationPath, DuplicateAutomation),
 ) -> Result<AutomationResponse, Problem> {
-    let found = find(&room, &tenant, path).await?;
-    let version = current_version(&room, &found.automation).await?;
+    let found = find(&state, &tenant, path).await?;
+    let version = current_version(&state, &found.automation).await?;
     let name = request.name.unwrap_or_else(|| copy_name(&found.automation.name));
-    store_new(&room, &tenant, (name, version.definition)).await
+    store_new(&state, &tenant, (name, version.definition)).await
 }
 
 fn copy_name(name: &str) -> String {
@@ -408,13 +408,13 @@ impl FromRequest for (AutomationPath, ListAutomationVersions) {
 /// # Errors
 /// The automation does not exist; the cursor is invalid.
 pub async fn list_versions(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     (path, ListAutomationVersions { page }): (AutomationPath, ListAutomationVersions),
 ) -> Result<AutomationVersionList, Problem> {
-    let automation = find(&room, &tenant, path).await?.automation;
+    let automation = find(&state, &tenant, path).await?.automation;
     let before = page.cursor_number(KIND_AUTOMATION_VERSION)?.and_then(|number| u32::try_from(number).ok());
-    let (store, limit) = (room.intake.store(), page.limit + 1);
+    let (store, limit) = (state.intake.store(), page.limit + 1);
     let mut found = store::automation::list_versions(store, automation.account, automation.id, (before, limit)).await?;
     let has_more = found.len() > page.limit;
     found.truncate(page.limit);

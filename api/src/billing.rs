@@ -45,8 +45,8 @@ impl FromRequest for SignedBillingEvent {
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
         let body = schemas.component("ProcessorEventBody", |_| schema::processor_event());
-        let about = "`t=…,v1=…`: the payment processor's signature over time and body";
-        let parameters = vec![schema::header_parameter(HEADER, about)];
+        let description = "`t=…,v1=…`: the payment processor's signature over time and body";
+        let parameters = vec![schema::header_parameter(HEADER, description)];
         RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }
 
@@ -126,12 +126,12 @@ impl StripeEvent {
 ///
 /// # Errors
 /// No signing secret is configured; the signature or the event is invalid; the store cannot be written.
-pub async fn receive_event(room: Arc<AppState>, input: SignedBillingEvent) -> Result<EventAcknowledgement, Problem> {
-    let secrets = &room.options.billing_secrets;
+pub async fn receive_event(state: Arc<AppState>, input: SignedBillingEvent) -> Result<EventAcknowledgement, Problem> {
+    let secrets = &state.options.billing_secrets;
     if secrets.is_empty() {
         return Err(Problem::not_found("Stripe billing endpoint"));
     }
-    let now = room.intake.clock().now();
+    let now = state.intake.clock().now();
     signature::verify(&input.signature, &input.body, secrets, now)
         .map_err(|error| Problem::field(HEADER, error.to_string()))?;
     let event = serde_json::from_slice::<Map<String, Value>>(&input.body)
@@ -140,7 +140,7 @@ pub async fn receive_event(room: Arc<AppState>, input: SignedBillingEvent) -> Re
     let Some((customer, update)) = event.payment_method_change() else {
         return Ok(EventAcknowledgement::ignored(format!("`{}` does not concern payment methods", event.r#type)));
     };
-    match room.intake.billing().apply_customer_state(&customer, &update).await {
+    match state.intake.billing().apply_customer_state(&customer, &update).await {
         Ok(Some(_)) => Ok(EventAcknowledgement::processed()),
         Ok(None) => Ok(EventAcknowledgement::ignored(
             "no account matches this customer yet: `client_reference_id`, `metadata.account_id` and the email address \
@@ -190,8 +190,8 @@ mod tests {
             reference: None,
             email: Some("a@b.example".to_owned()),
         };
-        let wanted = BillingUpdate::Customer(customer, Some(card()));
-        assert_eq!(change_of("customer.updated", &object, &none), cus(wanted));
+        let expected = BillingUpdate::Customer(customer, Some(card()));
+        assert_eq!(change_of("customer.updated", &object, &none), cus(expected));
         assert_eq!(change_of("customer.deleted", &json!({"id": "cus_1"}), &none), cus(BillingUpdate::CustomerDeleted));
     }
 

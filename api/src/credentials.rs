@@ -1,4 +1,4 @@
-//! API keys and SMTP credentials: create, list, get, update, delete, rotate (completions-email.md 2.7).
+//! API keys and SMTP credentials: create, list, get, update, delete, rotate.
 //!
 //! Both nouns implement [`CredentialKind`] and share all operations. The differences (names, prefixes, fields) are in
 //! `api_key` and `smtp`. A secret is shown only in the response that creates it.
@@ -39,12 +39,16 @@ const CREDENTIALS_MAX: usize = 1_000;
 const TRIES_MAX: usize = 3;
 
 /// The JSON object of a credential.
-fn credential_view<K: CredentialKind>(one: &K, room: &AppState, used: Option<LastUse>) -> Value {
-    let CredentialSummary { id, name, hint, enabled, created_at } = one.summary();
+fn credential_view<K: CredentialKind>(credential: &K, state: &AppState, used: Option<LastUse>) -> Value {
+    let CredentialSummary { id, name, hint, enabled, created_at } = credential.summary();
     let first = [("id", json!(id)), ("name", json!(name))];
-    let then = [("hint", json!(hint)), ("enabled", json!(enabled))];
+    let state_fields = [("hint", json!(hint)), ("enabled", json!(enabled))];
     let last = [("created_at", json!(JsonTimestamp(created_at)))];
-    let all = first.into_iter().chain(one.specific_fields(room)).chain(then).chain(common_fields(one.terms(), used));
+    let all = first
+        .into_iter()
+        .chain(credential.specific_fields(state))
+        .chain(state_fields)
+        .chain(common_fields(credential.terms(), used));
     Value::Object(all.chain(last).map(|(name, value)| (name.to_owned(), value)).collect())
 }
 
@@ -53,22 +57,27 @@ fn credential_schema<K: CredentialKind>() -> Value {
     let id = format!("`{}…`", K::ID_PREFIX);
     let first = [("id", schema::string(&id)), ("name", schema::string("The name"))];
     let hint = format!("The displayable part of the {}", K::SECRET_FIELD);
-    let then = [("hint", schema::string(&hint)), ("enabled", schema::boolean("Whether the credential is enabled"))];
+    let state_fields =
+        [("hint", schema::string(&hint)), ("enabled", schema::boolean("Whether the credential is enabled"))];
     let last = [("created_at", schema::time("When it was created"))];
-    let all =
-        first.into_iter().chain(K::specific_fields_schema()).chain(then).chain(common_fields_schema()).chain(last);
+    let all = first
+        .into_iter()
+        .chain(K::specific_fields_schema())
+        .chain(state_fields)
+        .chain(common_fields_schema())
+        .chain(last);
     schema::object(K::ABOUT, all)
 }
 
-fn common_fields(terms: &CredentialPolicy, used: Option<LastUse>) -> [(&'static str, Value); 5] {
-    let allowed: Vec<String> = terms.allowed.iter().map(mail::cidr::IpNetwork::display_short).collect();
-    let moment = |time: Option<Timestamp>| json!(time.map(JsonTimestamp));
+fn common_fields(policy: &CredentialPolicy, used: Option<LastUse>) -> [(&'static str, Value); 5] {
+    let allowed: Vec<String> = policy.allowed.iter().map(mail::cidr::IpNetwork::display_short).collect();
+    let time_value = |time: Option<Timestamp>| json!(time.map(JsonTimestamp));
     [
-        ("domain_id", json!(terms.domain)),
+        ("domain_id", json!(policy.domain)),
         ("allowed_ips", json!(allowed)),
-        ("last_used_at", moment(used.map(|used| used.at))),
+        ("last_used_at", time_value(used.map(|used| used.at))),
         ("last_used_ip", json!(used.and_then(|used| used.from))),
-        ("expires_at", moment(terms.expires_at)),
+        ("expires_at", time_value(policy.expires_at)),
     ]
 }
 
@@ -96,7 +105,7 @@ pub struct NewCredentialResponse<K>(CredentialResponse<K>);
 
 /// `{"api_keys": […], "has_more": …, "next_cursor": …}`.
 pub struct CredentialListResponse<K> {
-    shown: Vec<Value>,
+    views: Vec<Value>,
     next_cursor: Option<String>,
     kind: PhantomData<fn() -> K>,
 }
@@ -107,8 +116,8 @@ fn component_schema<K: CredentialKind>(schemas: &mut Schemas) -> Value {
 
 impl<K: CredentialKind> IntoResponse for CredentialResponse<K> {
     fn describe(schemas: &mut Schemas) -> Value {
-        let one = component_schema::<K>(schemas);
-        schema::object(K::NOUN, [(K::OBJECT_FIELD, one)])
+        let credential = component_schema::<K>(schemas);
+        schema::object(K::NOUN, [(K::OBJECT_FIELD, credential)])
     }
 
     fn into_body(self) -> Result<Bytes, Problem> {
@@ -123,10 +132,13 @@ impl<K: CredentialKind> IntoResponse for CredentialResponse<K> {
 
 impl<K: CredentialKind> IntoResponse for NewCredentialResponse<K> {
     fn describe(schemas: &mut Schemas) -> Value {
-        let one = component_schema::<K>(schemas);
+        let credential = component_schema::<K>(schemas);
         schema::object(
             K::NOUN,
-            [(K::OBJECT_FIELD, one), (K::SECRET_FIELD, schema::string("The secret; shown only in this response"))],
+            [
+                (K::OBJECT_FIELD, credential),
+                (K::SECRET_FIELD, schema::string("The secret; shown only in this response")),
+            ],
         )
     }
 
@@ -137,20 +149,20 @@ impl<K: CredentialKind> IntoResponse for NewCredentialResponse<K> {
 
 impl<K: CredentialKind> IntoResponse for CredentialListResponse<K> {
     fn describe(schemas: &mut Schemas) -> Value {
-        let one = component_schema::<K>(schemas);
-        schema::list_page(K::LIST_FIELD, one)
+        let credential = component_schema::<K>(schemas);
+        schema::list_page(K::LIST_FIELD, credential)
     }
 
     fn into_body(self) -> Result<Bytes, Problem> {
         let has_more = self.next_cursor.is_some();
-        let page = json!({K::LIST_FIELD: self.shown, "has_more": has_more, "next_cursor": self.next_cursor});
+        let page = json!({K::LIST_FIELD: self.views, "has_more": has_more, "next_cursor": self.next_cursor});
         serde_json::to_vec(&page).map(Bytes::from).map_err(Problem::internal)
     }
 }
 
 /// Generates a secret and its hash.
-fn generate_secret<K: CredentialKind>(room: &AppState) -> Result<(CredentialSecret, SecretHash), Problem> {
-    let secret = CredentialSecret::new(K::PREFIX, room.intake.entropy().secret());
+fn generate_secret<K: CredentialKind>(state: &AppState) -> Result<(CredentialSecret, SecretHash), Problem> {
+    let secret = CredentialSecret::new(K::PREFIX, state.intake.entropy().secret());
     let hash = K::hash_secret(secret.expose()).ok_or_else(|| Problem::internal("generated secret cannot be hashed"))?;
     Ok((secret, hash))
 }
@@ -160,17 +172,17 @@ fn generate_secret<K: CredentialKind>(room: &AppState) -> Result<(CredentialSecr
 /// # Errors
 /// The domain does not belong to the account, the expiry is in the past, or the limit of credentials is reached.
 pub async fn create<K: CredentialKind>(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     request: CreateCredential<K>,
 ) -> Result<NewCredentialResponse<K>, Problem> {
-    let (store, account) = (room.intake.store(), tenant.account().id);
+    let (store, account) = (state.intake.store(), tenant.account().id);
     if let Some(domain) = request.terms.domain
         && store::domain::get(store, account, domain).await?.is_none()
     {
         return Err(Problem::field("domain_id", "is not one of your domains"));
     }
-    let now = room.intake.clock().now();
+    let now = state.intake.clock().now();
     if request.terms.expires_at.is_some_and(|end| end <= now) {
         return Err(Problem::field("expires_at", "is not in the future"));
     }
@@ -178,13 +190,13 @@ pub async fn create<K: CredentialKind>(
         let text = format!("The limit of {CREDENTIALS_MAX} credentials of each kind is reached; delete some first");
         return Err(Problem::new(ErrorCode::CONFLICT, text));
     }
-    let (secret, hash) = generate_secret::<K>(&room)?;
-    let made = K::new(&room, &tenant, request, secret.hint());
+    let (secret, hash) = generate_secret::<K>(&state)?;
+    let made = K::new(&state, &tenant, request, secret.hint());
     let mut batch = Batch::progress();
     store::credential::create(&mut batch, made.clone(), &hash);
     store.commit(batch).await.map_err(Problem::outage)?;
-    login_links::notify_access_granted(&room, tenant.account(), AccessGrant::Credential(K::NOUN, made.summary().id));
-    Ok(NewCredentialResponse(CredentialResponse(credential_view(&made, &room, None), Some(secret), PhantomData)))
+    login_links::notify_access_granted(&state, tenant.account(), AccessGrant::Credential(K::NOUN, made.summary().id));
+    Ok(NewCredentialResponse(CredentialResponse(credential_view(&made, &state, None), Some(secret), PhantomData)))
 }
 
 /// `GET /api-keys`, `GET /smtp-credentials`.
@@ -192,34 +204,34 @@ pub async fn create<K: CredentialKind>(
 /// # Errors
 /// The cursor is invalid; the store cannot be read.
 pub async fn list<K: CredentialKind>(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     request: ListCredentials<K>,
 ) -> Result<CredentialListResponse<K>, Problem> {
-    let (store, account, page) = (room.intake.store(), tenant.account().id, request.page);
+    let (store, account, page) = (state.intake.store(), tenant.account().id, request.page);
     let before = page.before_id(K::CURSOR)?;
     let mut found = store::credential::list::<K>(store, account, before, page.limit + 1).await?;
     let has_more = found.len() > page.limit;
     found.truncate(page.limit);
     let ids: Vec<_> = found.iter().map(Credential::id_bytes).collect();
-    let used = room.intake.last_used(account, &ids).await?;
-    let shown = found.iter().zip(used).map(|(one, used)| credential_view(one, &room, used)).collect();
+    let used = state.intake.last_used(account, &ids).await?;
+    let views = found.iter().zip(used).map(|(credential, used)| credential_view(credential, &state, used)).collect();
     let next_cursor = ids.last().filter(|_| has_more).map(|id| after_id(K::CURSOR, *id));
-    Ok(CredentialListResponse { shown, next_cursor, kind: PhantomData })
+    Ok(CredentialListResponse { views, next_cursor, kind: PhantomData })
 }
 
-async fn find<K: CredentialKind>(room: &AppState, tenant: &Tenant, id: [u8; 16]) -> Result<K, Problem> {
-    let found = store::credential::get::<K>(room.intake.store(), tenant.account().id, id).await?;
+async fn find<K: CredentialKind>(state: &AppState, tenant: &Tenant, id: [u8; 16]) -> Result<K, Problem> {
+    let found = store::credential::get::<K>(state.intake.store(), tenant.account().id, id).await?;
     found.ok_or_else(not_found::<K>)
 }
 
 async fn credential_response<K: CredentialKind>(
-    room: &AppState,
-    one: &K,
+    state: &AppState,
+    credential: &K,
     secret: Option<CredentialSecret>,
 ) -> Result<CredentialResponse<K>, Problem> {
-    let used = room.intake.last_used(one.account(), &[one.id_bytes()]).await?;
-    Ok(CredentialResponse(credential_view(one, room, used.into_iter().next().flatten()), secret, PhantomData))
+    let used = state.intake.last_used(credential.account(), &[credential.id_bytes()]).await?;
+    Ok(CredentialResponse(credential_view(credential, state, used.into_iter().next().flatten()), secret, PhantomData))
 }
 
 /// `GET /api-keys/{id}`, `GET /smtp-credentials/{id}`.
@@ -227,28 +239,28 @@ async fn credential_response<K: CredentialKind>(
 /// # Errors
 /// The credential does not exist; the store cannot be read.
 pub async fn get<K: CredentialKind>(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     request: CredentialPath<K>,
 ) -> Result<CredentialResponse<K>, Problem> {
-    let found = find::<K>(&room, &tenant, request.id).await?;
-    credential_response(&room, &found, None).await
+    let found = find::<K>(&state, &tenant, request.id).await?;
+    credential_response(&state, &found, None).await
 }
 
 /// Applies a change, with retries after concurrent changes.
 async fn update_with_retry<K: CredentialKind>(
-    room: &AppState,
+    state: &AppState,
     tenant: &Tenant,
     id: [u8; 16],
     change: impl Fn(&mut K),
 ) -> Result<K, Problem> {
     for _ in 0..TRIES_MAX {
-        let before = find::<K>(room, tenant, id).await?;
+        let before = find::<K>(state, tenant, id).await?;
         let mut after = before.clone();
         change(&mut after);
         let mut batch = Batch::progress();
         store::credential::update(&mut batch, &before, &after);
-        match room.intake.store().commit(batch).await {
+        match state.intake.store().commit(batch).await {
             Ok(()) => return Ok(after),
             Err(CommitError::Conflict { .. }) => {}
             Err(error) => return Err(Problem::outage(error)),
@@ -262,12 +274,12 @@ async fn update_with_retry<K: CredentialKind>(
 /// # Errors
 /// The credential does not exist; the store cannot be read or written.
 pub async fn update<K: CredentialKind>(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     request: UpdateCredential<K>,
 ) -> Result<CredentialResponse<K>, Problem> {
-    let after = update_with_retry::<K>(&room, &tenant, request.id, |one| {
-        let parts = one.fields_mut();
+    let after = update_with_retry::<K>(&state, &tenant, request.id, |credential| {
+        let parts = credential.fields_mut();
         if let Some(name) = &request.name {
             parts.name.clone_from(name);
         }
@@ -276,7 +288,7 @@ pub async fn update<K: CredentialKind>(
         }
         *parts.enabled = request.enabled.unwrap_or(*parts.enabled);
     });
-    credential_response(&room, &after.await?, None).await
+    credential_response(&state, &after.await?, None).await
 }
 
 /// `POST /api-keys/{id}/rotate`, `POST /smtp-credentials/{id}/rotate`: the previous secret stays valid for the grace
@@ -285,20 +297,20 @@ pub async fn update<K: CredentialKind>(
 /// # Errors
 /// The credential does not exist; the store cannot be read or written.
 pub async fn rotate<K: CredentialKind>(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     request: RotateCredential<K>,
 ) -> Result<NewCredentialResponse<K>, Problem> {
-    let (secret, hash) = generate_secret::<K>(&room)?;
-    let grace_ends = room.intake.clock().now().checked_add(request.grace).unwrap_or(Timestamp::MAX);
-    let after = update_with_retry::<K>(&room, &tenant, request.id, |one| {
-        let parts = one.fields_mut();
+    let (secret, hash) = generate_secret::<K>(&state)?;
+    let grace_ends = state.intake.clock().now().checked_add(request.grace).unwrap_or(Timestamp::MAX);
+    let after = update_with_retry::<K>(&state, &tenant, request.id, |credential| {
+        let parts = credential.fields_mut();
         parts.terms.secrets = parts.terms.secrets.rotate(hash, grace_ends);
         *parts.hint = secret.hint();
     });
     let after = after.await?;
-    login_links::notify_access_granted(&room, tenant.account(), AccessGrant::Secret(K::NOUN, after.summary().id));
-    credential_response(&room, &after, Some(secret)).await.map(NewCredentialResponse)
+    login_links::notify_access_granted(&state, tenant.account(), AccessGrant::Secret(K::NOUN, after.summary().id));
+    credential_response(&state, &after, Some(secret)).await.map(NewCredentialResponse)
 }
 
 /// `DELETE /api-keys/{id}`, `DELETE /smtp-credentials/{id}`.
@@ -306,14 +318,14 @@ pub async fn rotate<K: CredentialKind>(
 /// # Errors
 /// The credential does not exist; the store cannot be read or written.
 pub async fn delete<K: CredentialKind>(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     request: CredentialPath<K>,
 ) -> Result<OkResponse, Problem> {
-    let found = find::<K>(&room, &tenant, request.id).await?;
+    let found = find::<K>(&state, &tenant, request.id).await?;
     let mut batch = Batch::progress();
     store::credential::delete(&mut batch, &found);
-    match room.intake.store().commit(batch).await {
+    match state.intake.store().commit(batch).await {
         Ok(()) => {}
         Err(CommitError::Conflict { .. }) => {
             let text = "The credential was changed at the same time; retry";
@@ -321,6 +333,6 @@ pub async fn delete<K: CredentialKind>(
         }
         Err(error) => return Err(Problem::outage(error)),
     }
-    room.intake.forget_last_used(found.id_bytes());
+    state.intake.forget_last_used(found.id_bytes());
     Ok(OkResponse::OK)
 }

@@ -63,100 +63,103 @@ where
     B::Error: std::fmt::Display,
 {
     let started = Instant::now();
-    let room = &server.state;
-    let id = room.next_request_id();
+    let state = &server.state;
+    let id = state.next_request_id();
     let (head, mut body) = request.into_parts();
-    let (mut known, mut error_code) = (RequestContext::default(), None);
+    let (mut context, mut error_code) = (RequestContext::default(), None);
     let route = header_limits::check_head(&head).map(|()| server.router.find(&head.method, head.uri.path()));
     let (operation, outcome) = match route {
         Ok(RouteMatch::Found(found)) => {
-            (found.operation.id, run_operation(room, found, &head, &mut body, &mut known).await)
+            (found.operation.id, run_operation(state, found, &head, &mut body, &mut context).await)
         }
         Ok(RouteMatch::MethodNotAllowed(allowed)) => {
             let text = format!("{} is not allowed here", head.method);
             let problem = Problem::new(ErrorCode::METHOD_NOT_ALLOWED, text).with_header(ALLOW, allowed);
-            ("none", Err(not_found(room, &head, &mut known, problem).await))
+            ("none", Err(not_found(state, &head, &mut context, problem).await))
         }
-        Ok(RouteMatch::NotFound) => ("none", Err(not_found(room, &head, &mut known, Problem::not_found("path")).await)),
+        Ok(RouteMatch::NotFound) => {
+            ("none", Err(not_found(state, &head, &mut context, Problem::not_found("path")).await))
+        }
         Err(problem) => ("none", Err(problem)),
     };
     // The response may be sent before the body was read: drain the rest. A client that waits for `100 Continue`
     // (RFC 9110 10.1.1) sends no body after a final response.
     if !body.is_end_stream() && !head.headers.contains_key(EXPECT) {
-        room.tasks.spawn(body::drain(body));
+        state.tasks.spawn(body::drain(body));
     }
     let response = match outcome {
-        Ok((answer, share)) => success_response(answer, share),
+        Ok((success, share)) => success_response(success, share),
         Err(problem) => {
             error_code = Some(problem.code().word);
             if let Some(cause) = problem.cause() {
-                store::error_unless_away!(room.intake.store(), request.id = %id, operation, cause, "request failed");
+                store::error_unless_away!(state.intake.store(), request.id = %id, operation, cause, "request failed");
             }
-            problem_response(&problem, id, &room.options.base_url)
+            problem_response(&problem, id, &state.options.base_url)
         }
     };
     let status = response.status().as_u16();
     record_metrics(operation, id, status, started);
-    if let Some(who) = known.actor {
-        room.request_log
-            .record(RequestLogEntry { id, actor: who, operation, status, error_code, took: started.elapsed() }, &head);
+    if let Some(actor) = context.actor {
+        state
+            .request_log
+            .record(RequestLogEntry { id, actor, operation, status, error_code, duration: started.elapsed() }, &head);
     }
-    finish_response(response, id, &head.method, &known)
+    finish_response(response, id, &head.method, &context)
 }
 
 /// Counts a request of the account.
-fn check_rate_limit(room: &AppState, tenant: &Tenant, known: &mut RequestContext) -> Result<(), Problem> {
-    known.actor = Some((tenant.account().id, tenant.actor()));
-    let counted = room.intake.check_rate_limit(tenant.account());
-    known.rate_limit = counted.unwrap_or_else(Some);
+fn check_rate_limit(state: &AppState, tenant: &Tenant, context: &mut RequestContext) -> Result<(), Problem> {
+    context.actor = Some((tenant.account().id, tenant.actor()));
+    let counted = state.intake.check_rate_limit(tenant.account());
+    context.rate_limit = counted.unwrap_or_else(Some);
     counted.map(drop).map_err(Problem::rate_limited)
 }
 
 /// Returns the problem for an unknown path or method. With a valid API key the request still counts against the rate
 /// limit and the response has the `ratelimit-*` headers.
-async fn not_found(room: &AppState, head: &Parts, known: &mut RequestContext, problem: Problem) -> Problem {
-    match access::authenticate_api_key(room, head).await {
-        Ok(tenant) => check_rate_limit(room, &tenant, known).err().unwrap_or(problem),
+async fn not_found(state: &AppState, head: &Parts, context: &mut RequestContext, problem: Problem) -> Problem {
+    match access::authenticate_api_key(state, head).await {
+        Ok(tenant) => check_rate_limit(state, &tenant, context).err().unwrap_or(problem),
         Err(_) => problem,
     }
 }
 
 async fn run_operation<B>(
-    room: &Arc<AppState>,
+    state: &Arc<AppState>,
     found: MatchedOperation<'_>,
     head: &Parts,
     body: &mut B,
-    known: &mut RequestContext,
+    context: &mut RequestContext,
 ) -> Result<(Response, MemoryShare), Problem>
 where
     B: Body<Data = Bytes> + Unpin + Send,
     B::Error: std::fmt::Display,
 {
     if found.operation.changes_session() {
-        origin::check_same_site(&head.headers, &room.options.base_url)?;
+        origin::check_same_site(&head.headers, &state.options.base_url)?;
     }
-    let caller = access::authenticate(room, &found, head).await?;
+    let caller = access::authenticate(state, &found, head).await?;
     let MatchedOperation { operation, path, client: _ } = found;
     if let Some(tenant) = caller.tenant() {
-        check_rate_limit(room, tenant, known)?;
+        check_rate_limit(state, tenant, context)?;
     }
     access::authorize(&caller, operation, head)?;
     version::check_version(&head.headers)?;
     if operation.body_bytes_max.is_some() {
         // A request with a body stores something: it is rejected before reading when the disk is full.
-        room.intake.check_ready().map_err(|refusal| Problem::from_refusal(refusal, room.upgrade_url()))?;
+        state.intake.check_ready().map_err(|refusal| Problem::from_refusal(refusal, state.upgrade_url()))?;
     }
     let from = access::client_ip(head);
     let holder = caller.tenant().map(|tenant| MemoryHolder::Account(tenant.account().id));
     let is_known = holder.is_some();
     let tenant = caller.tenant().cloned();
-    let allowance = room.memory_budget.allowance(holder.unwrap_or_else(|| MemoryHolder::network(from)));
+    let allowance = state.memory_budget.allowance(holder.unwrap_or_else(|| MemoryHolder::network(from)));
     let (body, share) = match operation.body_bytes_max {
         None => (Bytes::new(), MemoryShare::default()),
         Some(bytes_max) => body::read_body(body, &head.headers, (bytes_max, operation.media), &allowance).await?,
     };
     let reserved = match caller.tenant() {
-        Some(tenant) => reserve_storage(room, tenant, operation, (&body, &head.headers)).await?,
+        Some(tenant) => reserve_storage(state, tenant, operation, (&body, &head.headers)).await?,
         None => Vec::new(),
     };
     let query = head.uri.query().unwrap_or_default().to_owned();
@@ -164,70 +167,70 @@ where
     let headers = head.headers.clone();
     let call = Request { path, query, headers, body, client_ip: from, is_head, ..Request::default() };
     let running = match (&operation.handler, caller) {
-        (OperationHandler::Public(handler), _) => handler(Arc::clone(room), call),
+        (OperationHandler::Public(handler), _) => handler(Arc::clone(state), call),
         (OperationHandler::ApiKey(_, handler) | OperationHandler::ApiKeyOrSession(_, handler), caller) => {
             let tenant = caller.into_tenant().ok_or_else(|| Problem::unauthorized(Denial::Missing))?;
-            handler(Arc::clone(room), tenant, call)
+            handler(Arc::clone(state), tenant, call)
         }
-        (OperationHandler::Session(_, handler), Principal::User(who)) => handler(Arc::clone(room), who, call),
-        (OperationHandler::Owner(handler), Principal::User(who)) => {
-            handler(Arc::clone(room), Owner::SignedIn(who), call)
+        (OperationHandler::Session(_, handler), Principal::User(user)) => handler(Arc::clone(state), user, call),
+        (OperationHandler::Owner(handler), Principal::User(user)) => {
+            handler(Arc::clone(state), Owner::SignedIn(user), call)
         }
         (OperationHandler::Session(..) | OperationHandler::Owner(_), _) => {
             return Err(Problem::unauthorized(Denial::Missing));
         }
     };
-    let answer =
-        spawn_handler(room, running, (share, head.extensions.get::<RequestPermit>().cloned(), reserved)).await?;
-    let answer = apply_response_policy(room, operation, tenant.as_ref(), answer)?;
+    let response =
+        spawn_handler(state, running, (share, head.extensions.get::<RequestPermit>().cloned(), reserved)).await?;
+    let response = apply_response_policy(state, operation, tenant.as_ref(), response)?;
     let mut share = MemoryShare::default();
     // Responses of public operations are small or static.
-    let large = is_known && answer.body.len() > RESPONSE_UNBUDGETED_BYTES_MAX;
-    if large && !allowance.try_grow(&mut share, answer.body.len()) {
+    let large = is_known && response.body.len() > RESPONSE_UNBUDGETED_BYTES_MAX;
+    if large && !allowance.try_grow(&mut share, response.body.len()) {
         return Err(Problem::busy());
     }
-    Ok((answer, share))
+    Ok((response, share))
 }
 
 /// Checks the cookie policy, announces access changes and guards a streaming response.
 fn apply_response_policy(
-    room: &Arc<AppState>,
+    state: &Arc<AppState>,
     operation: &Operation,
     tenant: Option<&Tenant>,
-    mut answer: Response,
+    mut response: Response,
 ) -> Result<Response, Problem> {
-    let sets_cookie = answer.headers.iter().any(|(name, _)| *name == SET_COOKIE);
+    let sets_cookie = response.headers.iter().any(|(name, _)| *name == SET_COOKIE);
     if sets_cookie && operation.response_spec.cookies == CookiePolicy::None {
         return Err(Problem::internal("operation sets a cookie but its cookie policy is `None`"));
     }
-    let Some(tenant) = tenant else { return Ok(answer) };
-    if operation.method != Method::GET && ACCESS_NOUNS.contains(&operation.noun) {
-        room.intake.notify_access_change(tenant.account().id);
+    let Some(tenant) = tenant else { return Ok(response) };
+    if operation.method != Method::GET && ACCESS_NOUNS.contains(&operation.tag) {
+        state.intake.notify_access_change(tenant.account().id);
     }
-    let is_event_stream = answer.media_type == "text/event-stream";
+    let is_event_stream = response.media_type == "text/event-stream";
     let proof = tenant.proof();
     if proof.is_revocable() {
-        let guarded = |more| room.revalidator.revalidate_while_streaming(proof.clone(), more, is_event_stream);
-        answer.stream = answer.stream.take().map(guarded);
+        let guarded = |chunks| state.revalidator.revalidate_while_streaming(proof.clone(), chunks, is_event_stream);
+        response.stream = response.stream.take().map(guarded);
     }
-    Ok(answer)
+    Ok(response)
 }
 
 /// Reserves storage quota for what the operation stores.
 async fn reserve_storage(
-    room: &AppState,
+    state: &AppState,
     tenant: &Tenant,
     operation: &Operation,
     (body, headers): (&Bytes, &HeaderMap),
 ) -> Result<Vec<StorageReservation>, Problem> {
     let mut reserved = Vec::with_capacity(operation.storage_cost.len());
-    for (noun, most) in operation.storage_cost {
-        let more = if noun.is_bytes() { most.saturating_add(body.len() as u64) } else { *most };
-        match room.intake.storage_quotas().reserve(tenant.account(), *noun, more).await {
-            Ok(one) => reserved.push(one),
+    for (noun, amount_max) in operation.storage_cost {
+        let amount = if noun.is_bytes() { amount_max.saturating_add(body.len() as u64) } else { *amount_max };
+        match state.intake.storage_quotas().reserve(tenant.account(), *noun, amount).await {
+            Ok(reservation) => reserved.push(reservation),
             Err(StorageQuotaError::Full(_) | StorageQuotaError::Counting(_))
-                if idempotency::is_replay(room, tenant, operation.idempotency_scope, headers).await? => {}
-            Err(error) => return Err(Problem::from_quota_error(error, room.upgrade_url())),
+                if idempotency::is_replay(state, tenant, operation.idempotency_scope, headers).await? => {}
+            Err(error) => return Err(Problem::from_quota_error(error, state.upgrade_url())),
         }
     }
     Ok(reserved)
@@ -235,13 +238,13 @@ async fn reserve_storage(
 
 /// Runs a handler in its own task. The task holds the request's memory share and its permit until it ends.
 async fn spawn_handler(
-    room: &Arc<AppState>,
+    state: &Arc<AppState>,
     running: HandlerFuture,
-    held: (MemoryShare, Option<RequestPermit>, Vec<StorageReservation>),
+    resources: (MemoryShare, Option<RequestPermit>, Vec<StorageReservation>),
 ) -> Result<Response, Problem> {
-    let task = room.tasks.spawn(async move {
+    let task = state.tasks.spawn(async move {
         let outcome = running.await;
-        let (_share, _place, reserved) = held;
+        let (_share, _permit, reserved) = resources;
         if outcome.is_ok() {
             reserved.into_iter().for_each(StorageReservation::confirm);
         }
@@ -250,15 +253,15 @@ async fn spawn_handler(
     task.await.map_err(|error| Problem::internal(format!("the handler task failed: {error}")))?
 }
 
-fn success_response(answer: Response, share: MemoryShare) -> http::Response<ResponseBody> {
+fn success_response(content: Response, share: MemoryShare) -> http::Response<ResponseBody> {
     // A status without content has no `Content-Length` (RFC 9110 8.6).
-    let has_content = !matches!(answer.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
-    let length = (answer.stream.is_none() && has_content).then_some(answer.body.len());
-    let mut response = http::Response::new(ResponseBody::with_stream(answer.body, answer.stream, share));
-    *response.status_mut() = answer.status;
+    let has_content = !matches!(content.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    let length = (content.stream.is_none() && has_content).then_some(content.body.len());
+    let mut response = http::Response::new(ResponseBody::with_stream(content.body, content.stream, share));
+    *response.status_mut() = content.status;
     let headers = response.headers_mut();
-    headers.extend(answer.headers);
-    headers.insert(CONTENT_TYPE, answer.media_type);
+    headers.extend(content.headers);
+    headers.insert(CONTENT_TYPE, content.media_type);
     if let Some(length) = length {
         headers.insert(CONTENT_LENGTH, length.into());
     }
@@ -267,14 +270,14 @@ fn success_response(answer: Response, share: MemoryShare) -> http::Response<Resp
 
 fn problem_response(problem: &Problem, id: RequestId, base_url: &str) -> http::Response<ResponseBody> {
     let body = problem.body(id, base_url);
-    let answer = Response {
+    let content = Response {
         status: problem.status(),
         media_type: HeaderValue::from_static("application/json"),
         headers: Vec::new(),
         body,
         stream: None,
     };
-    let mut response = success_response(answer, MemoryShare::default());
+    let mut response = success_response(content, MemoryShare::default());
     for (name, value) in problem.headers() {
         if let Ok(value) = HeaderValue::from_str(value) {
             response.headers_mut().insert(name, value);
@@ -287,13 +290,13 @@ fn finish_response(
     mut response: http::Response<ResponseBody>,
     id: RequestId,
     method: &Method,
-    known: &RequestContext,
+    context: &RequestContext,
 ) -> http::Response<ResponseBody> {
     let headers = response.headers_mut();
-    if let Some(standing) = known.rate_limit {
-        headers.insert(RATE_LIMIT, standing.limit.into());
-        headers.insert(RATE_REMAINING, standing.remaining.into());
-        headers.insert(RATE_RESET, standing.reset_s.into());
+    if let Some(rate_limit) = context.rate_limit {
+        headers.insert(RATE_LIMIT, rate_limit.limit.into());
+        headers.insert(RATE_REMAINING, rate_limit.remaining.into());
+        headers.insert(RATE_RESET, rate_limit.reset_s.into());
     }
     if let Ok(value) = HeaderValue::from_str(&id.to_string()) {
         headers.insert(REQUEST_ID, value);

@@ -1,4 +1,4 @@
-//! Sending domains: add, show, update, delete, verify (completions-email.md 2.4).
+//! Sending domains: add, show, update, delete, verify.
 //!
 //! `queue`'s domain service owns the logic; this module parses requests and renders responses ([`view`]). [`claims`]
 //! moves a domain from one account to another.
@@ -145,25 +145,25 @@ fn publishing_operations() -> Vec<Operation> {
     ]
 }
 
-fn domain_response(room: &AppState, known: &DomainWithSetup) -> DomainResponse {
-    DomainResponse::from_domain(known, room.intake.domains())
+fn domain_response(state: &AppState, domain: &DomainWithSetup) -> DomainResponse {
+    DomainResponse::from_domain(domain, state.intake.domains())
 }
 
 /// `POST /domains`.
 ///
 /// # Errors
 /// The input is invalid, the plan's domain limit is reached, the name is taken, or the store cannot be used.
-pub async fn create(room: Arc<AppState>, tenant: Tenant, request: CreateDomain) -> Result<DomainResponse, Problem> {
-    check_name_available(&room, &request.0.name)?;
-    let limit = domain_limit(&room, &tenant);
-    let created = room.intake.domains().create(tenant.account().id, request.0, limit).await;
-    let known = created.map_err(|error| domain_error_problem(error, &room, &tenant))?;
-    Ok(domain_response(&room, &known))
+pub async fn create(state: Arc<AppState>, tenant: Tenant, request: CreateDomain) -> Result<DomainResponse, Problem> {
+    check_name_available(&state, &request.0.name)?;
+    let limit = domain_limit(&state, &tenant);
+    let created = state.intake.domains().create(tenant.account().id, request.0, limit).await;
+    let domain = created.map_err(|error| domain_error_problem(error, &state, &tenant))?;
+    Ok(domain_response(&state, &domain))
 }
 
 /// Checks that the name is neither a host of this service nor a special-use name.
-fn check_name_available(room: &AppState, name: &DomainName) -> Result<(), Problem> {
-    let domains = room.intake.domains();
+fn check_name_available(state: &AppState, name: &DomainName) -> Result<(), Problem> {
+    let domains = state.intake.domains();
     if domains.facts().is_service_host(name) {
         return Err(Problem::field("name", "is a host of this service; use a domain of your own"));
     }
@@ -178,18 +178,18 @@ fn check_name_available(room: &AppState, name: &DomainName) -> Result<(), Proble
 ///
 /// # Errors
 /// The cursor is invalid; the store cannot be read.
-pub async fn list(room: Arc<AppState>, tenant: Tenant, input: ListDomains) -> Result<DomainList, Problem> {
+pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListDomains) -> Result<DomainList, Problem> {
     let before = input.page.before_domain()?;
-    let (store, account) = (room.intake.store(), tenant.account().id);
+    let (store, account) = (state.intake.store(), tenant.account().id);
     let passes = |domain: &SendingDomain| input.matches(domain);
     let listed = store::domain::list(store, account, before, input.page.limit, passes).await?;
-    let about = listed.domains.iter().map(store::domain_setup::setup_key);
-    let setups = store::domain_setup::get_many(store, about).await?;
-    let known = listed.domains.into_iter().zip(setups).map(|(domain, setup)| {
+    let setup_keys = listed.domains.iter().map(store::domain_setup::setup_key);
+    let setups = store::domain_setup::get_many(store, setup_keys).await?;
+    let domains = listed.domains.into_iter().zip(setups).map(|(domain, setup)| {
         let setup = setup.unwrap_or_else(|| mail::domain_setup::DomainSetup::new(domain.created_at));
         DomainWithSetup { domain, setup }
     });
-    Ok(DomainList::from_domains(known, room.intake.domains(), listed.next.map(paging::after_domain)))
+    Ok(DomainList::from_domains(domains, state.intake.domains(), listed.next.map(paging::after_domain)))
 }
 
 /// `GET /domains/{id_or_name}`.
@@ -197,42 +197,42 @@ pub async fn list(room: Arc<AppState>, tenant: Tenant, input: ListDomains) -> Re
 /// # Errors
 /// The domain does not exist; the store cannot be read.
 pub async fn get(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
-    DomainPath(which): DomainPath,
+    DomainPath(domain_key): DomainPath,
 ) -> Result<DomainResponse, Problem> {
-    Ok(domain_response(&room, &load_domain(&room, &tenant, &which).await?))
+    Ok(domain_response(&state, &load_domain(&state, &tenant, &domain_key).await?))
 }
 
-async fn load_domain(room: &AppState, tenant: &Tenant, which: &DomainKey) -> Result<DomainWithSetup, Problem> {
-    let domain = find(room, tenant, which).await?;
-    let known = room.intake.domains().get(domain.account, domain.id).await;
-    known.map_err(|error| domain_error_problem(error, room, tenant))
+async fn load_domain(state: &AppState, tenant: &Tenant, domain_key: &DomainKey) -> Result<DomainWithSetup, Problem> {
+    let domain = find(state, tenant, domain_key).await?;
+    let found = state.intake.domains().get(domain.account, domain.id).await;
+    found.map_err(|error| domain_error_problem(error, state, tenant))
 }
 
 /// `PATCH /domains/{id_or_name}`.
 ///
 /// # Errors
 /// The domain does not exist; the input is invalid; the store cannot be used.
-pub async fn update(room: Arc<AppState>, tenant: Tenant, input: UpdateDomain) -> Result<DomainResponse, Problem> {
-    let domain = find(&room, &tenant, &input.which).await?;
+pub async fn update(state: Arc<AppState>, tenant: Tenant, input: UpdateDomain) -> Result<DomainResponse, Problem> {
+    let domain = find(&state, &tenant, &input.domain_key).await?;
     if let Some(problem) = input.find_mismatch(&domain.name) {
         return Err(problem);
     }
     let change = |domain: &mut SendingDomain| input.apply(domain);
-    let changed = room.intake.domains().change(domain.account, domain.id, change).await;
-    let known = changed.map_err(|error| domain_error_problem(error, &room, &tenant))?;
-    Ok(domain_response(&room, &known))
+    let changed = state.intake.domains().change(domain.account, domain.id, change).await;
+    let domain = changed.map_err(|error| domain_error_problem(error, &state, &tenant))?;
+    Ok(domain_response(&state, &domain))
 }
 
 /// `DELETE /domains/{id_or_name}`.
 ///
 /// # Errors
 /// The domain does not exist; it has scheduled emails and `force` is not set; the store cannot be used.
-pub async fn delete(room: Arc<AppState>, tenant: Tenant, input: DeleteDomain) -> Result<OkResponse, Problem> {
-    let domain = find(&room, &tenant, &input.which).await?;
-    let domains = room.intake.domains();
-    let failed = |error| domain_error_problem(error, &room, &tenant);
+pub async fn delete(state: Arc<AppState>, tenant: Tenant, input: DeleteDomain) -> Result<OkResponse, Problem> {
+    let domain = find(&state, &tenant, &input.domain_key).await?;
+    let domains = state.intake.domains();
+    let failed = |error| domain_error_problem(error, &state, &tenant);
     if !input.force && domains.has_scheduled(&domain).await.map_err(failed)? {
         let text = "Emails from this domain are scheduled. Cancel them, or delete with ?force=true: \
                     they are then held until they expire";
@@ -247,14 +247,14 @@ pub async fn delete(room: Arc<AppState>, tenant: Tenant, input: DeleteDomain) ->
 /// # Errors
 /// The domain does not exist; the store cannot be read.
 pub async fn get_zone_file(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
-    DomainPath(which): DomainPath,
+    DomainPath(domain_key): DomainPath,
 ) -> Result<ZoneFile, Problem> {
-    let known = load_domain(&room, &tenant, &which).await?;
-    let records = room.intake.domains().facts().required_records(&known.domain);
-    let with_findings = records.iter().map(|record| (record, known.setup.finding(record)));
-    Ok(ZoneFile(zone_file(known.domain.name.as_str(), with_findings)))
+    let domain = load_domain(&state, &tenant, &domain_key).await?;
+    let records = state.intake.domains().facts().required_records(&domain.domain);
+    let with_findings = records.iter().map(|record| (record, domain.setup.finding(record)));
+    Ok(ZoneFile(zone_file(domain.domain.name.as_str(), with_findings)))
 }
 
 /// `POST /domains/{id_or_name}/verify`.
@@ -262,14 +262,14 @@ pub async fn get_zone_file(
 /// # Errors
 /// The domain does not exist; the store cannot be used. A missing record is not an error.
 pub async fn verify(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
-    DomainPath(which): DomainPath,
+    DomainPath(domain_key): DomainPath,
 ) -> Result<VerifyDomainResponse, Problem> {
-    let domain = find(&room, &tenant, &which).await?;
-    let looked = room.intake.domains().verify(domain.account, domain.id).await;
-    let known = looked.map_err(|error| domain_error_problem(error, &room, &tenant))?;
-    Ok(VerifyDomainResponse::from_domain(&known, room.intake.domains()))
+    let domain = find(&state, &tenant, &domain_key).await?;
+    let verified = state.intake.domains().verify(domain.account, domain.id).await;
+    let domain = verified.map_err(|error| domain_error_problem(error, &state, &tenant))?;
+    Ok(VerifyDomainResponse::from_domain(&domain, state.intake.domains()))
 }
 
 /// `POST /domains/{id_or_name}/dkim/rotate`.
@@ -277,14 +277,14 @@ pub async fn verify(
 /// # Errors
 /// The domain does not exist; the store cannot be used.
 pub async fn rotate_dkim(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
-    DomainPath(which): DomainPath,
+    DomainPath(domain_key): DomainPath,
 ) -> Result<DomainResponse, Problem> {
-    let domain = find(&room, &tenant, &which).await?;
-    let turned = room.intake.domains().rotate_keys(domain.account, domain.id).await;
-    let known = turned.map_err(|error| domain_error_problem(error, &room, &tenant))?;
-    Ok(domain_response(&room, &known))
+    let domain = find(&state, &tenant, &domain_key).await?;
+    let rotated = state.intake.domains().rotate_keys(domain.account, domain.id).await;
+    let domain = rotated.map_err(|error| domain_error_problem(error, &state, &tenant))?;
+    Ok(domain_response(&state, &domain))
 }
 
 /// `DELETE /domains/{id_or_name}/dkim/rotate`. Does nothing if no rotation is pending.
@@ -292,12 +292,12 @@ pub async fn rotate_dkim(
 /// # Errors
 /// The domain does not exist; the store cannot be used.
 pub async fn cancel_dkim_rotation(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
-    DomainPath(which): DomainPath,
+    DomainPath(domain_key): DomainPath,
 ) -> Result<DomainResponse, Problem> {
-    let domain = find(&room, &tenant, &which).await?;
-    let dropped = room.intake.domains().drop_rotation(domain.account, domain.id).await;
-    let known = dropped.map_err(|error| domain_error_problem(error, &room, &tenant))?;
-    Ok(domain_response(&room, &known))
+    let domain = find(&state, &tenant, &domain_key).await?;
+    let cancelled = state.intake.domains().drop_rotation(domain.account, domain.id).await;
+    let domain = cancelled.map_err(|error| domain_error_problem(error, &state, &tenant))?;
+    Ok(domain_response(&state, &domain))
 }

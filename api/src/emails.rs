@@ -1,6 +1,6 @@
 //! Emails: send, list, show, and the events and delivery attempts of an email.
 //!
-//! `POST /emails` parses a send request (`send`, with `recipients`, `attachments` and `labels`) into a `Draft` and
+//! `POST /emails` parses a send request (`send`, `recipients`, `attachments`, …) into a `Draft` and
 //! submits it to the message intake. The other operations show stored emails (`view`, `timeline`). Access is decided by
 //! the tenant alone: an id of another account is answered 404.
 
@@ -51,13 +51,13 @@ use self::view::{EmailDetail, EmailResponse};
 /// # Errors
 /// The intake rejects the email; the idempotency key is in progress or was used for another request.
 pub async fn send(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     request: SendRequest,
 ) -> Result<IdempotentResponse<SendResponse>, Problem> {
     let SendRequest { email, mut warnings, claim } = request;
-    let draft = async { Ok((email.into_draft(&room, &tenant, &mut warnings).await?, warnings)) };
-    send_idempotent(&room, &tenant, (IdempotencyScope::Send, claim), draft).await
+    let draft = async { Ok((email.into_draft(&state, &tenant, &mut warnings).await?, warnings)) };
+    send_idempotent(&state, &tenant, (IdempotencyScope::Send, claim), draft).await
 }
 
 /// Path and page of an email's events or attempts.
@@ -80,20 +80,24 @@ impl FromRequest for EmailTimelineQuery {
 ///
 /// # Errors
 /// The email does not exist; the store cannot be read.
-pub async fn get(room: Arc<AppState>, tenant: Tenant, EmailPath(id): EmailPath) -> Result<EmailResponse, Problem> {
-    let found = find(&room, &tenant, id).await?;
-    Ok(EmailResponse { email: EmailDetail::load(&room, &tenant, &found).await? })
+pub async fn get(state: Arc<AppState>, tenant: Tenant, EmailPath(id): EmailPath) -> Result<EmailResponse, Problem> {
+    let found = find(&state, &tenant, id).await?;
+    Ok(EmailResponse { email: EmailDetail::load(&state, &tenant, &found).await? })
 }
 
 /// `GET /emails/{id}/events`.
 ///
 /// # Errors
 /// The email does not exist; the cursor is invalid; the store cannot be read.
-pub async fn events(room: Arc<AppState>, tenant: Tenant, input: EmailTimelineQuery) -> Result<EmailEventList, Problem> {
+pub async fn events(
+    state: Arc<AppState>,
+    tenant: Tenant,
+    input: EmailTimelineQuery,
+) -> Result<EmailEventList, Problem> {
     let EmailTimelineQuery(EmailPath(id), page) = input;
-    let store = room.intake.store();
+    let store = state.intake.store();
     let account = tenant.account().id;
-    find_without_recipients(&room, &tenant, id).await?;
+    find_without_recipients(&state, &tenant, id).await?;
     let events = store::event::list(store, account, id, TIMELINE_MAX).await?;
     let (events, next_cursor) = page.paginate(events)?;
     let events: Vec<_> = events.into_iter().map(EmailEventView::from_event).collect();
@@ -105,13 +109,13 @@ pub async fn events(room: Arc<AppState>, tenant: Tenant, input: EmailTimelineQue
 /// # Errors
 /// The email does not exist; the cursor is invalid; the store cannot be read.
 pub async fn attempts(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     input: EmailTimelineQuery,
 ) -> Result<DeliveryAttemptList, Problem> {
     let EmailTimelineQuery(EmailPath(id), page) = input;
-    let found = find(&room, &tenant, id).await?;
-    let mut attempts = store::attempt::list(room.intake.store(), tenant.account().id, id, TIMELINE_MAX).await?;
+    let found = find(&state, &tenant, id).await?;
+    let mut attempts = store::attempt::list(state.intake.store(), tenant.account().id, id, TIMELINE_MAX).await?;
     attempts.sort_by_key(|attempt| (attempt.created_at, attempt.recipient, attempt.number));
     let (attempts, next_cursor) = page.paginate(attempts)?;
     let attempts: Vec<_> =
@@ -140,21 +144,21 @@ impl IntoResponse for RawSentMessage {
 /// # Errors
 /// The email does not exist, its content is confidential or no longer stored; the store cannot be read.
 pub async fn raw(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     EmailPath(id): EmailPath,
 ) -> Result<LargeResponse<RawSentMessage>, Problem> {
-    let (store, account) = (room.intake.store(), tenant.account().id);
-    let email = find_without_recipients(&room, &tenant, id).await?;
+    let (store, account) = (state.intake.store(), tenant.account().id);
+    let email = find_without_recipients(&state, &tenant, id).await?;
     if email.is_confidential() {
         return Err(Problem::new(
             ErrorCode::NOT_FOUND,
             "The content of this message is confidential and can be read only by its recipient",
         ));
     }
-    let place = LargeResponsePermit::acquire(email.size_bytes).await?;
+    let permit = LargeResponsePermit::acquire(email.size_bytes).await?;
     let bytes = store::email::get_body(store, account, id).await?;
     bytes
-        .map(|bytes| place.attach_to(RawSentMessage(bytes)))
+        .map(|bytes| permit.attach_to(RawSentMessage(bytes)))
         .ok_or_else(|| Problem::new(ErrorCode::NOT_FOUND, "The content of this message is no longer stored"))
 }

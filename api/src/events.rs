@@ -1,4 +1,4 @@
-//! Product events: events of a customer's own product (email-api.md, "Event endpoint").
+//! Product events: events of a customer's own product.
 //!
 //! [`send`] parses an event and submits it (`queue/src/product_events.rs`); this module lists and shows events.
 //! [`counts`], [`funnel`] and [`conversions`] show their aggregates.
@@ -74,8 +74,8 @@ impl FromRequest for ListProductEvents {
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        let given = paging::parse_query(&call.query)?;
-        let text = |name: &str, bytes_max: usize| match paging::single_value(&given, name)? {
+        let parameters = paging::parse_query(&call.query)?;
+        let text = |name: &str, bytes_max: usize| match paging::single_value(&parameters, name)? {
             Some(text) if text.len() > bytes_max => {
                 Err(Problem::field(name, format!("is longer than {bytes_max} bytes")))
             }
@@ -87,8 +87,8 @@ impl FromRequest for ListProductEvents {
             user_id: text("user_id", USER_ID_BYTES_MAX)?,
             sent_by: None,
             // Event ids begin with their millisecond; this is the last id of that millisecond.
-            since: paging::parse_time(&given, "created_after")?.map(|after| ProductEventId::new(after, u128::MAX)),
-            before: paging::parse_time(&given, "created_before")?.map(first_id_at_or_after),
+            since: paging::parse_time(&parameters, "created_after")?.map(|after| ProductEventId::new(after, u128::MAX)),
+            before: paging::parse_time(&parameters, "created_before")?.map(first_id_at_or_after),
         };
         Ok(Self { page: PageParameters::from_query(&call.query)?, filter })
     }
@@ -96,8 +96,8 @@ impl FromRequest for ListProductEvents {
 
 /// The first id at or after a time; event ids have whole milliseconds.
 fn first_id_at_or_after(time: Timestamp) -> ProductEventId {
-    let whole = Timestamp::from_millisecond(time.as_millisecond()).unwrap_or(time);
-    let next = time.as_millisecond().saturating_add(i64::from(whole < time));
+    let truncated = Timestamp::from_millisecond(time.as_millisecond()).unwrap_or(time);
+    let next = time.as_millisecond().saturating_add(i64::from(truncated < time));
     ProductEventId::new(Timestamp::from_millisecond(next).unwrap_or(time), 0)
 }
 
@@ -106,7 +106,7 @@ fn first_id_at_or_after(time: Timestamp) -> ProductEventId {
 /// # Errors
 /// The cursor is invalid; the store cannot be read.
 pub async fn list(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     request: ListProductEvents,
 ) -> Result<ProductEventList, Problem> {
@@ -116,7 +116,7 @@ pub async fn list(
         filter.before = Some(filter.before.map_or(cursor, |before| before.min(cursor)));
     }
     let account = tenant.account().id;
-    let listed = store::product_event::list(room.intake.store(), account, &filter, page.limit).await?;
+    let listed = store::product_event::list(state.intake.store(), account, &filter, page.limit).await?;
     Ok(ProductEventList {
         events: listed.events.into_iter().map(ProductEventView::from_event).collect(),
         has_more: listed.next.is_some(),
@@ -144,13 +144,13 @@ impl FromRequest for ProductEventPath {
 /// # Errors
 /// The event does not exist; the store cannot be read.
 pub async fn get_event(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     ProductEventPath(id): ProductEventPath,
 ) -> Result<ProductEventResponse, Problem> {
-    let found = store::product_event::get(room.intake.store(), tenant.account().id, id).await?;
-    let own = tenant.confined_to();
-    let found = found.filter(|stored| own.is_none() || stored.sent_by == own);
+    let found = store::product_event::get(state.intake.store(), tenant.account().id, id).await?;
+    let credential = tenant.confined_to();
+    let found = found.filter(|stored| credential.is_none() || stored.sent_by == credential);
     let stored = found.ok_or_else(|| Problem::not_found("event"))?;
     Ok(ProductEventResponse { event: ProductEventView::from_event(stored.event) })
 }

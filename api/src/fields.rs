@@ -5,8 +5,8 @@
 //! are read.
 //!
 //! Names: aliases map to the canonical name. PascalCase names of other providers are rejected with the canonical name.
-//! Other unknown names are ignored and reported in `warnings`, for errors in `details.warnings`
-//! (completions-email.md 2.1, 2.2).
+//! Other unknown names are ignored and reported in `warnings`; if the request fails, in
+//! `details.warnings`.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -65,29 +65,29 @@ pub struct ObjectFields<'a> {
 impl<'a> ObjectFields<'a> {
     /// Maps the fields of an object to canonical names. `prefix` precedes names in messages.
     pub fn from_object(object: JsonObject<'a>, names: &FieldNames, prefix: &str, notes: &mut FieldDiagnostics) -> Self {
-        let mut given = Self::default();
+        let mut object_fields = Self::default();
         for (name, value) in object.0 {
-            let shown = || format!("{prefix}{}", printable_name(&name));
+            let full_name = || format!("{prefix}{}", printable_name(&name));
             let find = |table: &'static [(&'static str, &'static str)]| {
                 table.iter().find(|(n, _)| *n == name).map(|(_, canonical)| *canonical)
             };
             if let Some(canonical) = find(names.known) {
-                if given.fields.iter().any(|(n, _)| *n == canonical) {
+                if object_fields.fields.iter().any(|(n, _)| *n == canonical) {
                     notes.errors.add(&format!("{prefix}{canonical}"), "is given more than once");
                 } else {
-                    given.fields.push((canonical, value));
+                    object_fields.fields.push((canonical, value));
                 }
-            } else if let Some(ours) = find(names.foreign) {
-                notes.errors.add(&shown(), format!("`{name}` is not accepted; use `{ours}`"));
-                given.misnamed.push(ours);
+            } else if let Some(expected) = find(names.foreign) {
+                notes.errors.add(&full_name(), format!("`{name}` is not accepted; use `{expected}`"));
+                object_fields.misnamed.push(expected);
             } else if name.starts_with(|c: char| c.is_ascii_uppercase()) {
                 let text = format!("`{}` is not accepted; names are written like `reply_to`", printable_name(&name));
-                notes.errors.add(&shown(), text);
+                notes.errors.add(&full_name(), text);
             } else {
-                notes.warn(format!("`{}` is not a known field and was ignored", shown()));
+                notes.warn(format!("`{}` is not a known field and was ignored", full_name()));
             }
         }
-        given
+        object_fields
     }
 
     /// All fields, by canonical name.
@@ -209,7 +209,7 @@ pub fn parse_header_line(value: &RawValue, bytes_max: usize) -> Result<String, S
 pub fn parse_list(value: &RawValue, entries_max: usize) -> Result<Vec<&RawValue>, String> {
     let too_many = || format!("has more than {entries_max} entries");
     let mut all = serde_json::Deserializer::from_str(value.get());
-    match all.deserialize_seq(ListVisitor { entries_max, life: PhantomData }) {
+    match all.deserialize_seq(ListVisitor { entries_max, lifetime: PhantomData }) {
         Ok(Some(entries)) => Ok(entries),
         Ok(None) => Err(too_many()),
         // The JSON grammar was checked already: the value is not a list or has too many entries.
@@ -226,7 +226,7 @@ pub fn parse_address_patterns(value: &RawValue, entries_max: usize) -> Result<Ve
     let mut patterns: Vec<AddressPattern> = Vec::new();
     for entry in parse_list(value, entries_max)? {
         let text = parse_text(entry).map_err(|_| "must be a list of addresses".to_owned())?;
-        let pattern = text.parse().map_err(|why| format!("`{}`: {why}", printable_name(&text)))?;
+        let pattern = text.parse().map_err(|error| format!("`{}`: {error}", printable_name(&text)))?;
         if !patterns.contains(&pattern) {
             patterns.push(pattern);
         }
@@ -314,7 +314,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for JsonText<'a> {
 
 struct ListVisitor<'a> {
     entries_max: usize,
-    life: PhantomData<&'a ()>,
+    lifetime: PhantomData<&'a ()>,
 }
 
 impl<'de: 'a, 'a> Visitor<'de> for ListVisitor<'a> {
@@ -323,13 +323,13 @@ impl<'de: 'a, 'a> Visitor<'de> for ListVisitor<'a> {
         f.write_str("a list")
     }
     fn visit_seq<A: SeqAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
-        let mut taken = Vec::new();
+        let mut elements = Vec::new();
         while let Some(entry) = entries.next_element()? {
-            if taken.len() == self.entries_max {
+            if elements.len() == self.entries_max {
                 return Ok(None);
             }
-            taken.push(entry);
+            elements.push(entry);
         }
-        Ok(Some(taken))
+        Ok(Some(elements))
     }
 }

@@ -48,7 +48,7 @@ impl Owner {
     #[must_use]
     pub fn tenant(&self) -> &Tenant {
         match self {
-            Self::SignedIn(who) => who.tenant(),
+            Self::SignedIn(user) => user.tenant(),
             Self::Operator(tenant) => tenant,
         }
     }
@@ -60,10 +60,10 @@ where
     F: Fn(Arc<AppState>, I) -> Run + Send + Sync + Copy + 'static,
     Run: Future<Output = Result<O, Problem>> + Send + 'static,
 {
-    Box::new(move |room, call| {
+    Box::new(move |state, call| {
         Box::pin(async move {
             let (input, ignored) = extract::<I>(call).await?;
-            with_warnings(handler(room, input).await?.into_response()?, ignored)
+            with_warnings(handler(state, input).await?.into_response()?, ignored)
         })
     })
 }
@@ -74,10 +74,10 @@ where
     F: Fn(Arc<AppState>, Tenant, I) -> Run + Send + Sync + Copy + 'static,
     Run: Future<Output = Result<O, Problem>> + Send + 'static,
 {
-    Box::new(move |room, tenant, call| {
+    Box::new(move |state, tenant, call| {
         Box::pin(async move {
             let (input, ignored) = extract::<I>(call).await?;
-            with_warnings(handler(room, tenant, input).await?.into_response()?, ignored)
+            with_warnings(handler(state, tenant, input).await?.into_response()?, ignored)
         })
     })
 }
@@ -88,10 +88,10 @@ where
     F: Fn(Arc<AppState>, SignedInUser, I) -> Run + Send + Sync + Copy + 'static,
     Run: Future<Output = Result<O, Problem>> + Send + 'static,
 {
-    Box::new(move |room, who, call| {
+    Box::new(move |state, user, call| {
         Box::pin(async move {
             let (input, ignored) = extract::<I>(call).await?;
-            with_warnings(handler(room, who, input).await?.into_response()?, ignored)
+            with_warnings(handler(state, user, input).await?.into_response()?, ignored)
         })
     })
 }
@@ -102,10 +102,10 @@ where
     F: Fn(Arc<AppState>, Owner, I) -> Run + Send + Sync + Copy + 'static,
     Run: Future<Output = Result<O, Problem>> + Send + 'static,
 {
-    Box::new(move |room, who, call| {
+    Box::new(move |state, user, call| {
         Box::pin(async move {
             let (input, ignored) = extract::<I>(call).await?;
-            with_warnings(handler(room, who, input).await?.into_response()?, ignored)
+            with_warnings(handler(state, user, input).await?.into_response()?, ignored)
         })
     })
 }
@@ -116,9 +116,9 @@ async fn extract<I: FromRequest>(call: Request) -> Result<(I, Vec<String>), Prob
         return extract_inline(call);
     }
     // Type-erased, because a separate task type per input would be a sixth of the crate's compile time.
-    let read: Box<dyn FnOnce() -> Box<dyn Any + Send> + Send> =
+    let parse: Box<dyn FnOnce() -> Box<dyn Any + Send> + Send> =
         Box::new(move || Box::new(extract_inline::<I>(call)) as Box<dyn Any + Send>);
-    let done = tokio::task::spawn_blocking(read).await.map_err(Problem::internal)?;
+    let done = tokio::task::spawn_blocking(parse).await.map_err(Problem::internal)?;
     let done = done.downcast::<Result<(I, Vec<String>), Problem>>();
     *done.map_err(|_| Problem::internal("parsed input has an unexpected type"))?
 }
@@ -133,20 +133,20 @@ fn extract_inline<I: FromRequest>(mut call: Request) -> Result<(I, Vec<String>),
 }
 
 /// Adds the warnings to the response, before the response's own `warnings`.
-fn with_warnings(mut answer: Response, mut ignored: Vec<String>) -> Result<Response, Problem> {
-    if ignored.is_empty() || answer.stream.is_some() || answer.media_type != JSON_MEDIA_TYPE {
-        return Ok(answer);
+fn with_warnings(mut response: Response, mut ignored: Vec<String>) -> Result<Response, Problem> {
+    if ignored.is_empty() || response.stream.is_some() || response.media_type != JSON_MEDIA_TYPE {
+        return Ok(response);
     }
-    let JsonObject(mut fields) = serde_json::from_slice(&answer.body).map_err(Problem::internal)?;
-    if let Some(place) = fields.iter().position(|(name, _)| name == WARNINGS) {
-        let (_, own) = fields.remove(place);
-        ignored.extend(serde_json::from_str::<Vec<String>>(own.get()).map_err(Problem::internal)?);
+    let JsonObject(mut fields) = serde_json::from_slice(&response.body).map_err(Problem::internal)?;
+    if let Some(index) = fields.iter().position(|(name, _)| name == WARNINGS) {
+        let (_, own_warnings) = fields.remove(index);
+        ignored.extend(serde_json::from_str::<Vec<String>>(own_warnings.get()).map_err(Problem::internal)?);
     }
     let all = serde_json::value::to_raw_value(&ignored).map_err(Problem::internal)?;
     fields.push((WARNINGS.into(), &all));
-    let mut body = Vec::with_capacity(answer.body.len() + all.get().len() + WARNINGS.len() + 4);
+    let mut body = Vec::with_capacity(response.body.len() + all.get().len() + WARNINGS.len() + 4);
     let written = serde_json::Serializer::new(&mut body).collect_map(fields);
     written.map_err(Problem::internal)?;
-    answer.body = body.into();
-    Ok(answer)
+    response.body = body.into();
+    Ok(response)
 }

@@ -29,10 +29,10 @@ impl ToSchema for HealthResponse {
 /// `GET /healthz`.
 ///
 /// # Errors
-/// 503 when no mail can be accepted. The message is generic; the disk's or database's error goes to the log and the
+/// 503 when no mail can be accepted. The message is generic; the disk's or database's error is in the log and the
 /// operator's listener only.
-pub async fn check(room: Arc<AppState>, _: NoInput) -> Result<HealthResponse, Problem> {
-    let (state, reason) = match room.intake.store().health().state {
+pub async fn check(app_state: Arc<AppState>, _: NoInput) -> Result<HealthResponse, Problem> {
+    let (state, reason) = match app_state.intake.store().health().state {
         StoreState::Healthy => return Ok(HealthResponse { status: "ok" }),
         StoreState::Full => ("full", "Disk full: not accepting mail"),
         StoreState::Away(_) => ("away", "Database unavailable: not accepting mail"),
@@ -49,7 +49,7 @@ pub fn unhealthy_reason(health: &Health) -> Result<(), String> {
     match &health.state {
         StoreState::Healthy => Ok(()),
         StoreState::Full => Err("full: no disk space left; not accepting mail".to_owned()),
-        StoreState::Away(why) => Err(format!("away: {why}; not accepting mail until the database is available")),
-        StoreState::Fenced(why) => Err(format!("fenced: {why}; restart the process")),
+        StoreState::Away(cause) => Err(format!("away: {cause}; not accepting mail until the database is available")),
+        StoreState::Fenced(cause) => Err(format!("fenced: {cause}; restart the process")),
     }
 }

@@ -1,5 +1,5 @@
-//! `Idempotency-Key`: an operation with a key is carried out once, and repeated requests get the same response
-//! (email-api.md, "Email endpoints"; completions-email.md 2.3).
+//! `Idempotency-Key`: an operation with a key is carried out once, and repeated requests with that key get the
+//! same response.
 //!
 //! ```text
 //! key + fingerprint ─► in progress? 409 ─► used before? replay, or 409 ─► carry out ─[ change + response ]
@@ -85,7 +85,7 @@ pub(crate) fn request_fingerprint(call: &Request) -> RequestFingerprint {
 /// # Errors
 /// The store cannot be read.
 pub async fn is_replay(
-    room: &AppState,
+    state: &AppState,
     tenant: &Tenant,
     keys: Option<IdempotencyScope>,
     headers: &http::HeaderMap,
@@ -93,7 +93,7 @@ pub async fn is_replay(
     let Some(operation) = keys else { return Ok(false) };
     let Ok(Some(IdempotencyKey { key, .. })) = parse_claim(headers, String::new) else { return Ok(false) };
     let name = store::idempotency::ScopedIdempotencyKey { account: tenant.account().id, operation, key };
-    Ok(store::idempotency::get(room.intake.store(), &name).await?.is_some())
+    Ok(store::idempotency::get(state.intake.store(), &name).await?.is_some())
 }
 
 /// Returns the trimmed key if it is valid.
@@ -124,13 +124,13 @@ pub enum RequestDecision {
 /// The key is in progress, was used for another request, or belongs to a send whose commit could not be confirmed; the
 /// store cannot be read.
 pub async fn begin(
-    room: &AppState,
+    state: &AppState,
     tenant: &Tenant,
     operation: IdempotencyScope,
     claim: Option<IdempotencyKey>,
 ) -> Result<RequestDecision, Problem> {
     let Some(claim) = claim else { return Ok(RequestDecision::Proceed(None)) };
-    match IdempotencyGuard::begin(&room.intake, tenant, operation, claim).await {
+    match IdempotencyGuard::begin(&state.intake, tenant, operation, claim).await {
         Ok(idempotency::IdempotencyDecision::Proceed(guard)) => Ok(RequestDecision::Proceed(Some(guard))),
         Ok(idempotency::IdempotencyDecision::Replay(body)) => Ok(RequestDecision::Replay(Bytes::from(body))),
         Ok(idempotency::IdempotencyDecision::Unconfirmed(id)) => {
@@ -155,7 +155,7 @@ pub async fn begin(
 /// The intake's error.
 pub async fn finish<T: IntoResponse>(
     guard: Option<&IdempotencyGuard>,
-    room: &AppState,
+    state: &AppState,
     result: Result<T, SubmitError>,
 ) -> Result<IdempotentResponse<T>, Problem> {
     let refusal = match result {
@@ -164,34 +164,34 @@ pub async fn finish<T: IntoResponse>(
     };
     // Another node completed this key first: its response is the valid one.
     if let (SubmitError::DoneConcurrently, Some(guard)) = (&refusal, guard)
-        && let Some(body) = guard.concurrent_result(room.intake.store()).await?
+        && let Some(body) = guard.concurrent_result(state.intake.store()).await?
     {
         return Ok(IdempotentResponse::replay(Bytes::from(body)));
     }
-    Err(Problem::from_refusal(refusal, room.upgrade_url()))
+    Err(Problem::from_refusal(refusal, state.upgrade_url()))
 }
 
 /// Records that the result of these keys is unconfirmed, as soon as the store is available again. The client does not
 /// wait for it, but its keys stay in progress until then. If the original commit did succeed, this one conflicts, and
 /// the stored response remains valid.
-pub fn store_unconfirmed(room: &AppState, batch: Batch, held: Vec<InProgressHold>) {
-    if held.is_empty() {
+pub fn store_unconfirmed(state: &AppState, batch: Batch, holds: Vec<InProgressHold>) {
+    if holds.is_empty() {
         return;
     }
-    let store = room.intake.store().clone();
-    room.tasks.spawn(async move {
+    let store = state.intake.store().clone();
+    state.tasks.spawn(async move {
         if let Err(error) = store.commit(batch).await {
             tracing::warn!(%error, "cannot store the idempotency key of an unconfirmed send");
         }
-        drop(held);
+        drop(holds);
     });
 }
 
 /// The outcome to store for a response.
 #[must_use]
-pub fn stored_outcome(answer: &impl serde::Serialize) -> IdempotentResult {
+pub fn stored_outcome(response: &impl serde::Serialize) -> IdempotentResult {
     // JSON serialization of plain structs into memory cannot fail.
-    IdempotentResult::Done(serde_json::to_string(answer).unwrap_or_default())
+    IdempotentResult::Done(serde_json::to_string(response).unwrap_or_default())
 }
 
 /// A response that may be a replay.
@@ -218,11 +218,11 @@ impl<T: IntoResponse> IdempotentResponse<T> {
         Self { body, replayed: true, headers: Vec::new(), kind: PhantomData }
     }
 
-    /// Adds the remaining quota if the plan has caps (completions-email.md 2.2).
+    /// Adds the remaining quota if the plan has caps.
     #[must_use]
-    pub fn with_quota(mut self, left: PlanRemaining) -> Self {
-        for (name, left) in [(QUOTA_DAILY, left.day), (QUOTA_MONTHLY, left.month)] {
-            self.headers.extend(left.filter(|_| !self.replayed).map(|left| (name, left.into())));
+    pub fn with_quota(mut self, remaining: PlanRemaining) -> Self {
+        for (name, remaining) in [(QUOTA_DAILY, remaining.day), (QUOTA_MONTHLY, remaining.month)] {
+            self.headers.extend(remaining.filter(|_| !self.replayed).map(|remaining| (name, remaining.into())));
         }
         self
     }

@@ -45,29 +45,29 @@ struct StoredOwnerResponse {
 }
 
 /// Wraps an owner's handler with the check of the idempotency key.
-pub(crate) fn make_idempotent(id: &'static str, act: OwnerHandler) -> OwnerHandler {
-    let act = Arc::new(act);
-    Box::new(move |room, who, call| {
-        let act = Arc::clone(&act);
+pub(crate) fn make_idempotent(id: &'static str, handler: OwnerHandler) -> OwnerHandler {
+    let handler = Arc::new(handler);
+    Box::new(move |state, user, call| {
+        let handler = Arc::clone(&handler);
         Box::pin(async move {
             let claim = idempotency::parse_claim(&call.headers, || request_fingerprint(id, &call))?;
-            let guard = match idempotency::begin(&room, who.tenant(), IdempotencyScope::OwnerAction, claim).await? {
-                RequestDecision::Proceed(None) => return act(room, who, call).await,
+            let guard = match idempotency::begin(&state, user.tenant(), IdempotencyScope::OwnerAction, claim).await? {
+                RequestDecision::Proceed(None) => return handler(state, user, call).await,
                 RequestDecision::Proceed(Some(guard)) => guard,
                 RequestDecision::Replay(stored) => return replay(&stored),
             };
-            let answer = act(Arc::clone(&room), who, call).await?;
-            store_response(&room, &guard, &answer).await;
-            Ok(answer)
+            let response = handler(Arc::clone(&state), user, call).await?;
+            store_response(&state, &guard, &response).await;
+            Ok(response)
         })
     })
 }
 
 /// The operation's input with the additional header parameter.
 pub(crate) fn describe<I: FromRequest>(schemas: &mut Schemas) -> RequestSpec {
-    let mut takes = I::describe(schemas);
-    takes.parameters.push(idempotency::header_parameter());
-    takes
+    let mut request_spec = I::describe(schemas);
+    request_spec.parameters.push(idempotency::header_parameter());
+    request_spec
 }
 
 /// Fingerprint of a request: operation, path, query and body.
@@ -91,17 +91,17 @@ fn replay(stored: &[u8]) -> Result<Response, Problem> {
 }
 
 /// Stores the response. A failure is only logged, because the operation was carried out.
-async fn store_response(room: &AppState, guard: &IdempotencyGuard, answer: &Response) {
+async fn store_response(state: &AppState, guard: &IdempotencyGuard, response: &Response) {
     let text = |value: &HeaderValue| value.to_str().map(str::to_owned).ok();
-    let body = std::str::from_utf8(&answer.body).ok().filter(|body| body.len() <= STORED_RESPONSE_BYTES_MAX);
-    let (Some(body), Some(media_type), None) = (body, text(&answer.media_type), &answer.stream) else {
+    let body = std::str::from_utf8(&response.body).ok().filter(|body| body.len() <= STORED_RESPONSE_BYTES_MAX);
+    let (Some(body), Some(media_type), None) = (body, text(&response.media_type), &response.stream) else {
         return;
     };
-    let etag = answer.headers.iter().find(|(name, _)| *name == ETAG).and_then(|(_, value)| text(value));
-    let stored = StoredOwnerResponse { status: answer.status.as_u16(), media_type, etag, body: body.to_owned() };
+    let etag = response.headers.iter().find(|(name, _)| *name == ETAG).and_then(|(_, value)| text(value));
+    let stored = StoredOwnerResponse { status: response.status.as_u16(), media_type, etag, body: body.to_owned() };
     let mut batch = Batch::intake();
-    guard.record_outcome(&mut batch, idempotency::stored_outcome(&stored), room.intake.clock().now());
-    if let Err(error) = room.intake.store().commit(batch).await {
+    guard.record_outcome(&mut batch, idempotency::stored_outcome(&stored), state.intake.clock().now());
+    if let Err(error) = state.intake.store().commit(batch).await {
         tracing::warn!(%error, "cannot store the owner operation's response under its idempotency key");
     }
 }

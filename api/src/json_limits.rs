@@ -28,8 +28,8 @@ pub fn check_limits(json: &[u8]) -> Result<(), Problem> {
         let text = format!("The body has more than {VALUES_MAX} values: send it in several requests");
         return Err(Problem::new(ErrorCode::PAYLOAD_TOO_LARGE, text));
     }
-    let few = flat || memchr2_iter(b'[', b'{', json).nth(LEVELS_MAX).is_none();
-    if few || nesting_depth(json) <= LEVELS_MAX {
+    let is_shallow = flat || memchr2_iter(b'[', b'{', json).nth(LEVELS_MAX).is_none();
+    if is_shallow || nesting_depth(json) <= LEVELS_MAX {
         return Ok(());
     }
     Err(Problem::new(ErrorCode::INVALID_JSON, format!("The body is nested deeper than {LEVELS_MAX} levels")))
@@ -56,9 +56,9 @@ fn nesting_depth(json: &[u8]) -> usize {
 /// The number of commas outside of strings.
 fn count_separators(json: &[u8]) -> usize {
     let (mut count, mut rest) = (0, json);
-    while let Some(place) = memchr2(b'"', b',', rest) {
-        let is_text = rest.get(place) == Some(&b'"');
-        rest = rest.get(place + 1..).unwrap_or_default();
+    while let Some(index) = memchr2(b'"', b',', rest) {
+        let is_text = rest.get(index) == Some(&b'"');
+        rest = rest.get(index + 1..).unwrap_or_default();
         match is_text {
             true => rest = skip_string(rest),
             false => count += 1,
@@ -69,9 +69,9 @@ fn count_separators(json: &[u8]) -> usize {
 
 /// The bytes after the end of a string.
 fn skip_string(mut rest: &[u8]) -> &[u8] {
-    while let Some(place) = memchr2(b'"', b'\\', rest) {
-        let escape = rest.get(place) == Some(&b'\\');
-        rest = rest.get(place + 1 + usize::from(escape)..).unwrap_or_default();
+    while let Some(index) = memchr2(b'"', b'\\', rest) {
+        let escape = rest.get(index) == Some(&b'\\');
+        rest = rest.get(index + 1 + usize::from(escape)..).unwrap_or_default();
         if !escape {
             return rest;
         }
@@ -108,14 +108,14 @@ mod tests {
         assert!(check_limits(nested(LEVELS_MAX + 1).as_bytes()).is_err());
         assert!(check_limits(format!("{{\"a\":{}}}", nested(LEVELS_MAX)).as_bytes()).is_err());
         // Many but side by side; many but in a string; after a string.
-        let wide = format!("[{}0]", "[[]],".repeat(1_000));
+        let many_lists = format!("[{}0]", "[[]],".repeat(1_000));
         let text = format!("{{\"css\":\"\\\"{}\"}}", "{[".repeat(1_000));
-        assert!(check_limits(wide.as_bytes()).is_ok() && check_limits(text.as_bytes()).is_ok());
-        let behind = format!("[\"\\\\\",{}]", nested(LEVELS_MAX));
-        assert!(check_limits(behind.as_bytes()).is_err());
+        assert!(check_limits(many_lists.as_bytes()).is_ok() && check_limits(text.as_bytes()).is_ok());
+        let after_string = format!("[\"\\\\\",{}]", nested(LEVELS_MAX));
+        assert!(check_limits(after_string.as_bytes()).is_err());
         // Not JSON.
-        for odd in ["\"\\", "\"", "]]]]", ""] {
-            assert_eq!(nesting_depth(odd.as_bytes()), 0, "{odd}");
+        for malformed in ["\"\\", "\"", "]]]]", ""] {
+            assert_eq!(nesting_depth(malformed.as_bytes()), 0, "{malformed}");
         }
     }
 }

@@ -37,9 +37,9 @@ impl LargeResponsePermit {
         if bytes < LARGE_BYTES {
             return Ok(Self(None));
         }
-        let place = timeout(PERMIT_WAIT_MAX, Arc::clone(&PERMITS).acquire_owned()).await;
+        let permit = timeout(PERMIT_WAIT_MAX, Arc::clone(&PERMITS).acquire_owned()).await;
         // The semaphore is never closed.
-        place.ok().and_then(Result::ok).map(|place| Self(Some(place))).ok_or_else(Problem::busy)
+        permit.ok().and_then(Result::ok).map(|permit| Self(Some(permit))).ok_or_else(Problem::busy)
     }
 
     /// Attaches the permit to a response; it is released when the response was sent.
@@ -58,7 +58,7 @@ pub struct LargeResponse<R> {
 /// Releases the permit when the bytes are dropped.
 struct BytesWithPermit {
     bytes: Bytes,
-    _place: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
 }
 
 impl AsRef<[u8]> for BytesWithPermit {
@@ -70,7 +70,7 @@ impl AsRef<[u8]> for BytesWithPermit {
 impl LargeResponsePermit {
     fn attach_to_bytes(self, bytes: Bytes) -> Bytes {
         match self.0 {
-            Some(place) => Bytes::from_owner(BytesWithPermit { bytes, _place: place }),
+            Some(permit) => Bytes::from_owner(BytesWithPermit { bytes, _permit: permit }),
             None => bytes,
         }
     }
@@ -86,15 +86,15 @@ impl<R: IntoResponse> IntoResponse for LargeResponse<R> {
     }
 
     fn into_body(self) -> Result<Bytes, Problem> {
-        let Self { reply, permit: place } = self;
-        Ok(place.attach_to_bytes(reply.into_body()?))
+        let Self { reply, permit } = self;
+        Ok(permit.attach_to_bytes(reply.into_body()?))
     }
 
     fn into_response(self) -> Result<Response, Problem> {
-        let Self { reply, permit: place } = self;
-        let answer = reply.into_response()?;
-        let body = place.attach_to_bytes(answer.body);
-        Ok(Response { body, ..answer })
+        let Self { reply, permit } = self;
+        let response = reply.into_response()?;
+        let body = permit.attach_to_bytes(response.body);
+        Ok(Response { body, ..response })
     }
 }
 

@@ -4,17 +4,17 @@
 //! listener → connection → dispatch → { route, authenticate, read the body } → handler → response
 //! ```
 //!
-//! Each layer imports only what stands to its left:
+//! Each layer imports only from layers to its left:
 //!
 //! ```text
-//! problem, schema, fields → request, response → state → handler, operation → one folder for each noun
+//! problem, schema, fields → request, response → state → handler, operation → one folder for each resource
 //!     → operations, openapi → server → dispatch → serve
 //! ```
 //!
 //! One table, [`operations`], lists all operations; the router, the OpenAPI document and the scope tests are derived
 //! from it. A handler is a free async function: its tenant is an argument that only authentication can create, and its
 //! input and output types parse, render and describe themselves. [`problem`] renders all errors. The contract is the
-//! email API specification; decisions that it leaves open are documented at the code that makes them.
+//! email API; open decisions are documented at the code that makes them.
 
 pub mod access;
 pub mod account;

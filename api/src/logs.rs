@@ -1,4 +1,4 @@
-//! The request log: `GET /logs` and `GET /logs/{id}` (completions-email.md 2.7).
+//! The request log: `GET /logs` and `GET /logs/{id}`.
 //!
 //! Requests are ordered by id and thus by time, so filters by time are key ranges. Other filters are applied to each
 //! request; a bounded number of requests is scanned per page. Therefore a page can be shorter than requested and still
@@ -120,7 +120,7 @@ impl StatusFilter {
 
     fn matches(self, status: u16) -> bool {
         match self {
-            Self::Exact(one) => status == one,
+            Self::Exact(expected) => status == expected,
             Self::Class(class) => status / 100 == class,
         }
     }
@@ -162,8 +162,8 @@ impl FromRequest for ListLogs {
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        let given = paging::parse_query(&call.query)?;
-        let text = |name: &str| paging::single_value(&given, name);
+        let parameters = paging::parse_query(&call.query)?;
+        let text = |name: &str| paging::single_value(&parameters, name);
         let time = |name: &str| match text(name)? {
             None => Ok(None),
             Some(text) => {
@@ -196,20 +196,20 @@ impl FromRequest for ListLogs {
 ///
 /// # Errors
 /// The cursor is invalid; the store cannot be read.
-pub async fn list(room: Arc<AppState>, tenant: Tenant, query: ListLogs) -> Result<LogList, Problem> {
-    let store = room.intake.store();
-    room.request_log.flush(store).await;
+pub async fn list(state: Arc<AppState>, tenant: Tenant, query: ListLogs) -> Result<LogList, Problem> {
+    let store = state.intake.store();
+    state.request_log.flush(store).await;
     let since = query.after.map(|after| RequestId::new(after, 0));
     // A cursor is always before the requested end, because it was issued for the same filters.
     let cursor = query.page.before_id(KIND_REQUEST)?.map(RequestId::from_bytes);
     let end = query.before.map(|before| RequestId::new(before, u128::MAX));
     let before = cursor.or(end);
     let account = tenant.account().id;
-    let looked = store::request_log::list(store, account, (since, before), SCANNED_ROWS_MAX).await?;
-    let all_looked_at = looked.len() < SCANNED_ROWS_MAX;
+    let page = store::request_log::list(store, account, (since, before), SCANNED_ROWS_MAX).await?;
+    let all_looked_at = page.len() < SCANNED_ROWS_MAX;
     let mut last = None;
     let mut logs = Vec::with_capacity(query.page.limit);
-    let mut rest = looked.into_iter().peekable();
+    let mut rest = page.into_iter().peekable();
     while logs.len() < query.page.limit
         && let Some(request) = rest.next()
     {
@@ -243,12 +243,12 @@ impl FromRequest for LoggedRequestPath {
 /// # Errors
 /// The request does not exist; the store cannot be read.
 pub async fn get(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     LoggedRequestPath(id): LoggedRequestPath,
 ) -> Result<LoggedRequestResponse, Problem> {
-    let store = room.intake.store();
-    room.request_log.flush(store).await;
+    let store = state.intake.store();
+    state.request_log.flush(store).await;
     let found = store::request_log::get(store, tenant.account().id, id).await?;
     found
         .map(|found| LoggedRequestResponse { log: LoggedRequestView::from_request(found) })

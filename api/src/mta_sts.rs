@@ -1,4 +1,4 @@
-//! Serves the MTA-STS policy (RFC 8461 3.3) of domains that this service receives mail for. Senders learn from it that
+//! Serves the MTA-STS policy (RFC 8461 3.3) of domains that this service receives mail for. It informs senders that
 //! the mail host supports TLS with a valid certificate.
 //!
 //! The policy is fetched from `mta-sts.{domain}`. The domain's owner points this name to the service, which (or a proxy
@@ -24,10 +24,10 @@ use crate::state::AppState;
 
 #[must_use]
 pub fn operations() -> Vec<Operation> {
-    let about = "Get the MTA-STS policy of the domain in the `Host` header";
+    let description = "Get the MTA-STS policy of the domain in the `Host` header";
     vec![
         operation(Method::GET, "/.well-known/mta-sts.txt", "mta_sts_policy")
-            .about("domains", about)
+            .about("domains", description)
             .errors(&[ErrorCode::NOT_FOUND])
             .public(get),
     ]
@@ -71,16 +71,20 @@ impl IntoResponse for MtaStsPolicyFile {
 /// # Errors
 /// The service receives no mail for the domain or has no policy.
 pub async fn get(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     MtaStsPolicyQuery(domain): MtaStsPolicyQuery,
 ) -> Result<MtaStsPolicyFile, Problem> {
     let unknown = || Problem::new(ErrorCode::NOT_FOUND, "No MTA-STS policy for this host");
-    let (Some(own), Some(domain)) = (&room.options.mta_sts, domain) else { return Err(unknown()) };
-    let facts = room.intake.domains().facts();
+    let (Some(policy), Some(domain)) = (&state.options.mta_sts, domain) else { return Err(unknown()) };
+    let facts = state.intake.domains().facts();
     let is_ours = domain == facts.mail_host || domain == facts.return_path_host;
-    let takes_in = || async {
-        let found = store::domain::find_by_name(room.intake.store(), &domain).await?;
+    let receives_mail = || async {
+        let found = store::domain::find_by_name(state.intake.store(), &domain).await?;
         Ok::<_, store::engine::ReadError>(found.as_ref().is_some_and(SendingDomain::accepts_inbound))
     };
-    if is_ours || takes_in().await? { Ok(MtaStsPolicyFile(format_policy(own.mode, &own.mx))) } else { Err(unknown()) }
+    if is_ours || receives_mail().await? {
+        Ok(MtaStsPolicyFile(format_policy(policy.mode, &policy.mx)))
+    } else {
+        Err(unknown())
+    }
 }

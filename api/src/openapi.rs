@@ -82,8 +82,8 @@ impl IntoResponse for OpenApiDocument {
 ///
 /// # Errors
 /// None.
-pub async fn get(room: Arc<AppState>, _: NoInput) -> Result<OpenApiDocument, Problem> {
-    Ok(OpenApiDocument(room.openapi()))
+pub async fn get(state: Arc<AppState>, _: NoInput) -> Result<OpenApiDocument, Problem> {
+    Ok(OpenApiDocument(state.openapi()))
 }
 
 /// The document as JSON text.
@@ -157,11 +157,11 @@ pub fn document(operations: &[Operation], base_url: &str) -> Value {
 fn allow_null_in_requests(paths: &mut Value, schemas: &mut Value) {
     let operations = paths.as_object_mut().into_iter().flatten().filter_map(|(_, path)| path.as_object_mut());
     for (_, operation) in operations.flatten() {
-        let place = "/requestBody/content/application~1json/schema";
-        let Some(schema) = operation.pointer_mut(place) else { continue };
+        let pointer = "/requestBody/content/application~1json/schema";
+        let Some(schema) = operation.pointer_mut(pointer) else { continue };
         let name = schema["$ref"].as_str().and_then(|reference| reference.rsplit('/').next());
         let component = name.map(|name| format!("/{name}"));
-        let schema = match component.and_then(|place| schemas.pointer_mut(&place)) {
+        let schema = match component.and_then(|pointer| schemas.pointer_mut(&pointer)) {
             Some(component) => component,
             None => schema,
         };
@@ -173,39 +173,39 @@ fn allow_null_in_requests(paths: &mut Value, schemas: &mut Value) {
 fn tags(operations: &[Operation]) -> Value {
     let mut nouns: Vec<&str> = Vec::new();
     for operation in operations {
-        if !nouns.contains(&operation.noun) {
-            nouns.push(operation.noun);
+        if !nouns.contains(&operation.tag) {
+            nouns.push(operation.tag);
         }
     }
-    let about = |noun: &str| NOUNS.iter().find(|(known, _)| *known == noun).map(|(_, about)| *about);
+    let description = |noun: &str| NOUNS.iter().find(|(known, _)| *known == noun).map(|(_, description)| *description);
     nouns
         .into_iter()
-        .map(|noun| match about(noun) {
-            Some(about) => json!({"name": noun, "description": about}),
+        .map(|noun| match description(noun) {
+            Some(description) => json!({"name": noun, "description": description}),
             None => json!({"name": noun}),
         })
         .collect()
 }
 
 fn describe_operation(operation: &Operation, schemas: &mut Schemas, shared: &mut SharedResponses) -> Value {
-    let takes = (operation.request_spec)(schemas);
-    let mut gives = (operation.response_spec.schema)(schemas);
-    if takes.body.is_some() && !matches!(operation.media, Media::Form | Media::Beacon | Media::Any) {
+    let request_spec = (operation.request_spec)(schemas);
+    let mut response_schema = (operation.response_spec.schema)(schemas);
+    if request_spec.body.is_some() && !matches!(operation.media, Media::Form | Media::Beacon | Media::Any) {
         schemas.add_optional_field(
-            &mut gives,
+            &mut response_schema,
             ("warnings", &schema::list(json!({"type": "string"}), "Warnings, for example about ignored fields")),
         );
     }
     let mut entry = json!({
         "operationId": operation.id,
-        "tags": [operation.noun],
+        "tags": [operation.tag],
         "summary": operation.summary,
-        "responses": responses::operation_responses(operation, &takes, gives, shared),
+        "responses": responses::operation_responses(operation, &request_spec, response_schema, shared),
     });
-    let mut parameters = takes.parameters;
+    let mut parameters = request_spec.parameters;
     parameters.push(json!({"$ref": "#/components/parameters/Service-Version"}));
     entry["parameters"] = Value::Array(parameters);
-    if let Some(body) = takes.body {
+    if let Some(body) = request_spec.body {
         let may_be_none = [Media::Form, Media::OptionalJson, Media::Beacon, Media::Any];
         let required = !may_be_none.contains(&operation.media);
         let content: Map<String, Value> = operation
@@ -221,7 +221,7 @@ fn describe_operation(operation: &Operation, schemas: &mut Schemas, shared: &mut
     }
     entry["security"] = match operation.handler {
         // Portal pages use the partner's session, or show how to sign in.
-        OperationHandler::Public(_) if operation.noun == "portal" => json!([{}, {"partner_session": []}]),
+        OperationHandler::Public(_) if operation.tag == "portal" => json!([{}, {"partner_session": []}]),
         OperationHandler::Public(_) => json!([]),
         OperationHandler::ApiKey(..) => json!([{"api_key": []}]),
         OperationHandler::ApiKeyOrSession(..) => json!([{"api_key": []}, {"session": []}]),

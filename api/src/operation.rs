@@ -71,7 +71,7 @@ pub struct Operation {
     /// The `operationId`; also the name in metrics and logs.
     pub id: &'static str,
     /// The OpenAPI tag.
-    pub noun: &'static str,
+    pub tag: &'static str,
     /// One line for the OpenAPI document.
     pub summary: &'static str,
     /// Maximum body size; `None` if the operation takes no body.
@@ -129,7 +129,7 @@ pub struct OperationBuilder {
     method: Method,
     path: &'static str,
     id: &'static str,
-    noun: &'static str,
+    tag: &'static str,
     summary: &'static str,
     errors: &'static [ErrorCode],
     domain_scoped: bool,
@@ -140,12 +140,12 @@ pub struct OperationBuilder {
 /// Starts an operation, for example `POST /emails` with the id `send_email`.
 #[must_use]
 pub fn operation(method: Method, path: &'static str, id: &'static str) -> OperationBuilder {
-    let (noun, summary) = ("service", "");
+    let (tag, summary) = ("service", "");
     OperationBuilder {
         method,
         path,
         id,
-        noun,
+        tag,
         summary,
         errors: &[],
         domain_scoped: false,
@@ -157,8 +157,8 @@ pub fn operation(method: Method, path: &'static str, id: &'static str) -> Operat
 impl OperationBuilder {
     /// Sets the OpenAPI tag and the summary.
     #[must_use]
-    pub fn about(mut self, noun: &'static str, summary: &'static str) -> Self {
-        (self.noun, self.summary) = (noun, summary);
+    pub fn about(mut self, tag: &'static str, summary: &'static str) -> Self {
+        (self.tag, self.summary) = (tag, summary);
         self
     }
 
@@ -265,7 +265,7 @@ impl OperationBuilder {
             method: self.method,
             path: self.path,
             id: self.id,
-            noun: self.noun,
+            tag: self.tag,
             summary: self.summary,
             body_bytes_max: I::BODY_BYTES_MAX,
             media: I::MEDIA,

@@ -142,51 +142,51 @@ fn account_operations() -> Vec<Operation> {
 }
 
 fn api_key_operations() -> Vec<Operation> {
-    let (full, noun) = (ApiKeyScope::Full, "api_keys");
+    let (full, tag) = (ApiKeyScope::Full, "api_keys");
     vec![
         post("/api-keys", "create_api_key")
-            .about(noun, "Create an API key; its secret is shown once")
+            .about(tag, "Create an API key; its secret is shown once")
             .storage_cost(&[(Noun::ApiKeys, 1)])
             .api_key_or_session(full, credentials::create::<ApiKey>),
         get("/api-keys", "list_api_keys")
-            .about(noun, "List API keys, newest first")
+            .about(tag, "List API keys, newest first")
             .api_key_or_session(full, credentials::list::<ApiKey>),
         get("/api-keys/{id}", "get_api_key")
-            .about(noun, "Get an API key")
+            .about(tag, "Get an API key")
             .api_key_or_session(full, credentials::get::<ApiKey>),
         patch("/api-keys/{id}", "update_api_key")
-            .about(noun, "Rename, enable or disable an API key, or set its allowed addresses")
+            .about(tag, "Rename, enable or disable an API key, or set its allowed addresses")
             .api_key_or_session(full, credentials::update::<ApiKey>),
         delete("/api-keys/{id}", "delete_api_key")
-            .about(noun, "Delete an API key")
+            .about(tag, "Delete an API key")
             .api_key_or_session(full, credentials::delete::<ApiKey>),
         post("/api-keys/{id}/rotate", "rotate_api_key")
-            .about(noun, "Rotate an API key's secret; the previous one stays valid for a grace period")
+            .about(tag, "Rotate an API key's secret; the previous one stays valid for a grace period")
             .api_key_or_session(full, credentials::rotate::<ApiKey>),
     ]
 }
 
 fn smtp_credential_operations() -> Vec<Operation> {
-    let (full, noun) = (ApiKeyScope::Full, "smtp_credentials");
+    let (full, tag) = (ApiKeyScope::Full, "smtp_credentials");
     vec![
         post("/smtp-credentials", "create_smtp_credential")
-            .about(noun, "Create an SMTP credential; its password is shown once")
+            .about(tag, "Create an SMTP credential; its password is shown once")
             .storage_cost(&[(Noun::SmtpCredentials, 1)])
             .api_key_or_session(full, credentials::create::<SmtpCredential>),
         get("/smtp-credentials", "list_smtp_credentials")
-            .about(noun, "List SMTP credentials, newest first")
+            .about(tag, "List SMTP credentials, newest first")
             .api_key_or_session(full, credentials::list::<SmtpCredential>),
         get("/smtp-credentials/{id}", "get_smtp_credential")
-            .about(noun, "Get an SMTP credential")
+            .about(tag, "Get an SMTP credential")
             .api_key_or_session(full, credentials::get::<SmtpCredential>),
         patch("/smtp-credentials/{id}", "update_smtp_credential")
-            .about(noun, "Rename, enable or disable an SMTP credential, or set its allowed addresses")
+            .about(tag, "Rename, enable or disable an SMTP credential, or set its allowed addresses")
             .api_key_or_session(full, credentials::update::<SmtpCredential>),
         delete("/smtp-credentials/{id}", "delete_smtp_credential")
-            .about(noun, "Delete an SMTP credential")
+            .about(tag, "Delete an SMTP credential")
             .api_key_or_session(full, credentials::delete::<SmtpCredential>),
         post("/smtp-credentials/{id}/rotate", "rotate_smtp_credential")
-            .about(noun, "Rotate an SMTP credential's password; the previous one stays valid for a grace period")
+            .about(tag, "Rotate an SMTP credential's password; the previous one stays valid for a grace period")
             .api_key_or_session(full, credentials::rotate::<SmtpCredential>),
     ]
 }

@@ -33,24 +33,28 @@ pub struct OwnerRequest {
 pub fn call_as_owner<'a>(
     server: &'a Arc<ApiServer>,
     owner: Tenant,
-    ask: OwnerRequest,
+    request: OwnerRequest,
 ) -> BoxFuture<'a, (StatusCode, Bytes)> {
     Box::pin(async move {
-        let room = &server.state;
-        match run_as_owner(server, owner, ask).await {
-            Ok(answered) => answered,
+        let state = &server.state;
+        match run_as_owner(server, owner, request).await {
+            Ok(response) => response,
             Err(problem) => {
                 if let Some(cause) = problem.cause() {
                     tracing::error!(cause, "the operator's request failed");
                 }
-                (problem.status(), problem.body(room.next_request_id(), &room.options.base_url))
+                (problem.status(), problem.body(state.next_request_id(), &state.options.base_url))
             }
         }
     })
 }
 
-async fn run_as_owner(server: &ApiServer, owner: Tenant, ask: OwnerRequest) -> Result<(StatusCode, Bytes), Problem> {
-    let OwnerRequest { method, target, body } = ask;
+async fn run_as_owner(
+    server: &ApiServer,
+    owner: Tenant,
+    request: OwnerRequest,
+) -> Result<(StatusCode, Bytes), Problem> {
+    let OwnerRequest { method, target, body } = request;
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
     let RouteMatch::Found(MatchedOperation { operation, path, .. }) = server.router.find(&method, path) else {
         return Err(Problem::not_found("path"));
@@ -60,21 +64,21 @@ async fn run_as_owner(server: &ApiServer, owner: Tenant, ask: OwnerRequest) -> R
         return Err(Problem::new(crate::problem::ErrorCode::PAYLOAD_TOO_LARGE, text));
     }
     let call = Request { path, query: query.to_owned(), body, ..Request::default() };
-    let room = &server.state;
+    let state = &server.state;
     let running = match &operation.handler {
-        OperationHandler::Owner(handler) => handler(Arc::clone(room), Owner::Operator(owner), call),
+        OperationHandler::Owner(handler) => handler(Arc::clone(state), Owner::Operator(owner), call),
         // Operations that the owner's API keys may call.
-        OperationHandler::ApiKeyOrSession(_, handler) => handler(Arc::clone(room), owner, call),
+        OperationHandler::ApiKeyOrSession(_, handler) => handler(Arc::clone(state), owner, call),
         OperationHandler::Public(_) | OperationHandler::ApiKey(..) | OperationHandler::Session(..) => {
             return Err(Problem::not_found("path"));
         }
     };
-    let answer = running.await?;
-    let Some(mut more) = answer.stream else { return Ok((answer.status, answer.body)) };
+    let response = running.await?;
+    let Some(mut chunks) = response.stream else { return Ok((response.status, response.body)) };
     // The operator's socket takes a single value, so a streamed body is collected.
-    let mut body = answer.body.to_vec();
-    while let Some(piece) = more.recv().await {
-        body.extend_from_slice(&piece.map_err(Problem::internal)?);
+    let mut body = response.body.to_vec();
+    while let Some(chunk) = chunks.recv().await {
+        body.extend_from_slice(&chunk.map_err(Problem::internal)?);
     }
-    Ok((answer.status, body.into()))
+    Ok((response.status, body.into()))
 }

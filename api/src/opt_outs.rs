@@ -1,4 +1,4 @@
-//! Category opt-outs: addresses that receive no product email or no newsletter (completions-email.md 2.6).
+//! Category opt-outs: addresses that receive no product email or no newsletter.
 
 use std::sync::Arc;
 
@@ -134,11 +134,11 @@ impl FromRequest for ListOptOuts {
 
     fn read(call: &Request) -> Result<Self, Problem> {
         let parameters = paging::parse_query(&call.query)?;
-        let given = |name| paging::single_value(&parameters, name);
+        let parameter = |name| paging::single_value(&parameters, name);
         let mut errors = FieldErrors::default();
-        let email = given("email")?.map(parse_address).transpose();
+        let email = parameter("email")?.map(parse_address).transpose();
         let email = email.map_err(|text| errors.add("email", text)).ok().flatten();
-        let words = given("category")?.map(|text| text.split(',').map(|word| parse_category(word.trim())));
+        let words = parameter("category")?.map(|text| text.split(',').map(|word| parse_category(word.trim())));
         let chosen = words.map(|words| words.collect::<Result<Vec<_>, _>>()).transpose();
         let mut categories =
             chosen.map_err(|text| errors.add("category", text)).ok().flatten().unwrap_or(OPTIONAL_CATEGORIES.to_vec());
@@ -155,9 +155,9 @@ impl FromRequest for ListOptOuts {
 ///
 /// # Errors
 /// The cursor is invalid; the store cannot be read.
-pub async fn list(room: Arc<AppState>, tenant: Tenant, input: ListOptOuts) -> Result<OptOutList, Problem> {
+pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListOptOuts) -> Result<OptOutList, Problem> {
     let ListOptOuts { page, email, categories } = input;
-    let (store, account, before) = (room.intake.store(), tenant.account().id, page.before_opt_out()?);
+    let (store, account, before) = (state.intake.store(), tenant.account().id, page.before_opt_out()?);
     let (opt_outs, next) = match email {
         Some(email) => {
             let mut found = store::opt_out::list_by_address(store, account, &email, &categories).await?;
@@ -202,11 +202,11 @@ impl FromRequest for CreateOptOut {
 
     fn read(call: &Request) -> Result<Self, Problem> {
         let mut notes = FieldDiagnostics::default();
-        let given = call.body_fields(&NAMES, &mut notes)?;
-        let mut text = |name| match given.value(name).map(fields::parse_text) {
+        let fields = call.body_fields(&NAMES, &mut notes)?;
+        let mut text = |name| match fields.value(name).map(fields::parse_text) {
             Some(Ok(text)) => Some(text),
-            Some(Err(wrong)) => {
-                notes.errors.add(name, wrong);
+            Some(Err(error)) => {
+                notes.errors.add(name, error);
                 None
             }
             None => {
@@ -215,9 +215,9 @@ impl FromRequest for CreateOptOut {
             }
         };
         let (email, word) = (text("email"), text("category"));
-        let email = email.and_then(|text| parse_address(&text).map_err(|wrong| notes.errors.add("email", wrong)).ok());
+        let email = email.and_then(|text| parse_address(&text).map_err(|error| notes.errors.add("email", error)).ok());
         let word =
-            word.and_then(|text| parse_category(&text).map_err(|wrong| notes.errors.add("category", wrong)).ok());
+            word.and_then(|text| parse_category(&text).map_err(|error| notes.errors.add("category", error)).ok());
         match (email, word) {
             (Some(email), Some(category)) if notes.errors.is_empty() => Ok(Self { email, category }),
             _ => Err(notes.errors.into()),
@@ -241,14 +241,14 @@ impl ToSchema for OptOutResponse {
 ///
 /// # Errors
 /// The input is invalid; the storage quota is exhausted; the store cannot be used.
-pub async fn create(room: Arc<AppState>, tenant: Tenant, request: CreateOptOut) -> Result<OptOutResponse, Problem> {
+pub async fn create(state: Arc<AppState>, tenant: Tenant, request: CreateOptOut) -> Result<OptOutResponse, Problem> {
     let CreateOptOut { email, category } = request;
-    let (account, contacts) = (tenant.account().id, room.intake.suppressions());
-    let existing = store::opt_out::list_by_address(room.intake.store(), account, &email, &[category]).await?;
+    let (account, contacts) = (tenant.account().id, state.intake.suppressions());
+    let existing = store::opt_out::list_by_address(state.intake.store(), account, &email, &[category]).await?;
     if let Some(opt_out) = existing.first() {
         return Ok(OptOutResponse { category_opt_out: OptOutView::from_opt_out(opt_out) });
     }
-    let reserved = room.reserve_storage(&tenant, Noun::CategoryOptOuts, 1).await?;
+    let reserved = state.reserve_storage(&tenant, Noun::CategoryOptOuts, 1).await?;
     let (opt_out, is_new) = contacts.opt_out(account, &email, category, tenant.actor().source()).await?;
     reserved.confirm_part(is_new.into());
     Ok(OptOutResponse { category_opt_out: OptOutView::from_opt_out(&opt_out) })
@@ -279,8 +279,8 @@ impl FromRequest for OptOutPath {
 ///
 /// # Errors
 /// The opt-out does not exist; the store cannot be used.
-pub async fn delete(room: Arc<AppState>, tenant: Tenant, OptOutPath(id): OptOutPath) -> Result<OkResponse, Problem> {
-    let store = room.intake.store();
+pub async fn delete(state: Arc<AppState>, tenant: Tenant, OptOutPath(id): OptOutPath) -> Result<OkResponse, Problem> {
+    let store = state.intake.store();
     let found = store::opt_out::find_by_id(store, tenant.account().id, id).await?.ok_or_else(opt_out_not_found)?;
     let mut batch = Batch::progress();
     store::opt_out::delete(&mut batch, &found);

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::problem::{ErrorCode, Problem};
 use crate::schema;
 
-/// The largest `limit` (email-api.md "Limits").
+/// The largest `limit`.
 pub const LIMIT_MAX: usize = 100;
 /// The `limit` when the query gives none.
 pub const LIMIT_DEFAULT: usize = 25;
@@ -100,7 +100,7 @@ impl PageParameters {
     /// # Errors
     /// `invalid_cursor`.
     pub fn before_email(&self) -> Result<Option<EmailId>, Problem> {
-        self.cursor_bytes::<16>(KIND_EMAIL).map(|place| place.map(EmailId::from_bytes))
+        self.cursor_bytes::<16>(KIND_EMAIL).map(|position| position.map(EmailId::from_bytes))
     }
 
     /// The id in a cursor of this kind; the page begins after it.
@@ -116,7 +116,7 @@ impl PageParameters {
     /// # Errors
     /// `invalid_cursor`.
     pub fn cursor_number(&self, kind: u8) -> Result<Option<u64>, Problem> {
-        self.cursor_bytes::<8>(kind).map(|place| place.map(u64::from_be_bytes))
+        self.cursor_bytes::<8>(kind).map(|position| position.map(u64::from_be_bytes))
     }
 
     /// The time in a cursor of this kind, and the text that orders entries of the same time.
@@ -124,8 +124,8 @@ impl PageParameters {
     /// # Errors
     /// `invalid_cursor`.
     pub fn cursor_time(&self, kind: u8) -> Result<Option<(Timestamp, String)>, Problem> {
-        let Some(place) = self.decode_cursor(kind)? else { return Ok(None) };
-        let (time, text) = place.split_first_chunk::<8>().ok_or_else(invalid_cursor)?;
+        let Some(position) = self.decode_cursor(kind)? else { return Ok(None) };
+        let (time, text) = position.split_first_chunk::<8>().ok_or_else(invalid_cursor)?;
         let time = Timestamp::from_microsecond(i64::from_be_bytes(*time)).map_err(|_| invalid_cursor())?;
         let text = std::str::from_utf8(text).map_err(|_| invalid_cursor())?;
         Ok(Some((time, text.to_owned())))
@@ -136,7 +136,7 @@ impl PageParameters {
     /// # Errors
     /// `invalid_cursor`.
     pub fn before_suppression(&self) -> Result<Option<SuppressionId>, Problem> {
-        self.cursor_bytes::<16>(KIND_SUPPRESSION).map(|place| place.map(SuppressionId::from_bytes))
+        self.cursor_bytes::<16>(KIND_SUPPRESSION).map(|position| position.map(SuppressionId::from_bytes))
     }
 
     /// Position of the cursor in a list of domains.
@@ -144,7 +144,7 @@ impl PageParameters {
     /// # Errors
     /// `invalid_cursor`.
     pub fn before_domain(&self) -> Result<Option<DomainId>, Problem> {
-        self.cursor_bytes::<16>(KIND_DOMAIN).map(|place| place.map(DomainId::from_bytes))
+        self.cursor_bytes::<16>(KIND_DOMAIN).map(|position| position.map(DomainId::from_bytes))
     }
 
     /// Position of the cursor in a list of opt-outs.
@@ -152,7 +152,7 @@ impl PageParameters {
     /// # Errors
     /// `invalid_cursor`.
     pub fn before_opt_out(&self) -> Result<Option<OptOutId>, Problem> {
-        self.cursor_bytes::<16>(KIND_OPT_OUT).map(|place| place.map(OptOutId::from_bytes))
+        self.cursor_bytes::<16>(KIND_OPT_OUT).map(|position| position.map(OptOutId::from_bytes))
     }
 
     /// Position of the cursor in a list of templates.
@@ -160,7 +160,7 @@ impl PageParameters {
     /// # Errors
     /// `invalid_cursor`.
     pub fn before_template(&self) -> Result<Option<TemplateId>, Problem> {
-        self.cursor_bytes::<16>(KIND_TEMPLATE).map(|place| place.map(TemplateId::from_bytes))
+        self.cursor_bytes::<16>(KIND_TEMPLATE).map(|position| position.map(TemplateId::from_bytes))
     }
 
     /// Position of the cursor in a list of a template's versions.
@@ -168,7 +168,7 @@ impl PageParameters {
     /// # Errors
     /// `invalid_cursor`.
     pub fn before_template_version(&self) -> Result<Option<u32>, Problem> {
-        self.cursor_bytes::<4>(KIND_TEMPLATE_VERSION).map(|place| place.map(u32::from_be_bytes))
+        self.cursor_bytes::<4>(KIND_TEMPLATE_VERSION).map(|position| position.map(u32::from_be_bytes))
     }
 
     /// Cuts a page out of a list that is wholly in memory. The list is oldest first, the page newest first.
@@ -176,12 +176,12 @@ impl PageParameters {
     /// # Errors
     /// `invalid_cursor`.
     pub fn paginate<T>(&self, mut entries: Vec<T>) -> Result<(Vec<T>, Option<String>), Problem> {
-        if let Some(place) = self.cursor_bytes::<4>(KIND_OFFSET)? {
-            let place = usize::try_from(u32::from_be_bytes(place)).unwrap_or(usize::MAX);
-            if place > entries.len() {
+        if let Some(position) = self.cursor_bytes::<4>(KIND_OFFSET)? {
+            let position = usize::try_from(u32::from_be_bytes(position)).unwrap_or(usize::MAX);
+            if position > entries.len() {
                 return Err(invalid_cursor());
             }
-            entries.truncate(place);
+            entries.truncate(position);
         }
         let start = entries.len().saturating_sub(self.limit);
         let mut page = entries.split_off(start);
@@ -191,14 +191,14 @@ impl PageParameters {
     }
 
     fn cursor_bytes<const N: usize>(&self, kind: u8) -> Result<Option<[u8; N]>, Problem> {
-        self.decode_cursor(kind)?.map(|place| place.try_into().map_err(|_| invalid_cursor())).transpose()
+        self.decode_cursor(kind)?.map(|position| position.try_into().map_err(|_| invalid_cursor())).transpose()
     }
 
     fn decode_cursor(&self, kind: u8) -> Result<Option<Vec<u8>>, Problem> {
         let Some(text) = &self.cursor else { return Ok(None) };
         let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| invalid_cursor())?;
         match bytes.split_first() {
-            Some((found, place)) if *found == kind => Ok(Some(place.to_vec())),
+            Some((found, position)) if *found == kind => Ok(Some(position.to_vec())),
             _ => Err(invalid_cursor()),
         }
     }
@@ -273,33 +273,33 @@ pub fn parse_words<T>(
     query: &str,
     name: &str,
     all: &[&str],
-    read: impl Fn(&str) -> Option<T>,
+    parse: impl Fn(&str) -> Option<T>,
 ) -> Result<Vec<T>, Problem> {
     let parameters = parse_query(query)?;
-    let given = single_value(&parameters, name)?.unwrap_or_default();
-    let words = given.split(',').map(str::trim).filter(|word| !word.is_empty());
+    let text = single_value(&parameters, name)?.unwrap_or_default();
+    let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
     let refused = || Problem::field(name, format!("must be one of {}, or several with commas", all.join(", ")));
-    words.map(|word| read(word).ok_or_else(refused)).collect()
+    words.map(|word| parse(word).ok_or_else(refused)).collect()
 }
 
 /// A timestamp, ISO 8601 with an offset. A space counts as `+`, because clients forget to escape it as `%2B`.
 ///
 /// # Errors
 /// The text is no timestamp, or the parameter is given twice.
-pub fn parse_time(given: &[(String, String)], name: &str) -> Result<Option<Timestamp>, Problem> {
-    let Some(text) = single_value(given, name)? else { return Ok(None) };
-    let read = text.parse().ok().or_else(|| {
+pub fn parse_time(parameters: &[(String, String)], name: &str) -> Result<Option<Timestamp>, Problem> {
+    let Some(text) = single_value(parameters, name)? else { return Ok(None) };
+    let parsed = text.parse().ok().or_else(|| {
         let (time, offset) = text.rsplit_once(' ')?;
         format!("{time}+{offset}").parse().ok()
     });
-    read.map(Some).ok_or_else(|| {
+    parsed.map(Some).ok_or_else(|| {
         Problem::field(name, "must be a time with its offset, like `2026-01-01T10:00:00Z` (a `+` is escaped as `%2B`)")
     })
 }
 
-fn encode_cursor(kind: u8, place: &[u8]) -> String {
+fn encode_cursor(kind: u8, position: &[u8]) -> String {
     let mut bytes = vec![kind];
-    bytes.extend_from_slice(place);
+    bytes.extend_from_slice(position);
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
@@ -342,13 +342,17 @@ pub fn single_value<'a>(parameters: &'a [(String, String)], name: &str) -> Resul
 ///
 /// # Errors
 /// A value is invalid, there are more than [`VALUES_MAX`], or the parameter is given twice.
-pub fn parse_values<T: FromStr>(parameters: &[(String, String)], name: &str, what: &str) -> Result<Vec<T>, Problem> {
+pub fn parse_values<T: FromStr>(
+    parameters: &[(String, String)],
+    name: &str,
+    expected: &str,
+) -> Result<Vec<T>, Problem> {
     let text = single_value(parameters, name)?.unwrap_or_default();
     let values: Vec<&str> = text.split(',').map(str::trim).filter(|value| !value.is_empty()).collect();
     if values.len() > VALUES_MAX {
         return Err(Problem::field(name, format!("has more than {VALUES_MAX} values")));
     }
-    let refused = || Problem::field(name, format!("must be {what}, or several with commas"));
+    let refused = || Problem::field(name, format!("must be {expected}, or several with commas"));
     values.into_iter().map(|value| value.parse().map_err(|_| refused())).collect()
 }
 
@@ -414,16 +418,16 @@ mod tests {
     #[test]
     fn a_list_in_memory_is_paged_from_its_newest() {
         let all: Vec<u32> = (1..=5).collect();
-        let mut seen = Vec::new();
+        let mut pages = Vec::new();
         let mut query = "limit=2".to_owned();
         loop {
             let (page, next) = PageParameters::from_query(&query).unwrap().paginate(all.clone()).unwrap();
-            seen.extend(page);
+            pages.extend(page);
             match next {
                 None => break,
                 Some(next) => query = format!("limit=2&cursor={next}"),
             }
         }
-        assert_eq!(seen, [5, 4, 3, 2, 1]);
+        assert_eq!(pages, [5, 4, 3, 2, 1]);
     }
 }

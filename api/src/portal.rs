@@ -1,4 +1,4 @@
-//! Partner portal: the HTML pages for partners of an affiliate program (completions-affiliate.md 2.7).
+//! Partner portal: the HTML pages for partners of an affiliate program.
 //!
 //! ```text
 //! GET  /portal/enter/{token}   login link of one minute: 302 to the portal with a session cookie
@@ -64,7 +64,7 @@ const VISITOR_COOKIE: &str = "stx_vid";
 /// The operations of the portal.
 #[must_use]
 pub fn operations() -> Vec<Operation> {
-    let of = |method, path, id, summary| -> OperationBuilder {
+    let define = |method, path, id, summary| -> OperationBuilder {
         operation(method, path, id).about("portal", summary).errors(&[
             ErrorCode::UNAUTHORIZED,
             ErrorCode::FORBIDDEN,
@@ -76,48 +76,48 @@ pub fn operations() -> Vec<Operation> {
     };
     let (get, post) = (Method::GET, Method::POST);
     vec![
-        of(get.clone(), "/portal", "open_portal", "Redirect to the first page of the partner portal").public(index),
-        of(get.clone(), "/portal/{page}", "show_portal_page", "Show a page of the partner portal").public(page),
-        of(post.clone(), "/portal/{page}", "send_portal_form", "Submit a form of the partner portal")
+        define(get.clone(), "/portal", "open_portal", "Redirect to the first page of the partner portal").public(index),
+        define(get.clone(), "/portal/{page}", "show_portal_page", "Show a page of the partner portal").public(page),
+        define(post.clone(), "/portal/{page}", "send_portal_form", "Submit a form of the partner portal")
             .public(submit_form),
-        of(get.clone(), "/portal/payouts/{id}", "show_portal_payout", "Show a payout receipt").public(payout),
-        of(get.clone(), "/portal/enter/{token}", "enter_portal", "Sign in with a login link (single use)")
+        define(get.clone(), "/portal/payouts/{id}", "show_portal_payout", "Show a payout receipt").public(payout),
+        define(get.clone(), "/portal/enter/{token}", "enter_portal", "Sign in with a login link (single use)")
             .public(enter_by_link),
-        of(get.clone(), "/portal/link/{token}", "show_portal_link", "Show the sign-in page of a mailed link")
+        define(get.clone(), "/portal/link/{token}", "show_portal_link", "Show the sign-in page of a mailed link")
             .public(show_link),
-        of(post.clone(), "/portal/link/{token}", "use_portal_link", "Sign in with a mailed link (single use)")
+        define(post.clone(), "/portal/link/{token}", "use_portal_link", "Sign in with a mailed link (single use)")
             .public(use_link),
-        of(get, "/portal/payout/{token}", "show_payout_change", "Show a requested payout destination")
+        define(get, "/portal/payout/{token}", "show_payout_change", "Show a requested payout destination")
             .public(show_payout),
-        of(post, "/portal/payout/{token}", "confirm_payout_change", "Confirm a payout destination")
+        define(post, "/portal/payout/{token}", "confirm_payout_change", "Confirm a payout destination")
             .public(confirm_payout),
     ]
 }
 
 /// The signed-in partner with the session token, or the page for visitors without a session.
 async fn require_partner_session(
-    room: &AppState,
+    state: &AppState,
     request: &PortalRequest,
 ) -> Result<Result<(PartnerSession, PortalToken), PortalPage>, Problem> {
-    let fault = |refusal| refusal_problem(room, refusal);
+    let fault = |refusal| refusal_problem(state, refusal);
     let at_host = match &request.host {
-        Some(host) => room.affiliate.find_program_by_host(host).await.map_err(fault)?,
+        Some(host) => state.affiliate.find_program_by_host(host).await.map_err(fault)?,
         None => None,
     };
-    let token = cookie::token(&request.headers, is_secure(room));
+    let token = cookie::token(&request.headers, is_secure(state));
     if let Some(token) = &token {
-        let partner_session = room.affiliate.authenticate(token).await.map_err(fault)?;
+        let partner_session = state.affiliate.authenticate(token).await.map_err(fault)?;
         // A program's own host serves only that program's partners.
-        let is_here = |partner_session: &PartnerSession| {
+        let is_of_program = |partner_session: &PartnerSession| {
             at_host.as_ref().is_none_or(|program| program.account == partner_session.program.account)
         };
-        if let Some(partner_session) = partner_session.filter(is_here) {
+        if let Some(partner_session) = partner_session.filter(is_of_program) {
             return Ok(Ok((partner_session, token.clone())));
         }
     }
     let program = match (at_host, token) {
         (Some(program), _) => Some(program),
-        (None, Some(token)) => room.affiliate.require_set_up(token.account).await.ok(),
+        (None, Some(token)) => state.affiliate.require_set_up(token.account).await.ok(),
         (None, None) => None,
     };
     Ok(Err(PortalPage::new(StatusCode::UNAUTHORIZED, sign_in::signed_out_page(program.as_ref()))))
@@ -149,34 +149,34 @@ pub async fn index(_: Arc<AppState>, _: PortalIndex) -> Result<PortalPage, Probl
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn page(room: Arc<AppState>, PortalPagePath(request): PortalPagePath) -> Result<PortalPage, Problem> {
+pub async fn page(state: Arc<AppState>, PortalPagePath(request): PortalPagePath) -> Result<PortalPage, Problem> {
     match request.path_segment.as_str() {
         "style.css" => return Ok(PortalPage::style_sheet()),
-        "sign-in" => return sign_in::show(&room, &request).await,
-        "join" => return join::show_form(&room, &request).await,
+        "sign-in" => return sign_in::show(&state, &request).await,
+        "join" => return join::show_form(&state, &request).await,
         name if !PAGES.contains(&name) => return Ok(not_found_page("")),
         _ => {}
     }
-    let (partner_session, token) = match require_partner_session(&room, &request).await? {
+    let (partner_session, token) = match require_partner_session(&state, &request).await? {
         Ok(signed_in) => signed_in,
         Err(page) => return Ok(page),
     };
     let view = PageContext::new(&partner_session, &token, &request);
-    Ok(PortalPage::new(StatusCode::OK, render_page(&room, &request.path_segment, &view).await?))
+    Ok(PortalPage::new(StatusCode::OK, render_page(&state, &request.path_segment, &view).await?))
 }
 
 /// `GET /portal/payouts/{id}`.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn payout(room: Arc<AppState>, PortalPayoutPath(request): PortalPayoutPath) -> Result<PortalPage, Problem> {
-    let (partner_session, token) = match require_partner_session(&room, &request).await? {
+pub async fn payout(state: Arc<AppState>, PortalPayoutPath(request): PortalPayoutPath) -> Result<PortalPage, Problem> {
+    let (partner_session, token) = match require_partner_session(&state, &request).await? {
         Ok(signed_in) => signed_in,
         Err(page) => return Ok(page),
     };
     let view = PageContext::new(&partner_session, &token, &request).nested();
-    let receipt = payouts::receipt(&room, &view, &request.path_segment).await;
-    let receipt = receipt.map_err(|refusal| refusal_problem(&room, refusal))?;
+    let receipt = payouts::receipt(&state, &view, &request.path_segment).await;
+    let receipt = receipt.map_err(|refusal| refusal_problem(&state, refusal))?;
     Ok(receipt.map_or_else(|| not_found_page(PARENT_PATH), |receipt| PortalPage::new(StatusCode::OK, receipt)))
 }
 
@@ -184,24 +184,24 @@ pub async fn payout(room: Arc<AppState>, PortalPayoutPath(request): PortalPayout
 ///
 /// # Errors
 /// The store cannot be read or written.
-pub async fn submit_form(room: Arc<AppState>, PortalFormPath(request): PortalFormPath) -> Result<PortalPage, Problem> {
+pub async fn submit_form(state: Arc<AppState>, PortalFormPath(request): PortalFormPath) -> Result<PortalPage, Problem> {
     match request.path_segment.as_str() {
         name if !FORMS.contains(&name) => return Ok(not_found_page("")),
         _ if request.is_cross_site => return Ok(forged_form_page("")),
-        "sign-in" => return sign_in::request_link(&room, &request).await,
-        "join" => return join::submit_form(&room, &request).await,
+        "sign-in" => return sign_in::request_link(&state, &request).await,
+        "join" => return join::submit_form(&state, &request).await,
         _ => {}
     }
-    let (partner_session, token) = match require_partner_session(&room, &request).await? {
+    let (partner_session, token) = match require_partner_session(&state, &request).await? {
         Ok(signed_in) => signed_in,
         Err(page) => return Ok(page),
     };
     // Compare hashes: the timing of the comparison reveals nothing about the token.
-    let given = SecretHash::from_bytes(request.form.get("csrf").as_bytes());
-    if given != SecretHash::from_bytes(token.csrf().as_bytes()) {
+    let csrf_hash = SecretHash::from_bytes(request.form.get("csrf").as_bytes());
+    if csrf_hash != SecretHash::from_bytes(token.csrf().as_bytes()) {
         return Ok(forged_form_page(""));
     }
-    forms::submit(&room, (&partner_session, &token), &request).await
+    forms::submit(&state, (&partner_session, &token), &request).await
 }
 
 /// The response to a form with a missing or wrong CSRF token, or from another site.
@@ -211,41 +211,45 @@ fn forged_form_page(up: &'static str) -> PortalPage {
 }
 
 /// The redirect target after sign-in: the first page, with the path prefix of the base URL on its own host.
-fn home_url(room: &AppState, request: &PortalRequest) -> String {
-    let own = room.options.base_url.parse::<http::Uri>().ok();
+fn home_url(state: &AppState, request: &PortalRequest) -> String {
+    let base_url = state.options.base_url.parse::<http::Uri>().ok();
     let is_own = |url: &http::Uri| {
         let host = request.host.as_ref().map(ToString::to_string);
-        url.host().is_some_and(|own| host.is_none_or(|host| own.eq_ignore_ascii_case(&host)))
+        url.host().is_some_and(|base_url| host.is_none_or(|host| base_url.eq_ignore_ascii_case(&host)))
     };
-    let path = own.filter(is_own).map(|url| url.path().trim_end_matches('/').to_owned());
+    let path = base_url.filter(is_own).map(|url| url.path().trim_end_matches('/').to_owned());
     format!("{}/portal/home", path.unwrap_or_default())
 }
 
 /// Uses up a login link: sets the session cookie and redirects to the portal.
 async fn sign_in_with_link(
-    room: &AppState,
+    state: &AppState,
     request: &PortalRequest,
     secret: &PortalLinkSecret,
     status: StatusCode,
 ) -> Result<PortalPage, Problem> {
     let visitor = cookie::values(&request.headers, VISITOR_COOKIE).next().map(str::to_owned);
-    let seen = SignInContext { visitor, from: request.client_ip };
-    match room.affiliate.sign_in(secret, &seen).await {
+    let context = SignInContext { visitor, from: request.client_ip };
+    match state.affiliate.sign_in(secret, &context).await {
         Ok((token, partner_session)) => {
-            let (now, email) = (room.intake.clock().now(), partner_session.partner.email.to_string());
-            room.sign_in_limiter.remember_partner_network(request.client_ip, (partner_session.program.id, &email), now);
-            let to = PortalPage::redirect(status, &home_url(room, request))?;
-            Ok(to.with_cookie(cookie::set_cookie(&token, is_secure(room))))
+            let (now, email) = (state.intake.clock().now(), partner_session.partner.email.to_string());
+            state.sign_in_limiter.remember_partner_network(
+                request.client_ip,
+                (partner_session.program.id, &email),
+                now,
+            );
+            let to = PortalPage::redirect(status, &home_url(state, request))?;
+            Ok(to.with_cookie(cookie::set_cookie(&token, is_secure(state))))
         }
-        Err(AffiliateError::Conflict(ConflictReason::PortalLinkExpired)) => Ok(refused_link(room, request)),
-        Err(refusal) => Err(refusal_problem(room, refusal)),
+        Err(AffiliateError::Conflict(ConflictReason::PortalLinkExpired)) => Ok(refused_link(state, request)),
+        Err(refusal) => Err(refusal_problem(state, refusal)),
     }
 }
 
 /// Logs a used or expired link and returns the page for it.
-fn refused_link(room: &AppState, request: &PortalRequest) -> PortalPage {
-    let now = room.intake.clock().now();
-    room.login_log.failed(LoginKind::PortalLink, request.client_ip, "used_or_expired", now);
+fn refused_link(state: &AppState, request: &PortalRequest) -> PortalPage {
+    let now = state.intake.clock().now();
+    state.login_log.failed(LoginKind::PortalLink, request.client_ip, "used_or_expired", now);
     expired_link_page()
 }
 
@@ -255,37 +259,37 @@ fn refused_link(room: &AppState, request: &PortalRequest) -> PortalPage {
 /// # Errors
 /// The store cannot be read or written.
 pub async fn enter_by_link(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     PortalLinkPath(request): PortalLinkPath,
 ) -> Result<PortalPage, Problem> {
     let Some(secret) = PortalLinkSecret::parse(&request.path_segment) else { return Ok(expired_link_page()) };
     if !request.is_prefetch {
         let found =
-            room.affiliate.find_login_target(&secret).await.map_err(|refusal| refusal_problem(&room, refusal))?;
-        // A mailed link needs its button, even if somebody places it in this URL.
+            state.affiliate.find_login_target(&secret).await.map_err(|refusal| refusal_problem(&state, refusal))?;
+        // A mailed link needs its button, even if it is placed in this URL.
         let is_login = |target: &::affiliate::portal::login::LoginTarget| {
             target.link.purpose == mail::affiliate::portal::PortalLinkPurpose::Login
         };
         return match found.filter(is_login) {
-            Some(_) => sign_in_with_link(&room, &request, &secret, StatusCode::FOUND).await,
-            None => Ok(refused_link(&room, &request)),
+            Some(_) => sign_in_with_link(&state, &request, &secret, StatusCode::FOUND).await,
+            None => Ok(refused_link(&state, &request)),
         };
     }
-    let found = room.affiliate.find_login_target(&secret).await.map_err(|refusal| refusal_problem(&room, refusal))?;
+    let found = state.affiliate.find_login_target(&secret).await.map_err(|refusal| refusal_problem(&state, refusal))?;
     if found.is_none() {
         return Ok(expired_link_page());
     }
-    let nothing = Bytes::new();
-    Ok(PortalPage { status: StatusCode::NO_CONTENT, media_type: HTML_MEDIA_TYPE, headers: Vec::new(), body: nothing })
+    let empty = Bytes::new();
+    Ok(PortalPage { status: StatusCode::NO_CONTENT, media_type: HTML_MEDIA_TYPE, headers: Vec::new(), body: empty })
 }
 
 /// `GET /portal/link/{token}`: a page with a button. Showing it does not use up the link.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn show_link(room: Arc<AppState>, PortalLinkPath(request): PortalLinkPath) -> Result<PortalPage, Problem> {
+pub async fn show_link(state: Arc<AppState>, PortalLinkPath(request): PortalLinkPath) -> Result<PortalPage, Problem> {
     let Some(secret) = PortalLinkSecret::parse(&request.path_segment) else { return Ok(expired_link_page()) };
-    let found = room.affiliate.find_login_target(&secret).await.map_err(|refusal| refusal_problem(&room, refusal))?;
+    let found = state.affiliate.find_login_target(&secret).await.map_err(|refusal| refusal_problem(&state, refusal))?;
     Ok(match found.filter(|target| target.link.purpose.signs_in()) {
         Some(target) => PortalPage::new(StatusCode::OK, sign_in::link_page(&target)),
         None => expired_link_page(),
@@ -296,21 +300,22 @@ pub async fn show_link(room: Arc<AppState>, PortalLinkPath(request): PortalLinkP
 ///
 /// # Errors
 /// The store cannot be read or written.
-pub async fn use_link(room: Arc<AppState>, UsePortalLink(request): UsePortalLink) -> Result<PortalPage, Problem> {
+pub async fn use_link(state: Arc<AppState>, UsePortalLink(request): UsePortalLink) -> Result<PortalPage, Problem> {
     if request.is_cross_site {
         return Ok(forged_form_page(PARENT_PATH));
     }
     let Some(secret) = PortalLinkSecret::parse(&request.path_segment) else { return Ok(expired_link_page()) };
-    sign_in_with_link(&room, &request, &secret, StatusCode::SEE_OTHER).await
+    sign_in_with_link(&state, &request, &secret, StatusCode::SEE_OTHER).await
 }
 
 /// `GET /portal/payout/{token}`: a page with a button. Showing it changes nothing.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn show_payout(room: Arc<AppState>, PortalLinkPath(request): PortalLinkPath) -> Result<PortalPage, Problem> {
+pub async fn show_payout(state: Arc<AppState>, PortalLinkPath(request): PortalLinkPath) -> Result<PortalPage, Problem> {
     let Some(secret) = PortalLinkSecret::parse(&request.path_segment) else { return Ok(expired_link_page()) };
-    let change = room.affiliate.find_payout_change(&secret).await.map_err(|refusal| refusal_problem(&room, refusal))?;
+    let change =
+        state.affiliate.find_payout_change(&secret).await.map_err(|refusal| refusal_problem(&state, refusal))?;
     Ok(match change {
         Some((target, payout)) => PortalPage::new(StatusCode::OK, settings::confirm_payout_page(&target, &payout)),
         None => expired_link_page(),
@@ -321,14 +326,17 @@ pub async fn show_payout(room: Arc<AppState>, PortalLinkPath(request): PortalLin
 ///
 /// # Errors
 /// The store cannot be read or written.
-pub async fn confirm_payout(room: Arc<AppState>, UsePortalLink(request): UsePortalLink) -> Result<PortalPage, Problem> {
+pub async fn confirm_payout(
+    state: Arc<AppState>,
+    UsePortalLink(request): UsePortalLink,
+) -> Result<PortalPage, Problem> {
     if request.is_cross_site {
         return Ok(forged_form_page(PARENT_PATH));
     }
     let Some(secret) = PortalLinkSecret::parse(&request.path_segment) else { return Ok(expired_link_page()) };
-    match room.affiliate.confirm_payout_change(&secret).await {
-        Ok(shown) => Ok(PortalPage::new(StatusCode::OK, settings::payout_changed_page(&shown))),
-        Err(refusal) => match refusal_text(&room, refusal)? {
+    match state.affiliate.confirm_payout_change(&secret).await {
+        Ok(view) => Ok(PortalPage::new(StatusCode::OK, settings::payout_changed_page(&view))),
+        Err(refusal) => match refusal_text(&state, refusal)? {
             (StatusCode::GONE, _) => Ok(expired_link_page()),
             (status, text) => {
                 Ok(PortalPage::new(status, layout::message_page(PARENT_PATH, "This did not work", &text)))

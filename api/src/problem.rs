@@ -1,7 +1,7 @@
 //! `Problem`: an error response of the API, and the table of all error codes.
 //!
 //! This is the only place that writes errors to the wire: `{"error": {message, code, details?, upgrade_url?,
-//! request_id, doc_url}}` (email-api.md "Errors", completions-email.md 2.1). The cause of a 500 is a separate field,
+//! request_id, doc_url}}`. The cause of a 500 is a separate field,
 //! which is logged and never sent to the client.
 
 use std::collections::BTreeMap;
@@ -129,8 +129,8 @@ struct ProblemParts {
     cause: Option<String>,
 }
 
-/// The message of every 401: it does not reveal whether a key is missing, wrong or revoked (email-api.md,
-/// "Authentication").
+/// The message of every 401: it does not reveal whether a key is missing, wrong or revoked; the reason is
+/// in `details.reason`.
 const UNAUTHORIZED: &str = "Unauthorized";
 
 impl Problem {
@@ -148,9 +148,9 @@ impl Problem {
 
     /// 401: the key or session is not accepted.
     #[must_use]
-    pub fn unauthorized(why: Denial) -> Self {
+    pub fn unauthorized(denial: Denial) -> Self {
         Self::new(ErrorCode::UNAUTHORIZED, UNAUTHORIZED)
-            .with_details(json!({"reason": why.word()}))
+            .with_details(json!({"reason": denial.word()}))
             .with_header(http::header::WWW_AUTHENTICATE, "Bearer")
     }
 
@@ -186,8 +186,8 @@ impl Problem {
 
     /// 429: the account exceeded its requests per second.
     #[must_use]
-    pub fn rate_limited(standing: RateLimitStatus) -> Self {
-        let RateLimitStatus { limit, reset_s, .. } = standing;
+    pub fn rate_limited(status: RateLimitStatus) -> Self {
+        let RateLimitStatus { limit, reset_s, .. } = status;
         let message = format!("More than {limit} requests a second; try again in {reset_s} s");
         Self::new(ErrorCode::RATE_LIMIT_EXCEEDED, message)
             .with_details(json!({"limit": limit}))
@@ -276,7 +276,7 @@ impl Problem {
     /// The response body.
     #[must_use]
     pub fn body(&self, request_id: RequestId, base_url: &str) -> Bytes {
-        let wire = ErrorEnvelope {
+        let envelope = ErrorEnvelope {
             error: ErrorBody {
                 message: &self.0.message,
                 code: self.0.code.word,
@@ -286,7 +286,7 @@ impl Problem {
                 doc_url: doc_url(base_url, &self.0.code.name()),
             },
         };
-        serde_json::to_vec(&wire).unwrap_or_default().into()
+        serde_json::to_vec(&envelope).unwrap_or_default().into()
     }
 
     /// The error of one entry of a batch response.
@@ -323,12 +323,12 @@ impl Problem {
             }
             errors.push(error);
         }
-        let whole = Self::from(fields).with_detail("errors", Value::Array(errors));
+        let combined = Self::from(fields).with_detail("errors", Value::Array(errors));
         match refused {
             [(_, first), rest @ ..] if rest.iter().all(|(_, p)| p.status() == first.status()) => {
-                whole.with_code_of(first, rest)
+                combined.with_code_of(first, rest)
             }
-            _ => whole,
+            _ => combined,
         }
     }
 
@@ -446,13 +446,13 @@ impl Problem {
         }
     }
 
-    /// 422: recipients are suppressed or opted out of the category (email-api.md "Errors").
+    /// 422: recipients are suppressed or opted out of the category.
     fn recipients_blocked(id: Option<EmailId>, category: Category, blocked: &[BlockedRecipient]) -> Self {
-        let of = |kind: fn(&BlockReason) -> bool| -> Vec<&Address> {
-            blocked.iter().filter(|one| kind(&one.reason)).map(|one| &one.address).collect()
+        let addresses_blocked_by = |kind: fn(&BlockReason) -> bool| -> Vec<&Address> {
+            blocked.iter().filter(|entry| kind(&entry.reason)).map(|entry| &entry.address).collect()
         };
-        let suppressed = of(|reason| matches!(reason, BlockReason::Suppressed { .. }));
-        let opted_out = of(|reason| matches!(reason, BlockReason::OptedOut { .. }));
+        let suppressed = addresses_blocked_by(|reason| matches!(reason, BlockReason::Suppressed { .. }));
+        let opted_out = addresses_blocked_by(|reason| matches!(reason, BlockReason::OptedOut { .. }));
         let message = match suppressed.len() {
             0 => "Recipients opted out of this category",
             1 => "Recipient is suppressed",
@@ -547,12 +547,12 @@ impl FieldErrors {
 }
 
 impl From<FieldErrors> for Problem {
-    /// `details` has the errors by field name, repeated under `details.fields` (completions-email.md section 0);
+    /// `details` has the errors by field name, repeated under `details.fields`;
     /// `details.warnings` lists ignored fields.
     fn from(errors: FieldErrors) -> Self {
-        let more = errors.fields.len().saturating_sub(1) + errors.left_out;
+        let hidden_count = errors.fields.len().saturating_sub(1) + errors.left_out;
         let first = errors.first.unwrap_or_else(|| "The request is not valid".to_owned());
-        let message = match more {
+        let message = match hidden_count {
             0 => first,
             1 => format!("{first} (and 1 more error)"),
             n => format!("{first} (and {n} more errors)"),

@@ -1,8 +1,8 @@
-//! Received emails (completions-email.md 2.8): list and poll ([`list`]), get, reply and forward ([`reply_and_forward`]),
+//! Received emails: list and poll ([`list`]), get, reply and forward ([`reply_and_forward`]),
 //! delete.
 //!
 //! Texts and attachments are parsed from the stored message on each request, on a separate thread and with limits
-//! (`queue/src/inbound/parser.rs`), because anybody can write the message.
+//! (`queue/src/inbound/parser.rs`), because the message is untrusted.
 
 pub mod list;
 pub mod path;
@@ -41,31 +41,32 @@ const TRIES_MAX: usize = 20;
 /// The operations on received emails.
 #[must_use]
 pub fn operations() -> Vec<Operation> {
-    let of = |method, path, id, summary| operation(method, path, id).about("received_emails", summary).domain_scoped();
+    let define =
+        |method, path, id, summary| operation(method, path, id).about("received_emails", summary).domain_scoped();
     let (get, post, full) = (Method::GET, Method::POST, ApiKeyScope::Full);
     vec![
-        of(get.clone(), "/received-emails", "list_received_emails", "List received emails")
+        define(get.clone(), "/received-emails", "list_received_emails", "List received emails")
             .api_key_or_session(full, list::list),
-        of(get.clone(), "/received-emails/{id}", "get_received_email", "Get a received email with its attachments")
+        define(get.clone(), "/received-emails/{id}", "get_received_email", "Get a received email with its attachments")
             .api_key_or_session(full, get_received_email),
-        of(
+        define(
             get.clone(),
             "/received-emails/{id}/raw",
             "get_received_email_raw",
             "Get the raw message of a received email",
         )
         .api_key_or_session(full, raw),
-        of(
+        define(
             get,
             "/received-emails/{id}/attachments/{att_id}",
             "get_received_email_attachment",
             "Get an attachment of a received email",
         )
         .api_key_or_session(full, attachment),
-        of(post.clone(), "/received-emails/{id}/reply", "reply_to_received_email", "Reply to a received email")
+        define(post.clone(), "/received-emails/{id}/reply", "reply_to_received_email", "Reply to a received email")
             .errors(ErrorCode::SENDING)
             .api_key_or_session(full, reply_and_forward::reply),
-        of(
+        define(
             post,
             "/received-emails/{id}/forward",
             "forward_received_email",
@@ -73,8 +74,13 @@ pub fn operations() -> Vec<Operation> {
         )
         .errors(ErrorCode::SENDING)
         .api_key_or_session(full, reply_and_forward::forward),
-        of(Method::DELETE, "/received-emails/{id}", "delete_received_email", "Delete a received email and its message")
-            .api_key_or_session(full, delete),
+        define(
+            Method::DELETE,
+            "/received-emails/{id}",
+            "delete_received_email",
+            "Delete a received email and its message",
+        )
+        .api_key_or_session(full, delete),
     ]
 }
 
@@ -87,17 +93,17 @@ pub struct GetReceivedEmail {
 
 impl FromRequest for GetReceivedEmail {
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let mut takes = ReceivedEmailPath::describe(schemas);
+        let mut request_spec = ReceivedEmailPath::describe(schemas);
         let words = json!({"type": "string", "enum": ["inline", "none"], "default": "inline"});
-        let about = "`inline`: attachments are included in base64; `none`: only their metadata. \
+        let description = "`inline`: attachments are included in base64; `none`: only their metadata. \
                      Fetch large attachments one by one";
-        takes.parameters.push(schema::query_parameter("attachments", about, words));
-        takes
+        request_spec.parameters.push(schema::query_parameter("attachments", description, words));
+        request_spec
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        let given = paging::parse_query(&call.query)?;
-        let inline = match paging::single_value(&given, "attachments")? {
+        let parameters = paging::parse_query(&call.query)?;
+        let inline = match paging::single_value(&parameters, "attachments")? {
             None | Some("inline") => true,
             Some("none") => false,
             Some(_) => return Err(Problem::field("attachments", "must be `inline` or `none`")),
@@ -111,17 +117,17 @@ impl FromRequest for GetReceivedEmail {
 /// # Errors
 /// The email does not exist, or its message is no longer stored; the store cannot be read.
 pub async fn get_received_email(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     input: GetReceivedEmail,
 ) -> Result<LargeResponse<ReceivedEmailResponse>, Problem> {
     let GetReceivedEmail { id: ReceivedEmailPath(id), inline } = input;
-    let received = find(&room, &tenant, id).await?;
-    let place = LargeResponsePermit::acquire(received.size_bytes).await?;
+    let received = find(&state, &tenant, id).await?;
+    let permit = LargeResponsePermit::acquire(received.size_bytes).await?;
     // If the message cannot be parsed, show the stored summary; the raw message is available.
-    let reading = parser::parse_message(load_message(&room, &received).await?).await.unwrap_or_default();
-    Ok(place.attach_to(ReceivedEmailResponse {
-        received_email: ReceivedEmailDetail::from_received(&received, reading, inline),
+    let content = parser::parse_message(load_message(&state, &received).await?).await.unwrap_or_default();
+    Ok(permit.attach_to(ReceivedEmailResponse {
+        received_email: ReceivedEmailDetail::from_received(&received, content, inline),
     }))
 }
 
@@ -146,13 +152,13 @@ impl IntoResponse for RawReceivedMessage {
 /// # Errors
 /// The email does not exist, or its message is no longer stored; the store cannot be read.
 pub async fn raw(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     ReceivedEmailPath(id): ReceivedEmailPath,
 ) -> Result<LargeResponse<RawReceivedMessage>, Problem> {
-    let received = find(&room, &tenant, id).await?;
-    let place = LargeResponsePermit::acquire(received.size_bytes).await?;
-    load_message(&room, &received).await.map(|bytes| place.attach_to(RawReceivedMessage(bytes)))
+    let received = find(&state, &tenant, id).await?;
+    let permit = LargeResponsePermit::acquire(received.size_bytes).await?;
+    load_message(&state, &received).await.map(|bytes| permit.attach_to(RawReceivedMessage(bytes)))
 }
 
 /// Parameters of `GET /received-emails/{id}/attachments/{att_id}`.
@@ -168,15 +174,15 @@ fn attachment_not_found() -> Problem {
 
 impl FromRequest for GetAttachment {
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let mut takes = ReceivedEmailPath::describe(schemas);
-        takes.parameters.push(schema::path_parameter("att_id", "The attachment's id (`att_0` is the first)"));
-        takes
+        let mut request_spec = ReceivedEmailPath::describe(schemas);
+        request_spec.parameters.push(schema::path_parameter("att_id", "The attachment's id (`att_0` is the first)"));
+        request_spec
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
         let id = ReceivedEmailPath::read(call)?;
-        let place = attachment_index(call.path_parameter("att_id")).ok_or_else(attachment_not_found)?;
-        Ok(Self { id, index: place })
+        let index = attachment_index(call.path_parameter("att_id")).ok_or_else(attachment_not_found)?;
+        Ok(Self { id, index })
     }
 }
 
@@ -225,15 +231,15 @@ fn percent_encoded(byte: u8) -> String {
 /// # Errors
 /// The email does not exist, or has no such attachment; the store cannot be read.
 pub async fn attachment(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     input: GetAttachment,
 ) -> Result<LargeResponse<AttachmentDownload>, Problem> {
-    let GetAttachment { id: ReceivedEmailPath(id), index: place } = input;
-    let received = find(&room, &tenant, id).await?;
-    let held = LargeResponsePermit::acquire(received.size_bytes).await?;
-    let found = parser::parse_attachment(load_message(&room, &received).await?, place).await;
-    found.map(|file| held.attach_to(AttachmentDownload(file))).ok_or_else(attachment_not_found)
+    let GetAttachment { id: ReceivedEmailPath(id), index } = input;
+    let received = find(&state, &tenant, id).await?;
+    let permit = LargeResponsePermit::acquire(received.size_bytes).await?;
+    let found = parser::parse_attachment(load_message(&state, &received).await?, index).await;
+    found.map(|file| permit.attach_to(AttachmentDownload(file))).ok_or_else(attachment_not_found)
 }
 
 /// `DELETE /received-emails/{id}`.
@@ -241,13 +247,13 @@ pub async fn attachment(
 /// # Errors
 /// The email does not exist; the store cannot be read or written.
 pub async fn delete(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     ReceivedEmailPath(id): ReceivedEmailPath,
 ) -> Result<OkResponse, Problem> {
-    let store = room.intake.store();
+    let store = state.intake.store();
     for _ in 0..TRIES_MAX {
-        let received = find(&room, &tenant, id).await?;
+        let received = find(&state, &tenant, id).await?;
         let mut batch = Batch::progress();
         received_email::delete(store, &mut batch, &received).await?;
         match store.commit(batch).await {

@@ -22,8 +22,8 @@ pub(crate) const READ_INLINE_BYTES_MAX: usize = 256 << 10;
 /// Body limit of operations that carry no email.
 pub const SMALL_BYTES_MAX: usize = 64 << 10;
 
-/// Body limit of operations that send email: ten attachments of 10 MB in base64, and the texts (completions-email.md
-/// 2.1).
+/// Body limit of operations that send email: ten attachments of 10 MB in base64, and the texts
+/// of the email.
 pub const SEND_BYTES_MAX: usize = 144 << 20;
 
 /// A request that was routed and authenticated and whose body was read.
@@ -70,8 +70,8 @@ impl Request {
         paging::percent_decode(self.path_parameter(name), false)
     }
 
-    /// The fields of the body, sorted by name. Unknown fields are reported in the response's `warnings`
-    /// (completions-email.md 2.2).
+    /// The fields of the body, sorted by name. Unknown fields are reported as warnings
+    /// in the response.
     ///
     /// # Errors
     /// The body is not a JSON object.
@@ -97,9 +97,9 @@ impl Request {
         names: &FieldNames,
         notes: &mut FieldDiagnostics,
     ) -> ObjectFields<'a> {
-        let given = ObjectFields::from_object(object, names, "", notes);
+        let fields = ObjectFields::from_object(object, names, "", notes);
         self.warnings.borrow_mut().append(&mut notes.warnings);
-        given
+        fields
     }
 }
 

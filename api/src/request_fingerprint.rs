@@ -1,5 +1,5 @@
 //! `RequestFingerprint`: a SHA-256 over the content of a request that identifies a repeated request
-//! (completions-email.md 2.3). It is computed only for requests with an idempotency key.
+//! with the same key. It is computed only for requests with an idempotency key.
 
 use std::fmt::Write as _;
 
@@ -25,16 +25,16 @@ impl RequestFingerprint {
     }
 
     /// Adds an optional part.
-    pub(crate) fn add_optional(&mut self, given: Option<impl AsRef<[u8]>>) {
-        self.0.update([u8::from(given.is_some())]);
-        if let Some(bytes) = given {
+    pub(crate) fn add_optional(&mut self, value: Option<impl AsRef<[u8]>>) {
+        self.0.update([u8::from(value.is_some())]);
+        if let Some(bytes) = value {
             self.add(bytes);
         }
     }
 
     /// Adds the number of the parts that follow.
-    pub(crate) fn add_count(&mut self, things: usize) {
-        self.0.update((things as u64).to_le_bytes());
+    pub(crate) fn add_count(&mut self, count: usize) {
+        self.0.update((count as u64).to_le_bytes());
     }
 
     /// The digest in hexadecimal.
@@ -85,7 +85,7 @@ impl RequestFingerprint {
         self.add_optional(scheduled_at.map(|at| at.to_string()));
         self.add_optional(expires_in.map(|time| time.as_secs().to_le_bytes()));
         self.add([u8::from(*on_suppressed == OnSuppressed::Skip)]);
-        self.add_optional(unsubscribe.map(|yes| [u8::from(yes)]));
+        self.add_optional(unsubscribe.map(|is_enabled| [u8::from(is_enabled)]));
         // Requests cannot set these.
         debug_assert!(priority.is_none() && resent_from.is_none() && template.is_none() && run.is_none());
     }
@@ -106,7 +106,7 @@ impl RequestFingerprint {
     pub(crate) fn add_json(&mut self, value: &Value) {
         match value {
             Value::Null => self.add("n"),
-            Value::Bool(yes) => self.add(if *yes { "t" } else { "f" }),
+            Value::Bool(is_enabled) => self.add(if *is_enabled { "t" } else { "f" }),
             Value::Number(number) => self.add(format!("#{number}")),
             Value::String(text) => {
                 self.add("s");

@@ -36,7 +36,7 @@ pub struct RequestLogEntry {
     pub operation: &'static str,
     pub status: u16,
     pub error_code: Option<&'static str>,
-    pub took: Duration,
+    pub duration: Duration,
 }
 
 /// Buffer of requests that are not written yet.
@@ -69,7 +69,7 @@ impl RequestLogWriter {
             operation: entry.operation.to_owned(),
             status: entry.status,
             error_code: entry.error_code.map(str::to_owned),
-            duration_ms: u32::try_from(entry.took.as_millis()).unwrap_or(u32::MAX),
+            duration_ms: u32::try_from(entry.duration.as_millis()).unwrap_or(u32::MAX),
             created_at: entry.id.born_at(),
         };
         let mut entries = self.lock();
@@ -124,11 +124,11 @@ mod tests {
             let request =
                 http::Request::get("/emails/x@y.example?to=a@b.example").header("authorization", "Bearer rnl_secret");
             let (head, ()) = request.body(()).unwrap().into_parts();
-            let who = (account, Actor::ApiKey(ApiKeyId::from_bytes([2; 16])));
+            let caller = (account, Actor::ApiKey(ApiKeyId::from_bytes([2; 16])));
             let id = RequestId::new(jiff::Timestamp::UNIX_EPOCH, n.into());
-            let took = Duration::from_millis(3);
+            let duration = Duration::from_millis(3);
             journal.record(
-                RequestLogEntry { id, actor: who, operation, status: 404, error_code: Some("not_found"), took },
+                RequestLogEntry { id, actor: caller, operation, status: 404, error_code: Some("not_found"), duration },
                 &head,
             );
         };
@@ -141,7 +141,7 @@ mod tests {
         assert!(journal.lock().is_empty());
         let found = store::request_log::list(&store, account, (None, None), 1).await.unwrap();
         assert_eq!(found[0].path, "/emails/[redacted]");
-        let shown = format!("{found:?}");
-        assert!(!shown.contains("secret") && !shown.contains("example"), "{shown}");
+        let text = format!("{found:?}");
+        assert!(!text.contains("secret") && !text.contains("example"), "{text}");
     }
 }

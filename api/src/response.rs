@@ -46,7 +46,7 @@ pub struct ExtraResponse {
     /// `None` if the response has no body.
     pub media_type: Option<&'static str>,
     /// Description in the OpenAPI document.
-    pub about: &'static str,
+    pub description: &'static str,
 }
 
 /// The cookies that an operation may set.

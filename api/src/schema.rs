@@ -30,8 +30,8 @@ impl Schemas {
         if let Some(reference) = schema["$ref"].as_str() {
             let named = reference.rsplit('/').next().and_then(|name| self.0.get(name));
             if named.is_none_or(|named| named["properties"].get(name).is_none()) {
-                let more = json!({"type": "object", "properties": {name: field}});
-                *schema = json!({"allOf": [schema, more]});
+                let addition = json!({"type": "object", "properties": {name: field}});
+                *schema = json!({"allOf": [schema, addition]});
             }
             return;
         }
@@ -39,8 +39,8 @@ impl Schemas {
             fields.entry(name).or_insert_with(|| field.clone());
             return;
         }
-        for way in schema.get_mut("oneOf").and_then(Value::as_array_mut).into_iter().flatten() {
-            self.add_optional_field(way, (name, field));
+        for alternative in schema.get_mut("oneOf").and_then(Value::as_array_mut).into_iter().flatten() {
+            self.add_optional_field(alternative, (name, field));
         }
     }
 
@@ -110,10 +110,10 @@ pub fn allow_null(schema: &mut Value) {
     if let Some(Value::Array(words)) = schema.get_mut("enum") {
         words.push(Value::Null);
     }
-    if let Some(Value::Array(ways)) = schema.get_mut("oneOf")
-        && !ways.iter().any(|way| way["type"] == "null")
+    if let Some(Value::Array(alternatives)) = schema.get_mut("oneOf")
+        && !alternatives.iter().any(|alternative| alternative["type"] == "null")
     {
-        ways.push(json!({"type": "null"}));
+        alternatives.push(json!({"type": "null"}));
     }
 }
 

@@ -67,25 +67,26 @@ pub fn serve_api(
     stop: CancellationToken,
 ) -> BoxFuture<'static, io::Result<()>> {
     Box::pin(async move {
-        let room = Arc::clone(&server.state);
-        let terms = HttpListenerConfig {
-            proxies: room.options.proxies.clone(),
+        let state = Arc::clone(&server.state);
+        let config = HttpListenerConfig {
+            proxies: state.options.proxies.clone(),
             tls,
-            connections_max: room.options.connections_max,
-            connections: HttpConnectionLimiter::new(room.options.connections_per_address_max),
-            drain_max: room.options.drain_max,
-            error_response: Some(protocol_error_response(&room)),
+            connections_max: state.options.connections_max,
+            connections: HttpConnectionLimiter::new(state.options.connections_per_address_max),
+            drain_max: state.options.drain_max,
+            error_response: Some(protocol_error_response(&state)),
         };
-        let (tasks, drain_max) = (room.tasks.clone(), terms.drain_max);
-        let (logging, log_stop) = (Arc::clone(&room), stop.clone());
-        let writing = tokio::spawn(async move { logging.request_log.run(logging.intake.store(), log_stop).await });
-        let (closing, stopped) = (room.shutdown.clone(), stop.clone());
+        let (tasks, drain_max) = (state.tasks.clone(), config.drain_max);
+        let (log_state, log_stop) = (Arc::clone(&state), stop.clone());
+        let log_writer =
+            tokio::spawn(async move { log_state.request_log.run(log_state.intake.store(), log_stop).await });
+        let (closing, stopped) = (state.shutdown.clone(), stop.clone());
         tokio::spawn(async move {
             stopped.cancelled().await;
             closing.cancel();
         });
-        let is_tls = terms.tls.is_some();
-        let answer = connection::http_service(move |mut request| {
+        let is_tls = config.tls.is_some();
+        let service = connection::http_service(move |mut request| {
             forwarded_for::apply_forwarded_for(&server.state.options.forwarding_networks, &mut request);
             header_limits::normalize_host(&mut request);
             let strict = is_tls && header_limits::is_for(&server.state.options.base_url, request.headers());
@@ -101,13 +102,13 @@ pub fn serve_api(
                 response
             }
         });
-        run_listener(listener, terms, answer, stop).await?;
+        run_listener(listener, config, service, stop).await?;
         // Handlers run on after their clients disconnect.
         tasks.close();
         let _ = tokio::time::timeout(drain_max, tasks.wait()).await;
-        let _ = writing.await;
+        let _ = log_writer.await;
         // Entries of requests that were answered since the stop.
-        room.request_log.flush(room.intake.store()).await;
+        state.request_log.flush(state.intake.store()).await;
         Ok(())
     })
 }
@@ -121,23 +122,23 @@ async fn overlaid(
     if overlay.has(request.uri(), request.headers()) {
         return static_pages::answer(overlay, request).await;
     }
-    let begun = tokio::time::Instant::now();
+    let started_at = tokio::time::Instant::now();
     let (method, uri) = (request.method().clone(), request.uri().clone());
     let response = dispatch(server, request).await;
-    overlay.answered(&AnsweredRequest { method, uri, status: response.status(), took: begun.elapsed() });
+    overlay.answered(&AnsweredRequest { method, uri, status: response.status(), duration: started_at.elapsed() });
     response
 }
 
 /// Builds the response to input that hyper rejects before it becomes a request.
-fn protocol_error_response(room: &Arc<AppState>) -> protocol_errors::ErrorResponseBuilder {
-    let room = Arc::clone(room);
+fn protocol_error_response(state: &Arc<AppState>) -> protocol_errors::ErrorResponseBuilder {
+    let state = Arc::clone(state);
     Arc::new(move |status| {
         let (code, message) = match status {
             400 => (ErrorCode::BAD_REQUEST, "Malformed HTTP request (RFC 9112)"),
             _ => (ErrorCode::HEADERS_TOO_LARGE, "The header section of the request is too large"),
         };
-        let (problem, id) = (Problem::new(code, message), room.next_request_id());
-        let body = problem.body(id, &room.options.base_url);
+        let (problem, id) = (Problem::new(code, message), state.next_request_id());
+        let body = problem.body(id, &state.options.base_url);
         let head = format!(
             "HTTP/1.1 {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nx-request-id: {id}\r\n\
              cache-control: no-store\r\nx-content-type-options: nosniff\r\nconnection: close\r\n\r\n",

@@ -1,5 +1,5 @@
 //! `AppState`: everything that the handlers share (intake, settings, memory budget, limiters, request log, running
-//! tasks), and the options of the HTTP API. It knows no handler: the router stands beside it, in
+//! tasks), and the options of the HTTP API. It does not depend on the handlers: the router is in
 //! [`ApiServer`](crate::server::ApiServer).
 
 use std::sync::Arc;
@@ -204,15 +204,15 @@ impl AppState {
         LazyLock::force(&self.openapi).clone()
     }
 
-    /// Reserves storage quota, for handlers that know only while they run whether or how much they store. Other
+    /// Reserves storage quota, for handlers that determine whether and how much they store only while they run. Other
     /// operations declare their cost in the operation table ([`StorageCost`](crate::operation::StorageCost)).
     pub(crate) async fn reserve_storage(
         &self,
         tenant: &Tenant,
         noun: Noun,
-        more: u64,
+        amount: u64,
     ) -> Result<StorageReservation, Problem> {
-        let reserved = self.intake.storage_quotas().reserve(tenant.account(), noun, more).await;
+        let reserved = self.intake.storage_quotas().reserve(tenant.account(), noun, amount).await;
         reserved.map_err(|error| Problem::from_quota_error(error, self.upgrade_url()))
     }
 

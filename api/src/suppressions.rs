@@ -1,4 +1,4 @@
-//! Suppressions: addresses and domains to which nothing is sent (completions-email.md 2.6).
+//! Suppressions: addresses and domains to which nothing is sent.
 //!
 //! Bounces and complaints create suppressions where they are processed. These operations let the customer list, add,
 //! remove and check suppressions, [`import`] a CSV list and [`export`] one. An expired suppression counts as missing.
@@ -41,25 +41,25 @@ const TRIES_MAX: usize = 20;
 /// The operations on suppressions.
 #[must_use]
 pub fn operations() -> Vec<Operation> {
-    let of = |method, path, id, summary| operation(method, path, id).about("suppressions", summary);
+    let define = |method, path, id, summary| operation(method, path, id).about("suppressions", summary);
     let (get, post, delete) = (Method::GET, Method::POST, Method::DELETE);
     vec![
-        of(get.clone(), "/suppressions", "list_suppressions", "List suppressions, newest first")
+        define(get.clone(), "/suppressions", "list_suppressions", "List suppressions, newest first")
             .api_key_or_session(ApiKeyScope::Full, list),
-        of(post.clone(), "/suppressions", "create_suppression", "Create suppressions")
+        define(post.clone(), "/suppressions", "create_suppression", "Create suppressions")
             .errors(&[ErrorCode::PLAN_FULL])
             .api_key_or_session(ApiKeyScope::Full, add::add),
-        of(post.clone(), "/suppressions/check", "check_suppressions", "Check whether addresses are suppressed")
+        define(post.clone(), "/suppressions/check", "check_suppressions", "Check whether addresses are suppressed")
             .api_key_or_session(ApiKeyScope::Full, check::check),
-        of(post, "/suppressions/import", "import_suppressions", "Import suppressions from CSV")
+        define(post, "/suppressions/import", "import_suppressions", "Import suppressions from CSV")
             .api_key_or_session(ApiKeyScope::Full, import::start),
-        of(get.clone(), "/suppressions/import/{id}", "get_suppression_import", "Get the progress of an import")
+        define(get.clone(), "/suppressions/import/{id}", "get_suppression_import", "Get the progress of an import")
             .api_key_or_session(ApiKeyScope::Full, import::get),
-        of(get.clone(), "/suppressions/export", "export_suppressions", "Export suppressions as CSV")
+        define(get.clone(), "/suppressions/export", "export_suppressions", "Export suppressions as CSV")
             .api_key_or_session(ApiKeyScope::Full, export::export),
-        of(get, "/suppressions/{id_or_email}", "get_suppression", "Get a suppression")
+        define(get, "/suppressions/{id_or_email}", "get_suppression", "Get a suppression")
             .api_key_or_session(ApiKeyScope::Full, get_suppression),
-        of(delete, "/suppressions/{id_or_email}", "delete_suppression", "Delete a suppression")
+        define(delete, "/suppressions/{id_or_email}", "delete_suppression", "Delete a suppression")
             .api_key_or_session(ApiKeyScope::Full, delete_suppression),
     ]
 }
@@ -68,17 +68,17 @@ pub fn operations() -> Vec<Operation> {
 ///
 /// # Errors
 /// The cursor is invalid; the store cannot be read.
-pub async fn list(room: Arc<AppState>, tenant: Tenant, input: ListSuppressions) -> Result<SuppressionList, Problem> {
+pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListSuppressions) -> Result<SuppressionList, Problem> {
     let ListSuppressions { page, selection } = input;
     let before = page.before_suppression()?;
     let SuppressionQuery { email, mut filter } = selection;
-    let (store, account, now) = (room.intake.store(), tenant.account().id, room.intake.clock().now());
+    let (store, account, now) = (state.intake.store(), tenant.account().id, state.intake.clock().now());
     filter.holding_at = Some(now);
     let listed = match email {
         Some(target) => {
             let found = store::suppression::get(store, account, &target).await?;
-            let wanted = |s: &Suppression| filter.matches(s) && before.is_none_or(|before| s.id < before);
-            let suppressions = found.map(|found| found.suppression).filter(wanted).into_iter().collect();
+            let is_included = |s: &Suppression| filter.matches(s) && before.is_none_or(|before| s.id < before);
+            let suppressions = found.map(|found| found.suppression).filter(is_included).into_iter().collect();
             store::suppression::SuppressionPage { suppressions, next: None }
         }
         None => store::suppression::list(store, account, &filter, before, page.limit).await?,
@@ -120,13 +120,13 @@ fn suppression_not_found() -> Problem {
     Problem::not_found("suppression")
 }
 
-async fn find(room: &AppState, tenant: &Tenant, named: &SuppressionPath) -> Result<StoredSuppression, Problem> {
-    let (store, account) = (room.intake.store(), tenant.account().id);
+async fn find(state: &AppState, tenant: &Tenant, named: &SuppressionPath) -> Result<StoredSuppression, Problem> {
+    let (store, account) = (state.intake.store(), tenant.account().id);
     let found = match named {
         SuppressionPath::Id(id) => store::suppression::find_by_id(store, account, *id).await?,
         SuppressionPath::Target(target) => store::suppression::get(store, account, target).await?,
     };
-    let now = room.intake.clock().now();
+    let now = state.intake.clock().now();
     found.filter(|found| found.suppression.is_active(now)).ok_or_else(suppression_not_found)
 }
 
@@ -135,11 +135,11 @@ async fn find(room: &AppState, tenant: &Tenant, named: &SuppressionPath) -> Resu
 /// # Errors
 /// The suppression does not exist; the store cannot be read.
 pub async fn get_suppression(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     named: SuppressionPath,
 ) -> Result<SuppressionResponse, Problem> {
-    let found = find(&room, &tenant, &named).await?;
+    let found = find(&state, &tenant, &named).await?;
     Ok(SuppressionResponse::from_suppression(&found.suppression))
 }
 
@@ -152,10 +152,14 @@ pub struct DeleteSuppression {
 
 impl FromRequest for DeleteSuppression {
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let mut takes = SuppressionPath::describe(schemas);
-        let yes = json!({"type": "boolean", "default": false});
-        takes.parameters.push(schema::query_parameter("force", "Also delete a suppression caused by a complaint", yes));
-        takes
+        let mut request_spec = SuppressionPath::describe(schemas);
+        let flag_schema = json!({"type": "boolean", "default": false});
+        request_spec.parameters.push(schema::query_parameter(
+            "force",
+            "Also delete a suppression caused by a complaint",
+            flag_schema,
+        ));
+        request_spec
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
@@ -169,12 +173,12 @@ impl FromRequest for DeleteSuppression {
 /// # Errors
 /// The suppression does not exist, or was caused by a complaint and `force` is not set; the store cannot be written.
 pub async fn delete_suppression(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     input: DeleteSuppression,
 ) -> Result<OkResponse, Problem> {
     for _ in 0..TRIES_MAX {
-        let found = find(&room, &tenant, &input.named).await?;
+        let found = find(&state, &tenant, &input.named).await?;
         if found.suppression.reason == SuppressionReason::Complaint && !input.force {
             let text = "The recipient reported your email as spam: sending again harms your reputation. \
                         If they asked for it, delete with ?force=true";
@@ -183,10 +187,10 @@ pub async fn delete_suppression(
             );
         }
         let mut batch = Batch::progress();
-        room.intake.suppressions().delete_suppression(&mut batch, &found);
-        match room.intake.store().commit(batch).await {
+        state.intake.suppressions().delete_suppression(&mut batch, &found);
+        match state.intake.store().commit(batch).await {
             Ok(()) => {
-                room.intake.notify_outbox();
+                state.intake.notify_outbox();
                 return Ok(OkResponse::OK);
             }
             Err(CommitError::Conflict { .. }) => {}

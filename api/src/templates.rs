@@ -1,4 +1,4 @@
-//! Templates: drafts, published versions, previews (completions-email.md 2.5).
+//! Templates: drafts, published versions, previews.
 //!
 //! A change is parsed (`draft`), applied to the stored template, and committed with a check that the template is
 //! unchanged; on a conflict it is read and applied again. Markup is checked on input, so that what is stored can be
@@ -41,26 +41,26 @@ use self::view::{TemplateList, TemplateResponse, TemplateView};
 #[must_use]
 pub fn operations() -> Vec<Operation> {
     use ApiKeyScope::Full;
-    let of = |method, path, id, summary| operation(method, path, id).about("templates", summary);
-    let read = |path, id, summary| of(Method::GET, path, id, summary);
-    let post = |path, id, summary| of(Method::POST, path, id, summary);
+    let define = |method, path, id, summary| operation(method, path, id).about("templates", summary);
+    let define_get = |path, id, summary| define(Method::GET, path, id, summary);
+    let post = |path, id, summary| define(Method::POST, path, id, summary);
     vec![
         post("/templates", "create_template", "Create a template")
             .storage_cost(&[(Noun::Templates, 1), (Noun::TemplateBytes, 0)])
             .api_key_or_session(Full, create),
-        read("/templates", "list_templates", "List templates, newest first").api_key_or_session(Full, list),
-        read("/templates/{id_or_alias}", "get_template", "Get a template").api_key_or_session(Full, get),
-        of(Method::PATCH, "/templates/{id_or_alias}", "update_template", "Update the draft of a template")
+        define_get("/templates", "list_templates", "List templates, newest first").api_key_or_session(Full, list),
+        define_get("/templates/{id_or_alias}", "get_template", "Get a template").api_key_or_session(Full, get),
+        define(Method::PATCH, "/templates/{id_or_alias}", "update_template", "Update the draft of a template")
             .storage_cost(&[(Noun::TemplateBytes, 0)])
             .api_key_or_session(Full, update),
-        of(Method::DELETE, "/templates/{id_or_alias}", "delete_template", "Delete a template and its versions")
+        define(Method::DELETE, "/templates/{id_or_alias}", "delete_template", "Delete a template and its versions")
             .api_key_or_session(Full, delete),
         post("/templates/{id_or_alias}/publish", "publish_template", "Publish the draft as a new version")
             .errors(&[ErrorCode::PLAN_FULL])
             .api_key_or_session(Full, versions::publish),
-        read("/templates/{id_or_alias}/versions", "list_template_versions", "List versions, newest first")
+        define_get("/templates/{id_or_alias}/versions", "list_template_versions", "List versions, newest first")
             .api_key_or_session(Full, versions::list),
-        read("/templates/{id_or_alias}/versions/{number}", "get_template_version", "Get a version")
+        define_get("/templates/{id_or_alias}/versions/{number}", "get_template_version", "Get a version")
             .api_key_or_session(Full, versions::get),
         post("/templates/{id_or_alias}/rollback", "roll_back_template", "Publish a copy of an earlier version")
             .errors(&[ErrorCode::PLAN_FULL])
@@ -83,13 +83,17 @@ const COPY_NAMES_MAX: usize = 20;
 ///
 /// # Errors
 /// 409 when the alias or the name is taken; the store cannot be written.
-pub async fn create(room: Arc<AppState>, tenant: Tenant, request: CreateTemplate) -> Result<TemplateResponse, Problem> {
-    let now = room.intake.clock().now();
-    let id = TemplateId::new(now, room.intake.entropy().unique_bits());
+pub async fn create(
+    state: Arc<AppState>,
+    tenant: Tenant,
+    request: CreateTemplate,
+) -> Result<TemplateResponse, Problem> {
+    let now = state.intake.clock().now();
+    let id = TemplateId::new(now, state.intake.entropy().unique_bits());
     let (template, bodies) = request.build(id, tenant.account().id, now);
     let mut batch = Batch::intake();
     store::template::create(&mut batch, &template, &bodies);
-    if !commit(&room, batch).await? {
+    if !commit(&state, batch).await? {
         return Err(conflict_problem());
     }
     Ok(TemplateResponse { template: TemplateView::with_bodies(&template, bodies), warnings: request.warnings })
@@ -129,13 +133,13 @@ impl FromRequest for ListTemplates {
 ///
 /// # Errors
 /// The cursor is invalid; the store cannot be read.
-pub async fn list(room: Arc<AppState>, tenant: Tenant, input: ListTemplates) -> Result<TemplateList, Problem> {
+pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListTemplates) -> Result<TemplateList, Problem> {
     let before = input.page.before_template()?;
     let passes = |template: &Template| {
         (input.categories.is_empty() || input.categories.contains(&template.draft.category))
             && (input.statuses.is_empty() || input.statuses.contains(&template.status()))
     };
-    let (store, account) = (room.intake.store(), tenant.account().id);
+    let (store, account) = (state.intake.store(), tenant.account().id);
     let (found, next) = store::template::list(store, account, before, input.page.limit, passes).await?;
     let templates = found.iter().map(TemplateView::without_bodies).collect();
     Ok(TemplateList { templates, has_more: next.is_some(), next_cursor: next.map(paging::after_template) })
@@ -146,11 +150,11 @@ pub async fn list(room: Arc<AppState>, tenant: Tenant, input: ListTemplates) -> 
 /// # Errors
 /// The template does not exist; the store cannot be read.
 pub async fn get(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     TemplatePath(key): TemplatePath,
 ) -> Result<TemplateResponse, Problem> {
-    let (template, bodies) = find_with_bodies(&room, &tenant, &key).await?;
+    let (template, bodies) = find_with_bodies(&state, &tenant, &key).await?;
     Ok(TemplateResponse { template: TemplateView::with_bodies(&template, bodies), warnings: Vec::new() })
 }
 
@@ -159,14 +163,14 @@ pub async fn get(
 /// # Errors
 /// The template does not exist; 409 when `if_version` does not match, or the alias or name is taken.
 pub async fn update(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     (TemplatePath(key), request): (TemplatePath, UpdateTemplate),
 ) -> Result<TemplateResponse, Problem> {
     for _ in 0..TRIES_MAX {
-        let (before, bodies_before) = find_with_bodies(&room, &tenant, &key).await?;
+        let (before, bodies_before) = find_with_bodies(&state, &tenant, &key).await?;
         request.check_version(&before)?;
-        let now = room.intake.clock().now();
+        let now = state.intake.clock().now();
         let (mut after, bodies) = request.apply(&before, &bodies_before, now)?;
         let edited = after.draft != before.draft || bodies != bodies_before;
         if edited {
@@ -174,7 +178,7 @@ pub async fn update(
             after.changed = match before.published {
                 None => false,
                 Some(published) => {
-                    let (store, id) = (room.intake.store(), before.id);
+                    let (store, id) = (state.intake.store(), before.id);
                     let version = store::template::get_version(store, before.account, id, published.version).await?;
                     version.is_none_or(|(version, old)| version.settings != after.draft || old != bodies)
                 }
@@ -185,9 +189,9 @@ pub async fn update(
         if edited {
             store::template::put_draft(&mut batch, &after, &bodies);
         }
-        if commit(&room, batch).await? {
-            let overruled = request.unsubscribe_warning(&after);
-            let warnings = request.warnings.into_iter().chain(overruled).collect();
+        if commit(&state, batch).await? {
+            let unsubscribe_warning = request.unsubscribe_warning(&after);
+            let warnings = request.warnings.into_iter().chain(unsubscribe_warning).collect();
             return Ok(TemplateResponse { template: TemplateView::with_bodies(&after, bodies), warnings });
         }
     }
@@ -199,15 +203,15 @@ pub async fn update(
 /// # Errors
 /// The template does not exist; the store cannot be written.
 pub async fn delete(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     TemplatePath(key): TemplatePath,
 ) -> Result<OkResponse, Problem> {
     for _ in 0..TRIES_MAX {
-        let template = find(&room, &tenant, &key).await?;
+        let template = find(&state, &tenant, &key).await?;
         let mut batch = Batch::progress();
         store::template::delete(&mut batch, &template);
-        if commit(&room, batch).await? {
+        if commit(&state, batch).await? {
             return Ok(OkResponse::OK);
         }
     }
@@ -219,16 +223,16 @@ pub async fn delete(
 /// # Errors
 /// The template does not exist; 409 when the requested name or alias is taken.
 pub async fn duplicate(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     (TemplatePath(key), request): (TemplatePath, DuplicateTemplate),
 ) -> Result<TemplateResponse, Problem> {
-    let (original, bodies) = find_with_bodies(&room, &tenant, &key).await?;
-    let reserved = reserve_storage(&room, &tenant, &bodies).await?;
+    let (original, bodies) = find_with_bodies(&state, &tenant, &key).await?;
+    let reserved = reserve_storage(&state, &tenant, &bodies).await?;
     for number in 1..=COPY_NAMES_MAX {
-        let now = room.intake.clock().now();
+        let now = state.intake.clock().now();
         let copy = Template {
-            id: TemplateId::new(now, room.intake.entropy().unique_bits()),
+            id: TemplateId::new(now, state.intake.entropy().unique_bits()),
             name: request.name.clone().unwrap_or_else(|| copy_name(&original.name, number)),
             alias: request.alias.clone(),
             draft_version: 1,
@@ -241,7 +245,7 @@ pub async fn duplicate(
         };
         let mut batch = Batch::intake();
         store::template::create(&mut batch, &copy, &bodies);
-        match commit(&room, batch).await {
+        match commit(&state, batch).await {
             Ok(_) => {
                 reserved.confirm();
                 let template = TemplateView::with_bodies(&copy, bodies);
@@ -249,7 +253,7 @@ pub async fn duplicate(
             }
             // A generated name that is taken is replaced by the next one.
             Err(problem) if request.name.is_none() && problem.code() == ErrorCode::CONFLICT => {
-                if request.alias.is_some() && is_alias_taken(&room, &tenant, &request).await? {
+                if request.alias.is_some() && is_alias_taken(&state, &tenant, &request).await? {
                     return Err(problem);
                 }
             }
@@ -259,9 +263,9 @@ pub async fn duplicate(
     Err(Problem::new(ErrorCode::CONFLICT, "Too many copies exist already: give the copy a `name`"))
 }
 
-async fn is_alias_taken(room: &AppState, tenant: &Tenant, request: &DuplicateTemplate) -> Result<bool, Problem> {
+async fn is_alias_taken(state: &AppState, tenant: &Tenant, request: &DuplicateTemplate) -> Result<bool, Problem> {
     let Some(alias) = &request.alias else { return Ok(false) };
-    let (store, account) = (room.intake.store(), tenant.account().id);
+    let (store, account) = (state.intake.store(), tenant.account().id);
     Ok(store::template::find(store, account, &TemplateKey::parse(alias)).await?.is_some())
 }
 

@@ -79,14 +79,14 @@ pub fn time_parameter(name: &str, description: &str) -> Value {
 ///
 /// # Errors
 /// The text is neither, or the parameter is given twice.
-pub fn parse_time_or_date(given: &[(String, String)], name: &str) -> Result<Option<Timestamp>, Problem> {
-    let text = paging::single_value(given, name)?.unwrap_or_default();
+pub fn parse_time_or_date(parameters: &[(String, String)], name: &str) -> Result<Option<Timestamp>, Problem> {
+    let text = paging::single_value(parameters, name)?.unwrap_or_default();
     match text.len() {
         10 => match text.parse::<Date>().ok().and_then(|date| date.to_zoned(TimeZone::UTC).ok()) {
-            Some(midnight) => Ok(Some(midnight.timestamp())),
+            Some(day_start) => Ok(Some(day_start.timestamp())),
             None => Err(Problem::field(name, "must be a time like `2026-01-01T10:00:00Z` or a date like `2026-01-01`")),
         },
-        _ => paging::parse_time(given, name),
+        _ => paging::parse_time(parameters, name),
     }
 }
 
@@ -116,14 +116,18 @@ impl TimeRange {
     /// # Errors
     /// A parameter is malformed or given twice.
     pub fn from_query(query: &str) -> Result<Self, Problem> {
-        let given = paging::parse_query(query)?;
-        let granularity = match paging::single_value(&given, "granularity")? {
+        let parameters = paging::parse_query(query)?;
+        let granularity = match paging::single_value(&parameters, "granularity")? {
             None => Granularity::Day,
             Some(word) => {
                 Granularity::from_word(word).ok_or_else(|| Problem::field("granularity", "must be `hour` or `day`"))?
             }
         };
-        Ok(Self { from: parse_time_or_date(&given, "from")?, to: parse_time_or_date(&given, "to")?, granularity })
+        Ok(Self {
+            from: parse_time_or_date(&parameters, "from")?,
+            to: parse_time_or_date(&parameters, "to")?,
+            granularity,
+        })
     }
 
     /// Returns the same range by days.

@@ -7,7 +7,7 @@
 //!
 //! Readers get the pixel or the page even if recording fails: it runs in the background, and the response waits for
 //! it at most [`RECORD_WAIT_MAX`]. A token without a valid signature is answered 404. The link target is part of the
-//! signed token, so nobody can forge a redirect to another site.
+//! signed token, so a redirect cannot be forged to another site.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -89,9 +89,9 @@ impl FromRequest for TrackedRequest {
 }
 
 impl TrackedRequest {
-    fn into_tracked_event(self, of: TrackingTarget, link: Option<(u16, String)>) -> TrackedFetch {
+    fn into_tracked_event(self, target: TrackingTarget, link: Option<(u16, String)>) -> TrackedFetch {
         let Self { ip, user_agent, is_prefetch: in_advance, .. } = self;
-        TrackedFetch { tracked: of, link, ip, user_agent, is_prefetch: in_advance }
+        TrackedFetch { tracked: target, link, ip, user_agent, is_prefetch: in_advance }
     }
 
     fn unknown_link_response(self) -> Result<TrackingResponse, Problem> {
@@ -116,8 +116,12 @@ pub enum TrackingResponse {
 impl IntoResponse for TrackingResponse {
     const MEDIA_TYPE: &'static str = "image/gif";
     const EXTRA_RESPONSES: &'static [ExtraResponse] = &[
-        ExtraResponse { status: 302, media_type: None, about: "Redirect to the link target" },
-        ExtraResponse { status: 404, media_type: Some(HTML_MEDIA_TYPE), about: "The page for browsers: invalid link" },
+        ExtraResponse { status: 302, media_type: None, description: "Redirect to the link target" },
+        ExtraResponse {
+            status: 404,
+            media_type: Some(HTML_MEDIA_TYPE),
+            description: "The page for browsers: invalid link",
+        },
     ];
 
     fn describe(_: &mut Schemas) -> Value {
@@ -159,11 +163,11 @@ impl IntoResponse for TrackingResponse {
 ///
 /// # Errors
 /// The token is invalid.
-pub async fn track_open(room: Arc<AppState>, fetch: TrackedRequest) -> Result<TrackingResponse, Problem> {
-    let Some(of) = verify_pixel_token(room.intake.link_key(), &fetch.token) else {
+pub async fn track_open(state: Arc<AppState>, fetch: TrackedRequest) -> Result<TrackingResponse, Problem> {
+    let Some(target) = verify_pixel_token(state.intake.link_key(), &fetch.token) else {
         return fetch.unknown_link_response();
     };
-    record_in_background(&room, fetch.into_tracked_event(of, None)).await;
+    record_in_background(&state, fetch.into_tracked_event(target, None)).await;
     Ok(TrackingResponse::Pixel)
 }
 
@@ -171,22 +175,22 @@ pub async fn track_open(room: Arc<AppState>, fetch: TrackedRequest) -> Result<Tr
 ///
 /// # Errors
 /// The token is invalid.
-pub async fn track_click(room: Arc<AppState>, fetch: TrackedRequest) -> Result<TrackingResponse, Problem> {
-    let Some(click) = TrackedLink::read(room.intake.link_key(), &fetch.token) else {
+pub async fn track_click(state: Arc<AppState>, fetch: TrackedRequest) -> Result<TrackingResponse, Problem> {
+    let Some(click) = TrackedLink::read(state.intake.link_key(), &fetch.token) else {
         return fetch.unknown_link_response();
     };
     let Ok(to) = HeaderValue::from_str(&location_value(&click.url)) else {
         return fetch.unknown_link_response();
     };
-    record_in_background(&room, fetch.into_tracked_event(click.target, Some((click.link, click.url)))).await;
+    record_in_background(&state, fetch.into_tracked_event(click.target, Some((click.link, click.url)))).await;
     Ok(TrackingResponse::Redirect(to))
 }
 
 /// Records the open or click in the background, and waits for it at most [`RECORD_WAIT_MAX`].
-async fn record_in_background(room: &Arc<AppState>, fetched: TrackedFetch) {
-    let booking = Arc::clone(room);
-    let booked = room.tasks.spawn(async move {
-        let outcome = match booking.intake.email_tracking().record(&fetched).await {
+async fn record_in_background(state: &Arc<AppState>, fetched: TrackedFetch) {
+    let task_state = Arc::clone(state);
+    let recording = state.tasks.spawn(async move {
+        let outcome = match task_state.intake.email_tracking().record(&fetched).await {
             Ok(Some(counted)) if counted.machine => "machine",
             Ok(Some(_)) => "person",
             Ok(None) => "uncounted",
@@ -199,5 +203,5 @@ async fn record_in_background(room: &Arc<AppState>, fetched: TrackedFetch) {
         let kind = if fetched.link.is_some() { "click" } else { "open" };
         metrics::counter!("postrider_visits_total", "kind" => kind, "outcome" => outcome).increment(1);
     });
-    let _ = tokio::time::timeout(RECORD_WAIT_MAX, booked).await;
+    let _ = tokio::time::timeout(RECORD_WAIT_MAX, recording).await;
 }

@@ -1,4 +1,4 @@
-//! The public pages of unsubscribe links (RFC 8058; completions-email.md 2.6).
+//! The public pages of unsubscribe links (RFC 8058).
 //!
 //! ```text
 //! GET  /u/{token}              asks for confirmation; changes nothing, because link scanners follow every link
@@ -45,14 +45,14 @@ const ROBOTS: HeaderName = HeaderName::from_static("x-robots-tag");
 /// The public operations of unsubscribing.
 #[must_use]
 pub fn operations() -> Vec<Operation> {
-    let of = |method, path, id, summary| operation(method, path, id).about("unsubscribe", summary);
+    let define = |method, path, id, summary| operation(method, path, id).about("unsubscribe", summary);
     vec![
-        of(Method::GET, "/u/{token}", "show_unsubscribe", "Show the unsubscribe page").public(confirm_page),
-        of(Method::POST, "/u/{token}", "unsubscribe", "Unsubscribe a recipient (RFC 8058 one-click)")
+        define(Method::GET, "/u/{token}", "show_unsubscribe", "Show the unsubscribe page").public(confirm_page),
+        define(Method::POST, "/u/{token}", "unsubscribe", "Unsubscribe a recipient (RFC 8058 one-click)")
             .public(unsubscribe),
-        of(Method::GET, "/u/{token}/preferences", "show_preferences", "Show a recipient's email preferences")
+        define(Method::GET, "/u/{token}/preferences", "show_preferences", "Show a recipient's email preferences")
             .public(preferences_page),
-        of(Method::POST, "/u/{token}/preferences", "set_preferences", "Set a recipient's email preferences")
+        define(Method::POST, "/u/{token}/preferences", "set_preferences", "Set a recipient's email preferences")
             .public(set_preferences),
     ]
 }
@@ -75,7 +75,7 @@ impl IntoResponse for UnsubscribePage {
     const EXTRA_RESPONSES: &'static [ExtraResponse] = &[ExtraResponse {
         status: 404,
         media_type: Some(HTML_MEDIA_TYPE),
-        about: "The link is invalid, or its account was deleted",
+        description: "The link is invalid, or its account was deleted",
     }];
 
     fn describe(_: &mut Schemas) -> Value {
@@ -153,10 +153,10 @@ impl FromRequest for SetPreferences {
     const MEDIA: Media = Media::Form;
 
     fn describe(_: &mut Schemas) -> RequestSpec {
-        let ticked = || json!({"type": "string", "enum": ["on"]});
+        let checkbox_schema = || json!({"type": "string", "enum": ["on"]});
         let body = json!({"type": "object", "required": [FORM.0], "properties": {
             FORM.0: {"type": "string", "enum": [FORM.1]},
-            PRODUCT: ticked(), NEWSLETTER: ticked(), NOTHING: ticked(),
+            PRODUCT: checkbox_schema(), NEWSLETTER: checkbox_schema(), NOTHING: checkbox_schema(),
         }});
         RequestSpec { parameters: vec![token_parameter()], body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }
@@ -167,36 +167,36 @@ impl FromRequest for SetPreferences {
         if !fields.iter().any(|(name, value)| (name.as_str(), value.as_str()) == FORM) {
             return Err(Problem::field(FORM.0, "must be `preferences`, as the form of the page sends it"));
         }
-        let ticked = |name: &str| Some(fields.iter().any(|(n, _)| n == name));
-        let wish = SubscriptionPreferences {
-            unsubscribe_all: ticked(NOTHING),
-            product: ticked(PRODUCT),
-            newsletter: ticked(NEWSLETTER),
+        let is_checked = |name: &str| Some(fields.iter().any(|(n, _)| n == name));
+        let preferences = SubscriptionPreferences {
+            unsubscribe_all: is_checked(NOTHING),
+            product: is_checked(PRODUCT),
+            newsletter: is_checked(NEWSLETTER),
         };
-        Ok(Self { token: call.path_parameter(TOKEN).to_owned(), preferences: wish })
+        Ok(Self { token: call.path_parameter(TOKEN).to_owned(), preferences })
     }
 }
 
 /// Verifies a token; `None` if it is invalid or its account does not exist.
-async fn load_token(room: &AppState, token: &str) -> Result<Option<UnsubscribeToken>, ReadError> {
-    let Some(bound) = verify_token(room.intake.link_key(), token) else { return Ok(None) };
-    let account = store::account::get(room.intake.store(), bound.account).await?;
+async fn load_token(state: &AppState, token: &str) -> Result<Option<UnsubscribeToken>, ReadError> {
+    let Some(bound) = verify_token(state.intake.link_key(), token) else { return Ok(None) };
+    let account = store::account::get(state.intake.store(), bound.account).await?;
     Ok(account.map(|_| bound))
 }
 
 /// Loads the content of a page: address, sender, preferences.
 async fn load_page_content(
-    room: &AppState,
+    state: &AppState,
     token: &str,
     bound: &UnsubscribeToken,
 ) -> Result<UnsubscribePageContent, ReadError> {
-    let (store, now) = (room.intake.store(), room.intake.clock().now());
+    let (store, now) = (state.intake.store(), state.intake.clock().now());
     let email = store::email::get_without_recipients(store, bound.account, bound.email).await?;
     let targets = [SuppressionTarget::Address(bound.address.clone())];
-    let standings = store::suppression::list_address_suppressions(store, bound.account, &targets, now).await?;
+    let suppressions = store::suppression::list_address_suppressions(store, bound.account, &targets, now).await?;
     let AddressSuppression { suppression, categories } =
-        standings.into_iter().next().unwrap_or(AddressSuppression { suppression: None, categories: Vec::new() });
-    let reason = suppression.filter(|held| held.expires_at.is_none()).map(|suppression| suppression.reason);
+        suppressions.into_iter().next().unwrap_or(AddressSuppression { suppression: None, categories: Vec::new() });
+    let reason = suppression.filter(|current| current.expires_at.is_none()).map(|suppression| suppression.reason);
     Ok(UnsubscribePageContent {
         token: token.to_owned(),
         address: bound.address.to_string(),
@@ -217,12 +217,12 @@ fn html_page(text: String) -> UnsubscribePage {
 /// # Errors
 /// The store cannot be read.
 pub async fn confirm_page(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     UnsubscribeTokenPath(token): UnsubscribeTokenPath,
 ) -> Result<UnsubscribePage, Problem> {
-    let Some(bound) = load_token(&room, &token).await? else { return Ok(UnsubscribePage::not_found()) };
-    let shown = load_page_content(&room, &token, &bound).await?;
-    Ok(html_page(if shown.is_unsubscribed() { html::done_page(&shown) } else { html::confirm_page(&shown) }))
+    let Some(bound) = load_token(&state, &token).await? else { return Ok(UnsubscribePage::not_found()) };
+    let content = load_page_content(&state, &token, &bound).await?;
+    Ok(html_page(if content.is_unsubscribed() { html::done_page(&content) } else { html::confirm_page(&content) }))
 }
 
 /// `POST /u/{token}`.
@@ -230,12 +230,12 @@ pub async fn confirm_page(
 /// # Errors
 /// The store cannot be read or written.
 pub async fn unsubscribe(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     OneClickUnsubscribe(token): OneClickUnsubscribe,
 ) -> Result<UnsubscribePage, Problem> {
-    let Some(bound) = load_token(&room, &token).await? else { return Ok(UnsubscribePage::not_found()) };
-    room.intake.apply_preference(&bound, SubscriptionPreferences::unsubscribing_from(bound.scope)).await?;
-    Ok(html_page(html::done_page(&load_page_content(&room, &token, &bound).await?)))
+    let Some(bound) = load_token(&state, &token).await? else { return Ok(UnsubscribePage::not_found()) };
+    state.intake.apply_preference(&bound, SubscriptionPreferences::unsubscribing_from(bound.scope)).await?;
+    Ok(html_page(html::done_page(&load_page_content(&state, &token, &bound).await?)))
 }
 
 /// `GET /u/{token}/preferences`.
@@ -243,22 +243,22 @@ pub async fn unsubscribe(
 /// # Errors
 /// The store cannot be read.
 pub async fn preferences_page(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     UnsubscribeTokenPath(token): UnsubscribeTokenPath,
 ) -> Result<UnsubscribePage, Problem> {
-    let Some(bound) = load_token(&room, &token).await? else { return Ok(UnsubscribePage::not_found()) };
-    Ok(html_page(html::preferences_page(&load_page_content(&room, &token, &bound).await?, false)))
+    let Some(bound) = load_token(&state, &token).await? else { return Ok(UnsubscribePage::not_found()) };
+    Ok(html_page(html::preferences_page(&load_page_content(&state, &token, &bound).await?, false)))
 }
 
 /// `POST /u/{token}/preferences`.
 ///
 /// # Errors
 /// The body is not from the form; the store cannot be read or written.
-pub async fn set_preferences(room: Arc<AppState>, input: SetPreferences) -> Result<UnsubscribePage, Problem> {
-    let SetPreferences { token, preferences: wish } = input;
-    let Some(bound) = load_token(&room, &token).await? else { return Ok(UnsubscribePage::not_found()) };
-    room.intake.apply_preference(&bound, wish).await?;
-    Ok(html_page(html::preferences_page(&load_page_content(&room, &token, &bound).await?, true)))
+pub async fn set_preferences(state: Arc<AppState>, input: SetPreferences) -> Result<UnsubscribePage, Problem> {
+    let SetPreferences { token, preferences } = input;
+    let Some(bound) = load_token(&state, &token).await? else { return Ok(UnsubscribePage::not_found()) };
+    state.intake.apply_preference(&bound, preferences).await?;
+    Ok(html_page(html::preferences_page(&load_page_content(&state, &token, &bound).await?, true)))
 }
 
 impl UnsubscribePageContent {

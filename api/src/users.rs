@@ -69,9 +69,9 @@ impl ToSchema for InviteUserResponse {
 const EMAIL: &str = "email";
 const ROLE: &str = "role";
 
-fn read_role(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<UserRole> {
-    let read = fields::parse_text(given.value(ROLE)?).and_then(|text| text.parse());
-    read.map_err(|text| notes.errors.add(ROLE, text)).ok()
+fn read_role(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<UserRole> {
+    let parsed = fields::parse_text(fields.value(ROLE)?).and_then(|text| text.parse());
+    parsed.map_err(|text| notes.errors.add(ROLE, text)).ok()
 }
 
 fn role_schema() -> Value {
@@ -97,14 +97,14 @@ impl FromRequest for InviteUser {
     fn read(call: &Request) -> Result<Self, Problem> {
         const NAMES: FieldNames = FieldNames { known: &[(EMAIL, EMAIL), (ROLE, ROLE)], foreign: &[] };
         let mut notes = FieldDiagnostics::default();
-        let given = call.body_fields(&NAMES, &mut notes)?;
-        let email = match given.value(EMAIL) {
+        let fields = call.body_fields(&NAMES, &mut notes)?;
+        let email = match fields.value(EMAIL) {
             None => Err("is required".to_owned()),
             Some(value) => fields::parse_text(value)
                 .and_then(|text| text.trim().parse().map_err(|_| "is not an email address".to_owned())),
         };
         let email = email.map_err(|text| notes.errors.add(EMAIL, text)).ok();
-        let role = read_role(&given, &mut notes).unwrap_or(UserRole::Member);
+        let role = read_role(&fields, &mut notes).unwrap_or(UserRole::Member);
         match email {
             Some(email) if notes.errors.is_empty() => Ok(Self { email, role }),
             _ => Err(notes.errors.into()),
@@ -151,11 +151,11 @@ impl FromRequest for UpdateUserRole {
         const NAMES: FieldNames = FieldNames { known: &[(ROLE, ROLE)], foreign: &[] };
         let id = parse_id(call)?;
         let mut notes = FieldDiagnostics::default();
-        let given = call.body_fields(&NAMES, &mut notes)?;
-        if !given.is_present_or_misnamed(ROLE) {
+        let fields = call.body_fields(&NAMES, &mut notes)?;
+        if !fields.is_present_or_misnamed(ROLE) {
             notes.errors.add(ROLE, "is required");
         }
-        match read_role(&given, &mut notes) {
+        match read_role(&fields, &mut notes) {
             Some(role) if notes.errors.is_empty() => Ok(Self(id, role)),
             _ => Err(notes.errors.into()),
         }
@@ -166,39 +166,43 @@ impl FromRequest for UpdateUserRole {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn list(room: Arc<AppState>, who: SignedInUser, _: NoInput) -> Result<UserList, Problem> {
-    let found = store::user::list(room.intake.store(), who.tenant().account().id).await?;
+pub async fn list(state: Arc<AppState>, user: SignedInUser, _: NoInput) -> Result<UserList, Problem> {
+    let found = store::user::list(state.intake.store(), user.tenant().account().id).await?;
     let users = found.iter().rev().map(UserView::from_user).collect();
     Ok(UserList { users, has_more: false, next_cursor: None })
 }
 
 /// `POST /users`: invites a user, and sends a sign-in link if the service can send email; else the user requests one
 /// later. A user who was already invited gets another link. The response does not reveal whether the address belongs
-/// to a user of another account; the invited user learns that on acceptance.
+/// to a user of another account; the invited user is informed of that on acceptance.
 ///
 /// # Errors
 /// 409 for a user of this account, or when there are too many users; 403 when the plan's quota is used up; 429 after
 /// too many invitations.
-pub async fn invite(room: Arc<AppState>, who: SignedInUser, asked: InviteUser) -> Result<InviteUserResponse, Problem> {
-    let InviteUser { email, role } = asked;
-    let account = who.tenant().account();
-    room.sign_in_limiter.count_invitation(account.id, &email.to_string(), room.intake.clock().now())?;
-    let people = UserService::from_intake(&room.intake);
-    let reserved = match people.is_user(account, &email).await.map_err(user_error_problem)? {
+pub async fn invite(
+    state: Arc<AppState>,
+    signed_in: SignedInUser,
+    request: InviteUser,
+) -> Result<InviteUserResponse, Problem> {
+    let InviteUser { email, role } = request;
+    let account = signed_in.tenant().account();
+    state.sign_in_limiter.count_invitation(account.id, &email.to_string(), state.intake.clock().now())?;
+    let users = UserService::from_intake(&state.intake);
+    let reserved = match users.is_user(account, &email).await.map_err(user_error_problem)? {
         true => None,
-        false => Some(room.reserve_storage(who.tenant(), Noun::Users, 1).await?),
+        false => Some(state.reserve_storage(signed_in.tenant(), Noun::Users, 1).await?),
     };
-    let user = people.invite(account, email, role).await.map_err(user_error_problem)?;
+    let user = users.invite(account, email, role).await.map_err(user_error_problem)?;
     reserved.into_iter().for_each(StorageReservation::confirm);
-    let link_mailed = login_links::send_link(&room, &user, LinkPurpose::Invitation).await.is_ok();
-    notify_owner_added(&room, account, &user);
+    let link_mailed = login_links::send_link(&state, &user, LinkPurpose::Invitation).await.is_ok();
+    notify_owner_added(&state, account, &user);
     Ok(InviteUserResponse { user: UserView::from_user(&user), link_mailed })
 }
 
 /// Notifies the other owners of a new owner, who has all permissions.
-fn notify_owner_added(room: &Arc<AppState>, account: &Account, user: &User) {
+fn notify_owner_added(state: &Arc<AppState>, account: &Account, user: &User) {
     if user.role == UserRole::Owner {
-        login_links::notify_access_granted(room, account, AccessGrant::Owner(user.clone()));
+        login_links::notify_access_granted(state, account, AccessGrant::Owner(user.clone()));
     }
 }
 
@@ -207,15 +211,15 @@ fn notify_owner_added(room: &Arc<AppState>, account: &Account, user: &User) {
 /// # Errors
 /// The user does not exist; 409 when no owner would be left.
 pub async fn update_role(
-    room: Arc<AppState>,
-    who: SignedInUser,
-    asked: UpdateUserRole,
+    state: Arc<AppState>,
+    signed_in: SignedInUser,
+    request: UpdateUserRole,
 ) -> Result<UserResponse, Problem> {
-    let UpdateUserRole(id, role) = asked;
-    let account = who.tenant().account();
+    let UpdateUserRole(id, role) = request;
+    let account = signed_in.tenant().account();
     let user =
-        UserService::from_intake(&room.intake).change_role(account.id, id, role).await.map_err(user_error_problem)?;
-    notify_owner_added(&room, account, &user);
+        UserService::from_intake(&state.intake).change_role(account.id, id, role).await.map_err(user_error_problem)?;
+    notify_owner_added(&state, account, &user);
     Ok(UserResponse { user: UserView::from_user(&user) })
 }
 
@@ -223,9 +227,9 @@ pub async fn update_role(
 ///
 /// # Errors
 /// The user does not exist; 409 when no owner would be left.
-pub async fn remove(room: Arc<AppState>, who: SignedInUser, UserPath(id): UserPath) -> Result<OkResponse, Problem> {
-    UserService::from_intake(&room.intake)
-        .remove_user(who.tenant().account().id, id)
+pub async fn remove(state: Arc<AppState>, user: SignedInUser, UserPath(id): UserPath) -> Result<OkResponse, Problem> {
+    UserService::from_intake(&state.intake)
+        .remove_user(user.tenant().account().id, id)
         .await
         .map_err(user_error_problem)?;
     Ok(OkResponse::OK)

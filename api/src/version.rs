@@ -1,6 +1,6 @@
 //! The requested version of the API: `Service-Version: YYYY-MM-DD`.
 //!
-//! Paths have no version, and additions are compatible (completions-email.md 2.2). An incompatible change gets a
+//! Paths have no version, and additions are compatible. An incompatible change gets a
 //! later version, and applies only to requests with that version. So far there is one version, which is the default.
 
 use http::{HeaderMap, HeaderName};
@@ -23,9 +23,9 @@ pub const DEFAULT: &str = "2026-11-01";
 /// 400 `validation_error`, which names the header field.
 pub fn check_version(headers: &HeaderMap) -> Result<(), Problem> {
     let mut fields = headers.get_all(HEADER).iter();
-    let (first, another) = (fields.next(), fields.next());
-    let Some(asked) = first else { return Ok(()) };
-    if another.is_none() && asked.to_str().is_ok_and(|text| ALL.contains(&text.trim())) {
+    let (first, second) = (fields.next(), fields.next());
+    let Some(requested) = first else { return Ok(()) };
+    if second.is_none() && requested.to_str().is_ok_and(|text| ALL.contains(&text.trim())) {
         return Ok(());
     }
     let message = format!("must be a version of the API (YYYY-MM-DD): {}", ALL.join(", "));
@@ -50,16 +50,16 @@ mod tests {
 
     #[test]
     fn versions() {
-        let of = |values: &[&'static str]| {
+        let is_accepted = |values: &[&'static str]| {
             let mut headers = HeaderMap::new();
             for value in values {
                 headers.append(HEADER, http::HeaderValue::from_static(value));
             }
             check_version(&headers).is_ok()
         };
-        assert!(ALL.contains(&DEFAULT) && of(&[]) && of(&[DEFAULT]));
-        for wrong in [&["2026-11-02"][..], &["2026-11"], &["v1"], &[""], &[DEFAULT, DEFAULT]] {
-            assert!(!of(wrong), "{wrong:?}");
+        assert!(ALL.contains(&DEFAULT) && is_accepted(&[]) && is_accepted(&[DEFAULT]));
+        for invalid in [&["2026-11-02"][..], &["2026-11"], &["v1"], &[""], &[DEFAULT, DEFAULT]] {
+            assert!(!is_accepted(invalid), "{invalid:?}");
         }
     }
 }

@@ -4,7 +4,7 @@
 //! GET /visits.js ─► browser: cookies stx_vid, rnl_ad ─► POST /visits ─► counted (queue/src/product_events.rs)
 //! ```
 //!
-//! The script is the same for all customers; `site` is the account's id, which is public. Anybody can report forged
+//! The script is the same for all customers; `site` is the account's id, which is public. A client can report forged
 //! visits, as with every such script. So their cost is bounded: rate limits by address and by site, and a limit of
 //! stored visitors. Bots, and visitors whose browser sends Global Privacy Control or DNT, are not counted.
 
@@ -54,14 +54,14 @@ const TIME_SINCE_DELIVERY: Duration = Duration::from_secs(3600);
 /// The operations on visits.
 #[must_use]
 pub fn operations() -> Vec<Operation> {
-    let of = |method, path, id, summary| operation(method, path, id).about("visits", summary);
+    let define = |method, path, id, summary| operation(method, path, id).about("visits", summary);
     vec![
-        of(Method::GET, "/visits.js", "get_visits_script", "Get the script that reports site visits")
+        define(Method::GET, "/visits.js", "get_visits_script", "Get the script that reports site visits")
             .public(get_script),
-        of(Method::POST, "/visits", "tell_visit", "Record a site visit")
+        define(Method::POST, "/visits", "tell_visit", "Record a site visit")
             .errors(&[ErrorCode::NOT_FOUND, ErrorCode::RATE_LIMIT_EXCEEDED])
             .public(record_visit),
-        of(Method::GET, "/visits", "count_visits", "Count visits and conversions by day and source")
+        define(Method::GET, "/visits", "count_visits", "Count visits and conversions by day and source")
             .api_key_or_session(ApiKeyScope::Full, get),
     ]
 }
@@ -123,7 +123,7 @@ impl FromRequest for ReportSiteVisit {
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
         let body = schemas.component("TellVisit", |_| {
-            let address = |about: &str| json!({"type": "string", "description": about});
+            let address = |description: &str| json!({"type": "string", "description": description});
             let id = json!({"type": "string", "minLength": 8, "maxLength": VISITOR_CHARS_MAX,
                 "pattern": "^[A-Za-z0-9._-]+$", "description": "The cookie `stx_vid`"});
             let mut visit = schema::object_with(
@@ -147,9 +147,9 @@ impl FromRequest for ReportSiteVisit {
 
     fn read(call: &Request) -> Result<Self, Problem> {
         let mut notes = FieldDiagnostics::default();
-        let given = ObjectFields::from_object(fields::parse_body(&call.body)?, &NAMES, "", &mut notes);
+        let fields = ObjectFields::from_object(fields::parse_body(&call.body)?, &NAMES, "", &mut notes);
         let mut text = |name: &str| {
-            let text = given.value(name).map(fields::parse_text).transpose();
+            let text = fields.value(name).map(fields::parse_text).transpose();
             text.map_err(|error| notes.errors.add(name, error)).ok().flatten().unwrap_or_default().into_owned()
         };
         let (site, visitor_id, url, referrer) = (text("site"), text("visitor_id"), text("url"), text("referrer"));
@@ -162,8 +162,8 @@ impl FromRequest for ReportSiteVisit {
             let value = call.headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()));
             value.unwrap_or_default().chars().take(USER_AGENT_CHARS_MAX).collect::<String>()
         };
-        let says_no = |name: &'static str| header(HeaderName::from_static(name)).trim() == "1";
-        let opted_out = says_no("sec-gpc") || says_no("dnt");
+        let is_opted_out = |name: &'static str| header(HeaderName::from_static(name)).trim() == "1";
+        let opted_out = is_opted_out("sec-gpc") || is_opted_out("dnt");
         Ok(Self {
             site,
             visitor_id,
@@ -203,23 +203,23 @@ impl IntoResponse for VisitReportAccepted {
 ///
 /// # Errors
 /// The rate limit is exceeded; the site does not exist; the store cannot be read or written.
-pub async fn record_visit(room: Arc<AppState>, report: ReportSiteVisit) -> Result<VisitReportAccepted, Problem> {
-    let now = room.intake.clock().now();
+pub async fn record_visit(state: Arc<AppState>, report: ReportSiteVisit) -> Result<VisitReportAccepted, Problem> {
+    let now = state.intake.clock().now();
     let rate_limited = |standing: RateLimitStatus| {
         let problem = Problem::new(ErrorCode::RATE_LIMIT_EXCEEDED, "Too many visits; try again later");
         problem.with_header(http::header::RETRY_AFTER, standing.reset_s.max(1).to_string())
     };
-    room.visit_limits.check_address(report.client_ip, now).map_err(rate_limited)?;
+    state.visit_limits.check_address(report.client_ip, now).map_err(rate_limited)?;
     if report.opted_out || is_bot(&report) {
         return Ok(VisitReportAccepted);
     }
-    let Some(account) = store::account::get(room.intake.store(), report.site).await? else {
+    let Some(account) = store::account::get(state.intake.store(), report.site).await? else {
         return Err(Problem::not_found("site"));
     };
-    room.visit_limits.check_site(account.id, now).map_err(rate_limited)?;
+    state.visit_limits.check_site(account.id, now).map_err(rate_limited)?;
     if let Some(visit) = from_page(&report.visitor_id, &report.url, &report.referrer, now) {
-        let taken = room.intake.product_events().ingest_visit(account.id, visit).await;
-        taken.map_err(|refusal| Problem::from_refusal(refusal, room.upgrade_url()))?;
+        let ingested = state.intake.product_events().ingest_visit(account.id, visit).await;
+        ingested.map_err(|refusal| Problem::from_refusal(refusal, state.upgrade_url()))?;
     }
     Ok(VisitReportAccepted)
 }
@@ -324,13 +324,13 @@ impl ToSchema for VisitCountsResponse {
 /// # Errors
 /// The range is too long, or has more rows than a response may have; the store cannot be read.
 pub async fn get(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     VisitCountsQuery(period): VisitCountsQuery,
 ) -> Result<VisitCountsResponse, Problem> {
-    let days = period.hour_range(room.intake.clock().now())?;
-    crate::events::aggregation::wait_until_counted(&room).await;
-    let (store, account) = (room.intake.store(), tenant.account().id);
+    let days = period.hour_range(state.intake.clock().now())?;
+    crate::events::aggregation::wait_until_counted(&state).await;
+    let (store, account) = (state.intake.store(), tenant.account().id);
     let rows = product_event_count::source_counts(store, account, days, ROWS_MAX + 1).await?;
     if rows.len() > ROWS_MAX {
         let text = format!("gives more than {ROWS_MAX} rows; request a shorter range");

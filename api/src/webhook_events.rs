@@ -1,5 +1,5 @@
 //! `GET /webhook-events`: the account's event stream, for clients that poll instead of receiving webhooks
-//! (completions-email.md 2.11).
+//! (docs/WEBHOOKS.md).
 //!
 //! With `order=asc` every page has a cursor, so a client that continues from it gets each event exactly once.
 //! [`event_stream`] sends the same stream as server-sent events.
@@ -62,7 +62,7 @@ impl IntoResponse for WebhookEventsResponse {
     const EXTRA_RESPONSES: &'static [ExtraResponse] = &[ExtraResponse {
         status: 200,
         media_type: Some(EVENT_STREAM),
-        about: "The live stream, if `Accept` requests it: `id` is a cursor, `event` the type, `data` an entry of a \
+        description: "The live stream, if `Accept` requests it: `id` is a cursor, `event` the type, `data` an entry of a \
                 page",
     }];
 
@@ -103,12 +103,12 @@ impl IntoResponse for WebhookEventsResponse {
     }
 
     fn into_response(self) -> Result<Response, Problem> {
-        let (body, media_type, more) = match self.0 {
-            WebhookEventsBody::Live(more) => (event_stream::BEGINNING, EVENT_STREAM, Some(more)),
+        let (body, media_type, stream) = match self.0 {
+            WebhookEventsBody::Live(stream) => (event_stream::BEGINNING, EVENT_STREAM, Some(stream)),
             page @ WebhookEventsBody::Page(_) => (Self(page).into_body()?, Self::MEDIA_TYPE, None),
         };
         let media_type = http::HeaderValue::from_static(media_type);
-        Ok(Response { status: Self::STATUS, media_type, headers: Vec::new(), body, stream: more })
+        Ok(Response { status: Self::STATUS, media_type, headers: Vec::new(), body, stream })
     }
 }
 
@@ -117,44 +117,44 @@ impl IntoResponse for WebhookEventsResponse {
 /// # Errors
 /// The cursor is invalid; too many streams are open; the store cannot be read.
 pub async fn list(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     input: ListWebhookEvents,
 ) -> Result<WebhookEventsResponse, Problem> {
-    if input.live {
-        return event_stream::start(&room, &tenant, input)
+    if input.is_live {
+        return event_stream::start(&state, &tenant, input)
             .await
-            .map(|more| WebhookEventsResponse(WebhookEventsBody::Live(more)));
+            .map(|stream| WebhookEventsResponse(WebhookEventsBody::Live(stream)));
     }
-    room.intake.dispatch_outbox_within(OUTBOX_WAIT_MAX).await;
-    let (store, account) = (room.intake.store(), tenant.account().id);
+    state.intake.dispatch_outbox_within(OUTBOX_WAIT_MAX).await;
+    let (store, account) = (state.intake.store(), tenant.account().id);
     let first = match input.direction {
         SortDirection::OldestFirst => 0,
         SortDirection::NewestFirst => u64::MAX,
     };
-    let mut seen = input.cursor.unwrap_or(first);
-    let (mut chosen, mut looked, mut has_more) = (Vec::new(), 0, true);
-    'looking: while has_more && looked < SCANNED_ENTRIES_MAX {
+    let mut position = input.cursor.unwrap_or(first);
+    let (mut chosen, mut scanned, mut has_more) = (Vec::new(), 0, true);
+    'pages: while has_more && scanned < SCANNED_ENTRIES_MAX {
         let entries = match input.direction {
-            SortDirection::OldestFirst => store::event_log::list_after(store, account, seen).await?,
-            SortDirection::NewestFirst => store::event_log::list_before(store, account, seen).await?,
+            SortDirection::OldestFirst => store::event_log::list_after(store, account, position).await?,
+            SortDirection::NewestFirst => store::event_log::list_before(store, account, position).await?,
         };
         has_more = !entries.is_empty();
         for entry in entries {
             if chosen.len() == input.limit && input.matches(&entry) {
-                break 'looking;
+                break 'pages;
             }
-            (seen, looked) = (entry.number, looked + 1);
+            (position, scanned) = (entry.number, scanned + 1);
             if input.matches(&entry) {
                 chosen.push(entry);
             }
         }
     }
-    let events = room.intake.dispatched_events(account, &chosen).await?;
-    let goes_on = has_more || input.direction == SortDirection::OldestFirst;
+    let events = state.intake.dispatched_events(account, &chosen).await?;
+    let is_continued = has_more || input.direction == SortDirection::OldestFirst;
     Ok(WebhookEventsResponse(WebhookEventsBody::Page(WebhookEventPage {
         events: events.into_iter().map(WebhookEventView::from).collect(),
         has_more,
-        next_cursor: goes_on.then(|| paging::after_number(KIND_STREAM, seen)),
+        next_cursor: is_continued.then(|| paging::after_number(KIND_STREAM, position)),
     })))
 }

@@ -1,5 +1,5 @@
-//! Webhook endpoints: create, list, change, test, delete; their deliveries and replays (email-api.md "Webhook
-//! endpoints", completions-email.md 2.11).
+//! Webhook endpoints: create, list, change, test, delete; their deliveries and replays
+//! (docs/WEBHOOKS.md).
 
 pub mod deliveries;
 pub(crate) mod error;
@@ -32,27 +32,27 @@ use crate::state::AppState;
 #[must_use]
 pub fn operations() -> Vec<Operation> {
     use ApiKeyScope::Full;
-    let of = |method, path, id, summary| operation(method, path, id).about("webhooks", summary);
-    let read = |path, id, summary| of(Method::GET, path, id, summary);
-    let post = |path, id, summary| of(Method::POST, path, id, summary);
+    let define = |method, path, id, summary| operation(method, path, id).about("webhooks", summary);
+    let define_get = |path, id, summary| define(Method::GET, path, id, summary);
+    let post = |path, id, summary| define(Method::POST, path, id, summary);
     vec![
         post("/webhooks", "create_webhook", "Create a webhook endpoint (its secret is shown once)")
             .errors(&[ErrorCode::NOT_FOUND])
             .storage_cost(&[(Noun::Webhooks, 1)])
             .api_key_or_session(Full, create),
-        read("/webhooks", "list_webhooks", "List webhook endpoints, newest first").api_key_or_session(Full, list),
-        read("/webhooks/{id}", "get_webhook", "Get a webhook endpoint").api_key_or_session(Full, get),
-        of(Method::PATCH, "/webhooks/{id}", "update_webhook", "Update a webhook endpoint")
+        define_get("/webhooks", "list_webhooks", "List webhook endpoints, newest first").api_key_or_session(Full, list),
+        define_get("/webhooks/{id}", "get_webhook", "Get a webhook endpoint").api_key_or_session(Full, get),
+        define(Method::PATCH, "/webhooks/{id}", "update_webhook", "Update a webhook endpoint")
             .api_key_or_session(Full, update),
-        of(Method::DELETE, "/webhooks/{id}", "delete_webhook", "Delete a webhook endpoint")
+        define(Method::DELETE, "/webhooks/{id}", "delete_webhook", "Delete a webhook endpoint")
             .api_key_or_session(Full, delete),
         post("/webhooks/{id}/rotate-secret", "rotate_webhook_secret", "Rotate the secret of a webhook endpoint")
             .api_key_or_session(Full, rotate_secret),
         post("/webhooks/{id}/test", "test_webhook", "Send a test event to a webhook endpoint")
             .api_key_or_session(Full, test_delivery::send_test),
-        read("/webhooks/{id}/deliveries", "list_webhook_deliveries", "List deliveries, newest first")
+        define_get("/webhooks/{id}/deliveries", "list_webhook_deliveries", "List deliveries, newest first")
             .api_key_or_session(Full, deliveries::list),
-        read(
+        define_get(
             "/webhooks/{id}/deliveries/{delivery_id}",
             "get_webhook_delivery",
             "Get a delivery with its body and attempts",
@@ -67,13 +67,13 @@ pub fn operations() -> Vec<Operation> {
 
 /// Loads the names of these domains; all of them must belong to the account.
 async fn find_domains(
-    room: &AppState,
+    state: &AppState,
     tenant: &Tenant,
     ids: &[DomainId],
 ) -> Result<Vec<(DomainId, DomainName)>, Problem> {
     let mut domains = Vec::with_capacity(ids.len());
     for id in ids {
-        let found = store::domain::get(room.intake.store(), tenant.account().id, *id).await?;
+        let found = store::domain::get(state.intake.store(), tenant.account().id, *id).await?;
         let Some(domain) = found else {
             return Err(Problem::field("domain_ids", format!("{id} is not a domain of this account")));
         };
@@ -83,12 +83,12 @@ async fn find_domains(
 }
 
 /// Checks that patterns are for the account's own domains; an account receives no mail for others.
-async fn check_addresses(room: &AppState, tenant: &Tenant, addresses: &[AddressPattern]) -> Result<(), Problem> {
+async fn check_addresses(state: &AppState, tenant: &Tenant, addresses: &[AddressPattern]) -> Result<(), Problem> {
     let mut domains: Vec<&DomainName> = addresses.iter().map(AddressPattern::domain).collect();
     domains.sort_unstable();
     domains.dedup();
     for name in domains {
-        let found = store::domain::find_by_name(room.intake.store(), name).await?;
+        let found = store::domain::find_by_name(state.intake.store(), name).await?;
         if found.is_none_or(|domain| domain.account != tenant.account().id) {
             let text = format!("`{name}` is not a domain of this account");
             return Err(Problem::field("inbound_addresses", text));
@@ -97,8 +97,8 @@ async fn check_addresses(room: &AppState, tenant: &Tenant, addresses: &[AddressP
     Ok(())
 }
 
-fn check_url(room: &AppState, url: &str) -> Result<(), Problem> {
-    room.intake.check_webhook_url(url).map_err(|text| Problem::field("url", text))
+fn check_url(state: &AppState, url: &str) -> Result<(), Problem> {
+    state.intake.check_webhook_url(url).map_err(|text| Problem::field("url", text))
 }
 
 /// `POST /webhooks`.
@@ -106,14 +106,14 @@ fn check_url(room: &AppState, url: &str) -> Result<(), Problem> {
 /// # Errors
 /// A field is invalid; 409 when there are too many endpoints; the store cannot be written.
 pub async fn create(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     input: CreateWebhook,
 ) -> Result<WebhookWithSecretResponse, Problem> {
-    check_url(&room, &input.url)?;
-    let domains = find_domains(&room, &tenant, &input.domain_ids).await?;
-    check_addresses(&room, &tenant, &input.inbound_addresses).await?;
-    let now = room.intake.clock().now();
+    check_url(&state, &input.url)?;
+    let domains = find_domains(&state, &tenant, &input.domain_ids).await?;
+    check_addresses(&state, &tenant, &input.inbound_addresses).await?;
+    let now = state.intake.clock().now();
     let mut settings = Webhook {
         id: WebhookId::new(now, 0),
         account: tenant.account().id,
@@ -134,8 +134,8 @@ pub async fn create(
     if !input.enabled {
         settings.set_disabled(Some(DisabledReason::Customer));
     }
-    let made = room.intake.create_webhook(settings).await;
-    let (webhook, secret) = made.map_err(|error| webhook_error_problem(error, &room))?;
+    let made = state.intake.create_webhook(settings).await;
+    let (webhook, secret) = made.map_err(|error| webhook_error_problem(error, &state))?;
     Ok(WebhookWithSecretResponse { webhook: WebhookView::from_webhook(&webhook), secret })
 }
 
@@ -143,9 +143,9 @@ pub async fn create(
 ///
 /// # Errors
 /// The cursor is invalid; the store cannot be read.
-pub async fn list(room: Arc<AppState>, tenant: Tenant, input: ListWebhooks) -> Result<WebhookList, Problem> {
+pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListWebhooks) -> Result<WebhookList, Problem> {
     let before = input.0.before_id(paging::KIND_WEBHOOK)?.map(WebhookId::from_bytes);
-    let mut all = store::webhook::list(room.intake.store(), tenant.account().id).await?;
+    let mut all = store::webhook::list(state.intake.store(), tenant.account().id).await?;
     all.retain(|webhook| before.is_none_or(|before| webhook.id < before));
     all.reverse();
     let has_more = all.len() > input.0.limit;
@@ -163,12 +163,12 @@ pub async fn list(room: Arc<AppState>, tenant: Tenant, input: ListWebhooks) -> R
 /// # Errors
 /// The endpoint does not exist; the store cannot be read.
 pub async fn get(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     WebhookPath(id): WebhookPath,
 ) -> Result<WebhookResponse, Problem> {
-    let found = room.intake.webhook(tenant.account().id, id).await;
-    Ok(WebhookResponse::from_webhook(&found.map_err(|error| webhook_error_problem(error, &room))?))
+    let found = state.intake.webhook(tenant.account().id, id).await;
+    Ok(WebhookResponse::from_webhook(&found.map_err(|error| webhook_error_problem(error, &state))?))
 }
 
 /// `PATCH /webhooks/{id}`.
@@ -176,21 +176,21 @@ pub async fn get(
 /// # Errors
 /// The endpoint does not exist; a field is invalid; the store cannot be written.
 pub async fn update(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     (WebhookPath(id), input): (WebhookPath, UpdateWebhook),
 ) -> Result<WebhookResponse, Problem> {
     if let Some(url) = &input.url {
-        check_url(&room, url)?;
+        check_url(&state, url)?;
     }
     let domains = match &input.domain_ids {
-        Some(ids) => Some(find_domains(&room, &tenant, ids).await?),
+        Some(ids) => Some(find_domains(&state, &tenant, ids).await?),
         None => None,
     };
     if let Some(addresses) = &input.inbound_addresses {
-        check_addresses(&room, &tenant, addresses).await?;
+        check_addresses(&state, &tenant, addresses).await?;
     }
-    let changed = room.intake.change_webhook(tenant.account().id, id, |webhook| {
+    let changed = state.intake.change_webhook(tenant.account().id, id, |webhook| {
         if let Some(url) = &input.url {
             webhook.url.clone_from(url);
         }
@@ -213,16 +213,16 @@ pub async fn update(
             _ => {}
         }
     });
-    Ok(WebhookResponse::from_webhook(&changed.await.map_err(|error| webhook_error_problem(error, &room))?))
+    Ok(WebhookResponse::from_webhook(&changed.await.map_err(|error| webhook_error_problem(error, &state))?))
 }
 
 /// `DELETE /webhooks/{id}`.
 ///
 /// # Errors
 /// The endpoint does not exist; the store cannot be written.
-pub async fn delete(room: Arc<AppState>, tenant: Tenant, WebhookPath(id): WebhookPath) -> Result<OkResponse, Problem> {
-    let deleted = room.intake.delete_webhook(tenant.account().id, id).await;
-    deleted.map_err(|error| webhook_error_problem(error, &room))?;
+pub async fn delete(state: Arc<AppState>, tenant: Tenant, WebhookPath(id): WebhookPath) -> Result<OkResponse, Problem> {
+    let deleted = state.intake.delete_webhook(tenant.account().id, id).await;
+    deleted.map_err(|error| webhook_error_problem(error, &state))?;
     Ok(OkResponse::OK)
 }
 
@@ -231,12 +231,12 @@ pub async fn delete(room: Arc<AppState>, tenant: Tenant, WebhookPath(id): Webhoo
 /// # Errors
 /// The endpoint does not exist; the store cannot be written.
 pub async fn rotate_secret(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     (WebhookPath(id), RotateWebhookSecret { grace_hours }): (WebhookPath, RotateWebhookSecret),
 ) -> Result<WebhookWithSecretResponse, Problem> {
     let grace = Duration::from_secs(u64::from(grace_hours) * 3_600);
-    let rotated = room.intake.rotate_webhook_secret(tenant.account().id, id, grace).await;
-    let (webhook, secret) = rotated.map_err(|error| webhook_error_problem(error, &room))?;
+    let rotated = state.intake.rotate_webhook_secret(tenant.account().id, id, grace).await;
+    let (webhook, secret) = rotated.map_err(|error| webhook_error_problem(error, &state))?;
     Ok(WebhookWithSecretResponse { webhook: WebhookView::from_webhook(&webhook), secret })
 }

@@ -1,7 +1,7 @@
 //! `load fill`: writes verified sending domains with DKIM keys into the store of a stopped server.
 //!
 //! Generating a hundred thousand RSA keys would take hours, so all domains share one RSA and one Ed25519 key. Each key
-//! is sealed anew for its own row, so the rows have the same form as in production. Each domain is verified, and its
+//! is sealed again for its own row, so the rows have the same form as in production. Each domain is verified, and its
 //! next DNS check is spread over the coming hour.
 
 use std::error::Error;

@@ -27,7 +27,7 @@ const ZONE: &str = "bench.test";
 /// `.test`.
 const SENDERS_ZONE: &str = "bench.example";
 const QUERY_BYTES_MAX: usize = 1500;
-/// Longer than a benchmark row. Each round starts its server anew, with an empty cache.
+/// Longer than a benchmark row. Each round starts a new server, with an empty cache.
 const TTL_S: u32 = 3600;
 const TYPE_A: u16 = 1;
 const TYPE_SOA: u16 = 6;

@@ -7,7 +7,7 @@
 //! - [`domain_check`] checks whether a sending domain's zone has the required records, [`query_limiter`] limits its queries, and
 //!   [`record_changes`] computes the changes that a DNS provider would publish.
 //!
-//! This crate knows nothing of accounts, queues or stores.
+//! This crate does not depend on accounts, queues or stores.
 
 mod answer_cache;
 pub mod authentication;

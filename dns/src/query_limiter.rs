@@ -135,7 +135,7 @@ mod tests {
         limiter.charge(1, 5, RATE, SECOND_NS);
         assert_eq!(take(&limiter, 1, 1, SECOND_NS), Err(Duration::from_millis(1_100)));
         assert_eq!(take(&limiter, 1, 1, 3 * SECOND_NS), Ok(()));
-        // The wait is bounded, however large the charge is and however far the clock goes back.
+        // The wait is bounded, however large the charge is and however far the clock is set back.
         limiter.charge(1, 1_000_000, RATE, 1_000 * SECOND_NS);
         assert!(take(&limiter, 1, 1, SECOND_NS).is_err_and(|wait| wait < Duration::from_secs(3)));
     }

@@ -2,7 +2,7 @@
 //!
 //! - Records that already exist are skipped, so that applying the plan again changes nothing.
 //! - Records of others stay: other texts at the same name, a DMARC policy, another key, an alias to another target.
-//! - A wanted record that cannot coexist with an existing one is a conflict; its reason says what to do.
+//! - A wanted record that cannot coexist with an existing one is a conflict; its reason explains what to do.
 //! - The SPF record is shared: it is merged if the customer permits it, because a domain has only one (RFC 7208 3.2).
 
 use mail::domain_setup::{DomainRecord, RecordPurpose, RecordType};

@@ -155,7 +155,7 @@ fn run_worker(shared: &SigningPoolInner) {
         }
         // The signed message is untrusted: a panic on it ends this job, not the thread.
         let signed = catch_unwind(AssertUnwindSafe(job.work));
-        // The caller may have been dropped meanwhile; then nobody needs the result.
+        // The caller may have been dropped meanwhile; then the result is not needed.
         drop(job.answer.send(signed.unwrap_or(Err(SignError::Failed))));
     }
 }

@@ -41,7 +41,7 @@ pub struct Account {
     /// The owner's address. In the sandbox it is the only allowed recipient.
     pub email: Address,
     pub plan: Plan,
-    /// True if the operator granted production access: with a verified domain the account may send to anybody.
+    /// True if the operator granted production access: with a verified domain the account may send to any recipient.
     pub production: bool,
     /// True if the payment processor has a payment method on file ([`crate::billing`]). Grants the same access as
     /// `production`.
@@ -51,14 +51,14 @@ pub struct Account {
     pub created_at: Timestamp,
 }
 
-/// The level of send access of an account (email-api.md, "Account send access").
+/// The level of send access of an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AccessLevel {
     /// From the shared sandbox sender, to the account's own address.
     Sandbox,
     /// From a verified domain, to the account's own address.
     SelfTest,
-    /// From a verified domain, to anybody.
+    /// From a verified domain, to any recipient.
     Production,
 }
 

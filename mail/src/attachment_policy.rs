@@ -1,4 +1,4 @@
-//! Attachment policy: checks the attachments of a complete message (email-api.md "Limits").
+//! Attachment policy: checks the attachments of a complete message.
 //!
 //! ```text
 //! message ─► can it have attachments? ─► MIME parts, recursively, with attached messages ─► names, number
@@ -20,7 +20,7 @@ use thiserror::Error;
 
 use crate::message::{HEADER_BYTES_MAX, parse_fields};
 
-/// Maximum number of attachments of an email (email-api.md "Limits").
+/// Maximum number of attachments of an email.
 pub const ATTACHMENTS_MAX: usize = 10;
 /// Maximum nesting of parts: deeper than any client produces.
 const DEPTH_MAX: usize = 16;

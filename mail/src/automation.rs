@@ -1,5 +1,5 @@
-//! Automations: sequences of steps that an event in a customer's product starts for one person (completions-email.md
-//! 2.12).
+//! Automations: sequences of steps that an event in a customer's product starts for one person
+//! (docs/AUTOMATIONS.md).
 //!
 //! ```text
 //! JSON ─► read ─► AutomationDefinition (trigger + steps)     event ─► trigger? ─► AutomationRun ─► step, step, … ─►
@@ -30,7 +30,7 @@ pub use self::definition::AutomationDefinition;
 
 /// Longest name of an automation in bytes.
 pub const NAME_BYTES_MAX: usize = 200;
-/// Maximum number of steps of an automation (completions-email.md 2.12).
+/// Maximum number of steps of an automation.
 pub const STEPS_MAX: usize = 50;
 /// Maximum number of automations of an account.
 pub const AUTOMATIONS_MAX: usize = 1_000;

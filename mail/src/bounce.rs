@@ -123,7 +123,7 @@ pub fn parse_complaint(message: &[u8]) -> Option<Complaint> {
     }
 }
 
-/// Returns the `b=` value of each DKIM signature in a header, without white space. Only holders of the message know it,
+/// Returns the `b=` value of each DKIM signature in a header, without white space. Only its holders can read it,
 /// and it stays intact when a provider redacts the rest.
 #[must_use]
 pub fn dkim_signature_values(header: &[u8]) -> Vec<String> {

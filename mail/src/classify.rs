@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A 5yz reply about the recipient is a bounce. A 5yz reply about the sender (policy, reputation, content) is a failure
-//! that does not count against the address (completions-email.md 2.9).
+//! that does not count against the address.
 //!
 //! The category is derived from the enhanced status code (RFC 3463, RFC 7372), the text and the phase. The codes
 //! `5.7.1` and `5.0.0` alone are ambiguous. Replies that blame the sender often mention the recipient, so the rules for
@@ -61,7 +61,7 @@ impl BounceClass {
     ];
 
     /// True if the address is invalid for good. Such a bounce suppresses it permanently, any other bounce for a limited
-    /// time (completions-email.md 2.9).
+    /// time.
     #[must_use]
     pub fn is_permanent(self) -> bool {
         matches!(self, Self::UnknownUser | Self::Inactive | Self::DomainNotFound)

@@ -86,7 +86,7 @@ pub enum TlsMode {
     Enforced,
 }
 
-/// Tracking and TLS settings of a domain (email-api.md, "Sending domain": delivery settings).
+/// Tracking and TLS settings of a domain.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct DeliverySettings {
     /// True if a tracking pixel is added to HTML.

@@ -1,4 +1,4 @@
-//! Domain claim: moves a verified domain to another account that proves control of its DNS (completions-email.md 2.4).
+//! Domain claim: moves a verified domain to another account that proves control of its DNS.
 //!
 //! ```text
 //! pending ─► record found ─► 72 hours grace period with notice to the other account ─► completed

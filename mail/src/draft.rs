@@ -146,7 +146,7 @@ pub struct SendOptions {
 #[derive(Debug)]
 pub struct Draft {
     pub ingress: Ingress,
-    /// From, if the listener knows it: the API does; for SMTP intake reads the header.
+    /// From, if the listener has parsed it: the API has; for SMTP, intake reads the header.
     pub from: Option<Mailbox>,
     /// The SMTP envelope; default for the API.
     pub envelope: SubmissionEnvelope,

@@ -1,7 +1,7 @@
 //! Email: one accepted message of an account to up to 1,000 recipients, and the status derived from them.
 //!
-//! The status of an email is not stored. [`EmailRollup`] derives it from the states of the recipients
-//! (completions-email.md 2.9), so that the deliveries of two recipients never write the same row.
+//! The status of an email is not stored. [`EmailRollup`] derives it from the states of the
+//! recipients, so that the deliveries of two recipients never write the same row.
 
 use std::time::Duration;
 
@@ -90,7 +90,7 @@ pub struct SourceTemplate {
 pub struct HeaderSummary {
     pub to: Vec<Mailbox>,
     pub cc: Vec<Mailbox>,
-    /// Blind recipients, if the listener knows them.
+    /// Blind recipients, if the listener has parsed them.
     pub bcc: Vec<Mailbox>,
     pub reply_to: Vec<Mailbox>,
     /// `Subject`, decoded.
@@ -203,13 +203,13 @@ impl From<Priority> for i8 {
     }
 }
 
-/// Status of an email (email-api.md, completions-email.md 2.9).
+/// Status of an email.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EmailStatus {
     /// Accepted for a later time.
     Scheduled,
-    /// Its time has come, but sending has not started.
+    /// Its scheduled time has passed, but sending has not started.
     Queued,
     /// In the queue: no recipient is delivered, and at least one is not terminal.
     Sent,
@@ -346,7 +346,7 @@ mod tests {
         }
     }
 
-    /// The worked examples of completions-email.md 2.13.
+    /// Worked examples: the states of the recipients and the status of the email.
     #[test]
     fn the_rollup_follows_the_worked_examples() {
         use RecipientState as S;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 use crate::address::Address;
 
-/// How long events and their webhook deliveries are stored (completions-email.md 2.11).
+/// How long events and their webhook deliveries are stored.
 pub const RETENTION: std::time::Duration = std::time::Duration::from_secs(30 * 24 * 3600);
 use crate::id::{
     AccountId, CommissionId, DomainId, EmailId, EventId, IdError, PartnerId, PayoutId, ReceivedId, ReferralId, RunId,
@@ -19,14 +19,14 @@ use crate::id::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DefaultSubscription {
     Included,
-    /// An endpoint must list the kind (completions-email.md 2.10, "Later events"). Every new kind is excluded.
+    /// An endpoint must list the kind. Every new kind is excluded.
     Excluded,
 }
 
 /// Defines one kind per row: its variant, its name in the API, whether a subscription to all events includes it.
 macro_rules! event_kinds {
     ($(#[$doc:meta] $variant:ident $name:literal $default:ident,)*) => {
-        /// Kind of an event. The names are part of the API contract (email-api.md, "Webhook events").
+        /// Kind of an event. The names are part of the API contract.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
         pub enum EventKind {
             $(#[$doc] #[serde(rename = $name)] $variant,)*
@@ -247,7 +247,7 @@ pub struct Event {
     /// The recipient concerned; `None` if the event concerns all or none.
     pub recipient: Option<Address>,
     pub created_at: Timestamp,
-    /// Payload as a JSON object, by kind (completions-email.md 2.10). For a subject other than a sent email it is the
+    /// Payload as a JSON object, by kind. For a subject other than a sent email it is the
     /// complete webhook payload without the id.
     pub detail: serde_json::Value,
 }

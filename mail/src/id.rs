@@ -1,7 +1,7 @@
 //! Ids: a prefix that names the type and 128 bits that sort by creation time.
 //!
 //! The text form is the prefix and a ULID (26 characters of Crockford's base 32). Text, bytes and creation time
-//! therefore sort alike, and a list can be paged by key. The caller provides the time and the randomness.
+//! therefore have the same order, and a list can be paged by key. The caller provides the time and the randomness.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,6 +1,6 @@
 //! Idempotency keys: the request that used a key, and the stored response to replay.
 //!
-//! A key is scoped to one account and one operation, and is valid for [`RETENTION`] (email-api.md, "Email endpoints").
+//! A key is scoped to one account and one operation, and is valid for [`RETENTION`].
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
 //! Alert to an account's owner: a webhook endpoint is failing or was disabled, another account claims a domain, or
-//! somebody applied to the partner program. The component that detects the cause mails it after its commit.
+//! a person applied to the partner program. The component that detects the cause mails it after its commit.
 
 use std::fmt;
 
@@ -44,7 +44,7 @@ pub enum AlertSubject {
         url: String,
         what: WebhookAlert,
     },
-    /// Another account proved control of a domain's DNS (completions-email.md 2.4).
+    /// Another account proved control of a domain's DNS.
     Claim {
         claimed: DomainName,
         /// End of the grace period for objections.

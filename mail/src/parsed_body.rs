@@ -78,7 +78,7 @@ impl ParsedBody {
 
 impl ParsedBody {
     /// Removes the header fields of managed unsubscribe, and replaces the link in the bodies by its placeholder.
-    /// Returns the link. The link is valid: anybody who has it can unsubscribe the recipient.
+    /// Returns the link. The link is valid: every holder can unsubscribe the recipient.
     pub fn take_managed_unsubscribe(&mut self) -> Option<String> {
         let header = self.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("list-unsubscribe"));
         let link = header.and_then(|(_, value)| unsubscribe::link_from_header(value)).map(str::to_owned);

@@ -1,4 +1,4 @@
-//! Limits of each plan, with the specification's values as defaults (email-api.md "Limits", completions-email.md 2.2).
+//! Limits of each plan, and their defaults.
 //! The operator can change them.
 //!
 //! An "email" of a plan is one accepted recipient: a message to three people counts three.

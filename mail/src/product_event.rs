@@ -1,4 +1,4 @@
-//! A product event, reported by a customer's product (email-api.md, "Event endpoint").
+//! A product event, reported by a customer's product.
 //!
 //! ```text
 //! original ─► automations

@@ -1,4 +1,4 @@
-//! The request log: one entry per API request (completions-email.md 2.7).
+//! The request log: one entry per API request.
 //!
 //! Query, body and headers are not stored, and email addresses in the path are redacted. The entry is enough to find a
 //! request and its result.

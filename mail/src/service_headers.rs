@@ -1,5 +1,5 @@
 //! `Service-*` header fields: send options by SMTP that correspond to fields of an API request
-//! (completions-email.md 2.7).
+//! (docs/SUBMISSION.md).
 //!
 //! ```text
 //! header ─► any `Service-*`? ─no─► None: nothing was copied

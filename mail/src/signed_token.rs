@@ -5,7 +5,7 @@
 //! ```
 //!
 //! One key signs all links in mail (unsubscribe, opens, clicks) and on public pages. The purpose is part of the HMAC
-//! input, so a token is valid for its own purpose only. The payload is readable by anybody who holds the link. A token
+//! input, so a token is valid for its own purpose only. The payload is readable for every holder of the link. A token
 //! does not expire by itself.
 
 use base64::Engine as _;

@@ -1,7 +1,7 @@
 //! Built-in spam rules over authentication, headers and attachment names; the text is only searched for GTUBE. Points
 //! add up, and [`SPAM_THRESHOLD`] marks a message as spam.
 //!
-//! A failure of SPF or DMARC marks by itself (completions-email.md 4). A failed SPF does not count if DMARC passes:
+//! A failure of SPF or DMARC marks by itself. A failed SPF does not count if DMARC passes:
 //! forwarded mail fails SPF (RFC 7489 6.7).
 
 use crate::received::{AuthResult, AuthenticationResults, ReceivedHeader, SpamScore, SpamStatus};

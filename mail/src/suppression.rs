@@ -8,7 +8,7 @@
 //!
 //! A suppression covers an address or, as `@domain.tld`, every address of a domain; there is at most one per target.
 //! An opt-out covers an address and a category. Addresses are compared without case, in the form of
-//! [`address_key`]. The rules (completions-email.md 0, 2.9):
+//! [`address_key`]. The rules:
 //!
 //! - a hard bounce, a complaint and an unsubscribe never expire;
 //! - the first soft bounce lasts a day, the second a week, further ones a month;
@@ -33,7 +33,7 @@ const SOFT_BOUNCE_TTLS: [SignedDuration; 3] =
     [SignedDuration::from_hours(24), SignedDuration::from_hours(7 * 24), SignedDuration::from_hours(30 * 24)];
 /// The soft bounce count is reset this long after the last suppression's end.
 const SOFT_BOUNCE_RESET_AFTER: SignedDuration = SignedDuration::from_hours(90 * 24);
-/// Duration after a rejection that blames the sender, because it says nothing about the address.
+/// Duration after a rejection that blames the sender, because it is not about the address.
 const SMTP_FAILURE_TTL: SignedDuration = SignedDuration::from_hours(24);
 /// Maximum length of a stored diagnostic text, in characters.
 const DIAGNOSTIC_CHARS_MAX: usize = 500;
@@ -237,7 +237,7 @@ pub struct Suppression {
 }
 
 impl Suppression {
-    /// Builds the event that it was created or removed (completions-email.md 2.10, "Later events").
+    /// Builds the event that it was created or removed.
     #[must_use]
     pub fn event(&self, kind: EventKind, id: EventId, at: Timestamp) -> Event {
         Event {
@@ -385,7 +385,7 @@ pub struct OptOut {
     pub created_at: Timestamp,
 }
 
-/// The categories that recipients can opt out of (email-api.md, "Template categories").
+/// The categories that recipients can opt out of.
 pub const OPTIONAL_CATEGORIES: [Category; 2] = [Category::Product, Category::Newsletter];
 
 /// Name of a category in the API.

@@ -2,7 +2,7 @@
 
 use crate::email::Tag;
 
-/// Maximum number of tags of an email (email-api.md "Limits").
+/// Maximum number of tags of an email.
 pub const TAGS_MAX: usize = 10;
 /// Maximum bytes of a tag's name and of its value; every event carries both.
 pub const TAG_BYTES_MAX: usize = 256;

@@ -26,7 +26,7 @@ use crate::raw_number::is_number;
 pub use self::markup::MarkupError;
 pub use self::render::{CompiledTemplate, ParsedTemplate, RenderError, RenderedTemplate};
 
-/// The placeholder of managed unsubscribe (email-api.md "Managed unsubscribe"): rendering keeps it, and message intake
+/// The placeholder of managed unsubscribe: rendering keeps it, and message intake
 /// replaces it by the link.
 pub const UNSUBSCRIBE_URL: &str = "unsubscribe_url";
 /// Maximum bytes of an alias.
@@ -207,8 +207,8 @@ pub struct TemplateSettings {
 }
 
 impl TemplateSettings {
-    /// Returns whether managed unsubscribe is on: switched on, or implied by the category (email-api.md "Template
-    /// categories").
+    /// Returns whether managed unsubscribe is on: switched on, or implied by the category
+    /// (product email and newsletters).
     #[must_use]
     pub fn has_managed_unsubscribe(&self) -> bool {
         self.unsubscribe_enabled || self.category != Category::Transactional

@@ -1,4 +1,4 @@
-//! TLS session counts per recipient domain and day, and the TLS reports made from them (RFC 8460).
+//! TLS session counts per recipient domain and day, and the TLS reports from them (TLS-RPT, RFC 8460).
 //!
 //! ```text
 //! session (applied policy, failure) ─► DomainTlsCounts of a domain's day ─► write: JSON, and the message with it

@@ -17,7 +17,7 @@
 //! - URLs longer than [`URL_BYTES_MAX`], and links after the first [`LINKS_MAX`]
 //! - plain text
 //!
-//! All other bytes are unchanged, even in malformed HTML (`markup` finds tags without parsing). [`bot_detection`]
+//! All other bytes are unchanged, even in malformed HTML (`html_tags` finds tags without parsing). [`bot_detection`]
 //! distinguishes people from machines, and [`counters`] decides which fetches count.
 //!
 //! Cost: one pass, and one HMAC per link. A newsletter of 100 KB with 100 links takes about 0.5 ms, a note of 2 KB with

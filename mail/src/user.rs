@@ -93,7 +93,7 @@ impl User {
 }
 
 /// After sign-in by a mailed link, the password can be changed for this long without the old one. Whoever reads the
-/// address's mail is its user, even if the password was forgotten or changed by somebody else.
+/// address's mail is its user, even if the password was forgotten or changed by another person.
 pub const FRESH_LINK_MAX_AGE: Duration = Duration::from_secs(15 * 60);
 /// Maximum length of a stored user agent, in characters.
 const USER_AGENT_CHARS_MAX: usize = 200;

@@ -1,5 +1,5 @@
-//! Webhook endpoints of an account, their subscriptions, and the signature of deliveries (email-api.md "Webhook
-//! endpoint", "Signature verification"; completions-email.md 0, 2.10, 2.11).
+//! Webhook endpoints of an account, their subscriptions, and the signature of deliveries
+//! (`webhook-signature`, a webhook signature by HMAC-SHA256; docs/WEBHOOKS.md).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -235,7 +235,7 @@ pub struct WebhookBody<'a> {
 mod tests {
     use super::*;
 
-    /// completions-email.md 2.13.
+    /// A fixed test vector.
     #[test]
     fn the_signature_matches_the_test_vector() {
         let secret = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";

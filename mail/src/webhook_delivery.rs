@@ -1,4 +1,4 @@
-//! Webhook delivery: one event for one endpoint, and its attempts (completions-email.md 2.11).
+//! Webhook delivery: one event for one endpoint, and its attempts.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Webhook payloads of email events (completions-email.md 2.10): the common fields, then those of the event type. The
+//! Webhook payloads of email events: the common fields, then those of the event type. The
 //! key order is stable. [`delivery_body`] builds the body for any event; the body is deterministic and bounded.
 
 use serde_json::{Map, Value, json};
@@ -20,7 +20,7 @@ pub fn email_event_data(email: &Email, event: &Event, status: EmailStatus) -> Ma
     put("event_id", json!(event.id));
     put("email_id", json!(email.id));
     if event.kind == EventKind::Unsubscribed {
-        // An unsubscribe concerns a contact (email-api.md, "Delivery envelope").
+        // An unsubscribe concerns a contact.
         data.extend(event_details(event));
         return data;
     }
@@ -47,7 +47,7 @@ pub fn email_event_data(email: &Email, event: &Event, status: EmailStatus) -> Ma
     data
 }
 
-/// Maximum size of a body (completions-email.md 2.10).
+/// Maximum size of a body.
 pub const BODY_BYTES_MAX: usize = 20 * 1000;
 
 /// Builds the data of an event. Returns `None` for an email event whose email no longer exists.

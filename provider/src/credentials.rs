@@ -74,7 +74,7 @@ pub(super) struct AwsKeys {
     pub(super) zone_id: Option<String>,
 }
 
-/// A key for dynamic updates and the server that knows it.
+/// A key for dynamic updates and the server that accepts it.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct TsigKey {
     pub(super) server: ServerAddress,

@@ -4,7 +4,7 @@
 //! TXT _domainconnect.<zone> ─► settings_url ─► fetch ─► template known? ─► connect_url ─► the customer's browser
 //! ```
 //!
-//! The provider must know the operator's template, which has the records, with variables for what differs between
+//! The provider must have the operator's template, which has the records, with variables for what differs between
 //! domains. The fetched URLs are chosen by the zone's owner ([`super::fetch`] restricts them); the other functions are
 //! pure.
 //!
@@ -80,7 +80,7 @@ pub enum DomainConnectError {
     /// The provider has no synchronous flow (`urlSyncUX`).
     #[error("The DNS provider does not offer the Domain Connect page for customers")]
     NotOffered,
-    /// The provider does not know the operator's template.
+    /// The provider has not registered the operator's template.
     #[error("The DNS provider does not know this service's Domain Connect template")]
     UnknownTemplate,
     /// The zone of the domain was not found.
@@ -117,7 +117,7 @@ impl DomainConnectSettings {
         serde_json::from_slice(settings).map_err(|_| DomainConnectError::Malformed)
     }
 
-    /// The URL at which the provider confirms a template: 200 if it knows it, 404 if not.
+    /// The URL at which the provider confirms a template: 200 if it is registered, 404 if not.
     fn template_url(&self, template: &DomainConnectTemplate) -> Result<Option<String>, DomainConnectError> {
         let Some(interface) = &self.interface else { return Ok(None) };
         let (provider, service) = (encode(&template.provider_id), encode(&template.service_id));

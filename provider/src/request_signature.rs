@@ -1,5 +1,5 @@
 //! Signed requests of Domain Connect. The signature proves to the provider that the operator created the URL, so that
-//! nobody else can make a customer publish other records. Providers that require it have `syncPubKeyDomain` in the
+//! no other party can make a customer publish other records. Providers that require it have `syncPubKeyDomain` in the
 //! template.
 //!
 //! ```text

@@ -1,6 +1,6 @@
 //! A secret text: API tokens, keys, passwords of customers.
 //!
-//! It is used for requests to the provider and is sealed in the store if the customer wants that. Its `Debug` output is
+//! It is used for requests to the provider and is sealed in the store if the customer opts in. Its `Debug` output is
 //! redacted, and it has no `Display`. Messages of providers are redacted too ([`SecretText::redact`]).
 
 use std::fmt;

@@ -174,7 +174,7 @@ async fn send(setup: Setup, dialer: &SmtpDialer, target: &DialTarget, body: &[By
     }
 }
 
-/// Starts an SMTP host that accepts everything, in a thread that lives as long as the process.
+/// Starts an SMTP host that accepts everything, in a thread that runs as long as the process.
 fn start_sink(keywords: &'static str) -> SocketAddr {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();

@@ -1,4 +1,4 @@
-//! Billing: an account with a payment method on file at the operator's payment processor may send to anybody.
+//! Billing: an account with a payment method on file at the operator's payment processor may send to any recipient.
 //!
 //! ```text
 //! processor event ─► payer, merged from all events ─► paying account ─►[ payer + payers of the account + account ]

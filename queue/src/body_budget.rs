@@ -1,7 +1,7 @@
-//! Memory budget of message bodies. A body is shared by its recipients, and counted while it lives.
+//! Memory budget of message bodies. A body is shared by its recipients, and counted while it is in memory.
 //!
 //! A fresh message stays in memory only while half of the budget is free. Others are read back from the store when they
-//! are delivered, after waiting for a permit.
+//! are delivered, after waiting for a permit (back-pressure).
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ impl BodyBudget {
         u32::try_from((size_bytes / PERMIT_BYTES + 1).min(self.permits_max)).unwrap_or(u32::MAX)
     }
 
-    /// Keeps a fresh message in memory if there is room.
+    /// Keeps a fresh message in memory if the budget allows it.
     #[must_use]
     pub fn try_buffer(&self, chunks: &[Bytes]) -> Option<Arc<BufferedBody>> {
         let size_bytes = chunks.iter().map(Bytes::len).sum();

@@ -38,7 +38,7 @@ use tokio::sync::Semaphore;
 use self::apply::BounceReport;
 use crate::worker::Worker;
 
-/// Time after a recipient finished in which reports still count (completions-email.md 4).
+/// Time after a recipient finished in which reports still count.
 const COUNTED_WITHIN: SignedDuration = SignedDuration::from_hours(30 * 24);
 /// DMARC and TLS reports opened concurrently; each takes at most some 100 MB, by the limits of its format.
 const REPORT_CONCURRENCY: usize = 2;

@@ -1,4 +1,4 @@
-//! Checked-out tasks: a task that the operator works on and that nobody attempts meanwhile.
+//! Checked-out tasks: a task that the operator works on and that is not attempted meanwhile.
 
 use std::sync::Arc;
 

@@ -66,7 +66,7 @@ impl Clock {
             }
             tokio::select! {
                 () = tokio::time::sleep(left) => {}
-                // Never an error: the sender lives as long as this clock.
+                // Never an error: the sender exists as long as this clock.
                 _ = offset.changed() => {}
             }
         }

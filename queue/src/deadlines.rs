@@ -7,7 +7,7 @@
 //!          └► deadline ─► removed from its queue ─►[ failed, or a soft bounce; event ]
 //! ```
 //!
-//! Only tasks whose time has come are read (`store::deadline`). While the queue of a restored store is held, no task is
+//! Only overdue tasks are read (`store::deadline`). While the queue of a restored store is held, no task is
 //! ended: the operator decides first.
 
 use std::sync::Arc;
@@ -89,7 +89,7 @@ impl Worker {
         }
     }
 
-    /// Handles the tasks of a partition whose time has come. Returns when to look again, if that is known.
+    /// Handles the tasks of a partition whose deadline has passed. Returns when to check again, if that is known.
     async fn expire_overdue(self: &Arc<Self>, partition: u16) -> Result<Option<Timestamp>, ReadError> {
         let mut from: Option<Key> = None;
         let mut next_from = None;
@@ -120,7 +120,7 @@ impl Worker {
         let mut batch = Batch::progress();
         store::deadline::delete_orphans(&mut batch, orphans);
         match self.store.commit(batch).await {
-            // A row was written anew: the next look finds the others.
+            // A row was rewritten: the next check finds the others.
             Ok(()) | Err(CommitError::Conflict { .. }) => {}
             Err(error) => tracing::warn!(%error, "cannot delete deadline rows of removed tasks; retrying"),
         }

@@ -69,7 +69,7 @@ impl DestinationOrders {
         }
     }
 
-    /// Override for the hosts of a route that `is_meant` accepts: the closest ancestor of the first host's name with
+    /// Override for the hosts of a route that `matches` accepts: the closest ancestor of the first host's name with
     /// such an override.
     fn for_hosts(
         &self,

@@ -1,6 +1,6 @@
 //! Dispatch: puts a task into the ready queue of its destination as soon as its route is known.
 //!
-//! A task that finds its ready queue full returns to disk. The queue loader reads it again when there is room. So a
+//! A task that finds its ready queue full returns to disk. The queue loader reads it again when there is capacity. So a
 //! slow or dead destination fills its own ready queue and its own stored queues, and no other destination's.
 
 use std::collections::HashMap;
@@ -47,7 +47,7 @@ pub(crate) enum DispatchOutcome {
     Enqueued,
     /// Returned to disk until a time in the due index.
     Deferred,
-    /// Returned to disk: there is no room for it, nor for the tasks behind it.
+    /// Returned to disk: there is no capacity for it or for the tasks behind it.
     QueueFull,
 }
 

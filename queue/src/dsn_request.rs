@@ -1,7 +1,7 @@
-//! DSN requests: which recipients a delivery status notification (RFC 3464) is owed for.
+//! DSN requests: for which recipients a delivery status notification (RFC 3464) is due.
 //!
 //! A DSN is requested when a recipient is given up, or when a bounce report arrives after delivery. It is also
-//! requested on delivery or delay where the client asked for that (RFC 3461 4.1). The request is a [`PendingDsn`] row
+//! requested on delivery or delay if the client requested that (RFC 3461 4.1). The request is a [`PendingDsn`] row
 //! in the same commit as the outcome; [`crate::dsn_builder`] builds and sends the message.
 //!
 //! Only mail submitted by SMTP with a reverse path is reported. DSNs themselves have the null reverse path and are
@@ -27,7 +27,7 @@ fn dsn_action(task: &Task, next: &NextAction, now: Timestamp) -> Option<DsnActio
     }
 }
 
-/// True if a delay DSN is due: the client asked for it and the mail is older than [`DELAY_REPORT_AFTER`].
+/// True if a delay DSN is due: the client requested it and the mail is older than [`DELAY_REPORT_AFTER`].
 pub(crate) fn is_delay_dsn_due(task: &Task, now: Timestamp) -> bool {
     task.notify.delay && now.duration_since(task.accepted_at).unsigned_abs() >= DELAY_REPORT_AFTER
 }
@@ -68,7 +68,7 @@ pub(crate) async fn dsn_for_outcome(
     })
 }
 
-/// Returns the DSN request for a bounce that was reported after delivery, if its sender wants one.
+/// Returns the DSN request for a bounce that was reported after delivery, if its sender requested one.
 pub(crate) fn dsn_for_bounce(
     email: &Email,
     recipient: &Recipient,

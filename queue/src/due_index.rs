@@ -19,7 +19,7 @@ struct QueueScan {
     from: Key,
 }
 
-/// Scans of a queue. Two are kept apart, so that deferred tasks are not read again before their due time only because
+/// Scans of a queue. Two are separate, so that deferred tasks are not read again before their due time only because
 /// the scan of later keys continues.
 #[derive(Debug, Default)]
 struct DueEntry {
@@ -69,7 +69,7 @@ impl DueIndex {
     }
 
     /// Records that the queue has a task at `from` or behind it which is due then. The earlier due time and the smaller
-    /// key are kept.
+    /// key are retained.
     pub fn add(&self, queue: QueueName, due: Timestamp, from: Key) {
         self.update(queue, |entry| match &mut entry.next_scan {
             Some(scan) => {

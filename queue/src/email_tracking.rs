@@ -139,7 +139,7 @@ impl EmailTracking {
     }
 }
 
-/// Builds the event's data (completions-email.md 2.10).
+/// Builds the event's data.
 fn event_data(fetched: &TrackedFetch, visitor: DetectedVisitor, counted: CountedHit) -> Value {
     let (ip, user_agent) = (fetched.ip.to_canonical(), &fetched.user_agent);
     let CountedHit { machine, first } = counted;

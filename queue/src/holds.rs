@@ -214,7 +214,7 @@ impl Worker {
     pub(crate) async fn wait_until_released(&self) {
         let mut hold_changes = self.holds.watch_queue();
         tokio::select! {
-            // The sender lives as long as `self`: an error is impossible.
+            // The sender exists as long as `self`: an error is impossible.
             _ = hold_changes.wait_for(|held| !held) => {}
             () = self.stop.cancelled() => {}
         }

@@ -1,5 +1,5 @@
-//! Idempotency keys: an operation under a client's key is executed once, through whichever API or listener it arrives
-//! (completions-email.md 2.3).
+//! Idempotency keys: an operation under a client's key is executed once, through whichever API or listener it
+//! arrives. Repeats are deduplicated (dedupe).
 //!
 //! ```text
 //! key + fingerprint ─► in progress here? ─► used before? ─► IdempotencyGuard ─[ the operation's rows + its result ]
@@ -58,7 +58,7 @@ pub struct IdempotencyGuard {
     hold: InProgressHold,
 }
 
-/// Keeps a key in progress for as long as one of its clones lives.
+/// Keeps a key in progress for as long as one of its clones exists.
 #[derive(Clone)]
 pub struct InProgressHold(#[expect(dead_code, reason = "held for its drop")] Arc<InProgressKey>);
 

@@ -324,7 +324,7 @@ impl Intake {
     /// Nodes that share a database divide the rate.
     ///
     /// # Errors
-    /// The limit is reached; the status says when the next request is allowed.
+    /// The limit is reached; the status contains the time of the next allowed request.
     pub fn check_rate_limit(&self, account: &Account) -> Result<Option<RateLimitStatus>, RateLimitStatus> {
         if !self.rate_limiter.is_enabled() {
             return Ok(None);

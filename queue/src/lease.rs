@@ -48,7 +48,7 @@ impl LeaseState {
         self.valid_until.is_none_or(|until| Instant::now() < until)
     }
 
-    /// Renews the leases by a heartbeat that started at `began`. If they had expired, all queues are loaded again,
+    /// Renews the leases by a heartbeat that began at `started`. If they had expired, all queues are loaded again,
     /// because tasks in memory were dropped.
     pub(crate) fn renew(&mut self, started: Instant) {
         if !self.is_valid() {

@@ -1,7 +1,7 @@
 //! Cluster membership: heartbeats, and the distribution of partitions among nodes.
 //!
 //! ```text
-//! every second: heartbeat ─► poll ─► evict expired nodes ─► claim free partitions, up to this node's share
+//! every second: heartbeat ─► poll ─► evict expired nodes (eviction) ─► claim free partitions, up to this node's share
 //!                                                        └─► release partitions beyond the share, once idle
 //! ```
 //!
@@ -73,7 +73,7 @@ fn rebalance(
         return RebalanceDecision { release: active[share..].to_vec(), ..RebalanceDecision::default() };
     }
     // A row that names this node without its knowledge is free too: it dropped the lease, or the reply to its claim was
-    // lost. No other node would claim it while this one lives.
+    // lost. No other node would claim it while this one runs.
     let is_free = |(number, row): &(u16, &StoredPartition)| match row.tenure.node.as_deref() {
         None => true,
         Some(owner) if owner == node => !held.contains(number),

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! The commit checks the partition's epoch and the task's row, so an attempt is recorded once and by the partition's
-//! owner. A 5yz about the recipient is a bounce; a 5yz about the sender is a failure (completions-email.md 2.9). Expiry
+//! owner. A 5yz about the recipient is a bounce; a 5yz about the sender is a failure. Expiry
 //! after a 4yz reply of the destination is a soft bounce; expiry without any reply is a failure.
 
 use std::borrow::Cow;
@@ -98,7 +98,7 @@ pub enum NextAction {
     },
     /// Permanent failure that is not about the recipient.
     Fail {
-        /// `expired`, `dns_error`, `tls_required`, `rejected`, `unconfirmed` (completions-email.md 2.10).
+        /// `expired`, `dns_error`, `tls_required`, `rejected`, `unconfirmed`.
         reason: &'static str,
     },
 }
@@ -186,7 +186,7 @@ pub fn rescheduled_task(task: &Task, attempted: &AttemptResult, at: Timestamp, n
     rescheduled
 }
 
-/// Returns the suppression cause of a final action (completions-email.md 2.9): a bounce, or a rejection that is about
+/// Returns the suppression cause of a final action: a bounce, or a rejection that is about
 /// the sender. A failure without a reply of the host suppresses nothing, nor do addresses of the [`simulator`].
 #[must_use]
 pub fn suppression_cause(task: &Task, attempted: &AttemptResult, next: &NextAction) -> Option<SuppressionCause> {
@@ -320,7 +320,7 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Builds the event's data, as webhooks show it (completions-email.md 2.10).
+/// Builds the event's data, as webhooks show it.
 fn event_data(
     task: &Task,
     attempted: &AttemptResult,
@@ -522,7 +522,7 @@ pub(crate) mod tests {
                 "{code:?}"
             );
         }
-        // A verdict of this server suppresses nobody and is no bounce.
+        // A verdict of this server suppresses no address and is not a bounce.
         let too_large = Outcome::Undeliverable(reply(552, (5, 3, 4)));
         let local = decide_next_action(
             &task,

@@ -1,4 +1,4 @@
-//! Pace of one ready queue: number of connections by feedback (AIMD), messages by rate (GCRA). Pure, no I/O.
+//! Pace (throttle) of one ready queue: number of connections by feedback (AIMD), messages by rate (GCRA). Pure, no I/O.
 //!
 //! - Connections grow by one per round of accepted messages and halve on pushback: a 421, a 4yz before the first RCPT,
 //!   or a failed connection.

@@ -60,7 +60,7 @@ pub(crate) enum Disposition {
     Deliver,
     /// Deliver at this time.
     Schedule(Timestamp),
-    /// Deliver to nobody; record this event with these data.
+    /// Do not deliver; record this event with these data.
     Reject(EventKind, Value),
 }
 

@@ -23,7 +23,7 @@ use crate::sender_authorization::SenderAuthorization;
 use crate::users::UserService;
 use crate::worker::Worker;
 
-/// Commits tried when other holds change concurrently.
+/// Maximum commit attempts while other holds change concurrently.
 const COMMIT_TRIES_MAX: usize = 20;
 
 /// Why an account was not created or changed.

@@ -39,7 +39,7 @@ struct LimiterShard {
 }
 
 impl RateLimiter {
-    /// Creates a limiter. If `on` is false, requests are not limited.
+    /// Creates a limiter. If `is_enabled` is false, requests are not limited.
     #[must_use]
     pub fn new(is_enabled: bool) -> Self {
         Self { is_enabled: AtomicBool::new(is_enabled), shards: (0..SHARDS).map(|_| Mutex::default()).collect() }

@@ -512,7 +512,7 @@ impl ReadyQueue {
         ConnectFailure::Dead { until, waiting: std::iter::from_fn(|| state.tasks.pop()).collect() }
     }
 
-    /// Changes the limits; the learnt pace stays.
+    /// Changes the limits; the measured pace stays.
     pub fn set_limits(&self, limits: PaceLimits) {
         self.lock().pace.set_limits(limits);
     }
@@ -580,7 +580,7 @@ impl ReadyQueue {
         self.retry_requested.notify_waiters();
     }
 
-    /// Resolves at the next [`Self::retry_now`] or `wake` after this call, even before the future is first
+    /// Resolves at the next [`Self::retry_now`] or other wake-up after this call, even before the future is first
     /// polled.
     pub fn retry_requested(&self) -> impl Future<Output = ()> + '_ {
         self.retry_requested.notified()

@@ -1,11 +1,11 @@
-//! Retry schedule: waits between delivery attempts, and when delivery is given up (completions-email.md 2.9; RFC 5321
+//! Retry schedule: waits between delivery attempts, and when delivery is given up (RFC 5321
 //! 4.5.4.1). Pure.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-/// The retry schedule. The last wait repeats until the message expires.
+/// The retry schedule (backoff; greylisting ends within it). The last wait repeats until the message expires.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RetrySchedule {
     /// Waits after the first, second, … attempt. Not empty.

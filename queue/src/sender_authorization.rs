@@ -281,7 +281,7 @@ impl SenderAuthorization {
             .await
     }
 
-    /// Checks that the account may send to these addresses from this author (email-api.md, "Account send access").
+    /// Checks that the account may send to these addresses from this author.
     /// System mail may be sent to everybody.
     pub(crate) fn check_reachable<'a>(
         &self,

@@ -5,7 +5,7 @@
 //!                                                                             yes: the pool it spills over to
 //! ```
 //!
-//! Providers judge source addresses by their mail, so each pool has ready queues, paces and a warm-up of its own. Pools
+//! Providers rate source addresses by their mail, so each pool has ready queues, paces and a warm-up of its own. Pools
 //! are configured at start. The operator's orders (pool of an account, start of a warm-up) may change at runtime and
 //! apply to every node. Nodes have different addresses under the same pool names.
 
@@ -238,7 +238,7 @@ pub(crate) struct SourcePools {
     orders: RwLock<Arc<PoolOrders>>,
     /// Serialises reloads, so that an older version never replaces a newer one.
     reload_lock: tokio::sync::Mutex<()>,
-    /// Cached plans of accounts. They are learnt from tasks, because a queue name does not include the plan.
+    /// Cached plans of accounts. They are read from tasks, because a queue name does not include the plan.
     account_plans: Mutex<HashMap<AccountId, Plan>>,
 }
 
@@ -323,7 +323,7 @@ impl SourcePools {
         now: Timestamp,
         is_allowed: impl Fn(&Arc<SourcePool>, &WarmUpBudget) -> bool,
     ) -> &'p Arc<SourcePool> {
-        // Smarthosts do not judge the source address: use the default pool.
+        // Smarthosts do not rate the source address: use the default pool.
         if route.is_to_smarthost() {
             return &self.default;
         }
@@ -338,7 +338,7 @@ impl SourcePools {
         last
     }
 
-    /// Chooses the pool for a task and takes its warm-up credit, unless `waits` says that it waits in that pool for
+    /// Chooses the pool for a task and takes its warm-up credit, unless `waits` shows that it waits in that pool for
     /// something else.
     pub(crate) fn choose_for_task(
         &self,

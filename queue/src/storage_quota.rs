@@ -136,7 +136,7 @@ impl StorageEntry {
         }
     }
 
-    /// True if the cached count can answer a reservation of `more` rows, or with `None` a query for display.
+    /// True if the cached count can answer a reservation of `added` rows, or with `None` a query for display.
     fn is_trusted(&self, cap: u64, added: Option<u64>, now: Timestamp) -> bool {
         let Some(count) = &self.count else { return false };
         let fits = |up_to: u64| self.used().is_some_and(|used| used.saturating_add(added.unwrap_or(0)) <= up_to);
@@ -237,7 +237,7 @@ impl StorageQuotaTracker {
         self.plans.read().unwrap_or_else(PoisonError::into_inner).of(account.plan).storage.cap(quota)
     }
 
-    /// Reserves quota for `more` rows.
+    /// Reserves quota for `added` rows.
     ///
     /// # Errors
     /// `Full` when the cap would be exceeded, `Counting` while the rows are being counted; the store cannot be read.
@@ -270,7 +270,7 @@ impl StorageQuotaTracker {
         }
     }
 
-    /// Reserves quota for `more` rows, or for as many as fit, which may be none. Waits for a count if needed. A count
+    /// Reserves quota for `added` rows, or for as many as fit, which may be none. Waits for a count if needed. A count
     /// from before `requested_at` may grant but not reject, because rows may have been deleted since.
     ///
     /// # Errors
@@ -407,7 +407,7 @@ impl StorageQuotaTracker {
     }
 }
 
-/// Evicts entries when there are too many. Entries in use are kept; expensive counts are evicted last.
+/// Evicts entries when there are too many. Entries in use are not evicted; expensive counts are evicted last.
 fn evict_entries(entries: &mut StorageEntries) {
     let is_large = |entry: &StorageEntry| entry.count.is_some_and(|count| count.cost > FOREGROUND_COST_MAX);
     if entries.len() >= ENTRIES_MAX {

@@ -211,7 +211,7 @@ impl SuppressionService {
         }
     }
 
-    /// Applies the preference of the recipient whom a link is bound to; repeating it changes nothing. A wish to get
+    /// Applies the preference of the recipient whom a link is bound to; repeating it changes nothing. A request to get
     /// mail again deletes only a suppression that an unsubscribe created.
     ///
     /// # Errors
@@ -310,7 +310,7 @@ impl SuppressionService {
         }
     }
 
-    /// Records `contact.unsubscribed` (email-api.md, "Delivery envelope") under the email whose link was used.
+    /// Records `contact.unsubscribed` under the email whose link was used.
     fn record_unsubscribed(&self, batch: &mut Batch, bound: &UnsubscribeToken, left: &UnsubscribedFrom) {
         let now: Timestamp = self.clock.now();
         let (scope, category, suppression, opt_out) = match left {

@@ -1,4 +1,4 @@
-//! TLS session statistics by recipient domain and day (RFC 8460): the data of TLS reports, stored with or without a
+//! TLS session statistics by recipient domain and day (TLS-RPT, RFC 8460): the data of TLS reports, stored with or without a
 //! reporter.
 //!
 //! ```text

@@ -4,9 +4,9 @@
 //! in. An account always has an owner: a commit that removes or demotes one requires that another owner row is
 //! unchanged.
 //!
-//! An address signs in to one account only. An invitation does not claim the address; otherwise anybody could block it
+//! An address signs in to one account only. An invitation does not claim the address; else others could block it
 //! for others, or find out whether it signs in elsewhere. The address is claimed when its reader accepts the
-//! invitation, and only that person learns that it is taken.
+//! invitation, and only that person is informed that it is taken.
 
 use std::time::Duration;
 

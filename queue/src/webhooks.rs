@@ -45,7 +45,7 @@ pub use delivery_target::postback_endpoint_id;
 pub use endpoints::WebhookError;
 pub use replay::ReplaySelection;
 
-/// Timeout of an attempt (completions-email.md 2.11).
+/// Timeout of an attempt.
 pub const ATTEMPT_MAX: Duration = Duration::from_secs(15);
 /// Concurrent POSTs to all endpoints …
 const POSTS_MAX: usize = 1_024;
@@ -56,7 +56,7 @@ const ACCOUNTS_MAX: usize = 10_000;
 /// Time after a delivery or subscription in which events are dispatched with a short delay.
 const LISTENER_TTL_S: i64 = 600;
 
-/// Waits before each attempt (email-api.md, "Limits").
+/// Waits before each attempt.
 pub const RETRY_SCHEDULE: [Duration; 5] = [
     Duration::ZERO,
     Duration::from_secs(5),

@@ -1,4 +1,4 @@
-//! Limits the bytes of message content in memory, over all sessions of one kind of listener.
+//! Limits the bytes of message content in memory, over all sessions of one kind of listener (back-pressure).
 //!
 //! ```text
 //! SmtpSession ─► MemoryReservation (one per session: its quota holders, its receive rate) ─► FairShareQuota
@@ -59,7 +59,7 @@ struct ReservationTable {
 }
 
 impl ContentBudget {
-    /// The default for all listeners together. Small machines have room for a few messages of the largest size.
+    /// The default for all listeners together. Small machines can hold a few messages of the largest size.
     pub const BYTES_DEFAULT: usize = 512 * 1024 * 1024;
 
     /// Creates a budget of `bytes_max` bytes. A sole holder can take all of them.

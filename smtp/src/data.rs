@@ -11,7 +11,7 @@
 //! it removes. Its state is one byte, so a chunk can end anywhere. [`ChunkReceiver`] checks line ends.
 //!
 //! Lines end only in CRLF, and DATA content ends only in CRLF.CRLF. Content with a bare CR or LF is read to its real
-//! end, so that no part of it can be taken for commands, and is then refused.
+//! end, so that no part of it is read as commands (SMTP smuggling), and is then refused.
 
 use bytes::Bytes;
 use memchr::memchr2;
@@ -20,7 +20,7 @@ use crate::content_budget::MessageMemory;
 use crate::limits::{CONTENT_BYTES_FIRST, DECLARED_BYTES_TRUSTED, OVERRUN_FACTOR};
 use crate::replies;
 
-/// A buffer grows by this many bytes, or by a quarter of its size if that is more.
+/// A buffer of at least this size grows by this many bytes, or by a quarter of its capacity if that is more.
 const GROW_BYTES: usize = 1 << 20;
 /// Unused capacity that a finished message may keep, in addition to half its size.
 const SLACK_BYTES_MAX: usize = 1024;
@@ -139,8 +139,8 @@ impl ContentBuffer {
     }
 
     /// Reserves capacity for `size` bytes and some more. The buffer doubles up to a mebibyte. From there it grows by a
-    /// mebibyte or a quarter of its capacity, whichever is more. So copies are few, and little memory is reserved in
-    /// vain. If the budget refuses a quarter, a mebibyte is tried.
+    /// mebibyte or a quarter of its capacity, whichever is more. So there are few copies, and little memory is reserved
+    /// without use. If the budget refuses a quarter, a mebibyte is tried.
     fn reserve(&mut self, size: usize) -> bool {
         let capacity = self.bytes.capacity();
         let expected = if size as u64 <= self.expected { self.expected } else { self.bytes_max };
@@ -182,7 +182,7 @@ enum DotState {
     Cr,
 }
 
-/// Reads content after DATA and removes the dot stuffing.
+/// Reads content after DATA and removes dot-stuffing.
 #[derive(Debug)]
 pub struct DotReceiver {
     state: DotState,
@@ -328,7 +328,7 @@ mod tests {
     use std::sync::Arc;
     use tokio::time::Instant;
 
-    /// The result of a simple reference reader: the content or its error, and the position of its end.
+    /// The result of a simple reference implementation: the content or its error, and the position of its end.
     type Read = Option<(Result<Vec<u8>, ContentError>, usize)>;
 
     fn reserve(budget: &Arc<ContentBudget>) -> Arc<MemoryReservation> {

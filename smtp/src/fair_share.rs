@@ -2,7 +2,7 @@
 //!
 //! A request is granted if at least as many units stay free as the holder then has ("dynamic thresholds", Choudhury and
 //! Hahne 1998). So a single holder can have half of the units, two can have a third each, and so on. A busy holder is
-//! not limited while nobody else needs units, and a new holder can always take half of the free ones.
+//! not limited while no other holder needs units, and a new holder can always take half of the free ones.
 //!
 //! Untrusted clients also have a fixed limit. They can have many addresses, so each counts for several holders: an IPv4
 //! address also for its /24, with four times the limit, an IPv6 /56 also for its /48, with twice the limit.
@@ -64,7 +64,7 @@ impl QuotaHolder {
     /// The fixed limit of this holder, if `each` is the limit of one address, site or account.
     fn units_max(self, each: usize) -> usize {
         match self {
-            // Loopback is not one untrusted client: it stands for local programs and for everybody who connects through
+            // Loopback is not one untrusted client: it represents local programs and all clients that connect through
             // them.
             Self::Address(address) | Self::Site(address) if address.is_loopback() => usize::MAX,
             Self::Network(IpAddr::V4(_)) => each.saturating_mul(4),

@@ -11,7 +11,7 @@
 //! - [`command`] is the table of verbs. [`parameter`] and [`path`] parse the arguments of MAIL and RCPT, [`line_framer`]
 //!   frames command lines, [`data`] receives content, [`sasl`] parses AUTH.
 //! - [`handler`] is the interface to the code that decides. [`sending_handlers`] implements it for submission and relay with the
-//!   queue's intake. `take` submits their messages and applies the `Service-*` fields. [`mx`] implements it for mail to
+//!   queue's intake. `submission` submits their messages and applies the `Service-*` fields. [`mx`] implements it for mail to
 //!   local domains.
 //! - [`listener`] owns sockets, TLS and timers. [`limits`] has the limits of one session.
 //! - Resources that sessions share are limited per kind of listener ([`capacity`]): [`connection_limiter`] limits the number of

@@ -1,7 +1,7 @@
 //! Buffers bytes between the socket and the session. It splits them into lines while the session expects commands and
 //! passes them on unchanged while it expects content.
 //!
-//! A line ends in CRLF and contains no other CR, LF or NUL (RFC 5321 2.3.8). Bytes beyond the session's line limit are
+//! A line ends in CRLF and has no other CR, LF or NUL (smuggling; RFC 5321 2.3.8). Bytes beyond the session's line limit are
 //! dropped as they arrive. Memory is held only for the start of an incomplete line, and for bytes that were sent behind
 //! a command whose reply is pending.
 

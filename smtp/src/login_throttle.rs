@@ -1,7 +1,7 @@
 //! Throttles failed logins: each refusal is delayed, longer after more failures. A correct login is answered at once.
 //!
 //! Failures are counted by address and by credential. Counters expire 15 minutes after the last failure. The delay
-//! follows the check of the login, so nobody is locked out by failures of others from the same address. Passwords are
+//! follows the check of the login, so no client is locked out by failures of others from the same address. Passwords are
 //! 190 random bits, so the aim is not to stop guessing but to limit its cost. The number of refusals that wait (tarpit)
 //! is bounded per address and in total. Beyond it a refusal is sent at once and the connection is closed.
 //!

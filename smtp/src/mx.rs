@@ -1,5 +1,5 @@
 //! Session handler of the MX listener: accepts mail for receiving domains of accounts, for the return paths of sent
-//! mail and for the operator's postmaster, and for nobody else.
+//! mail and for the operator's postmaster, and for no other recipients.
 //!
 //! Addresses are taken literally, so that the server cannot be used as a relay. Source routes are cut off and ignored
 //! (RFC 5321 appendix F.2); `user%host` and `host!user` are refused. Replies about unknown recipients are delayed more
@@ -227,7 +227,7 @@ fn needs_own_transaction(route: &RecipientRoute, others: &[(Address, RecipientRo
 }
 
 /// Returns whether the peer's address belongs to this host. A customer that sends from here to many unknown recipients
-/// must not block everybody else who sends from here. Loopback is excluded, because anybody can be behind it.
+/// must not block other clients of that address. Loopback is excluded, because any client can be behind it.
 fn is_own_address(peer: IpAddr) -> bool {
     !peer.is_loopback() && std::net::UdpSocket::bind((peer, 0)).is_ok()
 }

@@ -1,7 +1,7 @@
 //! Session handlers of the two listeners that send mail: submission by login, relay by network.
 //!
 //! Both submit to the queue's intake. MAIL checks whether the server accepts mail and whether the account may send from
-//! the address. After the content, the author in the header is decisive (completions-email.md 2.13). A [`SubmitError`]
+//! the address. After the content, the author in the header is decisive. A [`SubmitError`]
 //! of the intake is translated to a reply only here.
 
 use std::net::IpAddr;
@@ -129,7 +129,7 @@ impl SessionHandler for SubmissionHandler {
         if let Err(reply) = self.revalidate(login).await {
             return HookVerdict::Reply(reply);
         }
-        // Each recipient counts as one request against the account's API rate limit (completions-email.md 2.2).
+        // Each recipient counts as one request against the account's API rate limit.
         if matches!(hook, Hook::RcptTo(_))
             && let Err(status) = self.intake.check_rate_limit(login.tenant.account())
         {

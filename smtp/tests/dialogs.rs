@@ -74,7 +74,7 @@ fn unescape(text: &str) -> Vec<u8> {
     out
 }
 
-/// Matches a pattern in which `*` stands for any text.
+/// Matches a pattern in which `*` matches any text.
 fn matches(pattern: &str, text: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == text,

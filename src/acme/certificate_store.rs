@@ -95,7 +95,7 @@ impl CertificateStore {
         self.write_sealed(&self.account, credentials).await
     }
 
-    /// Deletes the ACME account, when the authority no longer knows it.
+    /// Deletes the ACME account, when the authority no longer has it.
     pub(super) async fn delete_account(&self) -> Result<(), AcmeError> {
         Ok(setting::remove(&self.store, &self.account).await?)
     }

@@ -11,7 +11,7 @@ use instant_acme::{
 use super::challenge::{ChallengeMethod, ChallengeResponse, ChallengeResponses};
 use super::{AcmeError, CertificateRenewer};
 
-/// The authority does not know the account: it deleted it, or is another authority (RFC 8555 6.7).
+/// The authority does not have the account: it deleted it, or is another authority (RFC 8555 6.7).
 const ACCOUNT_GONE: &str = "urn:ietf:params:acme:error:accountDoesNotExist";
 
 impl CertificateRenewer {
@@ -87,7 +87,7 @@ impl CertificateRenewer {
         Ok((chain, key))
     }
 
-    /// Publishes the challenge responses, then tells the authority to validate them.
+    /// Publishes the challenge responses, then requests their validation by the authority.
     async fn answer_challenges(&self, order: &mut Order) -> Result<(), AcmeError> {
         let (mut pending, mut responses) = (Vec::new(), ChallengeResponses::new());
         let mut authorizations = order.authorizations();

@@ -1,4 +1,4 @@
-//! Shows and advances the server's clock (affiliate-admin.md 5).
+//! Shows and advances the server's clock.
 //!
 //! ```text
 //! advance ─► shift written to disk ─► clock advanced ─► all tasks due by then are tried once ─► response

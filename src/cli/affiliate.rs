@@ -4,7 +4,7 @@
 //! command ─► method, path, body ─► admin.sock ─► the API endpoint's handler ─► status, body ─► standard output
 //! ```
 //!
-//! Prints the endpoint's response (affiliate-admin.md 1). Exit status: 0 on success, 1 if the request was refused,
+//! Prints the endpoint's response. Exit status: 0 on success, 1 if the request was refused,
 //! 2 for invalid arguments.
 
 mod payouts;

@@ -144,7 +144,7 @@ fn plain_text(reading: &ParsedReceivedEmail) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Parses a message. A panic of the parser yields an empty result, and the message is kept.
+/// Parses a message. A panic of the parser yields an empty result, and the message is stored.
 pub(super) fn read(raw: &Bytes) -> ParsedReceivedEmail {
     let raw = raw.clone();
     std::panic::catch_unwind(move || ParsedReceivedEmail::parse(&raw)).unwrap_or_default()

@@ -45,9 +45,9 @@ impl Terminal {
 
     /// Prints a completed API request.
     pub fn print_request(&self, answered: &AnsweredRequest) {
-        let AnsweredRequest { method, uri, status, took } = answered;
+        let AnsweredRequest { method, uri, status, duration } = answered;
         let (path, status) = (truncate_tokens(uri.path()), status.as_u16());
-        self.print_line(format_args!("{method} {path}  {status}  {} ms", took.as_millis()));
+        self.print_line(format_args!("{method} {path}  {status}  {} ms", duration.as_millis()));
     }
 
     /// Prints a message stored in the inbox.

@@ -2,7 +2,7 @@
 //!
 //! Out: connects from each source address to a well-known mail host (or `--out`) and reads its greeting. In: connects
 //! to this machine's public address. That tests the listener and the local firewall, but not the provider's; only a
-//! connection from outside does, and the finding says so.
+//! connection from outside does, and the finding states that.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -128,7 +128,7 @@ async fn join_all<T>(mut dials: Vec<impl Future<Output = T>>) -> Vec<T> {
     }
 }
 
-/// Judges one source address by its best result.
+/// Rates one source address by its best result.
 fn evaluate_outgoing(notes: &mut Observations, probes: &[GreetingProbe], smarthost: bool) {
     let source_suffix = |probe: &GreetingProbe| probe.from.map_or_else(String::new, |from| format!(" from {from}"));
     let has_greeting =

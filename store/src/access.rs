@@ -205,7 +205,7 @@ impl SignedInUser {
 }
 
 /// Why a credential or a session was not accepted. Safe to reveal: whoever receives it presented the secret itself, or
-/// a secret that nobody owns.
+/// a secret that no account owns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Denial {
     /// No credential was presented.

@@ -3,7 +3,7 @@
 //! ```text
 //! AutomationRun       · account · automation · run  ─►  the run
 //! AutomationRunSealed · account · automation · run  ─►  its sealed data, while it is active
-//! AutomationRunIndex, AutomationRunWait, AutomationDue  ─►  see [`by`], [`wait`], [`due`], [`counts`]
+//! AutomationRunIndex, AutomationRunWait, AutomationDue  ─►  see [`run_indexes`], [`wait`], [`due_work`], [`counts`]
 //! ```
 //!
 //! Every change checks the row as it was read: of two concurrent changes one conflicts, so each step is recorded

@@ -64,7 +64,7 @@ fn report_key(domain_key: DmarcDomainKey, report: &DmarcReport) -> Key {
     day.text(report.reporter.as_str()).text(&report.report_id).build()
 }
 
-/// IPv4 addresses are stored IPv4-mapped (RFC 4291 2.5.5.2). The unspecified address stands for addresses over the
+/// IPv4 addresses are stored IPv4-mapped (RFC 4291 2.5.5.2). The unspecified address represents addresses over the
 /// limit.
 fn source_key(domain_key: DmarcDomainKey, day: Hour, ip: Option<IpAddr>) -> Key {
     let ip = match ip {

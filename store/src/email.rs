@@ -444,7 +444,7 @@ pub async fn list_accepted_before(
 /// # Errors
 /// The store cannot be read.
 pub async fn purge(store: &Store, batch: &mut Batch, account: AccountId, ids: &[EmailId]) -> Result<(), ReadError> {
-    /// Maximum number of rows of one kind per email: 1,000 recipients with about 20 attempts each, and room to spare.
+    /// Maximum number of rows of one kind per email: 1,000 recipients with about 20 attempts each, and a margin.
     const ROWS_MAX: usize = 50_000;
     let wanted: Vec<_> = ids.iter().map(|id| (account, *id)).collect();
     let loaded: Vec<StoredEmail> = get_each(store, &wanted, &|_| None).await?.into_iter().flatten().collect();

@@ -370,7 +370,7 @@ impl Store {
         Self::restore_with(file, options, Batch::progress(), progress)
     }
 
-    /// Like [`Store::restore`], and also writes the rows of `additional` before anybody can open the directory.
+    /// Like [`Store::restore`], and also writes the rows of `additional` before the directory can be opened.
     ///
     /// # Errors
     /// As [`Store::restore`].

@@ -52,7 +52,7 @@ pub fn delete(batch: &mut Batch, account: AccountId, subject: Subject, id: Event
     batch.delete(key_of(account, subject, id));
 }
 
-/// Reads several events of an account, in the order of `which`; `None` for those not stored.
+/// Reads several events of an account, in the order of `ids`; `None` for those not stored.
 ///
 /// # Errors
 /// The store cannot be read.

@@ -1,6 +1,6 @@
 //! Golden rows: rows that earlier releases wrote, in `tests/golden/rows`, one file for each noun.
 //!
-//! A row must remain decodable for ever. A row as the current code writes it must re-encode byte for byte, because
+//! Later releases must decode a row. A row as the current code writes it must re-encode byte for byte, because
 //! commits compare rows with what was read. When a shape gains a field, add rows with it; never change existing ones.
 
 use std::path::Path;

@@ -309,7 +309,7 @@ impl KeyBuilder {
         self
     }
 
-    /// Raw bytes of fixed length, such as a hash. The reader must know the length.
+    /// Raw bytes of fixed length, such as a hash. The reader needs the length.
     pub fn fixed<const N: usize>(mut self, bytes: [u8; N]) -> Self {
         self.bytes.extend_from_slice(&bytes);
         self

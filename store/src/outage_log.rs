@@ -1,4 +1,4 @@
-//! Log macros for code that meets a database outage, which the store logs itself.
+//! Log macros for code that fails in a database outage, which the store logs itself.
 
 /// Logs a failure at WARN, or at DEBUG while the database is unavailable, which the store itself logs once a minute.
 /// The first argument is the store, the others are those of `tracing::warn!`.

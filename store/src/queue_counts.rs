@@ -1,5 +1,5 @@
 //! Queue counts: queued recipients by state, class and domain. They are maintained in memory while tasks are written,
-//! so that nobody has to scan the queue.
+//! so that no reader has to scan the queue.
 //!
 //! ```text
 //! batch with task changes ─► begin ─[commit]─► end ─► counts of the partition

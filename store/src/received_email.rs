@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Sequence numbers are assigned in the commit itself, which checks the account's head row. A client that has read up
-//! to a number has read all before it, so polling misses nothing (completions-email.md 2.8).
+//! to a number has read all before it, so polling misses nothing.
 
 use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};

@@ -1,4 +1,4 @@
-//! Crash tests: the directory is copied at any operation, and ranges that no sync had covered are kept, truncated,
+//! Crash tests: the directory is copied at any operation, and ranges that no sync had covered are preserved, truncated,
 //! zeroed or garbled. The copy must open with everything that was acknowledged, and at most the one group that was
 //! being written.
 

@@ -245,7 +245,7 @@ async fn a_store_is_copied_into_a_database_and_back() {
     assert!(matches!(copy(&from, &into, |_| {}).await, Err(CopyError::Open(OpenError::InUse { .. }))));
     store.close().await;
 
-    // Interrupted halfway: nobody can serve the target, and the next copy continues.
+    // Interrupted halfway: no server can open the target, and the next copy continues.
     let cut = tokio::spawn({
         let (from, into) = (from.clone(), into.clone());
         async move {

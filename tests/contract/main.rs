@@ -1,7 +1,7 @@
 //! Names that users rely on: error codes, event names, metrics, configuration keys, the command line.
 //!
 //! Each list is a golden file in this directory; `UPDATE_GOLDEN=1` rewrites them. A name that is removed or changed
-//! breaks somebody's program, dashboard or stored data, so names may only be added.
+//! breaks users' programs, dashboards or stored data, so names may only be added.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

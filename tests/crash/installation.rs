@@ -23,7 +23,7 @@ pub(crate) const OWNER: &str = "owner@acme.example";
 pub(crate) const DOMAIN: &str = "acme.example";
 /// Timeout for anything that must happen.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
-/// Lowest port used. All ports lie below the ephemeral range: while a server is stopped, no outgoing connection can
+/// Lowest port used. All ports are below the ephemeral range: while a server is stopped, no outgoing connection can
 /// take its port.
 const PORT_FIRST: u32 = 10_000;
 /// Number of ports to choose from.
@@ -108,7 +108,7 @@ impl Installation {
         Server { child, log }
     }
 
-    /// Starts the server and passes its process id to `spawned`. Returns once the server is ready or has exited.
+    /// Starts the server and passes its process id to `on_spawn`. Returns once the server is ready or has exited.
     pub(crate) async fn run(&mut self, config: &Path, on_spawn: impl FnOnce(Pid)) -> Result<Server, FailedStart> {
         let ready = self.directory.path().join(format!("ready-{}", self.starts));
         let socket = UnixDatagram::bind(&ready).unwrap();

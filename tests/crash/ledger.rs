@@ -229,7 +229,7 @@ impl Ledger {
         }
     }
 
-    /// Waits for `more` further acknowledgements.
+    /// Waits for `count` further acknowledgements.
     pub(crate) async fn wait_for_acknowledged(&self, count: u64) {
         let target = self.state().acknowledged + count;
         self.wait_for("acknowledgements", |state| state.acknowledged >= target).await;
@@ -278,7 +278,7 @@ impl Ledger {
                 ClientState::Acknowledged(id) if listed.is_none_or(|listed| listed.id != *id) => {
                     faults.push(format!("acknowledged as {id}, in the API: {listed:?}"));
                 }
-                // A 4yz reply makes the client retry. `faults_of` reports it if the API lists the message anyway.
+                // A 4yz reply makes the client retry. `find_faults` reports it if the API lists the message anyway.
                 ClientState::Refused(reply) if !reply.starts_with('4') => {
                     faults.push(format!("refused for good: {reply}"));
                 }

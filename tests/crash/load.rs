@@ -111,7 +111,7 @@ async fn write_text(stream: &mut BufReader<TcpStream>, text: &str) -> Option<()>
     stream.get_mut().write_all(text.as_bytes()).await.ok()
 }
 
-/// Reads a complete reply. Returns its last line if it begins with `wanted`; a truncated line counts as none.
+/// Reads a complete reply. Returns its last line if it begins with `prefix`; a truncated line counts as none.
 async fn reply(stream: &mut BufReader<TcpStream>, prefix: &str) -> Option<String> {
     loop {
         let mut line = String::new();

@@ -4,7 +4,7 @@ A history is generated from a seed: first the people, since partners refer them 
 events in chronological order. Partners are paid between the acts. `ledger.py` sends each history many times, in
 different orders.
 
-The history contains only what a ledger can compute independently of the order of events (completions-affiliate.md, I9):
+The history contains only what a ledger can compute independently of the order of events (invariant I9 of affiliate/src/audit.rs):
 a customer has one invoice where only the first one earns, buys within the months that earn, is referred by one partner,
 and is excluded by its invoices only.
 """

@@ -46,7 +46,7 @@ async fn a_fail_over_smarthost_takes_mail_when_dns_fails() {
         assert!(email.recipients[0].state != RecipientState::Delivered && !has_received(&relay, unreachable));
     }
 
-    // DNS works again: mail goes to the domain's own host.
+    // DNS works again: mail is sent to the domain's own host.
     world.names.set(&format!("{ZONE}lost.example. MX 10 mx.dest.example.\n"));
     world.services.clock.advance(Duration::from_secs(61));
     let own_host_id = world.relay(&["b@lost.example"], "to its own host").await;

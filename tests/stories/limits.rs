@@ -30,7 +30,7 @@ async fn a_refused_connection_is_shown_as_the_limit_before_the_hosts_are_dead() 
             emails.iter().filter(|e| e.recipients[0].state == RecipientState::Deferred).count() >= 3
         })
         .await;
-    // An untried email shows the error that others met at these hosts.
+    // An untried email shows the error of other emails at these hosts.
     let untried = world.relay(&["two@dead.example"], "untried").await;
     let trace = world.services.worker.trace_email(untried).await.unwrap();
     let error = trace.waits[0].destination_error.clone().unwrap_or_else(|| panic!("{trace:#?}"));
@@ -60,7 +60,7 @@ async fn failing_dns_is_shown_as_the_limit() {
     let top_destination = top(&world, "lost.example").await;
     assert_eq!(top_destination.limit, LimitingFactor::Dns, "{top_destination:?}");
     assert_eq!(top_destination.last_reply, email.recipients[0].error);
-    // Once DNS works again, the limit is gone.
+    // Once DNS works again, the limit is lifted.
     world.names.set(&format!("{ZONE}lost.example. MX 10 mx.dest.example.\n"));
     world.services.clock.advance(std::time::Duration::from_secs(120));
     world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;

@@ -9,7 +9,7 @@ use postrider::serve::ActiveCertificates;
 
 use crate::world::{DOMAIN, TestWorld, ZONE};
 
-/// The records that customers are told to publish, and hosts that are this server under another name.
+/// The records that customers must publish, and hosts that are this server under another name.
 const OURS: &str = "
 acme.example. MX 10 out.postrider.example.
 circle.example. MX 10 out.postrider.example.

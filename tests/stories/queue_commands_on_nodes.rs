@@ -38,7 +38,7 @@ impl KillableNode {
         self.runtime.spawn(work(Arc::clone(&self.node))).await.unwrap()
     }
 
-    /// Kills the node. Its data directory is kept until the end of the test, since the other node uses its key.
+    /// Kills the node. Its data directory exists until the end of the test, since the other node uses its key.
     fn kill(self) -> Arc<TestWorld> {
         self.runtime.shutdown_background();
         self.node
@@ -108,7 +108,7 @@ async fn commands_given_to_one_node_apply_on_the_other_and_survive_the_first() {
     let waits_at_two = second.relay(&["two@other.example"], "at two").await;
     wait_until("the email waits", async || cause(&second, waits_at_two).await == left_alone).await;
 
-    // The last command is about an email that is being attempted: the first node dies before the command is applied.
+    // The last command is about an email that is being attempted: the first node stops before the command is applied.
     sink.script("two@slow.example", &[Behaviour::AtRcptLater(GREYLISTED)]);
     let in_attempt = second.relay(&["two@slow.example"], "being tried").await;
     wait_until("the attempt runs", async || cause(&second, in_attempt).await == Some(WaitCause::Reply)).await;

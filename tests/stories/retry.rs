@@ -1,4 +1,4 @@
-//! A temporary failure: the message waits as the retry schedule says and is then tried again.
+//! A temporary failure: the message waits by the retry schedule and is then retried.
 
 use std::time::Duration;
 

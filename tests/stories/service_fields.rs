@@ -118,7 +118,7 @@ async fn an_idempotency_key_sends_once() {
     let world = world.restart("").await;
     assert_eq!(submit(&world, "b@dest.example", "Service-Idempotency-Key: k\n\nhi\n").await, first);
     world.services.clock.advance(Duration::from_secs(24 * 3600));
-    // The expired key may be purged at this very moment, which conflicts: retry, as the reply says.
+    // The expired key may be purged at this very moment, which conflicts: retry, as the reply requests.
     let anew = loop {
         let reply = submit(&world, "b@dest.example", "Service-Idempotency-Key: k\n\nhi\n").await;
         if !reply.starts_with("451 4.3.0 ") {

@@ -160,7 +160,7 @@ async fn the_plan_cap_holds_across_both_nodes() {
     for _ in 0..FIRST {
         assert!(send(&nodes[0]).await);
     }
-    // The other node learns it within about a second.
+    // The other node applies it within about a second.
     let learned = async { while emails_used_today(&nodes[1]).await < FIRST {} };
     tokio::time::timeout(PATIENCE, learned).await.expect("the other node learns the usage");
     let mut by_the_other = 0;

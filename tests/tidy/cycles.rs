@@ -118,7 +118,7 @@ fn expand<'a>(mut text: &'a str, prefix: &mut Vec<String>, paths: &mut Vec<Vec<S
     text
 }
 
-/// The module that a path names, seen from `here`; `None` if it is the crate root.
+/// The module that a path names, seen from `current_module`; `None` if it is the crate root.
 fn resolve(sources: &BTreeMap<String, &str>, current_module: &str, path: &[String]) -> Option<String> {
     let mut from: Vec<&str> = current_module.split('/').collect();
     let mut rest = path.iter().map(String::as_str).peekable();

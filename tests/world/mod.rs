@@ -74,7 +74,7 @@ pub struct TestWorld {
 
 static PROVIDER: Once = Once::new();
 
-/// The configuration of a test; `more` is appended to the section `[delivery]`.
+/// The configuration of a test; `extra` is appended to the section `[delivery]`.
 pub fn configuration(directory: &std::path::Path, dns: SocketAddr, port: u16, extra: &str) -> Config {
     let text = format!(
         "hostname = \"out.postrider.example\"\ndata_dir = {directory:?}\n[api]\nlisten = \"127.0.0.1:0\"\nrate_limit = \"off\"\n\
@@ -116,7 +116,7 @@ impl TestWorld {
         self._directory
     }
 
-    /// Starts a node over a database. With `beside` it uses that node's secret key and mail host.
+    /// Starts a node over a database. With `other` it uses that node's secret key and mail host.
     pub async fn node(database: &str, other: Option<&Self>, change: impl FnOnce(&mut Config)) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let sink = Sink::start().await;

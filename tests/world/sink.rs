@@ -1,7 +1,7 @@
-//! A scripted mail host: accepts every message unless a recipient's script says otherwise.
+//! A scripted mail host: accepts every message unless a recipient's script specifies otherwise.
 //!
 //! It implements enough SMTP for a real client, pipelining included, and records every message with its envelope.
-//! Scripts are per recipient, so that one connection can meet every behaviour.
+//! Scripts are per recipient, so that one connection can have every behaviour.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -21,7 +21,7 @@ pub enum Behaviour {
     AtDot(&'static str),
     /// Close the connection after the final dot without a reply; the message is recorded.
     CutAfterDot,
-    /// Reply to RCPT, delayed until the test calls `go_on`.
+    /// Reply to RCPT, delayed until the test calls `release_reply`.
     AtRcptLater(&'static str),
     /// Never reply to RCPT.
     Stall,

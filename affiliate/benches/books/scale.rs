@@ -5,7 +5,7 @@ use mail::affiliate::commission::CommissionLevel;
 use mail::affiliate::partner::PartnerStatus;
 use mail::id::{PartnerId, PayoutId, PayoutRunId, ReferralId};
 
-/// Days that the data go back.
+/// Age of the oldest data in days.
 const DAYS: i64 = 5 * 365;
 /// Age of the newest copied row in days. It exceeds the event retention, so the audit expects no events for copied
 /// rows.
@@ -91,7 +91,7 @@ impl Scale {
         created_at + share(month, invoice + 1, 1)
     }
 
-    /// The partner who brought a referral; never one that was not active.
+    /// The partner of a referral; never one that was not active.
     pub(crate) fn partner_of(&self, referral: u64) -> u64 {
         let partner = spread(referral) % self.partners;
         if partner % 50 < 3 { partner + 4 } else { partner }

@@ -7,7 +7,7 @@
 //!
 //! - For changes before the event retention ([`mail::event::RETENTION`]), the audit only checks that no event is
 //!   duplicated.
-//! - The same holds for everything since the start of a silent back-fill: no row tells which changes were silent.
+//! - The same holds for everything since the start of a silent back-fill: no row records which changes were silent.
 //! - Only the last change of a kind is checked: a commission that was reversed, reinstated and reversed again stores
 //!   the last reversal only.
 //! - Later status changes of a partner are not checked: the row does not store which event belongs to them.

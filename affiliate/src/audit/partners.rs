@@ -85,7 +85,7 @@ impl Auditor<'_> {
             for line in &next.rows {
                 if let Some(part) = BalancePart::of_commission(line) {
                     let sum = summed.entry(line.currency).or_default().part(part);
-                    // Wrapping addition, as in the stored balances, so that both overflow alike.
+                    // Wrapping addition, as in the stored balances, so that both overflow in the same way.
                     *sum = sum.wrapping_add(line.amount);
                 }
             }

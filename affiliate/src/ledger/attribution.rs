@@ -1,4 +1,4 @@
-//! Attribution: finds the referral that a paying customer belongs to (completions-affiliate.md 2.2, "Matching order").
+//! Attribution: finds the referral that a paying customer belongs to.
 //!
 //! ```text
 //! invoice ─► its customer's referral ─► metadata of customer, subscription, invoice ─► a lead with that email

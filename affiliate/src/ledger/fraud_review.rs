@@ -1,4 +1,4 @@
-//! Fraud review: flags on a new lead that freeze it until the owner decides (completions-affiliate.md 2.4).
+//! Fraud review: flags on a new lead that freeze it until the owner decides.
 //!
 //! Flags computed from addresses are in `mail/src/affiliate/fraud_checks.rs`. This file computes the flags that need
 //! stored data: the partner's rate of referrals, its networks, and shared payout destinations.

@@ -30,7 +30,7 @@ use super::recompute::is_self_referral;
 use super::{Ledger, LedgerError, UnitOfWork};
 use crate::referrals::lowercase_address;
 
-/// A person whom a partner brought and who has no referral yet.
+/// A person whom a partner referred and who has no referral yet.
 #[derive(Debug, Clone)]
 pub(crate) struct Prospect {
     pub(crate) source: ReferralSource,
@@ -71,7 +71,7 @@ pub(crate) struct ReferralCommit {
 }
 
 impl Ledger {
-    /// Creates a lead of a partner; replaces `lapsed`, if any.
+    /// Creates a lead of a partner; replaces `lapsed_referral`, if any.
     pub(crate) async fn create_lead(
         &self,
         program: AffiliateProgram,
@@ -131,7 +131,7 @@ impl UnitOfWork<'_> {
         Ok(ReferralCommit { batch: self.build_batch(batch).await?, referral, is_whole })
     }
 
-    /// Adds a new lead of a partner; replaces `lapsed`, if any. Its customer is linked; if that customer paid before,
+    /// Adds a new lead of a partner; replaces `lapsed_referral`. Its customer is linked; if it paid before,
     /// the referral is blocked when it is recomputed. The bounty follows at the end of the recompute.
     pub(super) fn enrol<'a>(
         &'a mut self,

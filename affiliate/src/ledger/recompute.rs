@@ -91,7 +91,7 @@ impl UnitOfWork<'_> {
         })
     }
 
-    /// Referrals come first: their eligibility decides over their invoices.
+    /// Referrals come first: their eligibility decides whether their invoices earn.
     async fn recompute_touched(&mut self) -> Result<(), LedgerError> {
         let mut objects = std::mem::take(&mut self.touched);
         for customer in &objects.customers {
@@ -471,7 +471,7 @@ impl RecomputeInput {
         Ok(recompute::recompute(&facts)?)
     }
 
-    /// Combines a line with what the recompute needs to know about it.
+    /// Combines a line with the data that the recompute needs about it.
     fn booked<'l>(&self, line: &'l Commission) -> LedgerLine<'l> {
         LedgerLine {
             line,
@@ -508,7 +508,7 @@ fn event_of_step(step: &LineChange) -> Option<EventKind> {
     }
 }
 
-/// True if a person is the partner itself (completions-affiliate.md 2.4): same mailbox as the partner's email or payout
+/// True if a person is the partner itself: same mailbox as the partner's email or payout
 /// destination, after normalization.
 pub(crate) fn is_self_referral(partner: &Partner, buyer_email: &str) -> bool {
     let paid_to = partner.payout.as_ref().map(|payout| payout.destination.as_str());

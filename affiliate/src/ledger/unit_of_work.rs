@@ -314,7 +314,7 @@ impl<'l> UnitOfWork<'l> {
         Ok(self.lines.get(&id).map(|held| held.now.clone()))
     }
 
-    /// Tracks a line that was read. If its payout is gone or failed and the line was not released yet, the line is
+    /// Tracks a line that was read. If its payout was deleted or failed and the line is not released, the line is
     /// released here.
     async fn track_line(&mut self, line: Commission) -> Result<(), LedgerError> {
         if self.lines.contains_key(&line.id) {

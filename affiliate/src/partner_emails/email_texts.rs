@@ -89,7 +89,7 @@ pub(super) fn render(kind: &PartnerEmailKind, is_former: bool, facts: &EmailFact
     PartnerEmailContent { subject, parts, footer }
 }
 
-/// Renders an email of the service, with fixed texts; `None` for kinds that nobody requests.
+/// Renders an email of the service, with fixed texts; `None` for kinds that are never requested.
 pub(super) fn render_service_text(
     kind: &PartnerEmailKind,
     host: Option<&DomainName>,

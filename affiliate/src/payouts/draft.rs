@@ -1,4 +1,4 @@
-//! Drafting of a run: who has earned what by the cutoff and can be paid (completions-affiliate.md 2.5).
+//! Drafting of a run: which partners have earned by the cutoff and can be paid.
 //!
 //! An index lists the earned lines without a payout by partner and currency. A step reads the next lines, decides for
 //! each group, and commits payouts, lines, events, totals and the cursor at once. A group larger than one step is
@@ -40,7 +40,7 @@ type PartnerCurrency = (PartnerId, Currency);
 /// Result of drafting.
 #[derive(Debug, Clone)]
 pub struct DraftResult {
-    /// `None` when nobody is to be paid.
+    /// `None` if no partner is to be paid.
     pub run: Option<PayoutRun>,
     /// Without a run: the partners who are not paid, with the reason.
     pub skipped: Vec<SkippedPartner>,

@@ -1,6 +1,6 @@
 //! JSON parser for untrusted input: typed access to fields by path, with errors that name the field.
 //!
-//! Only the text and an index of one object's fields at a time are held, of a bounded number. Other values are skipped
+//! Memory holds only the text and an index of one object's fields, whose number is bounded. Other values are skipped
 //! by a parser that does not recurse. So neither nesting depth, nor millions of small fields, nor duplicate names cost
 //! more memory than the text.
 
@@ -30,7 +30,7 @@ pub const AMOUNT_MAX: i64 = 1_000_000_000_000;
 pub const OBJECT_BYTES_MAX: usize = 64 << 10;
 /// Maximum objects of a page.
 pub const PAGE_OBJECTS: usize = 100;
-/// Maximum size of a page: all objects of the maximum size, and what is between them.
+/// Maximum size of a page: all objects of the maximum size, and the text between them.
 pub const PAGE_BYTES_MAX: usize = PAGE_OBJECTS * OBJECT_BYTES_MAX + (64 << 10);
 
 /// The processor's JSON is invalid.
@@ -57,16 +57,16 @@ pub enum FieldProblem {
     NotAnObject,
     #[error("is not a list")]
     NotAList,
-    /// Has more entries than are read.
+    /// Has more entries than the limit.
     #[error("has more than {ENTRIES_MAX} entries")]
     TooMany,
     /// Has more objects than a page may have.
     #[error("has more than {PAGE_OBJECTS} objects")]
     PageTooLong,
-    /// Has more fields than are read.
+    /// Has more fields than the limit.
     #[error("has more than {FIELDS_MAX} fields")]
     TooManyFields,
-    /// An object of a list is larger than is read.
+    /// An object of a list exceeds the size limit.
     #[error("is larger than {OBJECT_BYTES_MAX} bytes")]
     TooLarge,
     #[error("is not a string")]
@@ -356,7 +356,7 @@ impl<'a> ProcessorJsonObject<'a> {
         self.required(field_path, self.non_negative_amount(field_path)?)
     }
 
-    /// Sums the amounts of those entries of a list that count; `None` if the list is empty.
+    /// Sums the amounts of the entries of a list for which `counts` returns true; `None` if the list is empty.
     pub(super) fn sum(
         &self,
         field_path: &str,

@@ -1,6 +1,6 @@
 //! Statements of a page about a visitor: a sign-up, or the person's email.
 //!
-//! The page learns nothing from the response: neither whether the visit, nor the person, nor the program exists.
+//! The response does not reveal whether the visit, the person or the program exists.
 
 use std::net::IpAddr;
 

@@ -1,5 +1,5 @@
 //! A person with several customer ids at the processor: a payment link creates a customer per checkout. All of them
-//! belong to one referral (completions-affiliate.md 2.2).
+//! belong to one referral.
 
 use affiliate::ledger::ReferralDecision;
 use affiliate::referrals::{PartnerSelector, ReferralDraft};

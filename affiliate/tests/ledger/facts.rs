@@ -1,4 +1,4 @@
-//! One test per row of the table in completions-affiliate.md 2.2.
+//! Facts of the payment processor: one test per kind of event.
 
 use affiliate::ledger::IngestOutcome;
 use mail::affiliate::referral::{ReferralBlock, ReferralStatus};

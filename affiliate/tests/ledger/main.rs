@@ -1,4 +1,4 @@
-//! Tests of the ledger through events: each row of the table in completions-affiliate.md 2.2, events in any order and
+//! Tests of the ledger through events: each kind of event, events in any order and
 //! from several nodes, and store failures. Each test ends with an audit.
 
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]

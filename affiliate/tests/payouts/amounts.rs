@@ -29,7 +29,7 @@ async fn the_largest_sales_are_booked_and_paid_out() {
     world.check_ledger().await;
 }
 
-/// Lines from a time with a higher limit on amounts: those that exceed a payout's maximum are left for the next run.
+/// Lines written under a higher limit on amounts: those that exceed a payout's maximum are left for the next run.
 #[tokio::test]
 async fn lines_that_exceed_a_payout_wait_for_the_next_run() {
     let world = payable().await;

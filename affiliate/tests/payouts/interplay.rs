@@ -99,7 +99,7 @@ pub(crate) async fn an_approved_payout_is_unaffected_by_later_refunds() {
         world.mark_paid(payout.id, "r").await.unwrap();
         world.check_ledger().await;
     }
-    // The program bears the loss.
+    // The loss is the program's.
     world.sell("in_3", (1_000, 33 * DAY)).await;
     world.advance_days(33);
     world.end_holds().await;

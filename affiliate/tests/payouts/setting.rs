@@ -259,7 +259,7 @@ impl Script {
         self.0.lock().unwrap().is_list_silent = is_silent;
     }
 
-    /// Adds a transfer that the store does not know.
+    /// Adds a transfer that is not in the store.
     pub(crate) fn add_unknown_transfer(&self, payout: PayoutId, amount: i64) {
         self.0.lock().unwrap().forgotten.push((format!("{payout}:1"), ("tr_before".to_owned(), amount)));
     }

@@ -223,7 +223,7 @@ pub(crate) async fn a_payout_of_a_restored_store_is_looked_up_first() {
         let backup = world.adas(PayoutStatus::Processing).await;
         let processor = Script::default();
         if was_made {
-            // Created after the backup, so the restored store does not know it.
+            // Created after the backup, so it is not in the restored store.
             let order =
                 affiliate::payouts::transfers::TransferRequest { key: format!("{}:1", backup.id), payout: backup };
             affiliate::payouts::transfers::PayoutGateway::transfer(&processor, &order).await;

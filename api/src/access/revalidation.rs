@@ -59,31 +59,31 @@ impl AccessRevalidator {
     pub(crate) fn revalidate_while_streaming(
         self: &Arc<Self>,
         proof: AuthProof,
-        mut pieces: BodyStream,
+        mut chunks: BodyStream,
         is_event_stream: bool,
     ) -> BodyStream {
-        let ticket = self.register(proof);
-        let (send, more) = mpsc::channel(1);
+        let registration = self.register(proof);
+        let (send, stream) = mpsc::channel(1);
         self.tasks.spawn(async move {
             loop {
-                let piece = tokio::select! {
+                let chunk = tokio::select! {
                     biased;
-                    () = ticket.ended.cancelled() => break,
+                    () = registration.ended.cancelled() => break,
                     () = send.closed() => return,
-                    piece = pieces.recv() => piece,
+                    chunk = chunks.recv() => chunk,
                 };
-                let Some(piece) = piece else { return };
+                let Some(chunk) = chunk else { return };
                 tokio::select! {
                     biased;
-                    () = ticket.ended.cancelled() => break,
-                    sent = send.send(piece) => if sent.is_err() { return },
+                    () = registration.ended.cancelled() => break,
+                    sent = send.send(chunk) => if sent.is_err() { return },
                 }
             }
             let last = if is_event_stream { Ok(END_COMMENT) } else { Err(BodyStreamError) };
             // A client that does not read is closed by the connection's write timeout.
             let _ = send.send(last).await;
         });
-        more
+        stream
     }
 
     /// Registers a stream. Starts the revalidation with the first one.
@@ -121,8 +121,8 @@ impl AccessRevalidator {
         for chunk in proofs.chunks(PROOFS_PER_READ_MAX) {
             let chunk_proofs: Vec<AuthProof> = chunk.iter().map(|(_, proof)| proof.clone()).collect();
             let (store, now) = (self.intake.store(), self.intake.clock().now());
-            let held = store::access::revalidate_proofs(store, &chunk_proofs, now).await?;
-            for ((id, _), _) in chunk.iter().zip(held).filter(|(_, held)| !held) {
+            let still_valid = store::access::revalidate_proofs(store, &chunk_proofs, now).await?;
+            for ((id, _), _) in chunk.iter().zip(still_valid).filter(|(_, still_valid)| !still_valid) {
                 self.end_stream(*id);
             }
         }

@@ -16,7 +16,7 @@ use crate::state::AppState;
 impl ToSchema for AuditReport {
     fn schema(schemas: &mut Schemas) -> Value {
         let names: Vec<&str> = Invariant::ALL.iter().map(|invariant| invariant.as_str()).collect();
-        let broken = schema::object(
+        let violation_schema = schema::object(
             "A violated invariant",
             [
                 ("invariant", schema::string_enum(&names, "The invariant")),
@@ -36,7 +36,7 @@ impl ToSchema for AuditReport {
         let fields = [
             ("ok", json!({"type": "boolean", "description": "Whether all invariants hold"})),
             ("checked", checked),
-            ("broken", schema::list(broken, "Violated invariants, at most 1,000")),
+            ("broken", schema::list(violation_schema, "Violated invariants, at most 1,000")),
         ];
         schemas.component("AffiliateAudit", |_| schema::object("An audit of the ledger", fields))
     }
@@ -46,7 +46,7 @@ impl ToSchema for AuditReport {
 ///
 /// # Errors
 /// There is no program; the store cannot be read.
-pub async fn get(room: Arc<AppState>, owner: Owner, request: ReadRequest<NoInput>) -> Result<AuditReport, Problem> {
-    let account = request.require_program(&room, owner.tenant()).await?.program.account;
-    audit(&room.affiliate.ledger(), account).await.map_err(|fault| refusal_problem(&room, fault.into()))
+pub async fn get(state: Arc<AppState>, owner: Owner, request: ReadRequest<NoInput>) -> Result<AuditReport, Problem> {
+    let account = request.require_program(&state, owner.tenant()).await?.program.account;
+    audit(&state.affiliate.ledger(), account).await.map_err(|fault| refusal_problem(&state, fault.into()))
 }

@@ -47,10 +47,10 @@ impl FromRequest for StartBackfill {
 
     fn read(call: &Request) -> Result<Self, Problem> {
         const NAMES: FieldNames = names!("since", "silent");
-        let mut given = BodyFieldReader::from_optional_body(call, &NAMES)?;
-        let since = given.read_optional("since", parse_time_or_unix);
-        let silent = given.read_optional("silent", fields::parse_bool).unwrap_or(false);
-        given.finish()?;
+        let mut reader = BodyFieldReader::from_optional_body(call, &NAMES)?;
+        let since = reader.read_optional("since", parse_time_or_unix);
+        let silent = reader.read_optional("silent", fields::parse_bool).unwrap_or(false);
+        reader.finish()?;
         Ok(Self { since, silent })
     }
 }
@@ -113,20 +113,20 @@ impl ResponseObject for StartBackfillResponse {}
 /// # Errors
 /// The processor is connected for events only, a backfill is running already, or there is no program.
 pub async fn start(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     owner: Owner,
     request: CreateRequest<StartBackfill>,
 ) -> Result<VersionedResponse<StartBackfillResponse>, Problem> {
-    let opened = request.require_program(&room, owner.tenant()).await?;
+    let opened = request.require_program(&state, owner.tenant()).await?;
     let ResolvedRequest { program, input: StartBackfill { since, silent }, claim, .. } = opened;
-    let in_progress = match begin_for_owner(&room, &owner, "begin_affiliate_backfill", claim).await? {
-        response::BeginDecision::Replay(answer) => return Ok(answer),
+    let in_progress = match begin_for_owner(&state, &owner, "begin_affiliate_backfill", claim).await? {
+        response::BeginDecision::Replay(body) => return Ok(body),
         response::BeginDecision::Proceed(in_progress) => in_progress,
     };
     let store_response = in_progress.response_writer(start_response);
-    let started = room.affiliate.start_backfill(program.account, (since, silent), &store_response).await;
+    let started = state.affiliate.start_backfill(program.account, (since, silent), &store_response).await;
     drop(store_response);
-    in_progress.finish(&room, started, start_response).await
+    in_progress.finish(&state, started, start_response).await
 }
 
 fn start_response(backfill: &Backfill) -> VersionedResponse<StartBackfillResponse> {
@@ -138,11 +138,11 @@ fn start_response(backfill: &Backfill) -> VersionedResponse<StartBackfillRespons
 /// # Errors
 /// The backfill or the program does not exist.
 pub async fn get(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     owner: Owner,
     request: ReadRequest<BackfillPath>,
 ) -> Result<BackfillResponse, Problem> {
-    let ResolvedRequest { program, input, .. } = request.require_program(&room, owner.tenant()).await?;
-    let found = room.affiliate.backfill(program.account, input.id(AffiliateNoun::Backfill)?).await;
-    found.map(BackfillResponse::from).map_err(|refusal| refusal_problem(&room, refusal))
+    let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
+    let found = state.affiliate.backfill(program.account, input.id(AffiliateNoun::Backfill)?).await;
+    found.map(BackfillResponse::from).map_err(|refusal| refusal_problem(&state, refusal))
 }

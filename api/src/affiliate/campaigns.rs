@@ -54,8 +54,8 @@ impl FromRequest for ListCampaigns {
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        let given = paging::parse_query(&call.query)?;
-        Ok(Self { with_archived: paging::parse_flag(&given, "include_archived")? })
+        let parameters = paging::parse_query(&call.query)?;
+        Ok(Self { with_archived: paging::parse_flag(&parameters, "include_archived")? })
     }
 }
 
@@ -64,19 +64,19 @@ impl FromRequest for ListCampaigns {
 /// # Errors
 /// The store cannot be read.
 pub async fn list(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     request: ReadRequest<ListCampaigns>,
 ) -> Result<ListResponse<CampaignObject>, Problem> {
-    let ResolvedRequest { program, input, .. } = request.require_set_up_program(&room, &tenant).await?;
-    let found = room.affiliate.list_campaigns(program.account).await;
+    let ResolvedRequest { program, input, .. } = request.require_set_up_program(&state, &tenant).await?;
+    let found = state.affiliate.list_campaigns(program.account).await;
     let mut campaigns = Vec::new();
-    for campaign in found.map_err(|refusal| refusal_problem(&room, refusal))? {
+    for campaign in found.map_err(|refusal| refusal_problem(&state, refusal))? {
         if campaign.archived_at.is_some() && !input.with_archived {
             continue;
         }
-        let partners = room.affiliate.count_partners(&campaign).await;
-        let partners = partners.map_err(|refusal| refusal_problem(&room, refusal))?;
+        let partners = state.affiliate.count_partners(&campaign).await;
+        let partners = partners.map_err(|refusal| refusal_problem(&state, refusal))?;
         campaigns.push(CampaignObject::of(&campaign, &program).with_count(partners));
     }
     Ok(ListResponse::new(campaigns, None))
@@ -87,13 +87,13 @@ pub async fn list(
 /// # Errors
 /// The campaign does not exist; the store cannot be read.
 pub async fn get(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     request: ReadRequest<CampaignPath>,
 ) -> Result<VersionedResponse<CampaignResponse>, Problem> {
-    let ResolvedRequest { program, input, .. } = request.require_set_up_program(&room, &tenant).await?;
-    let found = room.affiliate.campaign(program.account, input.id(AffiliateNoun::Campaign)?).await;
-    found.map(|campaign| campaign_response(&(campaign, program))).map_err(|refusal| refusal_problem(&room, refusal))
+    let ResolvedRequest { program, input, .. } = request.require_set_up_program(&state, &tenant).await?;
+    let found = state.affiliate.campaign(program.account, input.id(AffiliateNoun::Campaign)?).await;
+    found.map(|campaign| campaign_response(&(campaign, program))).map_err(|refusal| refusal_problem(&state, refusal))
 }
 
 /// `POST /affiliate-campaigns`.
@@ -101,19 +101,19 @@ pub async fn get(
 /// # Errors
 /// The input is invalid, another campaign has the name, or the plan's campaign limit is reached.
 pub async fn create(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     request: CreateRequest<CreateCampaign>,
 ) -> Result<VersionedResponse<CreatedResponse<CampaignResponse>>, Problem> {
-    let ResolvedRequest { input, claim, .. } = request.require_set_up_program(&room, &tenant).await?;
-    let in_progress = match begin_for_tenant(&room, &tenant, IdempotencyScope::CreateCampaign, claim).await? {
-        BeginDecision::Replay(answer) => return Ok(answer),
+    let ResolvedRequest { input, claim, .. } = request.require_set_up_program(&state, &tenant).await?;
+    let in_progress = match begin_for_tenant(&state, &tenant, IdempotencyScope::CreateCampaign, claim).await? {
+        BeginDecision::Replay(body) => return Ok(body),
         BeginDecision::Proceed(in_progress) => in_progress,
     };
     let store_response = in_progress.response_writer(created_campaign_response);
-    let done = room.affiliate.create_campaign(tenant.account().id, input.0, &store_response).await;
+    let done = state.affiliate.create_campaign(tenant.account().id, input.0, &store_response).await;
     drop(store_response);
-    in_progress.finish(&room, done, created_campaign_response).await
+    in_progress.finish(&state, done, created_campaign_response).await
 }
 
 /// `PATCH /affiliate-campaigns/{id}`.
@@ -121,15 +121,16 @@ pub async fn create(
 /// # Errors
 /// The input is invalid, the campaign does not exist, it was changed concurrently, or the default would be archived.
 pub async fn update(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     request: UpdateRequest<UpdateCampaign>,
 ) -> Result<VersionedResponse<CampaignResponse>, Problem> {
-    let ResolvedRequest { input: UpdateCampaign(target, fields), if_match: seen, .. } =
-        request.require_set_up_program(&room, &tenant).await?;
+    let ResolvedRequest { input: UpdateCampaign(target, fields), if_match, .. } =
+        request.require_set_up_program(&state, &tenant).await?;
     let target = (tenant.account().id, target.id(AffiliateNoun::Campaign)?);
-    let changed = room.affiliate.change_campaign(target, seen.as_ref(), &|before| fields.update_draft(before)).await;
-    changed.map(|changed| campaign_response(&changed)).map_err(|refusal| refusal_problem(&room, refusal))
+    let changed =
+        state.affiliate.change_campaign(target, if_match.as_ref(), &|before| fields.update_draft(before)).await;
+    changed.map(|changed| campaign_response(&changed)).map_err(|refusal| refusal_problem(&state, refusal))
 }
 
 /// `PUT …/campaigns/default`.
@@ -137,14 +138,14 @@ pub async fn update(
 /// # Errors
 /// The input is invalid, there is no program, or another campaign has the name.
 pub async fn set_default(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     owner: Owner,
     request: UpdateRequest<SetDefaultCampaign>,
 ) -> Result<VersionedResponse<CampaignResponse>, Problem> {
-    let ResolvedRequest { program, input: SetDefaultCampaign(fields), if_match: seen, .. } =
-        request.require_program(&room, owner.tenant()).await?;
-    let how: (&::affiliate::campaigns::NewCampaign<'_>, ::affiliate::campaigns::CampaignChange<'_>) =
+    let ResolvedRequest { program, input: SetDefaultCampaign(fields), if_match, .. } =
+        request.require_program(&state, owner.tenant()).await?;
+    let functions: (&::affiliate::campaigns::NewCampaign<'_>, ::affiliate::campaigns::CampaignChange<'_>) =
         (&|| fields.create_draft("Default"), &|before| fields.update_draft(before));
-    let set = room.affiliate.set_default_campaign(program.account, seen.as_ref(), how).await;
-    set.map(|set| campaign_response(&set)).map_err(|refusal| refusal_problem(&room, refusal))
+    let set = state.affiliate.set_default_campaign(program.account, if_match.as_ref(), functions).await;
+    set.map(|set| campaign_response(&set)).map_err(|refusal| refusal_problem(&state, refusal))
 }

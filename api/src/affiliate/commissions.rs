@@ -61,15 +61,15 @@ impl FromRequest for ListCommissions {
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        let given = paging::parse_query(&call.query)?;
+        let parameters = paging::parse_query(&call.query)?;
         let filter = CommissionFilter {
             statuses: paging::parse_words(&call.query, "status", CommissionStatus::WORDS, CommissionStatus::from_word)?,
-            partner: parse_filter(&given, "affiliate_id", "a partner's id (`aff_…`)")?,
-            referral: parse_filter(&given, "referral_id", "a referral's id (`ref_…`)")?,
-            currencies: paging::parse_values(&given, "currency", "a currency, three letters")?,
+            partner: parse_filter(&parameters, "affiliate_id", "a partner's id (`aff_…`)")?,
+            referral: parse_filter(&parameters, "referral_id", "a referral's id (`ref_…`)")?,
+            currencies: paging::parse_values(&parameters, "currency", "a currency, three letters")?,
             payout: None,
-            created_after: paging::parse_time(&given, "created_after")?,
-            created_before: paging::parse_time(&given, "created_before")?,
+            created_after: paging::parse_time(&parameters, "created_after")?,
+            created_before: paging::parse_time(&parameters, "created_before")?,
         };
         Ok(Self { page: PageParameters::from_query(&call.query)?, filter })
     }
@@ -80,14 +80,15 @@ impl FromRequest for ListCommissions {
 /// # Errors
 /// The cursor is invalid; the store cannot be read.
 pub async fn list(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     request: ReadRequest<ListCommissions>,
 ) -> Result<ListResponse<CommissionObject>, Problem> {
-    let input = request.require_set_up_program(&room, &tenant).await?.input;
-    let wanted = page_query(&input.page, KIND_COMMISSION)?;
+    let input = request.require_set_up_program(&state, &tenant).await?.input;
+    let page_request = page_query(&input.page, KIND_COMMISSION)?;
     let account = tenant.account().id;
-    let found = store::affiliate::commission::list(room.affiliate.store(), account, &input.filter, wanted).await?;
+    let found =
+        store::affiliate::commission::list(state.affiliate.store(), account, &input.filter, page_request).await?;
     let next = found.next.map(|id| paging::after_id(KIND_COMMISSION, id));
     Ok(ListResponse::new(found.rows.iter().map(CommissionObject::from).collect(), next))
 }
@@ -101,12 +102,12 @@ fn commission_response(line: &Commission) -> VersionedResponse<CommissionRespons
 /// # Errors
 /// The commission does not exist; the store cannot be read.
 pub async fn get(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     request: ReadRequest<CommissionPath>,
 ) -> Result<VersionedResponse<CommissionResponse>, Problem> {
-    let id = request.require_set_up_program(&room, &tenant).await?.input.id(AffiliateNoun::Commission)?;
-    let found = store::affiliate::commission::get(room.affiliate.store(), tenant.account().id, id).await?;
+    let id = request.require_set_up_program(&state, &tenant).await?.input.id(AffiliateNoun::Commission)?;
+    let found = store::affiliate::commission::get(state.affiliate.store(), tenant.account().id, id).await?;
     found.as_ref().map(commission_response).ok_or_else(|| Problem::not_found(AffiliateNoun::Commission.as_str()))
 }
 
@@ -144,16 +145,16 @@ impl FromRequest for ReverseCommission {
 
     fn read(call: &Request) -> Result<Self, Problem> {
         const NAMES: FieldNames = names!("status", "reason", "note");
-        let mut given = BodyFieldReader::from_body(call, &NAMES)?;
-        given.require("status");
-        given.read_optional("status", |value| {
+        let mut reader = BodyFieldReader::from_body(call, &NAMES)?;
+        reader.require("status");
+        reader.read_optional("status", |value| {
             parse_word(&["reversed"], |text| (text == "reversed").then_some(()), value)
         });
         let from_word =
             |text: &str| ReversalReason::from_word(text).filter(|reason| REASONS.contains(&reason.as_str()));
-        let reason = given.read_optional("reason", |value| parse_word(REASONS, from_word, value));
-        let note = given.read_nullable("note", |value| fields::parse_multiline_text(value, NOTE_BYTES_MAX)).flatten();
-        given.finish()?;
+        let reason = reader.read_optional("reason", |value| parse_word(REASONS, from_word, value));
+        let note = reader.read_nullable("note", |value| fields::parse_multiline_text(value, NOTE_BYTES_MAX)).flatten();
+        reader.finish()?;
         let note = note.filter(|note| !note.trim().is_empty());
         Ok(Self { commission: CommissionPath::of(call), reason: reason.unwrap_or(ReversalReason::Manual), note })
     }
@@ -164,17 +165,17 @@ impl FromRequest for ReverseCommission {
 /// # Errors
 /// The input is invalid, the commission is paid or in a payout, it was changed concurrently, or it does not exist.
 pub async fn reverse(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     request: UpdateRequest<ReverseCommission>,
 ) -> Result<VersionedResponse<CommissionResponse>, Problem> {
     let ResolvedRequest {
         program, input: ReverseCommission { commission: target, reason, note }, if_match: seen, ..
-    } = request.require_set_up_program(&room, &tenant).await?;
+    } = request.require_set_up_program(&state, &tenant).await?;
     let target = (program.account, target.id(AffiliateNoun::Commission)?);
     let reversal = CommissionReversal { reason, note, seen };
-    let done = room.affiliate.ledger().reverse(target, &reversal, &no_extension).await;
-    done.map(|line| commission_response(&line)).map_err(|refusal| refusal_problem(&room, refusal))
+    let done = state.affiliate.ledger().reverse(target, &reversal, &no_extension).await;
+    done.map(|line| commission_response(&line)).map_err(|refusal| refusal_problem(&state, refusal))
 }
 
 /// `POST /dashboard/api/affiliate-program/commissions/{id}/reinstate`.
@@ -182,19 +183,18 @@ pub async fn reverse(
 /// # Errors
 /// The commission is not reversed, its referral earns nothing, or it does not exist.
 pub async fn reinstate(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     owner: Owner,
     request: ActionRequest<CommissionPath>,
 ) -> Result<VersionedResponse<CommissionResponse>, Problem> {
-    let ResolvedRequest { program, input, if_match: seen, claim } =
-        request.require_program(&room, owner.tenant()).await?;
+    let ResolvedRequest { program, input, if_match, claim } = request.require_program(&state, owner.tenant()).await?;
     let target = (program.account, input.id(AffiliateNoun::Commission)?);
-    let in_progress = match begin_for_owner(&room, &owner, "reinstate_affiliate_commission", claim).await? {
-        BeginDecision::Replay(answer) => return Ok(answer),
+    let in_progress = match begin_for_owner(&state, &owner, "reinstate_affiliate_commission", claim).await? {
+        BeginDecision::Replay(body) => return Ok(body),
         BeginDecision::Proceed(in_progress) => in_progress,
     };
     let store_response = in_progress.response_writer(commission_response);
-    let done = room.affiliate.ledger().reinstate(target, seen.as_ref(), &store_response).await;
+    let done = state.affiliate.ledger().reinstate(target, if_match.as_ref(), &store_response).await;
     drop(store_response);
-    in_progress.finish(&room, done, commission_response).await
+    in_progress.finish(&state, done, commission_response).await
 }

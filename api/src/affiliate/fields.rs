@@ -57,25 +57,25 @@ impl<'a> BodyFieldReader<'a> {
                 notes.errors.add(&fields::printable_name(name), "is not a known setting");
             }
         }
-        let given = ObjectFields::from_object(JsonObject(fields), names, "", &mut notes);
-        Ok(Self { fields: given, diagnostics: notes, prefix: String::new(), call: Some(call) })
+        let fields = ObjectFields::from_object(JsonObject(fields), names, "", &mut notes);
+        Ok(Self { fields, diagnostics: notes, prefix: String::new(), call: Some(call) })
     }
 
     /// Reads an object inside a field. Returns `None` and records an error if the value is not an object.
     pub(super) fn from_nested_object(
         value: &'a RawValue,
-        (names, place): (&FieldNames, &str),
+        (names, path): (&FieldNames, &str),
         notes: &mut FieldDiagnostics,
     ) -> Option<Self> {
         match fields::parse_object(value) {
             Ok(object) => {
-                let prefix = format!("{place}.");
-                let mut own = std::mem::take(notes);
-                let given = ObjectFields::from_object(object, names, &prefix, &mut own);
-                Some(Self { fields: given, diagnostics: own, prefix, call: None })
+                let prefix = format!("{path}.");
+                let mut nested_notes = std::mem::take(notes);
+                let fields = ObjectFields::from_object(object, names, &prefix, &mut nested_notes);
+                Some(Self { fields, diagnostics: nested_notes, prefix, call: None })
             }
-            Err(why) => {
-                notes.errors.add(place, why);
+            Err(reason) => {
+                notes.errors.add(path, reason);
                 None
             }
         }
@@ -85,22 +85,22 @@ impl<'a> BodyFieldReader<'a> {
     pub(super) fn read_optional<T>(
         &mut self,
         name: &str,
-        read: impl FnOnce(&'a RawValue) -> Result<T, String>,
+        parse: impl FnOnce(&'a RawValue) -> Result<T, String>,
     ) -> Option<T> {
-        let read = self.fields.value(name).map(read)?;
-        read.map_err(|why| self.add_error(name, why)).ok()
+        let parsed = self.fields.value(name).map(parse)?;
+        parsed.map_err(|reason| self.add_error(name, reason)).ok()
     }
 
     /// Reads a field that null clears: `Some(None)` for null.
     pub(super) fn read_nullable<T>(
         &mut self,
         name: &str,
-        read: impl FnOnce(&'a RawValue) -> Result<T, String>,
+        parse: impl FnOnce(&'a RawValue) -> Result<T, String>,
     ) -> Option<Option<T>> {
         if self.fields.is_null(name) {
             return Some(None);
         }
-        self.read_optional(name, read).map(Some)
+        self.read_optional(name, parse).map(Some)
     }
 
     /// Reads a text field that null or an empty text clears.
@@ -127,17 +127,17 @@ impl<'a> BodyFieldReader<'a> {
     }
 
     /// Records an error for each of the named fields that is present, because another operation sets them.
-    pub(super) fn reject_fields(&mut self, names: &[&str], why: &str) {
+    pub(super) fn reject_fields(&mut self, names: &[&str], reason: &str) {
         for name in names {
             if self.fields.value(name).is_some() || self.fields.is_null(name) {
-                self.add_error(name, why);
+                self.add_error(name, reason);
             }
         }
     }
 
     /// Records an error of a field.
-    pub(super) fn add_error(&mut self, name: &str, why: impl Into<String>) {
-        self.diagnostics.errors.add(&format!("{}{name}", self.prefix), why);
+    pub(super) fn add_error(&mut self, name: &str, reason: impl Into<String>) {
+        self.diagnostics.errors.add(&format!("{}{name}", self.prefix), reason);
     }
 
     /// The errors and warnings so far, to share them with a nested reader.
@@ -161,7 +161,7 @@ impl<'a> BodyFieldReader<'a> {
 
 /// Parses a text by the type's `FromStr`.
 pub(super) fn parse_from_text<T: FromStr<Err: Display>>(value: &RawValue) -> Result<T, String> {
-    fields::parse_text(value)?.trim().parse().map_err(|why: T::Err| why.to_string())
+    fields::parse_text(value)?.trim().parse().map_err(|error: T::Err| error.to_string())
 }
 
 /// Parses an ISO 4217 currency that is in use.
@@ -171,15 +171,15 @@ pub(super) fn parse_currency(value: &RawValue) -> Result<Currency, String> {
 
 /// Like [`parse_currency`], from text.
 pub(super) fn parse_currency_text(text: &str) -> Result<Currency, String> {
-    let currency: Currency = text.trim().parse().map_err(|why: CurrencyError| why.to_string())?;
-    let why = || format!("`{currency}` is not a currency in use (ISO 4217)");
-    currency.is_in_use().then_some(currency).ok_or_else(why)
+    let currency: Currency = text.trim().parse().map_err(|error: CurrencyError| error.to_string())?;
+    let error = || format!("`{currency}` is not a currency in use (ISO 4217)");
+    currency.is_in_use().then_some(currency).ok_or_else(error)
 }
 
 /// Parses one of a closed set of words.
-pub(super) fn parse_word<T>(all: &[&str], read: impl Fn(&str) -> Option<T>, value: &RawValue) -> Result<T, String> {
+pub(super) fn parse_word<T>(all: &[&str], parse: impl Fn(&str) -> Option<T>, value: &RawValue) -> Result<T, String> {
     let text = fields::parse_text(value)?;
-    read(&text).ok_or_else(|| format!("must be one of {}", all.join(", ")))
+    parse(&text).ok_or_else(|| format!("must be one of {}", all.join(", ")))
 }
 
 /// Parses a whole number within the range.
@@ -199,7 +199,7 @@ pub(super) fn parse_cents(value: &RawValue) -> Result<i64, String> {
 /// Parses a rate in basis points.
 pub(super) fn parse_basis_points(value: &RawValue) -> Result<BasisPoints, String> {
     let points = parse_integer(value, 0..=BasisPoints::ALL.get())?;
-    BasisPoints::try_from(points).map_err(|why| why.to_string())
+    BasisPoints::try_from(points).map_err(|error| error.to_string())
 }
 
 /// Parses an RFC 3339 time with an offset.
@@ -208,7 +208,7 @@ pub(super) fn parse_time(value: &RawValue) -> Result<Timestamp, String> {
     text.parse().map_err(|_| "must be a time with its offset, like `2026-01-01T10:00:00Z`".to_owned())
 }
 
-/// Parses a time with an offset, or Unix seconds as a number or text (affiliate-admin.md 1).
+/// Parses a time with an offset, or Unix seconds as a number or text.
 pub(super) fn parse_time_or_unix(value: &RawValue) -> Result<Timestamp, String> {
     let seconds = value.get().trim_matches('"').parse::<i64>();
     match seconds {

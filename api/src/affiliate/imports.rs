@@ -22,7 +22,7 @@ const LIST_BYTES_MAX: usize = 4 << 20;
 #[derive(Debug)]
 pub struct ImportPartners {
     list: partner_import::PartnerImport,
-    manner: ImportOptions,
+    options: ImportOptions,
 }
 
 impl FromRequest for ImportPartners {
@@ -40,7 +40,9 @@ impl FromRequest for ImportPartners {
                 "examples": ["email,first_name,token\nada@example.org,Ada,ada\n"],
             })
         });
-        let flag = |name, about| schema::query_parameter(name, about, json!({"type": "boolean", "default": false}));
+        let flag = |name, description| {
+            schema::query_parameter(name, description, json!({"type": "boolean", "default": false}))
+        };
         let parameters = vec![
             flag("dry_run", "Preview the import without changing anything"),
             flag("send_invites", "Send an invitation email to each partner"),
@@ -49,14 +51,14 @@ impl FromRequest for ImportPartners {
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        let given = paging::parse_query(&call.query)?;
+        let parameters = paging::parse_query(&call.query)?;
         let options = ImportOptions {
-            dry_run: paging::parse_flag(&given, "dry_run")?,
-            send_invites: paging::parse_flag(&given, "send_invites")?,
+            dry_run: paging::parse_flag(&parameters, "dry_run")?,
+            send_invites: paging::parse_flag(&parameters, "send_invites")?,
         };
         let text = std::str::from_utf8(&call.body).map_err(|_| Problem::field("body", "is not UTF-8"))?;
         let list = partner_import::parse(text).map_err(|error| Problem::field("body", error.to_string()))?;
-        Ok(Self { list, manner: options })
+        Ok(Self { list, options })
     }
 }
 
@@ -104,12 +106,12 @@ impl ToSchema for PartnerImportResult {
 /// # Errors
 /// The body is not a valid list or too long; the program does not exist or is not set up.
 pub async fn import(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     owner: Owner,
     request: ReadRequest<ImportPartners>,
 ) -> Result<PartnerImportResult, Problem> {
-    let ResolvedRequest { program, input: ImportPartners { list, manner: options }, .. } =
-        request.require_program(&room, owner.tenant()).await?;
-    let done = room.affiliate.import_partners(program.account, list, options).await;
-    done.map_err(|refusal| refusal_problem(&room, refusal))
+    let ResolvedRequest { program, input: ImportPartners { list, options }, .. } =
+        request.require_program(&state, owner.tenant()).await?;
+    let done = state.affiliate.import_partners(program.account, list, options).await;
+    done.map_err(|refusal| refusal_problem(&state, refusal))
 }

@@ -50,16 +50,16 @@ impl FromRequest for ListPartnerLinks {
 /// # Errors
 /// The partner does not exist; the cursor is invalid; the store cannot be read.
 pub async fn list(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     request: ReadRequest<ListPartnerLinks>,
 ) -> Result<ListResponse<LinkObject>, Problem> {
     let ResolvedRequest { input: ListPartnerLinks(target, page), .. } =
-        request.require_set_up_program(&room, &tenant).await?;
-    let shown = room.affiliate.get_partner_view(tenant.account().id, target.id(AffiliateNoun::Partner)?).await;
-    let shown = shown.map_err(|refusal| refusal_problem(&room, refusal))?;
-    let (links, next) = page.paginate(shown.links)?;
-    let object = |link: &PartnerLink| LinkObject::of(link, &shown.partner, &shown.program);
+        request.require_set_up_program(&state, &tenant).await?;
+    let view = state.affiliate.get_partner_view(tenant.account().id, target.id(AffiliateNoun::Partner)?).await;
+    let view = view.map_err(|refusal| refusal_problem(&state, refusal))?;
+    let (links, next) = page.paginate(view.links)?;
+    let object = |link: &PartnerLink| LinkObject::of(link, &view.partner, &view.program);
     Ok(ListResponse::new(links.iter().map(object).collect(), next))
 }
 
@@ -92,12 +92,12 @@ impl FromRequest for CreatePartnerLink {
 
     fn read(call: &Request) -> Result<Self, Problem> {
         const NAMES: FieldNames = names!("token", "destination_url", "label");
-        let mut given = BodyFieldReader::from_body(call, &NAMES)?;
-        given.require("token");
-        let token = given.read_optional("token", |value| parse_token_text(&fields::parse_text(value)?));
-        let destination_url = given.read_nullable_text("destination_url", URL_BYTES_MAX).flatten();
-        let label = given.read_nullable_text("label", LABEL_BYTES_MAX).flatten();
-        given.finish()?;
+        let mut reader = BodyFieldReader::from_body(call, &NAMES)?;
+        reader.require("token");
+        let token = reader.read_optional("token", |value| parse_token_text(&fields::parse_text(value)?));
+        let destination_url = reader.read_nullable_text("destination_url", URL_BYTES_MAX).flatten();
+        let label = reader.read_nullable_text("label", LABEL_BYTES_MAX).flatten();
+        reader.finish()?;
         let token = token.ok_or_else(|| Problem::field("token", "is required"))?;
         Ok(Self(PartnerPath::of(call), LinkDraft { token, destination_url, label }))
     }
@@ -114,21 +114,21 @@ fn created_link_response(
 /// # Errors
 /// The input is invalid, the partner does not exist or has reached its link limit, or the token is in use.
 pub async fn create(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     request: CreateRequest<CreatePartnerLink>,
 ) -> Result<VersionedResponse<CreatedResponse<PartnerLinkResponse>>, Problem> {
     let ResolvedRequest { input: CreatePartnerLink(target, draft), claim, .. } =
-        request.require_set_up_program(&room, &tenant).await?;
+        request.require_set_up_program(&state, &tenant).await?;
     let target = (tenant.account().id, target.id(AffiliateNoun::Partner)?);
-    let in_progress = match begin_for_tenant(&room, &tenant, IdempotencyScope::CreateLink, claim).await? {
-        BeginDecision::Replay(answer) => return Ok(answer),
+    let in_progress = match begin_for_tenant(&state, &tenant, IdempotencyScope::CreateLink, claim).await? {
+        BeginDecision::Replay(body) => return Ok(body),
         BeginDecision::Proceed(in_progress) => in_progress,
     };
     let store_response = in_progress.response_writer(created_link_response);
-    let done = room.affiliate.create_link(target, &draft, &store_response).await;
+    let done = state.affiliate.create_link(target, &draft, &store_response).await;
     drop(store_response);
-    in_progress.finish(&room, done, created_link_response).await
+    in_progress.finish(&state, done, created_link_response).await
 }
 
 /// `DELETE /affiliates/{id}/links/{link_id}`.
@@ -136,14 +136,14 @@ pub async fn create(
 /// # Errors
 /// The partner or link does not exist, or the link is the primary one.
 pub async fn delete(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     request: UpdateRequest<PartnerLinkPath>,
 ) -> Result<OkResponse, Problem> {
-    let ResolvedRequest { input: PartnerLinkPath(target, link), if_match: seen, .. } =
-        request.require_set_up_program(&room, &tenant).await?;
+    let ResolvedRequest { input: PartnerLinkPath(target, link), if_match, .. } =
+        request.require_set_up_program(&state, &tenant).await?;
     let target = (tenant.account().id, target.id(AffiliateNoun::Partner)?);
     let link = link.ok_or_else(|| Problem::not_found(AffiliateNoun::Link.as_str()))?;
-    let deleted = room.affiliate.delete_link(target, link, seen.as_ref()).await;
-    deleted.map(|()| OkResponse::OK).map_err(|refusal| refusal_problem(&room, refusal))
+    let deleted = state.affiliate.delete_link(target, link, if_match.as_ref()).await;
+    deleted.map(|()| OkResponse::OK).map_err(|refusal| refusal_problem(&state, refusal))
 }

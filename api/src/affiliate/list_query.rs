@@ -22,11 +22,11 @@ pub(super) fn list_filter_parameter(name: &str, words: &[&str], description: &st
 
 /// Parses an optional filter with a single value.
 pub(super) fn parse_filter<T: std::str::FromStr>(
-    given: &[(String, String)],
+    parameters: &[(String, String)],
     name: &str,
-    what: &str,
+    expected: &str,
 ) -> Result<Option<T>, Problem> {
-    let text = paging::single_value(given, name)?;
-    let refused = || Problem::field(name, format!("must be {what}"));
+    let text = paging::single_value(parameters, name)?;
+    let refused = || Problem::field(name, format!("must be {expected}"));
     text.map(|text| text.trim().parse().map_err(|_| refused())).transpose()
 }

@@ -49,9 +49,9 @@ impl ToSchema for LoginLink {
 
 impl ResponseObject for LoginLink {}
 
-fn login_link_response(minted: &NewLink) -> VersionedResponse<LoginLink> {
-    let expires_at = ApiTimestamp(minted.expires_at);
-    VersionedResponse::new(&LoginLink { object: "affiliate_login_link", url: minted.url.clone(), expires_at })
+fn login_link_response(link: &NewLink) -> VersionedResponse<LoginLink> {
+    let expires_at = ApiTimestamp(link.expires_at);
+    VersionedResponse::new(&LoginLink { object: "affiliate_login_link", url: link.url.clone(), expires_at })
 }
 
 /// Path of `POST /affiliates/{id}/login-link`; the body has no fields.
@@ -82,40 +82,40 @@ impl FromRequest for CreateLoginLink {
 /// # Errors
 /// The partner does not exist or was rejected.
 pub async fn create(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     request: CreateRequest<CreateLoginLink>,
 ) -> Result<VersionedResponse<LoginLink>, Problem> {
     let ResolvedRequest { input: CreateLoginLink(target), claim, .. } =
-        request.require_set_up_program(&room, &tenant).await?;
+        request.require_set_up_program(&state, &tenant).await?;
     let target = (tenant.account().id, target.id(AffiliateNoun::Partner)?);
     let again = async |sealed: &str| {
-        let minted = room.affiliate.open_login_link(target.1, sealed).await;
-        Ok::<_, Problem>(login_link_response(&minted.map_err(|refusal| refusal_problem(&room, refusal))?).as_replayed())
+        let link = state.affiliate.open_login_link(target.1, sealed).await;
+        Ok::<_, Problem>(login_link_response(&link.map_err(|refusal| refusal_problem(&state, refusal))?).as_replayed())
     };
-    let guard = match idempotency::begin(&room, &tenant, IdempotencyScope::MintLoginLink, claim).await? {
+    let guard = match idempotency::begin(&state, &tenant, IdempotencyScope::MintLoginLink, claim).await? {
         RequestDecision::Replay(sealed) => return again(&String::from_utf8_lossy(&sealed)).await,
         RequestDecision::Proceed(guard) => guard,
     };
-    let now = room.intake.clock().now();
-    let store_response = |batch: &mut Batch, minted: &NewLink| {
+    let now = state.intake.clock().now();
+    let store_response = |batch: &mut Batch, link: &NewLink| {
         let Some(guard) = &guard else { return };
-        match room.affiliate.seal_login_link(target.1, minted) {
+        match state.affiliate.seal_login_link(target.1, link) {
             Ok(sealed) => guard.record_outcome(batch, IdempotentResult::Done(sealed), now),
             Err(refusal) => {
                 tracing::warn!(%refusal, "cannot encrypt the login link: a repeated request will create a new one")
             }
         }
     };
-    let refusal = match room.affiliate.create_login_link(target, &store_response).await {
-        Ok(minted) => return Ok(login_link_response(&minted)),
+    let refusal = match state.affiliate.create_login_link(target, &store_response).await {
+        Ok(link) => return Ok(login_link_response(&link)),
         Err(refusal) => refusal,
     };
     // Another node may have completed the same key first: replay its link.
     if let Some(guard) = &guard
-        && let Some(sealed) = guard.concurrent_result(room.intake.store()).await?
+        && let Some(sealed) = guard.concurrent_result(state.intake.store()).await?
     {
         return again(&sealed).await;
     }
-    Err(refusal_problem(&room, refusal))
+    Err(refusal_problem(&state, refusal))
 }

@@ -23,8 +23,8 @@ use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::schema::{self, Schemas};
 use crate::state::AppState;
 
-fn partner_response(shown: &PartnerView) -> VersionedResponse<PartnerResponse> {
-    VersionedResponse::new(&PartnerResponse::from_partner(shown)).with_etag(shown.partner.rev)
+fn partner_response(view: &PartnerView) -> VersionedResponse<PartnerResponse> {
+    VersionedResponse::new(&PartnerResponse::from_partner(view)).with_etag(view.partner.rev)
 }
 
 /// `GET …/partners/{id}`.
@@ -32,26 +32,26 @@ fn partner_response(shown: &PartnerView) -> VersionedResponse<PartnerResponse> {
 /// # Errors
 /// The partner does not exist; the store cannot be read.
 pub async fn get(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     owner: Owner,
     request: ReadRequest<PartnerPath>,
 ) -> Result<VersionedResponse<OwnerPartnerDetail>, Problem> {
-    let ResolvedRequest { program, input, .. } = request.require_program(&room, owner.tenant()).await?;
-    let shown = room.affiliate.get_partner_view(program.account, input.id(AffiliateNoun::Partner)?).await;
-    let shown = shown.map_err(|refusal| refusal_problem(&room, refusal))?;
-    let partner = &shown.partner;
-    let inside = OwnerPartnerDetail {
-        affiliate: shown.object(),
+    let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
+    let view = state.affiliate.get_partner_view(program.account, input.id(AffiliateNoun::Partner)?).await;
+    let view = view.map_err(|refusal| refusal_problem(&state, refusal))?;
+    let partner = &view.partner;
+    let detail = OwnerPartnerDetail {
+        affiliate: view.object(),
         notes: partner.notes.clone(),
         payout_destination: partner.payout.as_ref().map(|payout| payout.destination.clone()),
         postback_url: partner.postback_url.clone(),
-        postback_secret: room.affiliate.postback_secret(partner),
+        postback_secret: state.affiliate.postback_secret(partner),
         email_opt_out: partner.email_opt_out,
         commission_override: partner
             .commission_override
             .map(|rate| CommissionOverride { commission_type: "percent", commission_bps: rate.get() }),
     };
-    Ok(VersionedResponse::new(&inside).with_etag(partner.rev))
+    Ok(VersionedResponse::new(&detail).with_etag(partner.rev))
 }
 
 /// `POST …/partners/{id}/reactivate`.
@@ -59,22 +59,22 @@ pub async fn get(
 /// # Errors
 /// The partner does not exist or is not suspended.
 pub async fn reactivate(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     owner: Owner,
     request: ActionRequest<PartnerPath>,
 ) -> Result<VersionedResponse<PartnerResponse>, Problem> {
-    let ResolvedRequest { program, input, if_match: seen, claim } =
-        request.require_program(&room, owner.tenant()).await?;
+    let ResolvedRequest { program, input, if_match, claim } = request.require_program(&state, owner.tenant()).await?;
     let target = (program.account, input.id(AffiliateNoun::Partner)?);
-    let in_progress = match begin_for_owner(&room, &owner, "reactivate_affiliate", claim).await? {
-        BeginDecision::Replay(answer) => return Ok(answer),
+    let in_progress = match begin_for_owner(&state, &owner, "reactivate_affiliate", claim).await? {
+        BeginDecision::Replay(body) => return Ok(body),
         BeginDecision::Proceed(in_progress) => in_progress,
     };
-    let moving = PartnerStatusChange { action: PartnerAction::Reactivate, seen, reason: None, send_email: false };
+    let change =
+        PartnerStatusChange { action: PartnerAction::Reactivate, seen: if_match, reason: None, send_email: false };
     let store_response = in_progress.response_writer(partner_response);
-    let shown = room.affiliate.change_partner_status(target, &moving, &store_response).await;
+    let view = state.affiliate.change_partner_status(target, &change, &store_response).await;
     drop(store_response);
-    in_progress.finish(&room, shown, partner_response).await
+    in_progress.finish(&state, view, partner_response).await
 }
 
 /// Body of `PUT …/partners/{id}/payout-method`.
@@ -86,11 +86,11 @@ impl FromRequest for SetPayoutMethod {
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
         let body = schemas.component("SetAffiliatePayoutMethod", |_| {
-            let about =
+            let description =
                 "An email address for `paypal` and `wise`, an `acct_…` id for `stripe`, free text for other methods";
             let fields = [
                 ("method", schema::string_enum(PayoutMethod::WORDS, "The payout method")),
-                ("destination", text_schema(DESTINATION_BYTES_MAX, about)),
+                ("destination", text_schema(DESTINATION_BYTES_MAX, description)),
             ];
             let mut schema = schema::object_with("A partner's payout method", &["method", "destination"], fields);
             schema["examples"] = json!([{"method": "wise", "destination": "ada@example.org"}]);
@@ -102,15 +102,15 @@ impl FromRequest for SetPayoutMethod {
 
     fn read(call: &Request) -> Result<Self, Problem> {
         const NAMES: FieldNames = names!("method", "destination");
-        let mut given = BodyFieldReader::from_body(call, &NAMES)?;
-        given.require("method");
+        let mut reader = BodyFieldReader::from_body(call, &NAMES)?;
+        reader.require("method");
         let read = |value: &_| parse_word(PayoutMethod::WORDS, PayoutMethod::from_word, value);
-        let method = given.read_optional("method", read);
-        let destination = given
+        let method = reader.read_optional("method", read);
+        let destination = reader
             .read_optional("destination", |value| super::fields::parse_multiline_text(value, DESTINATION_BYTES_MAX));
         let payout = method.map(|method| PayoutDestination::new(method, &destination.unwrap_or_default()));
-        let payout = payout.and_then(|payout| payout.map_err(|why| given.add_error("destination", why)).ok());
-        given.finish()?;
+        let payout = payout.and_then(|payout| payout.map_err(|reason| reader.add_error("destination", reason)).ok());
+        reader.finish()?;
         let payout = payout.ok_or_else(|| Problem::field("method", "is required"))?;
         Ok(Self(PartnerPath::of(call), payout))
     }
@@ -121,13 +121,13 @@ impl FromRequest for SetPayoutMethod {
 /// # Errors
 /// The input is invalid; the partner does not exist.
 pub async fn set_payout_method(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     owner: Owner,
     request: UpdateRequest<SetPayoutMethod>,
 ) -> Result<VersionedResponse<PartnerResponse>, Problem> {
-    let opened = request.require_program(&room, owner.tenant()).await?;
-    let ResolvedRequest { program, input: SetPayoutMethod(target, payout), if_match: seen, .. } = opened;
+    let opened = request.require_program(&state, owner.tenant()).await?;
+    let ResolvedRequest { program, input: SetPayoutMethod(target, payout), if_match, .. } = opened;
     let target = (program.account, target.id(AffiliateNoun::Partner)?);
-    let shown = room.affiliate.set_payout_destination(target, (&payout, seen.as_ref()), &no_extension).await;
-    shown.map(|shown| partner_response(&shown)).map_err(|refusal| refusal_problem(&room, refusal))
+    let view = state.affiliate.set_payout_destination(target, (&payout, if_match.as_ref()), &no_extension).await;
+    view.map(|view| partner_response(&view)).map_err(|refusal| refusal_problem(&state, refusal))
 }

@@ -37,24 +37,24 @@ const REASON_BYTES_MAX: usize = 1_000;
 /// Statuses that a new partner can have.
 const INITIAL_STATUSES: &[&str] = &["active", "pending", "invited"];
 
-fn partner_response(shown: &PartnerView) -> VersionedResponse<PartnerResponse> {
-    VersionedResponse::new(&PartnerResponse::from_partner(shown)).with_etag(shown.partner.rev)
+fn partner_response(view: &PartnerView) -> VersionedResponse<PartnerResponse> {
+    VersionedResponse::new(&PartnerResponse::from_partner(view)).with_etag(view.partner.rev)
 }
 
-fn created_partner_response(shown: &PartnerView) -> VersionedResponse<CreatedResponse<PartnerResponse>> {
-    VersionedResponse::new(&PartnerResponse::from_partner(shown)).with_etag(shown.partner.rev)
+fn created_partner_response(view: &PartnerView) -> VersionedResponse<CreatedResponse<PartnerResponse>> {
+    VersionedResponse::new(&PartnerResponse::from_partner(view)).with_etag(view.partner.rev)
 }
 
 /// Query of `GET /affiliates`.
 #[derive(Debug)]
 pub struct ListPartners {
     page: PageParameters,
-    wish: PartnerQuery,
+    query: PartnerQuery,
 }
 
 impl FromRequest for ListPartners {
     fn describe(_: &mut Schemas) -> RequestSpec {
-        let text = |name, about| schema::query_parameter(name, about, json!({"type": "string"}));
+        let text = |name, description| schema::query_parameter(name, description, json!({"type": "string"}));
         let mut parameters = PageParameters::parameters();
         parameters.extend([
             list_filter_parameter("status", PartnerStatus::WORDS, "Filter by status; several separated by commas"),
@@ -69,13 +69,13 @@ impl FromRequest for ListPartners {
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        let given = paging::parse_query(&call.query)?;
+        let parameters = paging::parse_query(&call.query)?;
         let filter = PartnerQuery {
             statuses: paging::parse_words(&call.query, "status", PartnerStatus::WORDS, PartnerStatus::from_word)?,
-            campaign: paging::single_value(&given, "campaign_id")?.map(str::to_owned),
-            email: parse_filter(&given, "email", "an email address")?,
+            campaign: paging::single_value(&parameters, "campaign_id")?.map(str::to_owned),
+            email: parse_filter(&parameters, "email", "an email address")?,
         };
-        Ok(Self { page: PageParameters::from_query(&call.query)?, wish: filter })
+        Ok(Self { page: PageParameters::from_query(&call.query)?, query: filter })
     }
 }
 
@@ -84,14 +84,14 @@ impl FromRequest for ListPartners {
 /// # Errors
 /// The cursor is invalid; the store cannot be read.
 pub async fn list(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     request: ReadRequest<ListPartners>,
 ) -> Result<ListResponse<::affiliate::api_objects::PartnerObject>, Problem> {
-    let ResolvedRequest { program, input, .. } = request.require_set_up_program(&room, &tenant).await?;
-    let wanted = page_query(&input.page, KIND_PARTNER)?;
-    let found = room.affiliate.list_partners(&program, &input.wish, wanted).await;
-    let found = found.map_err(|refusal| refusal_problem(&room, refusal))?;
+    let ResolvedRequest { program, input, .. } = request.require_set_up_program(&state, &tenant).await?;
+    let page_request = page_query(&input.page, KIND_PARTNER)?;
+    let found = state.affiliate.list_partners(&program, &input.query, page_request).await;
+    let found = found.map_err(|refusal| refusal_problem(&state, refusal))?;
     let next = found.next.map(|id| paging::after_id(KIND_PARTNER, id));
     Ok(ListResponse::new(found.partners.iter().map(PartnerView::object).collect(), next))
 }
@@ -101,13 +101,13 @@ pub async fn list(
 /// # Errors
 /// The partner does not exist; the store cannot be read.
 pub async fn get(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     request: ReadRequest<PartnerPath>,
 ) -> Result<VersionedResponse<PartnerResponse>, Problem> {
-    let id = request.require_set_up_program(&room, &tenant).await?.input.id(AffiliateNoun::Partner)?;
-    let shown = room.affiliate.get_partner_view(tenant.account().id, id).await;
-    shown.map(|shown| partner_response(&shown)).map_err(|refusal| refusal_problem(&room, refusal))
+    let id = request.require_set_up_program(&state, &tenant).await?.input.id(AffiliateNoun::Partner)?;
+    let view = state.affiliate.get_partner_view(tenant.account().id, id).await;
+    view.map(|view| partner_response(&view)).map_err(|refusal| refusal_problem(&state, refusal))
 }
 
 fn parse_token(value: &RawValue) -> Result<PartnerLinkToken, String> {
@@ -115,7 +115,7 @@ fn parse_token(value: &RawValue) -> Result<PartnerLinkToken, String> {
 }
 
 pub(super) fn parse_token_text(text: &str) -> Result<PartnerLinkToken, String> {
-    PartnerLinkToken::parse(text).map_err(|why| why.to_string())
+    PartnerLinkToken::parse(text).map_err(|error| error.to_string())
 }
 
 pub(super) fn token_schema(description: &str) -> Value {
@@ -148,10 +148,10 @@ fn parse_tags(value: &RawValue) -> Result<Vec<String>, String> {
 }
 
 /// Reads a website; null or an empty text clears it.
-fn read_website(given: &mut BodyFieldReader<'_>) -> Option<Option<String>> {
-    let text = given.read_nullable_text("website", WEBSITE_BYTES_MAX)?;
-    let read = text.map(|text| partner_fields::parse_website(&text)).transpose();
-    read.map_err(|why| given.add_error("website", why)).ok()
+fn read_website(reader: &mut BodyFieldReader<'_>) -> Option<Option<String>> {
+    let text = reader.read_nullable_text("website", WEBSITE_BYTES_MAX)?;
+    let parsed = text.map(|text| partner_fields::parse_website(&text)).transpose();
+    parsed.map_err(|reason| reader.add_error("website", reason)).ok()
 }
 
 fn parse_notes(value: &RawValue) -> Result<String, String> {
@@ -193,7 +193,7 @@ impl FromRequest for CreatePartner {
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
         let body = schemas.component("CreateAffiliate", |_| {
-            let address = |about: &str| json!({"type": "string", "format": "email", "description": about});
+            let address = |description: &str| json!({"type": "string", "format": "email", "description": description});
             let mut fields = vec![("email", address("The person's email address"))];
             fields.extend(shared_fields_schema());
             fields.extend([
@@ -232,24 +232,24 @@ impl FromRequest for CreatePartner {
             "email_opt_out",
             "commission_override",
         );
-        let mut given = BodyFieldReader::from_body(call, &NAMES)?;
-        given.reject_fields(UPDATE_ONLY_FIELDS, "is not accepted here; set it with `PATCH /affiliates/{id}`");
-        given.require("email");
-        let email = given.read_optional("email", parse_from_text::<Address>);
-        let first_name = given.read_nullable_text("first_name", NAME_BYTES_MAX).flatten();
-        let last_name = given.read_nullable_text("last_name", NAME_BYTES_MAX).flatten();
-        let company = given.read_nullable_text("company", NAME_BYTES_MAX).flatten();
-        let website = read_website(&mut given).flatten();
-        let country = given.read_optional("country", parse_country);
-        let campaign = given.read_nullable_text("campaign_id", NAME_BYTES_MAX).flatten();
-        let token = given.read_optional("token", parse_token);
-        let begins = |text: &str| PartnerStatus::from_word(text).filter(|_| INITIAL_STATUSES.contains(&text));
-        let status = given.read_optional("status", |value| parse_word(INITIAL_STATUSES, begins, value));
-        let paypal_email = given.read_optional("paypal_email", parse_from_text::<Address>);
-        let tags = given.read_optional("tags", parse_tags).unwrap_or_default();
-        let notes = given.read_optional("notes", parse_notes).filter(|notes| !notes.is_empty());
-        let send_invite = given.read_optional("send_invite", fields::parse_bool).unwrap_or(true);
-        given.finish()?;
+        let mut reader = BodyFieldReader::from_body(call, &NAMES)?;
+        reader.reject_fields(UPDATE_ONLY_FIELDS, "is not accepted here; set it with `PATCH /affiliates/{id}`");
+        reader.require("email");
+        let email = reader.read_optional("email", parse_from_text::<Address>);
+        let first_name = reader.read_nullable_text("first_name", NAME_BYTES_MAX).flatten();
+        let last_name = reader.read_nullable_text("last_name", NAME_BYTES_MAX).flatten();
+        let company = reader.read_nullable_text("company", NAME_BYTES_MAX).flatten();
+        let website = read_website(&mut reader).flatten();
+        let country = reader.read_optional("country", parse_country);
+        let campaign = reader.read_nullable_text("campaign_id", NAME_BYTES_MAX).flatten();
+        let token = reader.read_optional("token", parse_token);
+        let is_initial = |text: &str| PartnerStatus::from_word(text).filter(|_| INITIAL_STATUSES.contains(&text));
+        let status = reader.read_optional("status", |value| parse_word(INITIAL_STATUSES, is_initial, value));
+        let paypal_email = reader.read_optional("paypal_email", parse_from_text::<Address>);
+        let tags = reader.read_optional("tags", parse_tags).unwrap_or_default();
+        let notes = reader.read_optional("notes", parse_notes).filter(|notes| !notes.is_empty());
+        let send_invite = reader.read_optional("send_invite", fields::parse_bool).unwrap_or(true);
+        reader.finish()?;
         let email = email.ok_or_else(|| Problem::field("email", "is required"))?;
         Ok(Self(PartnerDraft {
             email,
@@ -277,19 +277,19 @@ impl FromRequest for CreatePartner {
 /// # Errors
 /// The input is invalid, or another partner has the email address or token.
 pub async fn create(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     request: CreateRequest<CreatePartner>,
 ) -> Result<VersionedResponse<CreatedResponse<PartnerResponse>>, Problem> {
-    let ResolvedRequest { input, claim, .. } = request.require_set_up_program(&room, &tenant).await?;
-    let in_progress = match begin_for_tenant(&room, &tenant, IdempotencyScope::CreatePartner, claim).await? {
-        BeginDecision::Replay(answer) => return Ok(answer),
+    let ResolvedRequest { input, claim, .. } = request.require_set_up_program(&state, &tenant).await?;
+    let in_progress = match begin_for_tenant(&state, &tenant, IdempotencyScope::CreatePartner, claim).await? {
+        BeginDecision::Replay(body) => return Ok(body),
         BeginDecision::Proceed(in_progress) => in_progress,
     };
     let store_response = in_progress.response_writer(created_partner_response);
-    let done = room.affiliate.create_partner(tenant.account().id, &input.0, &store_response).await;
+    let done = state.affiliate.create_partner(tenant.account().id, &input.0, &store_response).await;
     drop(store_response);
-    in_progress.finish(&room, done, created_partner_response).await
+    in_progress.finish(&state, done, created_partner_response).await
 }
 
 /// Body of `PATCH /affiliates/{id}`.
@@ -347,54 +347,54 @@ impl FromRequest for UpdatePartner {
             "paypal_email",
             "send_invite",
         );
-        let mut given = BodyFieldReader::from_body(call, &NAMES)?;
-        given.reject_fields(
+        let mut reader = BodyFieldReader::from_body(call, &NAMES)?;
+        reader.reject_fields(
             &["status"],
             "cannot be changed here; use `POST /affiliates/{id}/approve`, `/reject` or `/suspend`",
         );
-        given.reject_fields(&["email", "send_invite"], "is accepted by `POST /affiliates` only and cannot be changed");
-        given.reject_fields(
+        reader.reject_fields(&["email", "send_invite"], "is accepted by `POST /affiliates` only and cannot be changed");
+        reader.reject_fields(
             &["paypal_email"],
             "is accepted by `POST /affiliates` only; afterwards the partner changes it in the portal",
         );
         let mut change = PartnerChange {
-            first_name: given.read_nullable_text("first_name", NAME_BYTES_MAX),
-            last_name: given.read_nullable_text("last_name", NAME_BYTES_MAX),
-            company: given.read_nullable_text("company", NAME_BYTES_MAX),
-            website: read_website(&mut given),
-            country: given.read_nullable("country", parse_country),
-            notes: given.read_nullable("notes", parse_notes).map(|notes| notes.filter(|notes| !notes.is_empty())),
-            tags: given.read_nullable("tags", parse_tags).map(Option::unwrap_or_default),
-            campaign: given.read_nullable_text("campaign_id", NAME_BYTES_MAX).flatten(),
-            parent: given.read_nullable("parent_affiliate_id", |value| {
+            first_name: reader.read_nullable_text("first_name", NAME_BYTES_MAX),
+            last_name: reader.read_nullable_text("last_name", NAME_BYTES_MAX),
+            company: reader.read_nullable_text("company", NAME_BYTES_MAX),
+            website: read_website(&mut reader),
+            country: reader.read_nullable("country", parse_country),
+            notes: reader.read_nullable("notes", parse_notes).map(|notes| notes.filter(|notes| !notes.is_empty())),
+            tags: reader.read_nullable("tags", parse_tags).map(Option::unwrap_or_default),
+            campaign: reader.read_nullable_text("campaign_id", NAME_BYTES_MAX).flatten(),
+            parent: reader.read_nullable("parent_affiliate_id", |value| {
                 fields::parse_text(value)?.parse().map_err(|_| "is not a partner of this program".to_owned())
             }),
-            postback_url: given.read_nullable_text("postback_url", URL_BYTES_MAX),
-            email_opt_out: given.read_optional("email_opt_out", fields::parse_bool),
+            postback_url: reader.read_nullable_text("postback_url", URL_BYTES_MAX),
+            email_opt_out: reader.read_optional("email_opt_out", fields::parse_bool),
             commission_override: None,
-            token: given.read_optional("token", parse_token),
+            token: reader.read_optional("token", parse_token),
         };
-        change.commission_override = read_commission_override(&mut given);
-        given.finish()?;
+        change.commission_override = read_commission_override(&mut reader);
+        reader.finish()?;
         Ok(Self(PartnerPath::of(call), change))
     }
 }
 
 /// Reads the partner's own rate: `{commission_type: percent, commission_bps}`; null clears it.
-fn read_commission_override(given: &mut BodyFieldReader<'_>) -> Option<Option<BasisPoints>> {
+fn read_commission_override(reader: &mut BodyFieldReader<'_>) -> Option<Option<BasisPoints>> {
     const NAMES: FieldNames = names!("commission_type", "commission_bps");
-    let place = "commission_override";
-    let Some(value) = given.raw_value(place) else {
-        return given.read_nullable(place, |_| Err(String::new()));
+    let name = "commission_override";
+    let Some(value) = reader.raw_value(name) else {
+        return reader.read_nullable(name, |_| Err(String::new()));
     };
-    let mut inside = BodyFieldReader::from_nested_object(value, (&NAMES, place), given.diagnostics_mut())?;
-    inside.read_optional("commission_type", |value| {
+    let mut override_reader = BodyFieldReader::from_nested_object(value, (&NAMES, name), reader.diagnostics_mut())?;
+    override_reader.read_optional("commission_type", |value| {
         parse_word(&["percent"], |text| (text == "percent").then_some(()), value)
     });
-    inside.require("commission_bps");
-    let points = inside.read_optional("commission_bps", parse_basis_points);
-    *given.diagnostics_mut() = inside.into_diagnostics();
-    points.map(Some)
+    override_reader.require("commission_bps");
+    let basis_points = override_reader.read_optional("commission_bps", parse_basis_points);
+    *reader.diagnostics_mut() = override_reader.into_diagnostics();
+    basis_points.map(Some)
 }
 
 /// `PATCH /affiliates/{id}`.
@@ -402,15 +402,15 @@ fn read_commission_override(given: &mut BodyFieldReader<'_>) -> Option<Option<Ba
 /// # Errors
 /// The input is invalid, the partner does not exist, it was changed concurrently, or the token is in use.
 pub async fn update(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     request: UpdateRequest<UpdatePartner>,
 ) -> Result<VersionedResponse<PartnerResponse>, Problem> {
-    let ResolvedRequest { input: UpdatePartner(target, change), if_match: seen, .. } =
-        request.require_set_up_program(&room, &tenant).await?;
+    let ResolvedRequest { input: UpdatePartner(target, change), if_match, .. } =
+        request.require_set_up_program(&state, &tenant).await?;
     let target = (tenant.account().id, target.id(AffiliateNoun::Partner)?);
-    let shown = room.affiliate.change_partner(target, seen.as_ref(), &change).await;
-    shown.map(|shown| partner_response(&shown)).map_err(|refusal| refusal_problem(&room, refusal))
+    let view = state.affiliate.change_partner(target, if_match.as_ref(), &change).await;
+    view.map(|view| partner_response(&view)).map_err(|refusal| refusal_problem(&state, refusal))
 }
 
 /// `DELETE /affiliates/{id}`.
@@ -418,14 +418,14 @@ pub async fn update(
 /// # Errors
 /// The partner does not exist, was paid before, or is in a payout.
 pub async fn delete(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     request: UpdateRequest<PartnerPath>,
 ) -> Result<OkResponse, Problem> {
-    let ResolvedRequest { input, if_match: seen, .. } = request.require_set_up_program(&room, &tenant).await?;
+    let ResolvedRequest { input, if_match, .. } = request.require_set_up_program(&state, &tenant).await?;
     let target = (tenant.account().id, input.id(AffiliateNoun::Partner)?);
-    let deleted = room.affiliate.delete_partner(target, seen.as_ref()).await;
-    deleted.map(|()| OkResponse::OK).map_err(|refusal| refusal_problem(&room, refusal))
+    let deleted = state.affiliate.delete_partner(target, if_match.as_ref()).await;
+    deleted.map(|()| OkResponse::OK).map_err(|refusal| refusal_problem(&state, refusal))
 }
 
 /// Path and body of `POST /affiliates/{id}/approve`.
@@ -464,10 +464,10 @@ fn optional_body_spec(body: Value) -> RequestSpec {
 
 /// Reads the options of a status change from an optional body.
 fn read_transition_options(call: &Request, names: &FieldNames) -> Result<TransitionOptions, Problem> {
-    let mut given = BodyFieldReader::from_optional_body(call, names)?;
-    let reason = given.read_nullable_text("reason", REASON_BYTES_MAX).flatten();
-    let send_email = given.read_optional("send_email", fields::parse_bool).unwrap_or(true);
-    given.finish().map(|()| TransitionOptions { reason, send_email })
+    let mut reader = BodyFieldReader::from_optional_body(call, names)?;
+    let reason = reader.read_nullable_text("reason", REASON_BYTES_MAX).flatten();
+    let send_email = reader.read_optional("send_email", fields::parse_bool).unwrap_or(true);
+    reader.finish().map(|()| TransitionOptions { reason, send_email })
 }
 
 impl FromRequest for ApprovePartner {
@@ -527,34 +527,34 @@ struct PartnerTransition {
 }
 
 async fn apply_transition(
-    room: &AppState,
+    state: &AppState,
     tenant: &Tenant,
     claim: Option<queue::idempotency::IdempotencyKey>,
     step: PartnerTransition,
 ) -> Result<VersionedResponse<PartnerResponse>, Problem> {
-    let PartnerTransition {
-        partner: target,
-        action,
-        options: TransitionOptions { reason, send_email },
-        if_match: seen,
-    } = step;
+    let PartnerTransition { partner: target, action, options: TransitionOptions { reason, send_email }, if_match } =
+        step;
     let target = (tenant.account().id, target.id(AffiliateNoun::Partner)?);
     // The fingerprint includes the action, so that one key can be used once per action.
     let claim = claim.map(|claim| queue::idempotency::IdempotencyKey {
         fingerprint: format!("{} {}", action.as_str(), claim.fingerprint),
         ..claim
     });
-    let in_progress = match begin_for_tenant(room, tenant, IdempotencyScope::MovePartner, claim).await? {
-        BeginDecision::Replay(answer) => return Ok(answer),
+    let in_progress = match begin_for_tenant(state, tenant, IdempotencyScope::MovePartner, claim).await? {
+        BeginDecision::Replay(body) => return Ok(body),
         BeginDecision::Proceed(in_progress) => in_progress,
     };
     let store_response = in_progress.response_writer(partner_response);
-    let done = room
+    let done = state
         .affiliate
-        .change_partner_status(target, &PartnerStatusChange { action, seen, reason, send_email }, &store_response)
+        .change_partner_status(
+            target,
+            &PartnerStatusChange { action, seen: if_match, reason, send_email },
+            &store_response,
+        )
         .await;
     drop(store_response);
-    in_progress.finish(room, done, partner_response).await
+    in_progress.finish(state, done, partner_response).await
 }
 
 /// `POST /affiliates/{id}/approve`.
@@ -562,14 +562,14 @@ async fn apply_transition(
 /// # Errors
 /// The partner does not exist, is active or suspended, or was changed concurrently.
 pub async fn approve(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     request: ActionRequest<ApprovePartner>,
 ) -> Result<VersionedResponse<PartnerResponse>, Problem> {
     let ResolvedRequest { input: ApprovePartner(target, options), if_match: seen, claim, .. } =
-        request.require_set_up_program(&room, &tenant).await?;
+        request.require_set_up_program(&state, &tenant).await?;
     apply_transition(
-        &room,
+        &state,
         &tenant,
         claim,
         PartnerTransition { partner: target, action: PartnerAction::Approve, options, if_match: seen },
@@ -582,14 +582,14 @@ pub async fn approve(
 /// # Errors
 /// The partner does not exist, is neither pending nor invited, or was changed concurrently.
 pub async fn reject(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     request: ActionRequest<RejectPartner>,
 ) -> Result<VersionedResponse<PartnerResponse>, Problem> {
     let ResolvedRequest { input: RejectPartner(target, options), if_match: seen, claim, .. } =
-        request.require_set_up_program(&room, &tenant).await?;
+        request.require_set_up_program(&state, &tenant).await?;
     apply_transition(
-        &room,
+        &state,
         &tenant,
         claim,
         PartnerTransition { partner: target, action: PartnerAction::Reject, options, if_match: seen },
@@ -602,14 +602,14 @@ pub async fn reject(
 /// # Errors
 /// The partner does not exist, is suspended or rejected, or was changed concurrently.
 pub async fn suspend(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     request: ActionRequest<SuspendPartner>,
 ) -> Result<VersionedResponse<PartnerResponse>, Problem> {
     let ResolvedRequest { input: SuspendPartner(target, options), if_match: seen, claim, .. } =
-        request.require_set_up_program(&room, &tenant).await?;
+        request.require_set_up_program(&state, &tenant).await?;
     apply_transition(
-        &room,
+        &state,
         &tenant,
         claim,
         PartnerTransition { partner: target, action: PartnerAction::Suspend, options, if_match: seen },

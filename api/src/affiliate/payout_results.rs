@@ -80,12 +80,12 @@ impl ToSchema for PayoutResults {
 /// # Errors
 /// The body is not a valid results file or too long; the run or the program does not exist.
 pub async fn mark_payouts(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     owner: Owner,
     request: ReadRequest<PayoutResultsFile>,
 ) -> Result<PayoutResults, Problem> {
-    let ResolvedRequest { program, input, .. } = request.require_program(&room, owner.tenant()).await?;
+    let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
     let target = (program.account, input.run.id(AffiliateNoun::Run)?);
-    let marked = room.affiliate.ledger().apply_result_file(target, input.rows).await;
-    marked.map_err(|refusal| refusal_problem(&room, refusal))
+    let marked = state.affiliate.ledger().apply_result_file(target, input.rows).await;
+    marked.map_err(|refusal| refusal_problem(&state, refusal))
 }

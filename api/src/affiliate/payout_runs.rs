@@ -1,5 +1,5 @@
 //! `…/payout-runs`: the owner drafts, reviews, approves or cancels a run and downloads its payment files
-//! (affiliate-admin.md 4).
+//! (docs/PAYOUTS.md).
 //!
 //! A run can have very many payouts: its response is streamed, 500 rows per read.
 
@@ -78,9 +78,9 @@ impl FromRequest for DraftPayoutRun {
     fn read(call: &Request) -> Result<Self, Problem> {
         const NAMES: FieldNames = names!("cutoff");
         let mut notes = FieldDiagnostics::default();
-        let given = call.optional_body_fields(&NAMES, &mut notes)?;
-        let cutoff = given.value("cutoff").map(fields::parse_time_or_unix).transpose();
-        cutoff.map(Self).map_err(|why| Problem::field("cutoff", why))
+        let fields = call.optional_body_fields(&NAMES, &mut notes)?;
+        let cutoff = fields.value("cutoff").map(fields::parse_time_or_unix).transpose();
+        cutoff.map(Self).map_err(|reason| Problem::field("cutoff", reason))
     }
 }
 
@@ -89,7 +89,7 @@ impl FromRequest for DraftPayoutRun {
 pub struct StreamedRun<const DRAFTED: bool> {
     status: StatusCode,
     rev: Option<u64>,
-    beginning: Bytes,
+    first_chunk: Bytes,
     stream: Option<BodyStream>,
     replayed: bool,
 }
@@ -104,7 +104,7 @@ impl<const DRAFTED: bool> IntoResponse for StreamedRun<DRAFTED> {
         &[ExtraResponse {
             status: 200,
             media_type: Some("application/json"),
-            about: "Nothing is payable: `run` is null and no run is created",
+            description: "Nothing is payable: `run` is null and no run is created",
         }]
     } else {
         &[]
@@ -115,7 +115,7 @@ impl<const DRAFTED: bool> IntoResponse for StreamedRun<DRAFTED> {
     }
 
     fn into_body(self) -> Result<Bytes, Problem> {
-        Ok(self.beginning)
+        Ok(self.first_chunk)
     }
 
     fn into_response(self) -> Result<Response, Problem> {
@@ -126,7 +126,7 @@ impl<const DRAFTED: bool> IntoResponse for StreamedRun<DRAFTED> {
             status: self.status,
             media_type: HeaderValue::from_static(Self::MEDIA_TYPE),
             headers: etag.into_iter().chain(replayed).collect(),
-            body: self.beginning,
+            body: self.first_chunk,
             stream: self.stream,
         })
     }
@@ -164,8 +164,8 @@ impl RunWriter {
             }
             WritePosition::Payouts(after) => {
                 let (found, next) = self.ledger.list_payouts_of_run(&self.run, *after, CHUNK_ROWS).await?;
-                for shown in &found {
-                    self.append_object(&mut out, &DraftPayoutObject::from(shown));
+                for draft in &found {
+                    self.append_object(&mut out, &DraftPayoutObject::from(draft));
                 }
                 self.position = WritePosition::Payouts(next);
                 if next.is_none() {
@@ -199,40 +199,40 @@ impl RunWriter {
 }
 
 async fn stream_run<const DRAFTED: bool>(
-    room: &Arc<AppState>,
+    state: &Arc<AppState>,
     run: PayoutRun,
 ) -> Result<StreamedRun<DRAFTED>, Problem> {
     let rev = Some(run.rev);
     let mut writer =
-        RunWriter { ledger: room.affiliate.ledger(), run, position: WritePosition::Beginning, is_first: true };
-    let mut beginning = String::new();
+        RunWriter { ledger: state.affiliate.ledger(), run, position: WritePosition::Beginning, is_first: true };
+    let mut first_chunk = String::new();
     let status = StreamedRun::<DRAFTED>::STATUS;
-    while beginning.len() < BUFFERED_BYTES_MAX {
+    while first_chunk.len() < BUFFERED_BYTES_MAX {
         match writer.next_chunk().await? {
-            Some(piece) => beginning.push_str(&piece),
+            Some(chunk) => first_chunk.push_str(&chunk),
             None => {
-                return Ok(StreamedRun { status, rev, beginning: beginning.into(), stream: None, replayed: false });
+                return Ok(StreamedRun { status, rev, first_chunk: first_chunk.into(), stream: None, replayed: false });
             }
         }
     }
-    let (pieces, more) = mpsc::channel(CHUNKS_BUFFERED);
-    room.tasks.spawn(async move {
+    let (sender, stream) = mpsc::channel(CHUNKS_BUFFERED);
+    state.tasks.spawn(async move {
         loop {
-            let piece = match writer.next_chunk().await {
+            let chunk = match writer.next_chunk().await {
                 Ok(None) => return,
-                Ok(Some(piece)) => Ok(piece.into()),
+                Ok(Some(chunk)) => Ok(chunk.into()),
                 Err(error) => {
                     tracing::error!(%error, "cannot read payout run: streaming response aborted");
                     Err(BodyStreamError)
                 }
             };
-            let is_broken = piece.is_err();
-            if pieces.send(piece).await.is_err() || is_broken {
+            let is_broken = chunk.is_err();
+            if sender.send(chunk).await.is_err() || is_broken {
                 return;
             }
         }
     });
-    Ok(StreamedRun { status, rev, beginning: beginning.into(), stream: Some(more), replayed: false })
+    Ok(StreamedRun { status, rev, first_chunk: first_chunk.into(), stream: Some(stream), replayed: false })
 }
 
 /// The response to a draft as stored under its idempotency key.
@@ -249,86 +249,92 @@ struct StoredDraftResponse {
 /// # Errors
 /// The input is invalid; another draft exists.
 pub async fn draft(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     owner: Owner,
     request: CreateRequest<DraftPayoutRun>,
 ) -> Result<DraftPayoutRunResponse, Problem> {
-    let ResolvedRequest { program, input, claim, .. } = request.require_program(&room, owner.tenant()).await?;
+    let ResolvedRequest { program, input, claim, .. } = request.require_program(&state, owner.tenant()).await?;
     let claim = claim.map(|claim| scope_claim("draft_affiliate_payout_run", claim));
-    let guard = match idempotency::begin(&room, owner.tenant(), IdempotencyScope::OwnerAction, claim.clone()).await? {
+    let guard = match idempotency::begin(&state, owner.tenant(), IdempotencyScope::OwnerAction, claim.clone()).await? {
         RequestDecision::Replay(stored) => return replay_draft_response(&stored),
         RequestDecision::Proceed(guard) => guard,
     };
     let run = match guard.as_deref().and_then(IdempotencyGuard::partial_outcome) {
         Some(partial) => partial.answer.parse().map_err(Problem::internal)?,
-        None => match begin_draft(&room, program.account, (input.0, guard.as_deref())).await? {
+        None => match begin_draft(&state, program.account, (input.0, guard.as_deref())).await? {
             Ok(run) => run,
             Err(stored) => return replay_draft_response(&stored),
         },
     };
-    let drafted = room.affiliate.finish_draft(program.account, run).await;
-    let drafted = respond_to_draft(&room, drafted.map_err(|refusal| refusal_problem(&room, refusal))?).await?;
+    let draft = state.affiliate.finish_draft(program.account, run).await;
+    let response = respond_to_draft(&state, draft.map_err(|refusal| refusal_problem(&state, refusal))?).await?;
     if guard.is_some() {
         // Releases the key, so that the response can be stored. A request that acquires it meanwhile continues the same
         // run.
         drop(guard);
-        store_draft_response(&room, &owner, (claim, &drafted)).await;
+        store_draft_response(&state, &owner, (claim, &response)).await;
     }
-    Ok(drafted)
+    Ok(response)
 }
 
 /// Starts a run. Returns the stored response if another node completed the same key first.
 async fn begin_draft(
-    room: &AppState,
+    state: &AppState,
     account: AccountId,
     (cutoff, guard): (Option<Timestamp>, Option<&IdempotencyGuard>),
 ) -> Result<Result<PayoutRunId, Bytes>, Problem> {
-    let now = room.intake.clock().now();
-    let beside = |batch: &mut Batch, run: &PayoutRunId| {
+    let now = state.intake.clock().now();
+    let record_run = |batch: &mut Batch, run: &PayoutRunId| {
         if let Some(guard) = guard {
             let partial = PartialResult { answer: run.to_string(), open: vec![0] };
             guard.record_outcome(batch, IdempotentResult::Partly(partial), now);
         }
     };
-    let refusal = match room.affiliate.ledger().begin_run(account, cutoff, &beside).await {
+    let refusal = match state.affiliate.ledger().begin_run(account, cutoff, &record_run).await {
         Ok(run) => return Ok(Ok(run)),
         Err(refusal) => refusal,
     };
     if let Some(guard) = guard
-        && let Some(stored) = guard.concurrent_result(room.intake.store()).await?
+        && let Some(stored) = guard.concurrent_result(state.intake.store()).await?
     {
         return Ok(Err(stored.into()));
     }
-    Err(refusal_problem(room, refusal))
+    Err(refusal_problem(state, refusal))
 }
 
-async fn respond_to_draft(room: &Arc<AppState>, drafted: DraftResult) -> Result<DraftPayoutRunResponse, Problem> {
-    if let Some(run) = drafted.run {
-        return stream_run(room, run).await;
+async fn respond_to_draft(state: &Arc<AppState>, draft: DraftResult) -> Result<DraftPayoutRunResponse, Problem> {
+    if let Some(run) = draft.run {
+        return stream_run(state, run).await;
     }
-    let skipped: Vec<SkippedPartnerObject> = drafted.skipped.iter().map(SkippedPartnerObject::from).collect();
-    let beginning = json!({"run": Value::Null, "payouts": [], "skipped": skipped}).to_string();
-    Ok(StreamedRun { status: StatusCode::OK, rev: None, beginning: beginning.into(), stream: None, replayed: false })
+    let skipped: Vec<SkippedPartnerObject> = draft.skipped.iter().map(SkippedPartnerObject::from).collect();
+    let first_chunk = json!({"run": Value::Null, "payouts": [], "skipped": skipped}).to_string();
+    Ok(StreamedRun {
+        status: StatusCode::OK,
+        rev: None,
+        first_chunk: first_chunk.into(),
+        stream: None,
+        replayed: false,
+    })
 }
 
 /// Stores a response that is completely buffered. For a streamed one the key holds the run's id, which is enough to
 /// render it again.
 async fn store_draft_response(
-    room: &AppState,
+    state: &AppState,
     owner: &Owner,
-    (claim, drafted): (Option<IdempotencyKey>, &DraftPayoutRunResponse),
+    (claim, response): (Option<IdempotencyKey>, &DraftPayoutRunResponse),
 ) {
-    let body = std::str::from_utf8(&drafted.beginning).ok().filter(|_| drafted.stream.is_none());
+    let body = std::str::from_utf8(&response.first_chunk).ok().filter(|_| response.stream.is_none());
     let Some(body) = body.map(str::to_owned) else { return };
-    let stored = StoredDraftResponse { status: drafted.status.as_u16(), rev: drafted.rev, body };
+    let stored = StoredDraftResponse { status: response.status.as_u16(), rev: response.rev, body };
     let Ok(RequestDecision::Proceed(Some(guard))) =
-        idempotency::begin(room, owner.tenant(), IdempotencyScope::OwnerAction, claim).await
+        idempotency::begin(state, owner.tenant(), IdempotencyScope::OwnerAction, claim).await
     else {
         return;
     };
     let mut batch = Batch::intake();
-    guard.record_outcome(&mut batch, idempotency::stored_outcome(&stored), room.intake.clock().now());
-    if let Err(error) = room.intake.store().commit(batch).await {
+    guard.record_outcome(&mut batch, idempotency::stored_outcome(&stored), state.intake.clock().now());
+    if let Err(error) = state.intake.store().commit(batch).await {
         tracing::warn!(%error, "cannot store the draft's response under its idempotency key");
     }
 }
@@ -336,7 +342,7 @@ async fn store_draft_response(
 fn replay_draft_response(stored: &[u8]) -> Result<DraftPayoutRunResponse, Problem> {
     let StoredDraftResponse { status, rev, body } = serde_json::from_slice(stored).map_err(Problem::internal)?;
     let status = StatusCode::from_u16(status).map_err(Problem::internal)?;
-    Ok(StreamedRun { status, rev, beginning: body.into(), stream: None, replayed: true })
+    Ok(StreamedRun { status, rev, first_chunk: body.into(), stream: None, replayed: true })
 }
 
 /// Query of `GET …/payout-runs`.
@@ -358,13 +364,13 @@ impl FromRequest for ListPayoutRuns {
 /// # Errors
 /// The cursor is invalid; the store cannot be read.
 pub async fn list(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     owner: Owner,
     request: ReadRequest<ListPayoutRuns>,
 ) -> Result<ListResponse<PayoutRunObject>, Problem> {
-    let ResolvedRequest { program, input, .. } = request.require_program(&room, owner.tenant()).await?;
-    let wanted = page_query(&input.0, KIND_PAYOUT_RUN)?;
-    let found = room.affiliate.ledger().list_runs(program.account, wanted).await?;
+    let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
+    let page_request = page_query(&input.0, KIND_PAYOUT_RUN)?;
+    let found = state.affiliate.ledger().list_runs(program.account, page_request).await?;
     let next = found.next.map(|id| paging::after_id(KIND_PAYOUT_RUN, id));
     Ok(ListResponse::new(found.rows.iter().map(PayoutRunObject::from).collect(), next))
 }
@@ -374,13 +380,13 @@ pub async fn list(
 /// # Errors
 /// The run does not exist; the store cannot be read.
 pub async fn get(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     owner: Owner,
     request: ReadRequest<PayoutRunPath>,
 ) -> Result<PayoutRunDetailResponse, Problem> {
-    let ResolvedRequest { program, input, .. } = request.require_program(&room, owner.tenant()).await?;
-    let found = room.affiliate.ledger().get_run(program.account, input.id(AffiliateNoun::Run)?).await;
-    stream_run(&room, found.map_err(|refusal| refusal_problem(&room, refusal))?).await
+    let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
+    let found = state.affiliate.ledger().get_run(program.account, input.id(AffiliateNoun::Run)?).await;
+    stream_run(&state, found.map_err(|refusal| refusal_problem(&state, refusal))?).await
 }
 
 fn run_response(run: &PayoutRun) -> VersionedResponse<PayoutRunResponse> {
@@ -406,8 +412,8 @@ impl FromRequest for ApprovePayoutRun {
                 "description": "The run's total per currency, as reviewed; all currencies",
             });
             let fields = [("rev", schema::count("The run's `rev`, as reviewed")), ("totals", totals)];
-            let about = "Approval of a payout run in the reviewed version";
-            let mut schema = schema::object_with(about, &["rev", "totals"], fields);
+            let description = "Approval of a payout run in the reviewed version";
+            let mut schema = schema::object_with(description, &["rev", "totals"], fields);
             schema["examples"] = json!([{"rev": 3, "totals": {"usd": 5000}}]);
             schema
         });
@@ -417,12 +423,12 @@ impl FromRequest for ApprovePayoutRun {
 
     fn read(call: &Request) -> Result<Self, Problem> {
         const NAMES: FieldNames = names!("rev", "totals");
-        let mut given = BodyFieldReader::from_body(call, &NAMES)?;
-        given.require("rev");
-        given.require("totals");
-        let rev = given.read_optional("rev", |value| fields::parse_integer(value, 0..=u64::MAX));
-        let totals = given.read_optional("totals", parse_totals);
-        given.finish()?;
+        let mut reader = BodyFieldReader::from_body(call, &NAMES)?;
+        reader.require("rev");
+        reader.require("totals");
+        let rev = reader.read_optional("rev", |value| fields::parse_integer(value, 0..=u64::MAX));
+        let totals = reader.read_optional("totals", parse_totals);
+        reader.finish()?;
         match (rev, totals) {
             (Some(rev), Some(totals)) => Ok(Self { run: PayoutRunPath::of(call), rev, totals }),
             _ => Err(Problem::field("rev", "is required")),
@@ -444,9 +450,9 @@ fn parse_totals(value: &RawValue) -> Result<BTreeMap<Currency, i64>, String> {
 }
 
 /// Requires a recent sign-in, because approval moves money. The operator is exempt.
-fn require_recent_sign_in(room: &AppState, owner: &Owner) -> Result<(), Problem> {
-    let Owner::SignedIn(who) = owner else { return Ok(()) };
-    let age = room.intake.clock().now().duration_since(who.session().created_at);
+fn require_recent_sign_in(state: &AppState, owner: &Owner) -> Result<(), Problem> {
+    let Owner::SignedIn(signed_in) = owner else { return Ok(()) };
+    let age = state.intake.clock().now().duration_since(signed_in.session().created_at);
     if age <= REAUTHENTICATION_AGE_MAX {
         return Ok(());
     }
@@ -459,21 +465,21 @@ fn require_recent_sign_in(room: &AppState, owner: &Owner) -> Result<(), Problem>
 /// # Errors
 /// The input is invalid, the sign-in is too old, the run is not a draft, or it differs from the reviewed version.
 pub async fn approve(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     owner: Owner,
     request: CreateRequest<ApprovePayoutRun>,
 ) -> Result<VersionedResponse<PayoutRunResponse>, Problem> {
-    let ResolvedRequest { program, input, claim, .. } = request.require_program(&room, owner.tenant()).await?;
-    require_recent_sign_in(&room, &owner)?;
+    let ResolvedRequest { program, input, claim, .. } = request.require_program(&state, owner.tenant()).await?;
+    require_recent_sign_in(&state, &owner)?;
     let target = (program.account, input.run.id(AffiliateNoun::Run)?);
-    let in_progress = match begin_for_owner(&room, &owner, "approve_affiliate_payout_run", claim).await? {
-        BeginDecision::Replay(answer) => return Ok(answer),
+    let in_progress = match begin_for_owner(&state, &owner, "approve_affiliate_payout_run", claim).await? {
+        BeginDecision::Replay(body) => return Ok(body),
         BeginDecision::Proceed(in_progress) => in_progress,
     };
     let store_response = in_progress.response_writer(run_response);
-    let approved = room.affiliate.ledger().approve_run(target, (input.rev, &input.totals), &store_response).await;
+    let approved = state.affiliate.ledger().approve_run(target, (input.rev, &input.totals), &store_response).await;
     drop(store_response);
-    in_progress.finish(&room, approved, run_response).await
+    in_progress.finish(&state, approved, run_response).await
 }
 
 /// `POST …/payout-runs/{id}/cancel`.
@@ -481,21 +487,21 @@ pub async fn approve(
 /// # Errors
 /// The run does not exist or is not a draft.
 pub async fn cancel(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     owner: Owner,
     request: ActionRequest<PayoutRunPath>,
 ) -> Result<VersionedResponse<PayoutRunResponse>, Problem> {
-    let ResolvedRequest { program, input, if_match: seen, claim } =
-        request.require_program(&room, owner.tenant()).await?;
+    let ResolvedRequest { program, input, if_match, claim } = request.require_program(&state, owner.tenant()).await?;
     let id = input.id(AffiliateNoun::Run)?;
-    let in_progress = match begin_for_owner(&room, &owner, "cancel_affiliate_payout_run", claim).await? {
-        BeginDecision::Replay(answer) => return Ok(answer),
+    let in_progress = match begin_for_owner(&state, &owner, "cancel_affiliate_payout_run", claim).await? {
+        BeginDecision::Replay(body) => return Ok(body),
         BeginDecision::Proceed(in_progress) => in_progress,
     };
     let store_response = in_progress.response_writer(run_response);
-    let cancelled = room.affiliate.ledger().cancel_run((program.account, id), seen.as_ref(), &store_response).await;
+    let cancelled =
+        state.affiliate.ledger().cancel_run((program.account, id), if_match.as_ref(), &store_response).await;
     drop(store_response);
-    in_progress.finish(&room, cancelled, run_response).await
+    in_progress.finish(&state, cancelled, run_response).await
 }
 
 /// Selects the payment files of a run.
@@ -524,29 +530,33 @@ impl PayoutFileQuery {
 
 /// Reads a query parameter with a closed set of values.
 fn parse_word_parameter<T>(
-    given: &[(String, String)],
+    parameters: &[(String, String)],
     (name, words): (&str, &[&str]),
-    read: impl Fn(&str) -> Option<T>,
+    parse: impl Fn(&str) -> Option<T>,
 ) -> Result<Option<T>, Problem> {
-    let Some(text) = paging::single_value(given, name)? else { return Ok(None) };
-    let wrong = || Problem::field(name, format!("must be one of {}", words.join(", ")));
-    read(text.trim()).map(Some).ok_or_else(wrong)
+    let Some(text) = paging::single_value(parameters, name)? else { return Ok(None) };
+    let error = || Problem::field(name, format!("must be one of {}", words.join(", ")));
+    parse(text.trim()).map(Some).ok_or_else(error)
 }
 
 impl PayoutFileQuery {
     fn from_request(call: &Request) -> Result<Self, Problem> {
-        let given = paging::parse_query(&call.query)?;
-        let which = FileSelection {
-            method: parse_word_parameter(&given, ("method", PayoutMethod::WORDS), PayoutMethod::from_word)?,
-            currency: parse_filter(&given, "currency", "a currency, three letters")?,
-            format: parse_word_parameter(&given, ("format", PayoutFileFormat::WORDS), PayoutFileFormat::from_word)?,
+        let parameters = paging::parse_query(&call.query)?;
+        let selection = FileSelection {
+            method: parse_word_parameter(&parameters, ("method", PayoutMethod::WORDS), PayoutMethod::from_word)?,
+            currency: parse_filter(&parameters, "currency", "a currency, three letters")?,
+            format: parse_word_parameter(
+                &parameters,
+                ("format", PayoutFileFormat::WORDS),
+                PayoutFileFormat::from_word,
+            )?,
         };
-        let part: Option<usize> = parse_filter(&given, "part", "a number from 1")?;
+        let part: Option<usize> = parse_filter(&parameters, "part", "a number from 1")?;
         let part = part.unwrap_or(1);
         if !(1..=PART_MAX).contains(&part) {
             return Err(Problem::field("part", "must be a number from 1"));
         }
-        Ok(Self { run: PayoutRunPath::of(call), selection: which, part })
+        Ok(Self { run: PayoutRunPath::of(call), selection, part })
     }
 }
 
@@ -620,15 +630,15 @@ impl IntoResponse for CsvFile {
 /// # Errors
 /// The run does not exist or is not approved, or the query selects more than one file.
 pub async fn get_file(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     owner: Owner,
     request: ReadRequest<GetPayoutFile>,
 ) -> Result<CsvFile, Problem> {
     let ResolvedRequest { program, input: GetPayoutFile(input), .. } =
-        request.require_program(&room, owner.tenant()).await?;
+        request.require_program(&state, owner.tenant()).await?;
     let target = (program.account, input.run.id(AffiliateNoun::Run)?);
-    let file = room.affiliate.ledger().get_file(target, (&input.selection, input.part)).await;
-    let file = file.map_err(|refusal| refusal_problem(&room, refusal))?;
+    let file = state.affiliate.ledger().get_file(target, (&input.selection, input.part)).await;
+    let file = file.map_err(|refusal| refusal_problem(&state, refusal))?;
     Ok(CsvFile { name: file.name, content: file.content })
 }
 
@@ -637,14 +647,14 @@ pub async fn get_file(
 /// # Errors
 /// The run does not exist or is not approved.
 pub async fn list_files(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     owner: Owner,
     request: ReadRequest<ListPayoutFiles>,
 ) -> Result<PayoutFilesResponse, Problem> {
     let ResolvedRequest { program, input: ListPayoutFiles(input), .. } =
-        request.require_program(&room, owner.tenant()).await?;
+        request.require_program(&state, owner.tenant()).await?;
     let target = (program.account, input.run.id(AffiliateNoun::Run)?);
-    let files = room.affiliate.ledger().list_files(target, &input.selection).await;
-    let files = files.map_err(|refusal| refusal_problem(&room, refusal))?;
+    let files = state.affiliate.ledger().list_files(target, &input.selection).await;
+    let files = files.map_err(|refusal| refusal_problem(&state, refusal))?;
     Ok(PayoutFilesResponse { files: files.into_iter().map(Into::into).collect() })
 }

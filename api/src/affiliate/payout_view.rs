@@ -75,8 +75,8 @@ fn payout_fields() -> Vec<(&'static str, Value)> {
 
 impl ToSchema for PayoutObject {
     fn schema(schemas: &mut Schemas) -> Value {
-        let about = "A payout to one partner in one currency";
-        schemas.component("AffiliatePayout", |_| schema::object(about, payout_fields()))
+        let description = "A payout to one partner in one currency";
+        schemas.component("AffiliatePayout", |_| schema::object(description, payout_fields()))
     }
 }
 
@@ -84,8 +84,8 @@ impl ToSchema for DraftPayoutObject {
     fn schema(schemas: &mut Schemas) -> Value {
         let mut fields = payout_fields();
         fields.push(("destination", schema::string("The payout destination")));
-        let about = "A payout to one partner in one currency, with its destination";
-        schemas.component("AffiliatePayoutOfRun", |_| schema::object(about, fields))
+        let description = "A payout to one partner in one currency, with its destination";
+        schemas.component("AffiliatePayoutOfRun", |_| schema::object(description, fields))
     }
 }
 

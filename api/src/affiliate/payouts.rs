@@ -35,7 +35,7 @@ const REASON_CHARS_MAX: usize = 500;
 #[derive(Debug)]
 pub struct ListPayouts {
     page: PageParameters,
-    wish: PayoutQuery,
+    query: PayoutQuery,
 }
 
 impl FromRequest for ListPayouts {
@@ -51,13 +51,13 @@ impl FromRequest for ListPayouts {
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        let given = paging::parse_query(&call.query)?;
+        let parameters = paging::parse_query(&call.query)?;
         let filter = PayoutQuery {
             statuses: paging::parse_words(&call.query, "status", PayoutStatus::WORDS, PayoutStatus::from_word)?,
-            partner: parse_filter(&given, "affiliate_id", "a partner's id (`aff_…`)")?,
-            run: parse_filter(&given, "run_id", "a payout run's id (`prn_…`)")?,
+            partner: parse_filter(&parameters, "affiliate_id", "a partner's id (`aff_…`)")?,
+            run: parse_filter(&parameters, "run_id", "a payout run's id (`prn_…`)")?,
         };
-        Ok(Self { page: PageParameters::from_query(&call.query)?, wish: filter })
+        Ok(Self { page: PageParameters::from_query(&call.query)?, query: filter })
     }
 }
 
@@ -66,19 +66,19 @@ impl FromRequest for ListPayouts {
 /// # Errors
 /// The cursor is invalid; the store cannot be read.
 pub async fn list(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     request: ReadRequest<ListPayouts>,
 ) -> Result<ListResponse<PayoutObject>, Problem> {
-    let input = request.require_set_up_program(&room, &tenant).await?.input;
-    let wanted = page_query(&input.page, KIND_PAYOUT)?;
-    let found = room.affiliate.ledger().list_payouts(tenant.account().id, &input.wish, wanted).await?;
+    let input = request.require_set_up_program(&state, &tenant).await?.input;
+    let page_request = page_query(&input.page, KIND_PAYOUT)?;
+    let found = state.affiliate.ledger().list_payouts(tenant.account().id, &input.query, page_request).await?;
     let next = found.next.map(|id| paging::after_id(KIND_PAYOUT, id));
     Ok(ListResponse::new(found.payouts.iter().map(PayoutObject::from).collect(), next))
 }
 
-fn payout_response(shown: &PayoutView) -> VersionedResponse<PayoutResponse> {
-    VersionedResponse::new(&PayoutResponse { payout: PayoutObject::from(shown) }).with_etag(shown.rev())
+fn payout_response(view: &PayoutView) -> VersionedResponse<PayoutResponse> {
+    VersionedResponse::new(&PayoutResponse { payout: PayoutObject::from(view) }).with_etag(view.rev())
 }
 
 /// `GET /affiliate-payouts/{id}`.
@@ -86,13 +86,13 @@ fn payout_response(shown: &PayoutView) -> VersionedResponse<PayoutResponse> {
 /// # Errors
 /// The payout does not exist; the store cannot be read.
 pub async fn get(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     request: ReadRequest<PayoutPath>,
 ) -> Result<VersionedResponse<PayoutResponse>, Problem> {
-    let id = request.require_set_up_program(&room, &tenant).await?.input.id(AffiliateNoun::Payout)?;
-    let found = room.affiliate.ledger().get_payout(tenant.account().id, id).await;
-    found.map(|shown| payout_response(&shown)).map_err(|refusal| refusal_problem(&room, refusal))
+    let id = request.require_set_up_program(&state, &tenant).await?.input.id(AffiliateNoun::Payout)?;
+    let found = state.affiliate.ledger().get_payout(tenant.account().id, id).await;
+    found.map(|view| payout_response(&view)).map_err(|refusal| refusal_problem(&state, refusal))
 }
 
 /// Reads a body with a single required text.
@@ -101,9 +101,9 @@ fn read_single_text(
     (name, chars_max): (&'static str, usize),
     names: &FieldNames,
 ) -> Result<String, Problem> {
-    let mut given = BodyFieldReader::from_body(call, names)?;
-    given.require(name);
-    let text = given.read_optional(name, |value| {
+    let mut reader = BodyFieldReader::from_body(call, names)?;
+    reader.require(name);
+    let text = reader.read_optional(name, |value| {
         // A character has at most four bytes.
         let text = fields::parse_header_line(value, 4 * chars_max)?.trim().to_owned();
         match text.chars().count() {
@@ -112,7 +112,7 @@ fn read_single_text(
             _ => Ok(text),
         }
     });
-    given.finish()?;
+    reader.finish()?;
     text.ok_or_else(|| Problem::field(name, "is required"))
 }
 
@@ -131,8 +131,8 @@ impl FromRequest for MarkPayoutPaid {
             let mut reference = text_schema(REFERENCE_CHARS_MAX, "Reference of the payment, as proof");
             reference["minLength"] = json!(1);
             reference["pattern"] = json!("\\S");
-            let about = "Proof of a manual payment";
-            let mut schema = schema::object_with(about, &["reference"], [("reference", reference)]);
+            let description = "Proof of a manual payment";
+            let mut schema = schema::object_with(description, &["reference"], [("reference", reference)]);
             schema["examples"] = json!([{"reference": "PAYPAL-BATCH-7"}]);
             schema
         });
@@ -152,22 +152,21 @@ impl FromRequest for MarkPayoutPaid {
 /// # Errors
 /// The input is invalid, the run is not approved, the payout was paid with another reference, or the processor pays it.
 pub async fn mark_paid(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     request: ActionRequest<MarkPayoutPaid>,
 ) -> Result<VersionedResponse<PayoutResponse>, Problem> {
-    let ResolvedRequest { program, input, if_match: seen, claim } =
-        request.require_set_up_program(&room, &tenant).await?;
+    let ResolvedRequest { program, input, if_match, claim } = request.require_set_up_program(&state, &tenant).await?;
     let id = input.payout.id(AffiliateNoun::Payout)?;
-    let in_progress = match begin_for_tenant(&room, &tenant, IdempotencyScope::MarkPaid, claim).await? {
-        BeginDecision::Replay(answer) => return Ok(answer),
+    let in_progress = match begin_for_tenant(&state, &tenant, IdempotencyScope::MarkPaid, claim).await? {
+        BeginDecision::Replay(body) => return Ok(body),
         BeginDecision::Proceed(in_progress) => in_progress,
     };
     let store_response = in_progress.response_writer(payout_response);
-    let ledger = room.affiliate.ledger();
-    let done = ledger.mark_paid((program.account, id), (&input.reference, seen.as_ref()), &store_response).await;
+    let ledger = state.affiliate.ledger();
+    let done = ledger.mark_paid((program.account, id), (&input.reference, if_match.as_ref()), &store_response).await;
     drop(store_response);
-    in_progress.finish(&room, done, payout_response).await
+    in_progress.finish(&state, done, payout_response).await
 }
 
 /// Path and body of `POST …/payouts/{id}/fail`.
@@ -205,19 +204,19 @@ impl FromRequest for FailPayout {
 /// # Errors
 /// The input is invalid, the payout is not in progress, or the processor may be transferring it.
 pub async fn fail(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     owner: Owner,
     request: ActionRequest<FailPayout>,
 ) -> Result<VersionedResponse<PayoutResponse>, Problem> {
-    let ResolvedRequest { program, input, if_match: seen, claim } =
-        request.require_program(&room, owner.tenant()).await?;
+    let ResolvedRequest { program, input, if_match, claim } = request.require_program(&state, owner.tenant()).await?;
     let target = (program.account, input.payout.id(AffiliateNoun::Payout)?);
-    let in_progress = match begin_for_owner(&room, &owner, "fail_affiliate_payout", claim).await? {
-        BeginDecision::Replay(answer) => return Ok(answer),
+    let in_progress = match begin_for_owner(&state, &owner, "fail_affiliate_payout", claim).await? {
+        BeginDecision::Replay(body) => return Ok(body),
         BeginDecision::Proceed(in_progress) => in_progress,
     };
     let store_response = in_progress.response_writer(payout_response);
-    let failed = room.affiliate.ledger().fail_payout(target, (&input.reason, seen.as_ref()), &store_response).await;
+    let failed =
+        state.affiliate.ledger().fail_payout(target, (&input.reason, if_match.as_ref()), &store_response).await;
     drop(store_response);
-    in_progress.finish(&room, failed, payout_response).await
+    in_progress.finish(&state, failed, payout_response).await
 }

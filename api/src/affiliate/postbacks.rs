@@ -93,17 +93,17 @@ impl FromRequest for ListPostbacks {
 /// # Errors
 /// The cursor is invalid; the program or the partner does not exist.
 pub async fn list(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     owner: Owner,
     request: ReadRequest<ListPostbacks>,
 ) -> Result<ListResponse<PostbackObject>, Problem> {
     let ResolvedRequest { program, input: ListPostbacks(target, page), .. } =
-        request.require_program(&room, owner.tenant()).await?;
+        request.require_program(&state, owner.tenant()).await?;
     let before = page.before_id(KIND_POSTBACK)?.map(DeliveryId::from_bytes);
-    let found = room.affiliate.get_partner_view(program.account, target.id(AffiliateNoun::Partner)?).await;
-    let partner = found.map_err(|refusal| refusal_problem(&room, refusal))?.partner;
-    let sent = room.affiliate.list_postbacks((partner.account, partner.id), before, page.limit).await;
-    let (sent, next) = sent.map_err(|refusal| refusal_problem(&room, refusal))?;
+    let found = state.affiliate.get_partner_view(program.account, target.id(AffiliateNoun::Partner)?).await;
+    let partner = found.map_err(|refusal| refusal_problem(&state, refusal))?.partner;
+    let sent = state.affiliate.list_postbacks((partner.account, partner.id), before, page.limit).await;
+    let (sent, next) = sent.map_err(|refusal| refusal_problem(&state, refusal))?;
     let next = next.map(|id| paging::after_id(KIND_POSTBACK, id.to_bytes()));
     Ok(ListResponse::new(sent.into_iter().map(PostbackObject::from).collect(), next))
 }

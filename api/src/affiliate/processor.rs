@@ -22,7 +22,7 @@ use crate::request::{FromRequest, Media, Request, RequestSpec};
 use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 
-/// Maximum size of an event (completions-affiliate.md 2.2).
+/// Maximum size of an event.
 const EVENT_BYTES_MAX: usize = 1 << 20;
 /// Maximum length of an event id in a path.
 const EVENT_ID_BYTES_MAX: usize = 255;
@@ -73,8 +73,8 @@ impl EventAcknowledgement {
         Self { received: true, status: "duplicate", reason: None }
     }
 
-    pub(crate) fn ignored(why: String) -> Self {
-        Self { received: true, status: "ignored", reason: Some(why) }
+    pub(crate) fn ignored(reason: String) -> Self {
+        Self { received: true, status: "ignored", reason: Some(reason) }
     }
 }
 
@@ -98,15 +98,15 @@ impl ToSchema for EventAcknowledgement {
 ///
 /// # Errors
 /// The program does not exist, the signature is invalid, or the event could not be processed.
-pub async fn receive_event(room: Arc<AppState>, input: SignedProcessorEvent) -> Result<EventAcknowledgement, Problem> {
+pub async fn receive_event(state: Arc<AppState>, input: SignedProcessorEvent) -> Result<EventAcknowledgement, Problem> {
     let SignedProcessorEvent { program, signature, body } = input;
     let unknown = || Problem::not_found("affiliate program with a payment processor");
     let program = program.ok_or_else(unknown)?;
-    let received = room.affiliate.receive_webhook(program, &signature, &body).await;
-    match received.map_err(|refusal| refusal_problem(&room, refusal))? {
+    let received = state.affiliate.receive_webhook(program, &signature, &body).await;
+    match received.map_err(|refusal| refusal_problem(&state, refusal))? {
         Heard::Done => Ok(EventAcknowledgement::processed()),
         Heard::Duplicate => Ok(EventAcknowledgement::duplicate()),
-        Heard::Ignored(why) => Ok(EventAcknowledgement::ignored(why)),
+        Heard::Ignored(reason) => Ok(EventAcknowledgement::ignored(reason)),
         Heard::Unknown => Err(unknown()),
         Heard::BadSignature(error) => Err(Problem::field(HEADER, error.to_string())),
         Heard::Failed(fault) => Err(Problem::internal(fault)),
@@ -176,15 +176,15 @@ impl FromRequest for ListProcessorEvents {
 /// # Errors
 /// The cursor is invalid; there is no program.
 pub async fn list(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     owner: Owner,
     request: ReadRequest<ListProcessorEvents>,
 ) -> Result<ListResponse<ProcessorEventObject>, Problem> {
-    let ResolvedRequest { program, input, .. } = request.require_program(&room, owner.tenant()).await?;
+    let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
     let after = input.page.cursor_time(KIND_PROCESSOR_EVENT)?;
-    let wanted = (after.as_ref(), input.page.limit);
-    let found = room.affiliate.list_processor_events(program.account, &input.statuses, wanted).await;
-    let found = found.map_err(|refusal| refusal_problem(&room, refusal))?;
+    let page_request = (after.as_ref(), input.page.limit);
+    let found = state.affiliate.list_processor_events(program.account, &input.statuses, page_request).await;
+    let found = found.map_err(|refusal| refusal_problem(&state, refusal))?;
     let next = found.next.map(|(at, id)| paging::after_time(KIND_PROCESSOR_EVENT, (at, &id)));
     Ok(ListResponse::new(found.events.into_iter().map(ProcessorEventObject::from).collect(), next))
 }
@@ -223,15 +223,15 @@ impl ToSchema for ProcessorEventResponse {
 /// # Errors
 /// The event or the program does not exist.
 pub async fn replay(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     owner: Owner,
     request: ReadRequest<ProcessorEventPath>,
 ) -> Result<ProcessorEventResponse, Problem> {
-    let ResolvedRequest { program, input, .. } = request.require_program(&room, owner.tenant()).await?;
+    let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
     let unknown = || Problem::not_found("event");
     let id = input.0.ok_or_else(unknown)?;
-    let tried = room.affiliate.replay_event(program.account, &id).await;
-    let event = tried.map_err(|refusal| refusal_problem(&room, refusal))?.ok_or_else(unknown)?;
+    let replayed = state.affiliate.replay_event(program.account, &id).await;
+    let event = replayed.map_err(|refusal| refusal_problem(&state, refusal))?.ok_or_else(unknown)?;
     Ok(ProcessorEventResponse { event: event.into() })
 }
 

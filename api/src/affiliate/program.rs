@@ -1,4 +1,4 @@
-//! `/dashboard/api/affiliate-program`: set-up and state of the program, for its owner (affiliate-admin.md 2).
+//! `/dashboard/api/affiliate-program`: set-up and state of the program, for its owner.
 
 use std::sync::Arc;
 
@@ -31,17 +31,17 @@ const SECRET_BYTES_MAX: usize = 500;
 const SIGNING_SECRET_BYTES_MIN: usize = 8;
 
 async fn program_response(
-    room: &AppState,
+    state: &AppState,
     changed: Result<AffiliateProgram, AffiliateError>,
 ) -> Result<VersionedResponse<ProgramResponse>, Problem> {
-    let program = changed.map_err(|refusal| refusal_problem(room, refusal))?;
-    Ok(VersionedResponse::new(&ProgramResponse { program: program_object(room, &program).await? })
+    let program = changed.map_err(|refusal| refusal_problem(state, refusal))?;
+    Ok(VersionedResponse::new(&ProgramResponse { program: program_object(state, &program).await? })
         .with_etag(program.rev))
 }
 
-async fn program_object(room: &AppState, program: &AffiliateProgram) -> Result<ProgramObject, Problem> {
-    let portal_fault = room.affiliate.portal_host_error(program).await?;
-    Ok(ProgramObject::of(program, portal_fault, room.affiliate.mail_fault(program).await?))
+async fn program_object(state: &AppState, program: &AffiliateProgram) -> Result<ProgramObject, Problem> {
+    let portal_fault = state.affiliate.portal_host_error(program).await?;
+    Ok(ProgramObject::of(program, portal_fault, state.affiliate.mail_fault(program).await?))
 }
 
 /// Body of `POST …`.
@@ -75,14 +75,14 @@ impl FromRequest for EnableProgram {
 
     fn read(call: &Request) -> Result<Self, Problem> {
         const NAMES: FieldNames = names!("website_url", "currency", "mode");
-        let mut given = BodyFieldReader::from_body(call, &NAMES)?;
-        given.require("website_url");
-        given.require("currency");
-        let website_url = given.read_optional("website_url", parse_page_url);
-        let currency = given.read_optional("currency", parse_currency);
+        let mut reader = BodyFieldReader::from_body(call, &NAMES)?;
+        reader.require("website_url");
+        reader.require("currency");
+        let website_url = reader.read_optional("website_url", parse_page_url);
+        let currency = reader.read_optional("currency", parse_currency);
         let mode =
-            given.read_optional("mode", |value| parse_word(ProcessorMode::WORDS, ProcessorMode::from_word, value));
-        given.finish()?;
+            reader.read_optional("mode", |value| parse_word(ProcessorMode::WORDS, ProcessorMode::from_word, value));
+        reader.finish()?;
         match (website_url, currency) {
             (Some(website_url), Some(currency)) => {
                 Ok(Self { website_url, currency, mode: mode.unwrap_or(ProcessorMode::Live) })
@@ -97,21 +97,21 @@ impl FromRequest for EnableProgram {
 /// # Errors
 /// The input is invalid; the plan includes no affiliate program; a program exists already.
 pub async fn enable(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     owner: Owner,
     input: EnableProgram,
 ) -> Result<VersionedResponse<CreatedResponse<ProgramResponse>>, Problem> {
     let EnableProgram { website_url, currency, mode } = input;
     let account = owner.tenant().account().id;
-    if !room.intake.plans().of(owner.tenant().account().plan).affiliates {
+    if !state.intake.plans().of(owner.tenant().account().plan).affiliates {
         let text = "Your plan does not include an affiliate program; upgrade your plan";
         return Err(Problem::new(ErrorCode::PLAN_FULL, text)
-            .with_upgrade_url(room.upgrade_url())
+            .with_upgrade_url(state.upgrade_url())
             .with_details(json!({"limit": "affiliates", "used": 0, "cap": 0})));
     }
-    let made = room.affiliate.enable_program(account, (website_url, currency, mode)).await;
-    let program = made.map_err(|refusal| refusal_problem(&room, refusal))?;
-    Ok(VersionedResponse::new(&ProgramResponse { program: program_object(&room, &program).await? })
+    let made = state.affiliate.enable_program(account, (website_url, currency, mode)).await;
+    let program = made.map_err(|refusal| refusal_problem(&state, refusal))?;
+    Ok(VersionedResponse::new(&ProgramResponse { program: program_object(&state, &program).await? })
         .with_etag(program.rev))
 }
 
@@ -120,26 +120,26 @@ pub async fn enable(
 /// # Errors
 /// There is no program; the store cannot be read.
 pub async fn get(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     owner: Owner,
     request: ReadRequest<NoInput>,
 ) -> Result<VersionedResponse<ProgramDetailResponse>, Problem> {
-    let program = request.require_program(&room, owner.tenant()).await?.program;
-    let whole = ProgramDetailResponse {
-        program: program_object(&room, &program).await?,
-        processor: processor_object(&room, &program).await?,
+    let program = request.require_program(&state, owner.tenant()).await?.program;
+    let detail = ProgramDetailResponse {
+        program: program_object(&state, &program).await?,
+        processor: processor_object(&state, &program).await?,
         missing: program.missing_steps(),
     };
-    Ok(VersionedResponse::new(&whole).with_etag(program.rev))
+    Ok(VersionedResponse::new(&detail).with_etag(program.rev))
 }
 
-async fn processor_object(room: &AppState, program: &AffiliateProgram) -> Result<Option<ProcessorObject>, Problem> {
-    let summary = room
+async fn processor_object(state: &AppState, program: &AffiliateProgram) -> Result<Option<ProcessorObject>, Problem> {
+    let summary = state
         .affiliate
         .processor_event_summary(program.account)
         .await
-        .map_err(|refusal| refusal_problem(room, refusal))?;
-    Ok(ProcessorObject::of(program, summary, &room.options.base_url))
+        .map_err(|refusal| refusal_problem(state, refusal))?;
+    Ok(ProcessorObject::of(program, summary, &state.options.base_url))
 }
 
 /// `PATCH /dashboard/api/affiliate-program`.
@@ -147,21 +147,21 @@ async fn processor_object(room: &AppState, program: &AffiliateProgram) -> Result
 /// # Errors
 /// The input is invalid, there is no program, it was changed concurrently, or currency and mode can no longer change.
 pub async fn update(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     owner: Owner,
     request: UpdateRequest<UpdateProgramSettings>,
 ) -> Result<VersionedResponse<ProgramResponse>, Problem> {
-    let ResolvedRequest { program, input, if_match: seen, .. } = request.require_program(&room, owner.tenant()).await?;
+    let ResolvedRequest { program, input, if_match, .. } = request.require_program(&state, owner.tenant()).await?;
     if let Some(Some(sender)) = input.mail_from() {
-        let checked = room.affiliate.check_sender(program.account, sender).await;
-        checked.map_err(|refusal| refusal_problem(&room, refusal))?;
+        let checked = state.affiliate.check_sender(program.account, sender).await;
+        checked.map_err(|refusal| refusal_problem(&state, refusal))?;
     }
     let change = |settings: &mut _| {
         input.apply(settings);
         Ok(())
     };
-    let set = room.affiliate.update_settings(program.account, seen.as_ref(), &change).await;
-    program_response(&room, set).await
+    let set = state.affiliate.update_settings(program.account, if_match.as_ref(), &change).await;
+    program_response(&state, set).await
 }
 
 /// Body of `PUT …/processor`. It holds secrets, so it does not implement `Debug`.
@@ -171,10 +171,10 @@ impl FromRequest for ConnectProcessor {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let secret = |about: &str, at_least: usize| {
+        let secret = |description: &str, at_least: usize| {
             json!({
                 "type": "string", "minLength": at_least, "maxLength": SECRET_BYTES_MAX, "pattern": "^[!-~]+$",
-                "description": about,
+                "description": description,
             })
         };
         let body = schemas.component("ConnectAffiliateProcessor", |_| {
@@ -205,19 +205,19 @@ impl FromRequest for ConnectProcessor {
 
     fn read(call: &Request) -> Result<Self, Problem> {
         const NAMES: FieldNames = names!("webhook_secrets", "api_base", "restricted_key", "account_id");
-        let mut given = BodyFieldReader::from_body(call, &NAMES)?;
-        given.require("webhook_secrets");
-        let secrets = given.read_optional("webhook_secrets", |value| {
+        let mut reader = BodyFieldReader::from_body(call, &NAMES)?;
+        reader.require("webhook_secrets");
+        let secrets = reader.read_optional("webhook_secrets", |value| {
             let entries = fields::parse_list(value, 2).map_err(|_| "must be a list of one or two secrets")?;
             if entries.is_empty() {
                 return Err("must be a list of one or two secrets".to_owned());
             }
             entries.into_iter().map(parse_signing_secret).collect::<Result<Vec<_>, _>>()
         });
-        let api_base = given.read_optional("api_base", parse_page_url);
-        let restricted_key = given.read_optional("restricted_key", parse_secret);
-        let account_id = given.read_optional("account_id", parse_secret);
-        given.finish()?;
+        let api_base = reader.read_optional("api_base", parse_page_url);
+        let restricted_key = reader.read_optional("restricted_key", parse_secret);
+        let account_id = reader.read_optional("account_id", parse_secret);
+        reader.finish()?;
         Ok(Self(ProcessorConnection {
             webhook_secrets: secrets.unwrap_or_default(),
             api_base: api_base.unwrap_or_else(|| API_BASE.to_owned()),
@@ -252,14 +252,14 @@ fn parse_secret(value: &RawValue) -> Result<String, String> {
 /// # Errors
 /// The input is invalid; there is no program; the payment processor returned an error.
 pub async fn connect(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     owner: Owner,
     request: UpdateRequest<ConnectProcessor>,
 ) -> Result<VersionedResponse<ProcessorResponse>, Problem> {
-    let ResolvedRequest { program, input, if_match: seen, .. } = request.require_program(&room, owner.tenant()).await?;
-    let connected = room.affiliate.connect_processor(program.account, seen.as_ref(), &input.0).await;
-    let program = connected.map_err(|refusal| refusal_problem(&room, refusal))?;
-    let processor = processor_object(&room, &program).await?;
+    let ResolvedRequest { program, input, if_match, .. } = request.require_program(&state, owner.tenant()).await?;
+    let connected = state.affiliate.connect_processor(program.account, if_match.as_ref(), &input.0).await;
+    let program = connected.map_err(|refusal| refusal_problem(&state, refusal))?;
+    let processor = processor_object(&state, &program).await?;
     let processor = processor.ok_or_else(|| Problem::internal("the connected payment processor is missing"))?;
     Ok(VersionedResponse::new(&ProcessorResponse { processor }).with_etag(program.rev))
 }
@@ -269,19 +269,19 @@ pub async fn connect(
 /// # Errors
 /// There is no program; no processor is connected; the payment processor returned an error.
 pub async fn test_processor(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     owner: Owner,
     request: ReadRequest<NoInput>,
 ) -> Result<TestProcessorResponse, Problem> {
-    let program = request.require_program(&room, owner.tenant()).await?.program;
-    let processor_account = room.affiliate.test_processor(program.account).await;
-    let processor_account = processor_account.map_err(|refusal| refusal_problem(&room, refusal))?;
+    let program = request.require_program(&state, owner.tenant()).await?.program;
+    let processor_account = state.affiliate.test_processor(program.account).await;
+    let processor_account = processor_account.map_err(|refusal| refusal_problem(&state, refusal))?;
     let account_id = Some(processor_account.id).filter(|id| !id.is_empty());
-    let summary = room
+    let summary = state
         .affiliate
         .processor_event_summary(program.account)
         .await
-        .map_err(|refusal| refusal_problem(&room, refusal))?;
+        .map_err(|refusal| refusal_problem(&state, refusal))?;
     let last_event_at = summary.last_event_at.map(ApiTimestamp);
     Ok(TestProcessorResponse { ok: true, account_id, livemode: processor_account.livemode, last_event_at })
 }
@@ -291,13 +291,13 @@ pub async fn test_processor(
 /// # Errors
 /// There is no program; set-up steps are missing.
 pub async fn go_live(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     owner: Owner,
     request: UpdateRequest<NoInput>,
 ) -> Result<VersionedResponse<ProgramResponse>, Problem> {
-    let ResolvedRequest { program, if_match: seen, .. } = request.require_program(&room, owner.tenant()).await?;
-    let live = room.affiliate.go_live(program.account, seen.as_ref()).await;
-    program_response(&room, live).await
+    let ResolvedRequest { program, if_match, .. } = request.require_program(&state, owner.tenant()).await?;
+    let result = state.affiliate.go_live(program.account, if_match.as_ref()).await;
+    program_response(&state, result).await
 }
 
 /// `POST …/pause`.
@@ -305,11 +305,11 @@ pub async fn go_live(
 /// # Errors
 /// There is no program, or it was never live.
 pub async fn pause(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     owner: Owner,
     request: UpdateRequest<NoInput>,
 ) -> Result<VersionedResponse<ProgramResponse>, Problem> {
-    let ResolvedRequest { program, if_match: seen, .. } = request.require_program(&room, owner.tenant()).await?;
-    let paused = room.affiliate.pause(program.account, seen.as_ref()).await;
-    program_response(&room, paused).await
+    let ResolvedRequest { program, if_match, .. } = request.require_program(&state, owner.tenant()).await?;
+    let paused = state.affiliate.pause(program.account, if_match.as_ref()).await;
+    program_response(&state, paused).await
 }

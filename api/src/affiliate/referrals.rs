@@ -60,14 +60,14 @@ impl FromRequest for ListReferrals {
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        let given = paging::parse_query(&call.query)?;
+        let parameters = paging::parse_query(&call.query)?;
         let filter = ReferralFilter {
             statuses: paging::parse_words(&call.query, "status", ReferralStatus::WORDS, ReferralStatus::from_word)?,
             sources: paging::parse_words(&call.query, "source", ReferralSource::WORDS, ReferralSource::from_word)?,
-            partner: parse_filter(&given, "affiliate_id", "a partner's id (`aff_…`)")?,
-            email: parse_filter(&given, "email", "an email address")?,
-            created_after: paging::parse_time(&given, "created_after")?,
-            created_before: paging::parse_time(&given, "created_before")?,
+            partner: parse_filter(&parameters, "affiliate_id", "a partner's id (`aff_…`)")?,
+            email: parse_filter(&parameters, "email", "an email address")?,
+            created_after: paging::parse_time(&parameters, "created_after")?,
+            created_before: paging::parse_time(&parameters, "created_before")?,
         };
         Ok(Self { page: PageParameters::from_query(&call.query)?, filter })
     }
@@ -78,14 +78,14 @@ impl FromRequest for ListReferrals {
 /// # Errors
 /// The cursor is invalid; the store cannot be read.
 pub async fn list(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     request: ReadRequest<ListReferrals>,
 ) -> Result<ListResponse<ReferralObject>, Problem> {
-    let input = request.require_set_up_program(&room, &tenant).await?.input;
-    let wanted = page_query(&input.page, KIND_REFERRAL)?;
-    let found = room.affiliate.list_referrals(tenant.account().id, &input.filter, wanted).await;
-    let found = found.map_err(|refusal| refusal_problem(&room, refusal))?;
+    let input = request.require_set_up_program(&state, &tenant).await?.input;
+    let page_request = page_query(&input.page, KIND_REFERRAL)?;
+    let found = state.affiliate.list_referrals(tenant.account().id, &input.filter, page_request).await;
+    let found = found.map_err(|refusal| refusal_problem(&state, refusal))?;
     let next = found.next.map(|id| paging::after_id(KIND_REFERRAL, id));
     Ok(ListResponse::new(found.rows.iter().map(ReferralObject::from).collect(), next))
 }
@@ -95,13 +95,13 @@ pub async fn list(
 /// # Errors
 /// The referral does not exist; the store cannot be read.
 pub async fn get(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     request: ReadRequest<ReferralPath>,
 ) -> Result<VersionedResponse<ReferralResponse>, Problem> {
-    let id = request.require_set_up_program(&room, &tenant).await?.input.id(AffiliateNoun::Referral)?;
-    let found = room.affiliate.get_referral(tenant.account().id, id).await;
-    let referral = found.map_err(|refusal| refusal_problem(&room, refusal))?;
+    let id = request.require_set_up_program(&state, &tenant).await?.input.id(AffiliateNoun::Referral)?;
+    let found = state.affiliate.get_referral(tenant.account().id, id).await;
+    let referral = found.map_err(|refusal| refusal_problem(&state, refusal))?;
     Ok(VersionedResponse::new(&ReferralResponse { referral: ReferralObject::from(&referral) }).with_etag(referral.rev))
 }
 
@@ -146,23 +146,23 @@ impl FromRequest for CreateReferral {
 
     fn read(call: &Request) -> Result<Self, Problem> {
         const NAMES: FieldNames = names!("affiliate_id", "token", "email", "processor_customer_id", "sub_id");
-        let mut given = BodyFieldReader::from_body(call, &NAMES)?;
+        let mut reader = BodyFieldReader::from_body(call, &NAMES)?;
         let by = (
-            given.read_nullable_text("affiliate_id", PARTNER_NAME_BYTES_MAX).flatten(),
-            given.read_nullable_text("token", PARTNER_NAME_BYTES_MAX).flatten(),
+            reader.read_nullable_text("affiliate_id", PARTNER_NAME_BYTES_MAX).flatten(),
+            reader.read_nullable_text("token", PARTNER_NAME_BYTES_MAX).flatten(),
         );
-        match (given.has("affiliate_id"), given.has("token")) {
-            (true, true) => given.add_error("token", "cannot be combined with `affiliate_id`"),
-            (false, false) => given.add_error("affiliate_id", "is required unless `token` is given"),
-            (true, false) if by.0.is_none() => given.add_error("affiliate_id", "is empty"),
-            (false, true) if by.1.is_none() => given.add_error("token", "is empty"),
+        match (reader.has("affiliate_id"), reader.has("token")) {
+            (true, true) => reader.add_error("token", "cannot be combined with `affiliate_id`"),
+            (false, false) => reader.add_error("affiliate_id", "is required unless `token` is given"),
+            (true, false) if by.0.is_none() => reader.add_error("affiliate_id", "is empty"),
+            (false, true) if by.1.is_none() => reader.add_error("token", "is empty"),
             _ => {}
         }
-        given.require("email");
-        let email = given.read_optional("email", parse_from_text::<Address>);
-        let customer = given.read_nullable_text("processor_customer_id", CUSTOMER_BYTES_MAX).flatten();
-        let sub_id = given.read_nullable_text("sub_id", SUB_ID_BYTES_MAX).flatten();
-        given.finish()?;
+        reader.require("email");
+        let email = reader.read_optional("email", parse_from_text::<Address>);
+        let customer = reader.read_nullable_text("processor_customer_id", CUSTOMER_BYTES_MAX).flatten();
+        let sub_id = reader.read_nullable_text("sub_id", SUB_ID_BYTES_MAX).flatten();
+        reader.finish()?;
         let email = email.ok_or_else(|| Problem::field("email", "is required"))?;
         let by = match by {
             (Some(id), _) => id.parse().map_or(PartnerSelector::Nobody, PartnerSelector::Id),
@@ -175,8 +175,8 @@ impl FromRequest for CreateReferral {
     }
 }
 
-fn created_referral_response(referred: &ReferralResult) -> VersionedResponse<CreateReferralResponse> {
-    let ReferralResult { referral, created } = referred;
+fn created_referral_response(result: &ReferralResult) -> VersionedResponse<CreateReferralResponse> {
+    let ReferralResult { referral, created } = result;
     let status = if *created { StatusCode::CREATED } else { StatusCode::OK };
     let response = CreateReferralResponse { referral: ReferralObject::from(referral), created: *created };
     VersionedResponse::new(&response).with_status(status).with_etag(referral.rev)
@@ -187,17 +187,17 @@ fn created_referral_response(referred: &ReferralResult) -> VersionedResponse<Cre
 /// # Errors
 /// The input is invalid, the program is not live, or no active partner has that id or token.
 pub async fn create(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     request: CreateRequest<CreateReferral>,
 ) -> Result<VersionedResponse<CreateReferralResponse>, Problem> {
-    let ResolvedRequest { input, claim, .. } = request.require_set_up_program(&room, &tenant).await?;
-    let in_progress = match begin_for_tenant(&room, &tenant, IdempotencyScope::CreateReferral, claim).await? {
-        BeginDecision::Replay(answer) => return Ok(answer),
+    let ResolvedRequest { input, claim, .. } = request.require_set_up_program(&state, &tenant).await?;
+    let in_progress = match begin_for_tenant(&state, &tenant, IdempotencyScope::CreateReferral, claim).await? {
+        BeginDecision::Replay(body) => return Ok(body),
         BeginDecision::Proceed(in_progress) => in_progress,
     };
     let store_response = in_progress.response_writer(created_referral_response);
-    let done = room.affiliate.record_referral(tenant.account().id, &input.0, &store_response).await;
+    let done = state.affiliate.record_referral(tenant.account().id, &input.0, &store_response).await;
     drop(store_response);
-    in_progress.finish(&room, done, created_referral_response).await
+    in_progress.finish(&state, done, created_referral_response).await
 }

@@ -9,27 +9,27 @@ use crate::problem::{ErrorCode, FieldErrors, OUTAGE_RETRY_AFTER_S, Problem};
 use crate::state::AppState;
 
 /// Maps an affiliate error to its problem response.
-pub(crate) fn refusal_problem(room: &AppState, refusal: AffiliateError) -> Problem {
+pub(crate) fn refusal_problem(state: &AppState, refusal: AffiliateError) -> Problem {
     let text = refusal.to_string();
     match refusal {
         AffiliateError::NotSetUp => Problem::new(ErrorCode::NOT_FOUND, "The affiliate program is not set up"),
         AffiliateError::NotFound(noun) => Problem::not_found(noun.as_str()),
         AffiliateError::Fields(fields) => {
             let mut errors = FieldErrors::default();
-            fields.iter().for_each(|(name, why)| errors.add(name, why));
+            fields.iter().for_each(|(name, reason)| errors.add(name, reason));
             errors.into()
         }
-        AffiliateError::WrongMove(wrong) => Problem::field("status", text)
-            .with_detail("status", json!(wrong.status))
-            .with_detail("action", json!(wrong.action)),
+        AffiliateError::WrongMove(transition) => Problem::field("status", text)
+            .with_detail("status", json!(transition.status))
+            .with_detail("action", json!(transition.action)),
         AffiliateError::Conflict(_) => Problem::new(ErrorCode::CONFLICT, capitalize(&text)),
         AffiliateError::MissingSteps(missing) => {
             Problem::new(ErrorCode::CONFLICT, capitalize(&text)).with_details(json!({"missing": missing}))
         }
         AffiliateError::Forbidden(_) => Problem::new(ErrorCode::FORBIDDEN, capitalize(&text)),
-        AffiliateError::Quota(full) => Problem::plan_full(full, room.upgrade_url()),
+        AffiliateError::Quota(full) => Problem::plan_full(full, state.upgrade_url()),
         AffiliateError::Counting(noun) => {
-            Problem::from_quota_error(StorageQuotaError::Counting(noun), room.upgrade_url())
+            Problem::from_quota_error(StorageQuotaError::Counting(noun), state.upgrade_url())
         }
         AffiliateError::Upstream(_) => Problem::new(ErrorCode::UPSTREAM_ERROR, capitalize(&text)),
         AffiliateError::Commission(refused) => {
@@ -41,7 +41,7 @@ pub(crate) fn refusal_problem(room: &AppState, refusal: AffiliateError) -> Probl
         AffiliateError::Ledger(LedgerError::Budget(_)) => Problem::unavailable(capitalize(&text), OUTAGE_RETRY_AFTER_S),
         AffiliateError::Seal | AffiliateError::Ledger(_) => Problem::internal(text),
         AffiliateError::Read(error) => error.into(),
-        AffiliateError::Commit(error) => Problem::from_refusal(error.into(), room.upgrade_url()),
+        AffiliateError::Commit(error) => Problem::from_refusal(error.into(), state.upgrade_url()),
     }
 }
 

@@ -4,7 +4,7 @@
 //! request ─► parse, keep the errors ─► program missing? 404 ─► input invalid? 400 ─► handler
 //! ```
 //!
-//! An account without a program is answered 404 whatever the request contains (completions-affiliate.md 2.1).
+//! An account without a program is answered 404 whatever the request contains.
 
 use ::affiliate::service::IfMatch;
 use http::header::IF_MATCH;
@@ -51,18 +51,22 @@ impl<I, const ONCE: bool, const SEEN: bool> ProgramRequest<I, ONCE, SEEN> {
     ///
     /// # Errors
     /// 404 if there is no program or set-up steps are missing; then the error of the input.
-    pub async fn require_set_up_program(self, room: &AppState, tenant: &Tenant) -> Result<ResolvedRequest<I>, Problem> {
-        let program = room.affiliate.require_set_up(tenant.account().id).await;
-        self.validate(program.map_err(|refusal| refusal_problem(room, refusal))?)
+    pub async fn require_set_up_program(
+        self,
+        state: &AppState,
+        tenant: &Tenant,
+    ) -> Result<ResolvedRequest<I>, Problem> {
+        let program = state.affiliate.require_set_up(tenant.account().id).await;
+        self.validate(program.map_err(|refusal| refusal_problem(state, refusal))?)
     }
 
     /// Loads the program in any state, then reports errors of the input.
     ///
     /// # Errors
     /// 404 if there is no program; then the error of the input.
-    pub async fn require_program(self, room: &AppState, tenant: &Tenant) -> Result<ResolvedRequest<I>, Problem> {
-        let program = room.affiliate.get_program(tenant.account().id).await;
-        self.validate(program.map_err(|refusal| refusal_problem(room, refusal))?)
+    pub async fn require_program(self, state: &AppState, tenant: &Tenant) -> Result<ResolvedRequest<I>, Problem> {
+        let program = state.affiliate.get_program(tenant.account().id).await;
+        self.validate(program.map_err(|refusal| refusal_problem(state, refusal))?)
     }
 
     fn validate(self, program: AffiliateProgram) -> Result<ResolvedRequest<I>, Problem> {
@@ -75,12 +79,12 @@ impl<I: FromRequest, const ONCE: bool, const SEEN: bool> FromRequest for Program
     const MEDIA: Media = I::MEDIA;
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let mut takes = I::describe(schemas);
-        takes.parameters.extend(ONCE.then(idempotency::header_parameter));
-        let seen = "The version that the object must still have: the `etag` of a response, or `updated_at` (for a \
+        let mut request_spec = I::describe(schemas);
+        request_spec.parameters.extend(ONCE.then(idempotency::header_parameter));
+        let description = "The version that the object must still have: the `etag` of a response, or `updated_at` (for a \
                     link, its partner's). If it has changed since, the request fails with 409 `conflict`";
-        takes.parameters.extend(SEEN.then(|| schema::header_parameter("If-Match", seen)));
-        takes
+        request_spec.parameters.extend(SEEN.then(|| schema::header_parameter("If-Match", description)));
+        request_spec
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
@@ -89,8 +93,8 @@ impl<I: FromRequest, const ONCE: bool, const SEEN: bool> FromRequest for Program
         } else {
             Ok(None)
         };
-        let seen = if SEEN { parse_if_match(call) } else { Ok(None) };
-        Ok(Self { input: I::read(call), if_match: seen, claim })
+        let if_match = if SEEN { parse_if_match(call) } else { Ok(None) };
+        Ok(Self { input: I::read(call), if_match, claim })
     }
 }
 
@@ -105,7 +109,7 @@ fn parse_if_match(call: &Request) -> Result<Option<IfMatch>, Problem> {
     if text.as_ref().is_some_and(|text| text.trim() == "*") {
         return Ok(None);
     }
-    let seen = text.and_then(|text| IfMatch::read(&text));
+    let if_match = text.and_then(|text| IfMatch::read(&text));
     let refused = || Problem::field("If-Match", "must be one or more `etag` values, or times as in `updated_at`");
-    seen.map(Some).ok_or_else(refused)
+    if_match.map(Some).ok_or_else(refused)
 }

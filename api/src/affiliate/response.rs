@@ -137,14 +137,14 @@ pub enum BeginDecision<S> {
 /// # Errors
 /// The key is in progress or was used for another request; the store cannot be read.
 pub async fn begin_for_tenant<S: ResponseObject>(
-    room: &AppState,
+    state: &AppState,
     tenant: &Tenant,
     operation: IdempotencyScope,
     claim: Option<IdempotencyKey>,
 ) -> Result<BeginDecision<S>, Problem> {
-    Ok(match idempotency::begin(room, tenant, operation, claim).await? {
+    Ok(match idempotency::begin(state, tenant, operation, claim).await? {
         RequestDecision::Proceed(guard) => {
-            BeginDecision::Proceed(OperationInProgress { slot: guard, now: room.intake.clock().now() })
+            BeginDecision::Proceed(OperationInProgress { slot: guard, now: state.intake.clock().now() })
         }
         RequestDecision::Replay(stored) => BeginDecision::Replay(VersionedResponse::from_stored(&stored)?),
     })
@@ -155,12 +155,12 @@ pub async fn begin_for_tenant<S: ResponseObject>(
 /// # Errors
 /// As [`begin_for_tenant`].
 pub async fn begin_for_owner<S: ResponseObject>(
-    room: &AppState,
+    state: &AppState,
     owner: &Owner,
     id: &'static str,
     claim: Option<IdempotencyKey>,
 ) -> Result<BeginDecision<S>, Problem> {
-    begin_for_tenant(room, owner.tenant(), IdempotencyScope::OwnerAction, claim.map(|claim| scope_claim(id, claim)))
+    begin_for_tenant(state, owner.tenant(), IdempotencyScope::OwnerAction, claim.map(|claim| scope_claim(id, claim)))
         .await
 }
 
@@ -191,7 +191,7 @@ impl OperationInProgress {
     /// The affiliate error; the stored response cannot be read.
     pub async fn finish<T, S: ResponseObject>(
         self,
-        room: &AppState,
+        state: &AppState,
         done: Result<T, AffiliateError>,
         show: fn(&T) -> VersionedResponse<S>,
     ) -> Result<VersionedResponse<S>, Problem> {
@@ -200,10 +200,10 @@ impl OperationInProgress {
             Err(refusal) => refusal,
         };
         if let Some(guard) = &self.slot
-            && let Some(stored) = guard.concurrent_result(room.intake.store()).await?
+            && let Some(stored) = guard.concurrent_result(state.intake.store()).await?
         {
             return VersionedResponse::from_stored(stored.as_bytes());
         }
-        Err(refusal_problem(room, refusal))
+        Err(refusal_problem(state, refusal))
     }
 }

@@ -96,14 +96,14 @@ impl FromRequest for ListReviews {
 /// # Errors
 /// The cursor is invalid; there is no program.
 pub async fn list(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     owner: Owner,
     request: ReadRequest<ListReviews>,
 ) -> Result<ListResponse<ReviewObject>, Problem> {
-    let ResolvedRequest { program, input, .. } = request.require_program(&room, owner.tenant()).await?;
-    let wanted = page_query(&input.page, KIND_REVIEW)?;
-    let store = room.affiliate.store();
-    let found = store::affiliate::referral::list_reviews(store, program.account, &input.statuses, wanted).await?;
+    let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
+    let page_request = page_query(&input.page, KIND_REVIEW)?;
+    let store = state.affiliate.store();
+    let found = store::affiliate::referral::list_reviews(store, program.account, &input.statuses, page_request).await?;
     let next = found.next.map(|id| paging::after_id(KIND_REVIEW, id));
     Ok(ListResponse::new(found.rows.iter().filter_map(ReviewObject::from_referral).collect(), next))
 }
@@ -129,11 +129,11 @@ impl ToSchema for DecideReviewResponse {
 /// # Errors
 /// The referral does not exist; it expired and the customer was referred by another partner since.
 pub async fn allow(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     owner: Owner,
     request: UpdateRequest<ReferralPath>,
 ) -> Result<DecideReviewResponse, Problem> {
-    decide(&room, &owner, request, ReferralDecision::Allow).await
+    decide(&state, &owner, request, ReferralDecision::Allow).await
 }
 
 /// `POST …/reviews/{id}/reject`.
@@ -141,23 +141,23 @@ pub async fn allow(
 /// # Errors
 /// As [`allow`].
 pub async fn reject(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     owner: Owner,
     request: UpdateRequest<ReferralPath>,
 ) -> Result<DecideReviewResponse, Problem> {
-    decide(&room, &owner, request, ReferralDecision::Reject).await
+    decide(&state, &owner, request, ReferralDecision::Reject).await
 }
 
 async fn decide(
-    room: &AppState,
+    state: &AppState,
     owner: &Owner,
     request: UpdateRequest<ReferralPath>,
     decision: ReferralDecision,
 ) -> Result<DecideReviewResponse, Problem> {
-    let ResolvedRequest { program, input, if_match: seen, .. } = request.require_program(room, owner.tenant()).await?;
+    let ResolvedRequest { program, input, if_match, .. } = request.require_program(state, owner.tenant()).await?;
     let target = (program.account, input.id(AffiliateNoun::Referral)?);
-    let decided = room.affiliate.ledger().decide_referral(target, decision, seen.as_ref(), &no_extension).await;
-    let referral = decided.map_err(|refusal| refusal_problem(room, refusal))?;
+    let decided = state.affiliate.ledger().decide_referral(target, decision, if_match.as_ref(), &no_extension).await;
+    let referral = decided.map_err(|refusal| refusal_problem(state, refusal))?;
     Ok(DecideReviewResponse {
         review: ReviewObject::from_referral(&referral),
         referral: ReferralObject::from(&referral),

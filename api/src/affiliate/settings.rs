@@ -84,8 +84,8 @@ impl UpdateProgramSettings {
 
     /// Applies the given settings.
     pub(super) fn apply(&self, settings: &mut ProgramSettings) {
-        fn set<T: Clone>(field: &mut T, given: Option<&T>) {
-            if let Some(new) = given {
+        fn set<T: Clone>(field: &mut T, value: Option<&T>) {
+            if let Some(new) = value {
                 field.clone_from(new);
             }
         }
@@ -115,8 +115,8 @@ impl UpdateProgramSettings {
 /// Parses a metadata key of the payment processor.
 fn parse_metadata_key(value: &RawValue) -> Result<String, String> {
     let text = fields::parse_text(value)?;
-    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
-    if (1..=METADATA_KEY_BYTES_MAX).contains(&text.len()) && text.bytes().all(fits) {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+    if (1..=METADATA_KEY_BYTES_MAX).contains(&text.len()) && text.bytes().all(is_allowed) {
         return Ok(text.into_owned());
     }
     Err(format!("must be 1 to {METADATA_KEY_BYTES_MAX} letters, digits, dashes, dots and underscores"))
@@ -128,15 +128,16 @@ fn parse_payout_minimums(value: &RawValue) -> Result<BTreeMap<Currency, i64>, St
     if entries.len() > MINIMA_MAX {
         return Err(format!("has more than {MINIMA_MAX} currencies"));
     }
-    let mut minima = BTreeMap::new();
+    let mut minimums = BTreeMap::new();
     for (code, amount) in entries {
-        let code = parse_currency_text(&code).map_err(|why| format!("`{}`: {why}", fields::printable_name(&code)))?;
-        let amount = parse_cents(amount).map_err(|why| format!("`{code}` {why}"))?;
-        if minima.insert(code, amount).is_some() {
+        let code =
+            parse_currency_text(&code).map_err(|error| format!("`{}`: {error}", fields::printable_name(&code)))?;
+        let amount = parse_cents(amount).map_err(|error| format!("`{code}` {error}"))?;
+        if minimums.insert(code, amount).is_some() {
             return Err(format!("has `{code}` twice"));
         }
     }
-    Ok(minima)
+    Ok(minimums)
 }
 
 fn parse_payout_methods(value: &RawValue) -> Result<Vec<PayoutMethod>, String> {
@@ -154,7 +155,8 @@ fn parse_origins(value: &RawValue) -> Result<Vec<String>, String> {
     let mut origins: Vec<String> = Vec::new();
     for entry in fields::parse_list(value, ORIGINS_MAX)? {
         let text = fields::parse_text(entry)?;
-        let origin = parse_origin(text.trim()).map_err(|why| format!("`{}` {why}", fields::printable_name(&text)))?;
+        let origin =
+            parse_origin(text.trim()).map_err(|error| format!("`{}` {error}", fields::printable_name(&text)))?;
         if !origins.contains(&origin) {
             origins.push(origin);
         }
@@ -165,7 +167,7 @@ fn parse_origins(value: &RawValue) -> Result<Vec<String>, String> {
 fn parse_hosts(value: &RawValue) -> Result<Vec<DomainName>, String> {
     let mut hosts: Vec<DomainName> = Vec::new();
     for entry in fields::parse_list(value, BANNED_MAX)? {
-        let name = parse_host(entry).map_err(|why| format!("`{}` {why}", fields::printable_name(entry.get())))?;
+        let name = parse_host(entry).map_err(|error| format!("`{}` {error}", fields::printable_name(entry.get())))?;
         if !hosts.contains(&name) {
             hosts.push(name);
         }
@@ -192,35 +194,35 @@ impl FromRequest for UpdateProgramSettings {
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        let mut given = BodyFieldReader::from_strict_body(call, &NAMES)?;
-        let reviewed = |value: &RawValue| parse_integer(value, 1..=REVIEW_THRESHOLD_MAX);
+        let mut reader = BodyFieldReader::from_strict_body(call, &NAMES)?;
+        let parse_threshold = |value: &RawValue| parse_integer(value, 1..=REVIEW_THRESHOLD_MAX);
         let set = Self {
-            website_url: given.read_optional("website_url", parse_page_url),
-            currency: given.read_optional("currency", parse_currency),
-            mode: given
+            website_url: reader.read_optional("website_url", parse_page_url),
+            currency: reader.read_optional("currency", parse_currency),
+            mode: reader
                 .read_optional("mode", |value| parse_word(ProcessorMode::WORDS, ProcessorMode::from_word, value)),
-            attribution: given
+            attribution: reader
                 .read_optional("attribution", |value| parse_word(Attribution::WORDS, Attribution::from_word, value)),
-            new_customers_only: given.read_optional("new_customers_only", fields::parse_bool),
-            metadata_key: given.read_optional("metadata_key", parse_metadata_key),
-            exclude_key: given.read_optional("exclude_key", parse_metadata_key),
-            min_payout: given.read_optional("min_payout", parse_payout_minimums),
-            allowed_methods: given.read_optional("allowed_methods", parse_payout_methods),
-            payout_after_refund: given.read_optional("payout_after_refund", |value| {
+            new_customers_only: reader.read_optional("new_customers_only", fields::parse_bool),
+            metadata_key: reader.read_optional("metadata_key", parse_metadata_key),
+            exclude_key: reader.read_optional("exclude_key", parse_metadata_key),
+            min_payout: reader.read_optional("min_payout", parse_payout_minimums),
+            allowed_methods: reader.read_optional("allowed_methods", parse_payout_methods),
+            payout_after_refund: reader.read_optional("payout_after_refund", |value| {
                 parse_word(AfterPayout::WORDS, AfterPayout::from_word, value)
             }),
-            count_invoiceless_payments: given.read_optional("count_invoiceless_payments", fields::parse_bool),
-            share_customer_email: given.read_optional("share_customer_email", fields::parse_bool),
-            suspended_accrue: given.read_optional("suspended_accrue", fields::parse_bool),
-            allowed_origins: given.read_optional("allowed_origins", parse_origins),
-            banned_referrers: given.read_optional("banned_referrers", parse_hosts),
-            portal_domain: given.read_nullable("portal_domain", parse_host),
-            terms_url: given.read_nullable("terms_url", parse_page_url),
-            mail_from: given.read_nullable("mail_from", parse_from_text::<Address>),
-            velocity_per_hour: given.read_optional("velocity_per_hour", reviewed),
-            max_bounties_per_day: given.read_optional("max_bounties_per_day", reviewed),
+            count_invoiceless_payments: reader.read_optional("count_invoiceless_payments", fields::parse_bool),
+            share_customer_email: reader.read_optional("share_customer_email", fields::parse_bool),
+            suspended_accrue: reader.read_optional("suspended_accrue", fields::parse_bool),
+            allowed_origins: reader.read_optional("allowed_origins", parse_origins),
+            banned_referrers: reader.read_optional("banned_referrers", parse_hosts),
+            portal_domain: reader.read_nullable("portal_domain", parse_host),
+            terms_url: reader.read_nullable("terms_url", parse_page_url),
+            mail_from: reader.read_nullable("mail_from", parse_from_text::<Address>),
+            velocity_per_hour: reader.read_optional("velocity_per_hour", parse_threshold),
+            max_bounties_per_day: reader.read_optional("max_bounties_per_day", parse_threshold),
         };
-        given.finish()?;
+        reader.finish()?;
         Ok(set)
     }
 }
@@ -246,17 +248,17 @@ fn nullable(mut schema: Value) -> Value {
 }
 
 fn settings_schema() -> Vec<(&'static str, Value)> {
-    let bounded = |mut list: Value, most: usize| {
-        list["maxItems"] = json!(most);
+    let bounded = |mut list: Value, items_max: usize| {
+        list["maxItems"] = json!(items_max);
         list
     };
-    let metadata = |about: &str| {
+    let metadata = |description: &str| {
         json!({
             "type": "string", "minLength": 1, "maxLength": METADATA_KEY_BYTES_MAX, "pattern": "^[A-Za-z0-9_.-]+$",
-            "description": about,
+            "description": description,
         })
     };
-    let per = |about: &str| integer_schema(1..=REVIEW_THRESHOLD_MAX.into(), about);
+    let per = |description: &str| integer_schema(1..=REVIEW_THRESHOLD_MAX.into(), description);
     vec![
         ("website_url", page_url_schema("The website that partner links lead to")),
         ("currency", currency_schema("The program's currency; can be changed only during set-up")),

@@ -1,4 +1,4 @@
-//! Response objects of the affiliate program and their schemas. The objects are those of `affiliate::object`, which
+//! Response objects of the affiliate program and their schemas. The objects are from `affiliate::api_objects`, which
 //! webhooks use as well.
 
 use ::affiliate::api_objects::{
@@ -85,9 +85,9 @@ pub struct PartnerResponse {
 }
 
 impl PartnerResponse {
-    pub(super) fn from_partner(shown: &PartnerView) -> Self {
-        let warnings = shown.warning.iter().map(ToString::to_string).collect();
-        Self { affiliate: shown.object(), warnings }
+    pub(super) fn from_partner(view: &PartnerView) -> Self {
+        let warnings = view.warning.iter().map(ToString::to_string).collect();
+        Self { affiliate: view.object(), warnings }
     }
 }
 
@@ -218,7 +218,7 @@ impl ToSchema for CampaignObject {
                 ("label", schema::nullable_string("A label for your own use")),
             ],
         );
-        let whole = |range, description| {
+        let integer = |range, description| {
             let mut schema = integer_schema(range, description);
             schema::allow_null(&mut schema);
             schema
@@ -239,9 +239,9 @@ impl ToSchema for CampaignObject {
             ),
             (
                 "recurring_months",
-                whole(1..=u16::MAX.into(), "For how many months sales earn a commission; null is unlimited"),
+                integer(1..=u16::MAX.into(), "For how many months sales earn a commission; null is unlimited"),
             ),
-            ("max_commission_cents", whole(0..=super::fields::CENTS_MAX, "Maximum commission per sale")),
+            ("max_commission_cents", integer(0..=super::fields::CENTS_MAX, "Maximum commission per sale")),
             ("tiers", schema::list(tier_schema(), "Rates by number of paying customers")),
             ("product_rates", schema::list(product, "Rates of products and prices")),
             ("second_tier_bps", bps_schema("The recruiting partner's percentage of the same sale in basis points")),
@@ -346,7 +346,7 @@ impl ResponseObject for CreateReferralResponse {
     const EXTRA_RESPONSES: &'static [ExtraResponse] = &[ExtraResponse {
         status: 200,
         media_type: Some("application/json"),
-        about: "The person was referred before; the existing referral is returned",
+        description: "The person was referred before; the existing referral is returned",
     }];
 }
 

@@ -1,5 +1,5 @@
 //! Endpoints of the affiliate program for browsers: the script, reported visits, and links followed without the script
-//! (affiliate-api.md, completions-affiliate.md 2.8).
+//! (docs/STX.md).
 //!
 //! ```text
 //! GET  /stx.js ─► [script]
@@ -78,8 +78,8 @@ pub fn operations() -> Vec<Operation> {
         ("/affiliate/signups", "may_tell_affiliate_signup"),
         ("/affiliate/identify", "may_tell_affiliate_person"),
     ] {
-        let asks = entry(Method::OPTIONS, path, id, "CORS preflight");
-        all.push(asks.public(answer_preflight));
+        let preflight = entry(Method::OPTIONS, path, id, "CORS preflight");
+        all.push(preflight.public(answer_preflight));
     }
     all
 }
@@ -141,7 +141,7 @@ impl FromRequest for ReportReferralVisit {
         let names = names!("key", "visitor", "token", "param", "url", "referrer", "sub_id", "domain");
         let mut report = ReportReader::from_request(call, &names)?;
         let (token, param) = (report.read_text("token", TEXT_CHARS_MAX), report.read_text("param", TEXT_CHARS_MAX));
-        let brought = if param == HANDED_OVER {
+        let source = if param == HANDED_OVER {
             token.parse().ok().map(VisitSource::HandedOver)
         } else {
             PartnerLinkToken::parse(&token).ok().map(VisitSource::Link)
@@ -149,7 +149,7 @@ impl FromRequest for ReportReferralVisit {
         let parsed = Self {
             caller: BrowserClient::from_request(call),
             key: report.read_text("key", TEXT_CHARS_MAX),
-            hint: brought,
+            hint: source,
             visitor: report.read_visitor(),
             url: report.read_text("url", URL_CHARS_MAX),
             referrer: report.read_text("referrer", URL_CHARS_MAX),
@@ -161,21 +161,21 @@ impl FromRequest for ReportReferralVisit {
     }
 }
 
-fn rate_limited_problem(standing: RateLimitStatus) -> Problem {
+fn rate_limited_problem(status: RateLimitStatus) -> Problem {
     let problem = Problem::new(ErrorCode::RATE_LIMIT_EXCEEDED, "Too many visits; retry later");
-    problem.with_header(RETRY_AFTER, standing.reset_s.max(1).to_string())
+    problem.with_header(RETRY_AFTER, status.reset_s.max(1).to_string())
 }
 
 /// `POST /affiliate/visits`.
 ///
 /// # Errors
 /// The page's origin is not allowed; a rate limit is exceeded; the store cannot be used.
-pub async fn record_visit(room: Arc<AppState>, report: ReportReferralVisit) -> Result<VisitResponse, Problem> {
-    let ReportReferralVisit { caller, key, hint: brought, visitor, url, referrer, sub_id, domain } = report;
-    let now = room.intake.clock().now();
-    room.click_limits.check_address(caller.client_ip, now).map_err(rate_limited_problem)?;
-    let found = room.affiliate.find_program_by_key(&key).await;
-    let Some(program) = found.map_err(|refusal| refusal_problem(&room, refusal))? else {
+pub async fn record_visit(state: Arc<AppState>, report: ReportReferralVisit) -> Result<VisitResponse, Problem> {
+    let ReportReferralVisit { caller, key, hint: source, visitor, url, referrer, sub_id, domain } = report;
+    let now = state.intake.clock().now();
+    state.click_limits.check_address(caller.client_ip, now).map_err(rate_limited_problem)?;
+    let found = state.affiliate.find_program_by_key(&key).await;
+    let Some(program) = found.map_err(|refusal| refusal_problem(&state, refusal))? else {
         return Ok(VisitResponse::none(caller.cors_headers(false)));
     };
     if !caller.is_from_program_page(&program) {
@@ -183,12 +183,13 @@ pub async fn record_visit(room: Arc<AppState>, report: ReportReferralVisit) -> R
         return Err(Problem::new(ErrorCode::FORBIDDEN, text).with_header(VARY, "Origin".to_owned()));
     }
     let headers = caller.cors_headers(true);
-    let Some(brought) = brought.filter(|_| !caller.is_bot()) else {
+    let Some(source) = source.filter(|_| !caller.is_bot()) else {
         return Ok(VisitResponse::none(headers));
     };
-    room.click_limits.check_site(program.account, now).map_err(rate_limited_problem)?;
-    let arrival = VisitRequest { brought, visitor, url, referrer, sub_id: Some(sub_id), from: caller.client_ip };
-    match room.affiliate.capture(program.account, &arrival).await {
+    state.click_limits.check_site(program.account, now).map_err(rate_limited_problem)?;
+    let arrival =
+        VisitRequest { brought: source, visitor, url, referrer, sub_id: Some(sub_id), from: caller.client_ip };
+    match state.affiliate.capture(program.account, &arrival).await {
         Ok(Some(captured)) => {
             let for_cookies = caller.origin.as_deref().filter(|origin| web_origin::can_set_cookie(&domain, origin));
             let cookies = for_cookies.map(|origin| (domain.as_str(), origin.starts_with("https:")));
@@ -199,7 +200,7 @@ pub async fn record_visit(room: Arc<AppState>, report: ReportReferralVisit) -> R
             Err(Problem::new(ErrorCode::RATE_LIMIT_EXCEEDED, "Too many visits today; retry later")
                 .with_header(RETRY_AFTER, "3600".to_owned()))
         }
-        Err(refusal) => Err(refusal_problem(&room, refusal)),
+        Err(refusal) => Err(refusal_problem(&state, refusal)),
     }
 }
 
@@ -253,6 +254,6 @@ pub async fn answer_preflight(
     _: Arc<AppState>,
     CorsPreflight(caller): CorsPreflight,
 ) -> Result<PreflightResponse, Problem> {
-    let has_origin = caller.origin.as_deref().is_some_and(|one| web_origin::normalize(one).is_some());
+    let has_origin = caller.origin.as_deref().is_some_and(|origin| web_origin::normalize(origin).is_some());
     Ok(PreflightResponse(caller.cors_headers(has_origin)))
 }

@@ -64,7 +64,7 @@ mod tests {
             link_series: 0,
             created_at: jiff::Timestamp::UNIX_EPOCH,
         };
-        let own = SessionToken::new((user.account, user.id), SessionId::from_bytes([3; 16]), [4; 32]);
+        let session_token = SessionToken::new((user.account, user.id), SessionId::from_bytes([3; 16]), [4; 32]);
         let read = |fields: &[&str]| {
             let mut headers = HeaderMap::new();
             for field in fields {
@@ -72,12 +72,12 @@ mod tests {
             }
             token(&headers)
         };
-        let pair = cookie_pair(&own);
-        assert_eq!(read(&[&pair]), Some(own.clone()));
-        assert_eq!(read(&["a=b", &format!("{NAME}=x; {pair};c=d")]), Some(own.clone()));
+        let pair = cookie_pair(&session_token);
+        assert_eq!(read(&[&pair]), Some(session_token.clone()));
+        assert_eq!(read(&["a=b", &format!("{NAME}=x; {pair};c=d")]), Some(session_token.clone()));
         assert_eq!(read(&[&pair.replace("__Host-", "")]), None);
         assert_eq!(read(&[]), None);
-        let set = set_cookie(&own).unwrap();
+        let set = set_cookie(&session_token).unwrap();
         assert!(set.to_str().unwrap().ends_with("; Path=/; HttpOnly; Secure; SameSite=Lax"));
     }
 }

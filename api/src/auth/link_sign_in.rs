@@ -46,8 +46,8 @@ impl FromRequest for RequestLoginLink {
     fn read(call: &Request) -> Result<Self, Problem> {
         const NAMES: FieldNames = FieldNames { known: &[(EMAIL, EMAIL)], foreign: &[] };
         let mut notes = FieldDiagnostics::default();
-        let given = call.body_fields(&NAMES, &mut notes)?;
-        match read_email(&given, &mut notes) {
+        let fields = call.body_fields(&NAMES, &mut notes)?;
+        match read_email(&fields, &mut notes) {
             Some(email) if notes.errors.is_empty() => Ok(Self { email, from: call.client_ip }),
             _ => Err(notes.errors.into()),
         }
@@ -58,13 +58,13 @@ impl FromRequest for RequestLoginLink {
 ///
 /// # Errors
 /// 503 if the service has no sender address for email; 429 above the rate limit.
-pub async fn request_link(room: Arc<AppState>, request: RequestLoginLink) -> Result<OkResponse, Problem> {
+pub async fn request_link(state: Arc<AppState>, request: RequestLoginLink) -> Result<OkResponse, Problem> {
     let RequestLoginLink { email, from } = request;
-    login_links::sender_address(&room)?;
-    room.sign_in_limiter.count_link_request(from, &email.to_string(), room.intake.clock().now())?;
-    let behind = Arc::clone(&room);
-    room.tasks.spawn(async move {
-        if let Err(problem) = mail_link(&behind, &email).await {
+    login_links::sender_address(&state)?;
+    state.sign_in_limiter.count_link_request(from, &email.to_string(), state.intake.clock().now())?;
+    let task_state = Arc::clone(&state);
+    state.tasks.spawn(async move {
+        if let Err(problem) = mail_link(&task_state, &email).await {
             let cause = problem.cause().unwrap_or_default();
             tracing::warn!(code = problem.code().word, cause, "cannot mail a sign-in link");
         }
@@ -73,13 +73,13 @@ pub async fn request_link(room: Arc<AppState>, request: RequestLoginLink) -> Res
 }
 
 /// Mails a link to the address's user; without a user, to its open invitations.
-async fn mail_link(room: &Arc<AppState>, email: &Address) -> Result<(), Problem> {
-    if let Some(user) = UserService::from_intake(&room.intake).by_email(email).await.map_err(user_error_problem)? {
-        return login_links::send_link(room, &user, login_links::LinkPurpose::SignIn).await;
+async fn mail_link(state: &Arc<AppState>, email: &Address) -> Result<(), Problem> {
+    if let Some(user) = UserService::from_intake(&state.intake).by_email(email).await.map_err(user_error_problem)? {
+        return login_links::send_link(state, &user, login_links::LinkPurpose::SignIn).await;
     }
-    let store = room.intake.store();
+    let store = state.intake.store();
     for user in store::user::list_invitations(store, &email.to_string(), INVITATIONS_MAX).await? {
-        login_links::send_link(room, &user, login_links::LinkPurpose::Invitation).await?;
+        login_links::send_link(state, &user, login_links::LinkPurpose::Invitation).await?;
     }
     Ok(())
 }
@@ -167,7 +167,7 @@ pub struct UseLinkResponse {
 impl IntoResponse for UseLinkResponse {
     const COOKIES: CookiePolicy = CookiePolicy::Session;
     const EXTRA_RESPONSES: &'static [ExtraResponse] =
-        &[ExtraResponse { status: 200, media_type: Some(HTML_MEDIA_TYPE), about: "For browsers: a page" }];
+        &[ExtraResponse { status: 200, media_type: Some(HTML_MEDIA_TYPE), description: "For browsers: a page" }];
 
     fn describe(schemas: &mut Schemas) -> Value {
         SessionResponse::describe(schemas)
@@ -178,13 +178,13 @@ impl IntoResponse for UseLinkResponse {
     }
 
     fn into_response(self) -> Result<Response, Problem> {
-        let mut answer = self.session.into_response()?;
+        let mut response = self.session.into_response()?;
         if self.wants_page {
             let page = LoginLinkPage(include_str!("signed_in.html")).into_response()?;
-            answer.headers.extend(page.headers);
-            (answer.media_type, answer.body) = (page.media_type, page.body);
+            response.headers.extend(page.headers);
+            (response.media_type, response.body) = (page.media_type, page.body);
         }
-        Ok(answer)
+        Ok(response)
     }
 }
 
@@ -193,43 +193,43 @@ impl IntoResponse for UseLinkResponse {
 /// # Errors
 /// 401 for a link that is malformed, used, expired, or created before the password was changed or reset; 409 for an
 /// invitation of an address that signs in to another account.
-pub async fn use_link(room: Arc<AppState>, link: LoginLinkPath) -> Result<UseLinkResponse, Problem> {
-    let (from, now) = (link.client_ip, room.intake.clock().now());
-    let tried = room.sign_in_limiter.try_token(from, now)?;
-    match redeem_link(&room, link).await {
+pub async fn use_link(state: Arc<AppState>, link: LoginLinkPath) -> Result<UseLinkResponse, Problem> {
+    let (from, now) = (link.client_ip, state.intake.clock().now());
+    let attempt = state.sign_in_limiter.try_token(from, now)?;
+    match redeem_link(&state, link).await {
         Ok((used, user)) => {
-            tried.succeed();
-            room.sign_in_limiter.remember_user_network(from, &user.email.to_string(), now);
+            attempt.succeed();
+            state.sign_in_limiter.remember_user_network(from, &user.email.to_string(), now);
             Ok(used)
         }
         Err(problem) => {
             if problem.code() == ErrorCode::UNAUTHORIZED {
-                room.login_log.failed(LoginKind::SignInLink, from, "used_or_expired", now);
+                state.login_log.failed(LoginKind::SignInLink, from, "used_or_expired", now);
             } else {
-                tried.discard();
+                attempt.discard();
             }
             Err(problem)
         }
     }
 }
 
-async fn redeem_link(room: &AppState, link: LoginLinkPath) -> Result<(UseLinkResponse, User), Problem> {
-    let (store, now) = (room.intake.store(), room.intake.clock().now());
-    let over = || Problem::new(ErrorCode::UNAUTHORIZED, "The link was used or has expired; request a new one");
-    let token = link.token.filter(|token| now < token.expires_at).ok_or_else(over)?;
-    let found = store::sign_in_link::get(store, &token).await?.ok_or_else(over)?;
+async fn redeem_link(state: &AppState, link: LoginLinkPath) -> Result<(UseLinkResponse, User), Problem> {
+    let (store, now) = (state.intake.store(), state.intake.clock().now());
+    let expired = || Problem::new(ErrorCode::UNAUTHORIZED, "The link was used or has expired; request a new one");
+    let token = link.token.filter(|token| now < token.expires_at).ok_or_else(expired)?;
+    let found = store::sign_in_link::get(store, &token).await?.ok_or_else(expired)?;
     let user = store::user::get(store, found.account, found.user).await?;
-    let user = user.filter(|user| found.is_valid_for(user)).ok_or_else(over)?;
+    let user = user.filter(|user| found.is_valid_for(user)).ok_or_else(expired)?;
     let user = match user.invited {
-        true => UserService::from_intake(&room.intake).accept_invitation(&user).await.map_err(user_error_problem)?,
+        true => UserService::from_intake(&state.intake).accept_invitation(&user).await.map_err(user_error_problem)?,
         false => user,
     };
     let start = SessionStart::new(SignInMethod::Link, link.client_ip, link.user_agent.as_deref());
     let mut batch = Batch::progress();
     store::sign_in_link::consume(&mut batch, &token, &found);
-    let session = match begin_session(&UserService::from_intake(&room.intake), &user, start, batch).await {
+    let session = match begin_session(&UserService::from_intake(&state.intake), &user, start, batch).await {
         // Another request used the link at the same moment.
-        Err(problem) if problem.code() == ErrorCode::CONFLICT => return Err(over()),
+        Err(problem) if problem.code() == ErrorCode::CONFLICT => return Err(expired()),
         started => started?,
     };
     Ok((UseLinkResponse { session, wants_page: link.wants_page }, user))

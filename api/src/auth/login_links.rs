@@ -37,8 +37,8 @@ pub enum LinkPurpose {
 ///
 /// # Errors
 /// 503: the operator has not configured `sandbox_sender`.
-pub fn sender_address(room: &AppState) -> Result<Address, Problem> {
-    let Some(sandbox) = &room.options.sandbox_sender else {
+pub fn sender_address(state: &AppState) -> Result<Address, Problem> {
+    let Some(sandbox) = &state.options.sandbox_sender else {
         let text = "Sign-in links cannot be mailed: this service has no sender address \
                     (`sandbox_sender` in [service]); sign in with a password";
         return Err(Problem::unavailable(text, RETRY_AFTER_S));
@@ -51,39 +51,39 @@ pub fn sender_address(room: &AppState) -> Result<Address, Problem> {
 ///
 /// # Errors
 /// The service cannot send email, or the store is unavailable.
-pub async fn send_link(room: &Arc<AppState>, user: &User, why: LinkPurpose) -> Result<(), Problem> {
-    let (intake, mailer) = (&room.intake, system_mailer(room).await?);
+pub async fn send_link(state: &Arc<AppState>, user: &User, purpose: LinkPurpose) -> Result<(), Problem> {
+    let (intake, mailer) = (&state.intake, system_mailer(state).await?);
     let store = intake.store();
-    let holds = match why {
+    let lifetime = match purpose {
         LinkPurpose::SignIn => REQUESTED_LINK_TTL,
         LinkPurpose::Invitation => INVITATION_LINK_TTL,
     };
-    let expires_at = intake.clock().now().checked_add(holds).map_err(Problem::internal)?;
+    let expires_at = intake.clock().now().checked_add(lifetime).map_err(Problem::internal)?;
     let token = SignInLinkToken::new(expires_at, intake.entropy().secret());
     let link = SignInLink::new(user, &token);
     let mut batch = Batch::progress();
     store::sign_in_link::create(&mut batch, &token, &link);
     store.commit(batch).await.map_err(Problem::outage)?;
-    let url = format!("{}/auth/link/{}", room.options.base_url, token.text());
+    let url = format!("{}/auth/link/{}", state.options.base_url, token.text());
     let account = store::account::get(store, user.account).await?;
     let account = account.ok_or_else(|| Problem::not_found("account"))?;
-    let (subject, text) = link_text(why, &url, &account.email);
+    let (subject, text) = link_text(purpose, &url, &account.email);
     let email = SystemEmail::new(user.email.clone(), subject, text);
     mailer.send(intake, email).await.map_err(|refusal| unavailable_problem(&refusal))
 }
 
 /// Notifies the user by email, after the response, that their password was changed. An attacker who changed it does not
 /// read this mailbox.
-pub fn notify_password_changed(room: &Arc<AppState>, user: &User) {
-    let (behind, to) = (Arc::clone(room), user.email.clone());
-    room.tasks.spawn(async move {
+pub fn notify_password_changed(state: &Arc<AppState>, user: &User) {
+    let (task_state, to) = (Arc::clone(state), user.email.clone());
+    state.tasks.spawn(async move {
         let text = format!(
             "The password of {to} at {} was changed, and all other sessions were ended.\n\n\
              If this was not you: request a sign-in link for this address, sign in with it, and set a new password \
              within 15 minutes. That ends all other sessions. Then review your API keys and SMTP credentials.\n",
-            behind.options.base_url,
+            task_state.options.base_url,
         );
-        send_notice(&behind, SystemEmail::new(to, "Your password was changed", text)).await;
+        send_notice(&task_state, SystemEmail::new(to, "Your password was changed", text)).await;
     });
 }
 
@@ -118,8 +118,8 @@ impl AccessGrant {
                 format!("A new secret was created for an {noun} ({id}) of the account of {account}"),
             ),
             Self::Owner(User { email, invited, .. }) => {
-                let became = if *invited { "was invited to be an owner" } else { "was made an owner" };
-                (format!("A user {became}"), format!("{email} {became} of the account of {account}"))
+                let change = if *invited { "was invited to be an owner" } else { "was made an owner" };
+                (format!("A user {change}"), format!("{email} {change} of the account of {account}"))
             }
         }
     }
@@ -127,22 +127,22 @@ impl AccessGrant {
 
 /// Notifies the account's owners by email, after the response, of new access. Rate-limited per account and kind: five
 /// in a row, then one an hour.
-pub fn notify_access_granted(room: &Arc<AppState>, account: &Account, way: AccessGrant) {
-    if sender_address(room).is_err()
-        || room.sign_in_limiter.count_notice(account.id, way.kind(), room.intake.clock().now()).is_err()
+pub fn notify_access_granted(state: &Arc<AppState>, account: &Account, grant: AccessGrant) {
+    if sender_address(state).is_err()
+        || state.sign_in_limiter.count_notice(account.id, grant.kind(), state.intake.clock().now()).is_err()
     {
         return;
     }
-    let (behind, account) = (Arc::clone(room), account.clone());
-    room.tasks.spawn(async move {
-        let (subject, sentence) = way.notice_text(&account.email);
+    let (task_state, account) = (Arc::clone(state), account.clone());
+    state.tasks.spawn(async move {
+        let (subject, sentence) = grant.notice_text(&account.email);
         let text = format!(
             "{sentence} at {}.\n\n\
              If you do not recognize this: delete the credential or remove the user, review all API keys, SMTP \
              credentials and users of the account, and change your password, which ends your other sessions.\n",
-            behind.options.base_url,
+            task_state.options.base_url,
         );
-        let users = match store::user::list(behind.intake.store(), account.id).await {
+        let users = match store::user::list(task_state.intake.store(), account.id).await {
             Ok(users) => users,
             Err(error) => return tracing::warn!(%error, "cannot read the owners to notify of new account access"),
         };
@@ -153,15 +153,15 @@ pub fn notify_access_granted(room: &Arc<AppState>, account: &Account, way: Acces
             recipients.push(account.email);
         }
         for owner in recipients {
-            send_notice(&behind, SystemEmail::new(owner, subject.clone(), text.clone())).await;
+            send_notice(&task_state, SystemEmail::new(owner, subject.clone(), text.clone())).await;
         }
     });
 }
 
 /// Mails a notice; failures are only logged.
-async fn send_notice(room: &AppState, email: SystemEmail) {
+async fn send_notice(state: &AppState, email: SystemEmail) {
     let sending = async {
-        system_mailer(room).await?.send(&room.intake, email).await.map_err(|refusal| unavailable_problem(&refusal))
+        system_mailer(state).await?.send(&state.intake, email).await.map_err(|refusal| unavailable_problem(&refusal))
     };
     if let Err(problem) = sending.await {
         tracing::warn!(code = problem.code().word, "cannot mail a security notice");
@@ -173,15 +173,15 @@ fn unavailable_problem(cause: &dyn std::fmt::Display) -> Problem {
     Problem::new(ErrorCode::SERVICE_UNAVAILABLE, "Sign-in links cannot be mailed at the moment; retry later")
 }
 
-async fn system_mailer(room: &AppState) -> Result<SystemMailer, Problem> {
-    SystemMailer::for_service(&room.intake, sender_address(room)?).await.map_err(|error| match error {
+async fn system_mailer(state: &AppState) -> Result<SystemMailer, Problem> {
+    SystemMailer::for_service(&state.intake, sender_address(state)?).await.map_err(|error| match error {
         SystemMailerError::Read(error) => error.into(),
         error => unavailable_problem(&error),
     })
 }
 
-fn link_text(why: LinkPurpose, url: &str, account: &Address) -> (&'static str, String) {
-    match why {
+fn link_text(purpose: LinkPurpose, url: &str, account: &Address) -> (&'static str, String) {
+    match purpose {
         LinkPurpose::SignIn => (
             "Your sign-in link",
             format!(

@@ -1,6 +1,6 @@
 //! Logs failed logins at WARN with the client's address.
 //!
-//! A wrong password is always logged, because throttle.rs bounds how often one can be tried. Unknown keys can arrive by
+//! A wrong password is always logged, because sign_in_limiter.rs bounds the attempts. Unknown keys can arrive by
 //! the thousand per second: of each kind ten lines a minute are logged, with the number of lines left out.
 
 use std::net::IpAddr;
@@ -45,16 +45,16 @@ impl LoginLog {
     /// Logs a failed login; at most ten per kind and minute.
     pub(crate) fn failed(&self, kind: LoginKind, from: Option<IpAddr>, reason: &'static str, now: Timestamp) {
         let since_1970 = Duration::from_millis(u64::try_from(now.as_millisecond()).unwrap_or(0));
-        let left_out = {
+        let skipped = {
             let mut limits = self.limits.lock().unwrap_or_else(PoisonError::into_inner);
             limits.get_mut(kind as usize).and_then(|limit| limit.take(since_1970))
         };
-        let Some(left_out) = left_out else { return };
+        let Some(skipped) = skipped else { return };
         tracing::warn!(
             ip = from.map(tracing::field::display),
             by = kind.word(),
             reason,
-            not_logged = (left_out > 0).then_some(left_out),
+            not_logged = (skipped > 0).then_some(skipped),
             "authentication failed"
         );
     }

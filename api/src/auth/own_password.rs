@@ -46,10 +46,10 @@ impl FromRequest for SetPassword {
             foreign: &[],
         };
         let mut notes = FieldDiagnostics::default();
-        let given = call.body_fields(&NAMES, &mut notes)?;
-        let current = read_password(&given, CURRENT_PASSWORD, &mut notes);
-        let new = read_password(&given, PASSWORD, &mut notes);
-        if !given.is_present_or_misnamed(PASSWORD) {
+        let fields = call.body_fields(&NAMES, &mut notes)?;
+        let current = read_password(&fields, CURRENT_PASSWORD, &mut notes);
+        let new = read_password(&fields, PASSWORD, &mut notes);
+        if !fields.is_present_or_misnamed(PASSWORD) {
             notes.errors.add(PASSWORD, "is required");
         }
         if new.as_ref().is_some_and(|new| new.chars().count() < password_hashing::CHARS_MIN) {
@@ -89,33 +89,33 @@ impl ToSchema for SetPasswordResponse {
 /// # Errors
 /// 403 when the current password is wrong; 429 after too many attempts.
 pub async fn set_password(
-    room: Arc<AppState>,
-    who: SignedInUser,
+    state: Arc<AppState>,
+    signed_in: SignedInUser,
     request: SetPassword,
 ) -> Result<SetPasswordResponse, Problem> {
     let SetPassword { current, password, from } = request;
-    let user = who.user();
-    let is_by_link = who.session().has_fresh_sign_in_link(room.intake.clock().now());
+    let user = signed_in.user();
+    let is_by_link = signed_in.session().has_fresh_sign_in_link(state.intake.clock().now());
     if user.password.is_some() && !is_by_link {
         let email = user.email.to_string();
-        let tried = room.sign_in_limiter.try_password(from, &email, room.intake.clock().now())?;
-        match room.password_hasher.verify(current.unwrap_or_default(), user.password.clone()).await {
-            Ok(true) => tried.succeed(),
+        let attempt = state.sign_in_limiter.try_password(from, &email, state.intake.clock().now())?;
+        match state.password_hasher.verify(current.unwrap_or_default(), user.password.clone()).await {
+            Ok(true) => attempt.succeed(),
             Ok(false) => {
                 let text = "`current_password` is wrong. If you have forgotten it, sign in by a mailed link and set a \
                             new password within 15 minutes";
                 return Err(Problem::new(ErrorCode::FORBIDDEN, text));
             }
             Err(problem) => {
-                tried.discard();
+                attempt.discard();
                 return Err(problem);
             }
         }
     }
-    let salt = room.intake.entropy().u128().to_ne_bytes();
-    let hash = room.password_hasher.hash(password, salt).await?;
-    let people = UserService::from_intake(&room.intake);
-    let sessions_ended = people.set_password(user, hash, who.session().id).await.map_err(user_error_problem)?;
-    login_links::notify_password_changed(&room, user);
+    let salt = state.intake.entropy().u128().to_ne_bytes();
+    let hash = state.password_hasher.hash(password, salt).await?;
+    let users = UserService::from_intake(&state.intake);
+    let sessions_ended = users.set_password(user, hash, signed_in.session().id).await.map_err(user_error_problem)?;
+    login_links::notify_password_changed(&state, user);
     Ok(SetPasswordResponse { ok: true, sessions_ended })
 }

@@ -62,8 +62,8 @@ impl PasswordHasher {
         self.run_blocking(move || match hash {
             Some(stored) => stored.compute(&password).is_some_and(|bytes| constant_time_eq(&bytes, &stored.hash)),
             None => {
-                let nobody = Argon2Hash { salt: vec![0; 16], ..Argon2Hash::default() };
-                let _ = nobody.compute(&password);
+                let dummy_hash = Argon2Hash { salt: vec![0; 16], ..Argon2Hash::default() };
+                let _ = dummy_hash.compute(&password);
                 false
             }
         })
@@ -84,19 +84,19 @@ impl PasswordHasher {
     }
 
     async fn run_blocking<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Problem> {
-        let waiting = HashWaiter(&self.waiting);
+        let waiter = HashWaiter(&self.waiting);
         if self.waiting.fetch_add(1, Ordering::AcqRel) >= WAITERS_MAX {
             return Err(Problem::busy());
         }
-        let place = Arc::clone(&self.permits).acquire_owned().await.map_err(Problem::internal)?;
-        drop(waiting);
+        let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(Problem::internal)?;
+        drop(waiter);
         // The permit is held until the hash is computed, even if the request was cancelled.
-        let working = tokio::task::spawn_blocking(move || {
+        let task = tokio::task::spawn_blocking(move || {
             let done = work();
-            drop(place);
+            drop(permit);
             done
         });
-        working.await.map_err(Problem::internal)
+        task.await.map_err(Problem::internal)
     }
 }
 
@@ -155,13 +155,13 @@ mod tests {
         let hash = passwords.hash("correct horse".to_owned(), [7; 16]).await.unwrap();
         assert!(hash.0.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{}", hash.0);
         assert!(passwords.verify("correct horse".to_owned(), Some(hash.clone())).await.unwrap());
-        for (wrong, hash) in [
+        for (password, hash) in [
             ("correct hors", Some(hash)),
             ("", Some(PasswordHash("$argon2id$v=19$m=4294967295,t=2,p=1$AA$AA".to_owned()))),
             ("", Some(PasswordHash(String::new()))),
             ("correct horse", None),
         ] {
-            assert!(!passwords.verify(wrong.to_owned(), hash).await.unwrap(), "{wrong}");
+            assert!(!passwords.verify(password.to_owned(), hash).await.unwrap(), "{password}");
         }
         assert_eq!(passwords.waiting.load(Ordering::Acquire), 0);
     }

@@ -41,10 +41,10 @@ impl FromRequest for PasswordSignIn {
     fn read(call: &Request) -> Result<Self, Problem> {
         const NAMES: FieldNames = FieldNames { known: &[(EMAIL, EMAIL), (PASSWORD, PASSWORD)], foreign: &[] };
         let mut notes = FieldDiagnostics::default();
-        let given = call.body_fields(&NAMES, &mut notes)?;
-        let email = read_email(&given, &mut notes);
-        let password = read_password(&given, PASSWORD, &mut notes);
-        if !given.is_present_or_misnamed(PASSWORD) {
+        let fields = call.body_fields(&NAMES, &mut notes)?;
+        let email = read_email(&fields, &mut notes);
+        let password = read_password(&fields, PASSWORD, &mut notes);
+        if !fields.is_present_or_misnamed(PASSWORD) {
             notes.errors.add(PASSWORD, "is required");
         }
         match (email, password) {
@@ -59,20 +59,20 @@ impl FromRequest for PasswordSignIn {
 /// `POST /auth/sign-in`.
 ///
 /// # Errors
-/// 401 for a wrong address or password alike; 429 after too many attempts; 503 when too many sign in at once.
+/// 401 for a wrong address and for a wrong password; 429 after too many attempts; 503 when too many sign in at once.
 pub async fn sign_in(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     request: PasswordSignIn,
 ) -> Result<WithSessionCookie<SessionResponse>, Problem> {
     let PasswordSignIn { email, password, client_ip: from, user_agent } = request;
     let text = email.to_string();
-    let now = room.intake.clock().now();
-    let tried = room.sign_in_limiter.try_password(from, &text, now)?;
-    let people = UserService::from_intake(&room.intake);
-    let user = match verify_credentials(&room, &people, (&email, password)).await {
+    let now = state.intake.clock().now();
+    let attempt = state.sign_in_limiter.try_password(from, &text, now)?;
+    let users = UserService::from_intake(&state.intake);
+    let user = match verify_credentials(&state, &users, (&email, password)).await {
         Ok(user) => user,
         Err(problem) => {
-            tried.discard();
+            attempt.discard();
             return Err(problem);
         }
     };
@@ -80,32 +80,32 @@ pub async fn sign_in(
         login_log::wrong_password(from, &text);
         return Err(Problem::new(ErrorCode::UNAUTHORIZED, "The email address or the password is wrong"));
     };
-    tried.succeed();
-    room.sign_in_limiter.remember_user_network(from, &text, now);
+    attempt.succeed();
+    state.sign_in_limiter.remember_user_network(from, &text, now);
     let start = SessionStart::new(SignInMethod::Password, from, user_agent.as_deref());
-    begin_session(&people, &user, start, Batch::progress()).await
+    begin_session(&users, &user, start, Batch::progress()).await
 }
 
 /// Returns the address's user if the password is correct.
 async fn verify_credentials(
-    room: &AppState,
-    people: &UserService,
+    state: &AppState,
+    users: &UserService,
     (email, password): (&Address, String),
 ) -> Result<Option<User>, Problem> {
-    let user = people.by_email(email).await.map_err(user_error_problem)?;
+    let user = users.by_email(email).await.map_err(user_error_problem)?;
     let hash = user.as_ref().and_then(|user| user.password.clone());
-    let right = room.password_hasher.verify(password, hash).await?;
-    Ok(user.filter(|_| right))
+    let is_correct = state.password_hasher.verify(password, hash).await?;
+    Ok(user.filter(|_| is_correct))
 }
 
 /// Starts a session and commits `batch` with it.
 pub(super) async fn begin_session(
-    people: &UserService,
+    users: &UserService,
     user: &User,
     start: SessionStart,
     batch: Batch,
 ) -> Result<WithSessionCookie<SessionResponse>, Problem> {
-    let started = people.begin_session(user, start, batch).await;
+    let started = users.begin_session(user, start, batch).await;
     let (token, session) = started.map_err(user_error_problem)?;
     let reply = SessionResponse { session: SessionView::from_session(&session, user, &token) };
     Ok(WithSessionCookie { reply, cookie: cookie::set_cookie(&token) })

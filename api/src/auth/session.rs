@@ -24,13 +24,13 @@ use crate::state::AppState;
 /// # Errors
 /// The store cannot be written.
 pub async fn sign_out(
-    room: Arc<AppState>,
-    who: SignedInUser,
+    state: Arc<AppState>,
+    user: SignedInUser,
     _: NoInput,
 ) -> Result<WithSessionCookie<OkResponse>, Problem> {
     let mut batch = Batch::progress();
-    store::session::delete(&mut batch, who.session());
-    room.intake.store().commit(batch).await.map_err(Problem::outage)?;
+    store::session::delete(&mut batch, user.session());
+    state.intake.store().commit(batch).await.map_err(Problem::outage)?;
     Ok(WithSessionCookie { reply: OkResponse::OK, cookie: cookie::clear_cookie() })
 }
 
@@ -38,8 +38,8 @@ pub async fn sign_out(
 ///
 /// # Errors
 /// None.
-pub async fn get(_: Arc<AppState>, who: SignedInUser, _: NoInput) -> Result<SessionResponse, Problem> {
-    Ok(SessionResponse { session: SessionView::from_session(who.session(), who.user(), who.token()) })
+pub async fn get(_: Arc<AppState>, user: SignedInUser, _: NoInput) -> Result<SessionResponse, Problem> {
+    Ok(SessionResponse { session: SessionView::from_session(user.session(), user.user(), user.token()) })
 }
 
 /// A session in the list of the user's sessions.
@@ -57,10 +57,10 @@ struct SessionListItem {
 }
 
 impl SessionListItem {
-    fn from_session(session: &UserSession, own: SessionId) -> Self {
+    fn from_session(session: &UserSession, own_id: SessionId) -> Self {
         Self {
             id: session.id,
-            current: session.id == own,
+            current: session.id == own_id,
             method: session.method.map(mail::user::SignInMethod::word),
             ip: session.from.map(|address| address.to_string()),
             user_agent: session.user_agent.clone(),
@@ -105,11 +105,12 @@ impl ToSchema for SessionList {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn list(room: Arc<AppState>, who: SignedInUser, _: NoInput) -> Result<SessionList, Problem> {
-    let (user, now) = (who.user(), room.intake.clock().now());
-    let found = store::session::list_by_user(room.intake.store(), user.account, user.id).await?;
-    let live = found.iter().rev().filter(|session| session.is_live(now));
-    let sessions = live.map(|session| SessionListItem::from_session(session, who.session().id)).collect();
+pub async fn list(state: Arc<AppState>, signed_in: SignedInUser, _: NoInput) -> Result<SessionList, Problem> {
+    let (user, now) = (signed_in.user(), state.intake.clock().now());
+    let found = store::session::list_by_user(state.intake.store(), user.account, user.id).await?;
+    let live_sessions = found.iter().rev().filter(|session| session.is_live(now));
+    let sessions =
+        live_sessions.map(|session| SessionListItem::from_session(session, signed_in.session().id)).collect();
     Ok(SessionList { sessions, has_more: false, next_cursor: None })
 }
 
@@ -132,8 +133,12 @@ impl FromRequest for SessionPath {
 ///
 /// # Errors
 /// The user has no such session.
-pub async fn end(room: Arc<AppState>, who: SignedInUser, SessionPath(id): SessionPath) -> Result<OkResponse, Problem> {
-    let (user, store) = (who.user(), room.intake.store());
+pub async fn end(
+    state: Arc<AppState>,
+    signed_in: SignedInUser,
+    SessionPath(id): SessionPath,
+) -> Result<OkResponse, Problem> {
+    let (user, store) = (signed_in.user(), state.intake.store());
     let found = store::session::list_by_user(store, user.account, user.id).await?;
     let session = found.iter().find(|session| session.id == id).ok_or_else(|| Problem::not_found("session"))?;
     let mut batch = Batch::progress();
@@ -162,7 +167,7 @@ impl ToSchema for EndSessionsResponse {
 ///
 /// # Errors
 /// The store cannot be written.
-pub async fn end_others(room: Arc<AppState>, who: SignedInUser, _: NoInput) -> Result<EndSessionsResponse, Problem> {
-    let ended = UserService::from_intake(&room.intake).end_other_sessions(who.user(), who.session().id).await;
+pub async fn end_others(state: Arc<AppState>, user: SignedInUser, _: NoInput) -> Result<EndSessionsResponse, Problem> {
+    let ended = UserService::from_intake(&state.intake).end_other_sessions(user.user(), user.session().id).await;
     Ok(EndSessionsResponse { ok: true, sessions_ended: ended.map_err(user_error_problem)? })
 }

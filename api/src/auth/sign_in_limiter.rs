@@ -2,14 +2,14 @@
 //!
 //! Failures are counted per email and network, and per network. Each counter allows a burst and then one attempt per
 //! interval. A third counter per email bounds guessing from many networks. It does not apply to a network from which
-//! the email has signed in before, so nobody can lock out another user. The forms of a partner portal are counted in
+//! the email has signed in before, so no client can lock out another user. The forms of a partner portal are counted in
 //! the same way, and per program; a partner's known network is exempt from the per-program counter. Known networks of
 //! partners are stored apart from those of users. When memory is full, the program with the most partners loses
 //! entries.
 //!
 //! A counter is a timestamp (virtual scheduling, GCRA): each failure advances it by the interval, and an attempt is
 //! rejected while it is too far in the future. An attempt counts before the password is verified, so that concurrent
-//! attempts are not free; success takes it back. If the table is full, the oldest entries are evicted; this takes
+//! attempts are not free; a success is refunded. If the table is full, the oldest entries are evicted; this takes
 //! attempts from very many networks.
 
 use std::collections::HashMap;
@@ -137,10 +137,10 @@ impl SignInRateLimiter {
         email: &str,
         now: Timestamp,
     ) -> Result<CountedAttempt<'_>, Problem> {
-        let who = (email.to_lowercase(), from.map(client_prefix));
-        let pair = CounterKey::EmailAndNetwork(who.0.clone(), who.1);
-        let all = vec![CounterKey::Network(who.1), pair, CounterKey::Email(who.0.clone())];
-        self.try_count(all, Some(&SignInIdentity::User(who)), now)
+        let identity = (email.to_lowercase(), from.map(client_prefix));
+        let pair = CounterKey::EmailAndNetwork(identity.0.clone(), identity.1);
+        let all = vec![CounterKey::Network(identity.1), pair, CounterKey::Email(identity.0.clone())];
+        self.try_count(all, Some(&SignInIdentity::User(identity)), now)
     }
 
     /// Counts an attempt to use a link token.
@@ -156,10 +156,10 @@ impl SignInRateLimiter {
     /// # Errors
     /// 429 `rate_limit_exceeded`.
     pub fn count_link_request(&self, from: Option<IpAddr>, email: &str, now: Timestamp) -> Result<(), Problem> {
-        let who = (email.to_lowercase(), from.map(client_prefix));
-        let pair = CounterKey::LinksOfNetwork(who.0.clone(), who.1);
-        let all = vec![CounterKey::Network(who.1), pair, CounterKey::Links(who.0.clone())];
-        self.try_count(all, Some(&SignInIdentity::User(who)), now).map(drop)
+        let identity = (email.to_lowercase(), from.map(client_prefix));
+        let pair = CounterKey::LinksOfNetwork(identity.0.clone(), identity.1);
+        let all = vec![CounterKey::Network(identity.1), pair, CounterKey::Links(identity.0.clone())];
+        self.try_count(all, Some(&SignInIdentity::User(identity)), now).map(drop)
     }
 
     /// Counts a portal form that sends mail or triggers a request to another server: per network, per email (also over
@@ -176,8 +176,8 @@ impl SignInRateLimiter {
         let mut all = form_keys(from, (program, form, email));
         all.push(CounterKey::Links(format!("portal {}", email.to_lowercase())));
         all.push(CounterKey::PortalForm(program, form));
-        let who = (email.to_lowercase(), from.map(client_prefix));
-        self.try_count(all, Some(&SignInIdentity::Partner(program, who)), now).map(drop)
+        let identity = (email.to_lowercase(), from.map(client_prefix));
+        self.try_count(all, Some(&SignInIdentity::Partner(program, identity)), now).map(drop)
     }
 
     /// Like [`count_portal_form`](Self::count_portal_form), for a signed-in partner: the per-program limit does not
@@ -196,12 +196,12 @@ impl SignInRateLimiter {
 
     /// Remembers the network after a partner's sign-in to a portal.
     pub fn remember_partner_network(&self, from: Option<IpAddr>, (program, email): (ProgramId, &str), now: Timestamp) {
-        let who = (email.to_lowercase(), from.map(client_prefix));
+        let identity = (email.to_lowercase(), from.map(client_prefix));
         let partners = &mut self.lock_counters().partners;
-        if !partners.get(&program).is_some_and(|known| known.contains_key(&who)) {
+        if !partners.get(&program).is_some_and(|networks| networks.contains_key(&identity)) {
             evict_partner_networks(partners, now);
         }
-        partners.entry(program).or_default().insert(who, saturating_add(now, KNOWN_NETWORK_TTL));
+        partners.entry(program).or_default().insert(identity, saturating_add(now, KNOWN_NETWORK_TTL));
     }
 
     /// Counts an application by the join form. Returns `None` if the email applied a moment ago and was already mailed.
@@ -228,10 +228,10 @@ impl SignInRateLimiter {
 
     /// Remembers the network after a user's sign-in.
     pub fn remember_user_network(&self, from: Option<IpAddr>, email: &str, now: Timestamp) {
-        let who = (email.to_lowercase(), from.map(client_prefix));
+        let identity = (email.to_lowercase(), from.map(client_prefix));
         let mut counts = self.lock_counters();
-        evict_expired(&mut counts.known, &who, now);
-        counts.known.insert(who, saturating_add(now, KNOWN_NETWORK_TTL));
+        evict_expired(&mut counts.known, &identity, now);
+        counts.known.insert(identity, saturating_add(now, KNOWN_NETWORK_TTL));
     }
 
     fn lock_counters(&self) -> MutexGuard<'_, AttemptCounters> {
@@ -246,22 +246,22 @@ impl SignInRateLimiter {
         now: Timestamp,
     ) -> Result<CountedAttempt<'_>, Problem> {
         let mut counts = self.lock_counters();
-        let known = visitor.is_some_and(|visitor| counts.is_known_network(visitor, now));
-        for one in &counted {
+        let is_known = visitor.is_some_and(|visitor| counts.is_known_network(visitor, now));
+        for key in &counted {
             // Counters that strangers can exhaust do not apply to known networks.
             let binds =
-                !known || !matches!(one, CounterKey::Email(_) | CounterKey::Links(_) | CounterKey::PortalForm(..));
-            let wait = counts.retry_after(one, now);
+                !is_known || !matches!(key, CounterKey::Email(_) | CounterKey::Links(_) | CounterKey::PortalForm(..));
+            let wait = counts.retry_after(key, now);
             if binds && !wait.is_zero() {
                 let wait_s = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
                 return Err(Problem::new(ErrorCode::RATE_LIMIT_EXCEEDED, "Too many attempts; retry later")
                     .with_header(http::header::RETRY_AFTER, wait_s.to_string()));
             }
         }
-        for one in &counted {
-            evict_expired(&mut counts.clear_at, one, now);
-            let clear_at = counts.clear_at.entry(one.clone()).or_insert(now);
-            *clear_at = saturating_add((*clear_at).max(now), one.limit().interval);
+        for key in &counted {
+            evict_expired(&mut counts.clear_at, key, now);
+            let clear_at = counts.clear_at.entry(key.clone()).or_insert(now);
+            *clear_at = saturating_add((*clear_at).max(now), key.limit().interval);
         }
         drop(counts);
         Ok(CountedAttempt { limiter: self, keys: counted, now })
@@ -271,18 +271,20 @@ impl SignInRateLimiter {
 impl AttemptCounters {
     fn is_known_network(&self, visitor: &SignInIdentity, now: Timestamp) -> bool {
         let until = match visitor {
-            SignInIdentity::User(who) => self.known.get(who),
-            SignInIdentity::Partner(program, who) => self.partners.get(program).and_then(|known| known.get(who)),
+            SignInIdentity::User(identity) => self.known.get(identity),
+            SignInIdentity::Partner(program, identity) => {
+                self.partners.get(program).and_then(|networks| networks.get(identity))
+            }
         };
         until.is_some_and(|until| *until > now)
     }
 
     /// Time until the counter allows another attempt; zero if it does now.
-    fn retry_after(&self, what: &CounterKey, now: Timestamp) -> Duration {
-        let AttemptLimit { burst: at_once, interval } = what.limit();
+    fn retry_after(&self, key: &CounterKey, now: Timestamp) -> Duration {
+        let AttemptLimit { burst: at_once, interval } = key.limit();
         let ahead = self
             .clear_at
-            .get(what)
+            .get(key)
             .map_or(Duration::ZERO, |clear_at| Duration::try_from(clear_at.duration_since(now)).unwrap_or_default());
         ahead.saturating_sub(interval * at_once.saturating_sub(1))
     }
@@ -293,8 +295,8 @@ impl CountedAttempt<'_> {
     pub fn succeed(self) {
         self.uncount();
         let mut counts = self.limiter.lock_counters();
-        for one in self.keys.iter().filter(|one| matches!(one, CounterKey::EmailAndNetwork(..))) {
-            counts.clear_at.remove(one);
+        for key in self.keys.iter().filter(|key| matches!(key, CounterKey::EmailAndNetwork(..))) {
+            counts.clear_at.remove(key);
         }
     }
 
@@ -305,9 +307,9 @@ impl CountedAttempt<'_> {
 
     fn uncount(&self) {
         let mut counts = self.limiter.lock_counters();
-        for one in &self.keys {
-            if let Some(clear_at) = counts.clear_at.get_mut(one) {
-                *clear_at = clear_at.checked_sub(one.limit().interval).unwrap_or(self.now);
+        for key in &self.keys {
+            if let Some(clear_at) = counts.clear_at.get_mut(key) {
+                *clear_at = clear_at.checked_sub(key.limit().interval).unwrap_or(self.now);
             }
         }
     }
@@ -315,8 +317,12 @@ impl CountedAttempt<'_> {
 
 /// Counters of a portal form: per network, per network and email, per email.
 fn form_keys(from: Option<IpAddr>, (program, form, email): (ProgramId, &'static str, &str)) -> Vec<CounterKey> {
-    let (who, network) = (format!("{form} {program} {}", email.to_lowercase()), from.map(client_prefix));
-    vec![CounterKey::Network(network), CounterKey::LinksOfNetwork(who.clone(), network), CounterKey::Links(who)]
+    let (identity, network) = (format!("{form} {program} {}", email.to_lowercase()), from.map(client_prefix));
+    vec![
+        CounterKey::Network(network),
+        CounterKey::LinksOfNetwork(identity.clone(), network),
+        CounterKey::Links(identity),
+    ]
 }
 
 fn saturating_add(at: Timestamp, time: Duration) -> Timestamp {
@@ -324,8 +330,8 @@ fn saturating_add(at: Timestamp, time: Duration) -> Timestamp {
 }
 
 /// Evicts expired entries of a full table; if none expired, the half that expires first, so that evictions stay rare.
-fn evict_expired<K: Eq + Hash>(ends: &mut HashMap<K, Timestamp>, another: &K, now: Timestamp) {
-    if ends.len() < COUNTERS_MAX || ends.contains_key(another) {
+fn evict_expired<K: Eq + Hash>(ends: &mut HashMap<K, Timestamp>, key: &K, now: Timestamp) {
+    if ends.len() < COUNTERS_MAX || ends.contains_key(key) {
         return;
     }
     ends.retain(|_, end| *end > now);
@@ -342,15 +348,15 @@ fn evict_partner_networks(partners: &mut HashMap<ProgramId, KnownNetworks>, now:
     if !is_full(partners) {
         return;
     }
-    for known in partners.values_mut() {
-        known.retain(|_, until| *until > now);
+    for networks in partners.values_mut() {
+        networks.retain(|_, until| *until > now);
     }
     if is_full(partners)
-        && let Some(most) = partners.values_mut().max_by_key(|known| known.len())
+        && let Some(largest) = partners.values_mut().max_by_key(|networks| networks.len())
     {
-        evict_oldest_half(most);
+        evict_oldest_half(largest);
     }
-    partners.retain(|_, known| !known.is_empty());
+    partners.retain(|_, networks| !networks.is_empty());
 }
 
 /// Evicts the half that expires first.
@@ -378,61 +384,61 @@ mod tests {
     }
 
     /// Number of consecutive wrong passwords that are accepted for verification.
-    fn wrong(throttle: &SignInRateLimiter, from: Option<IpAddr>, email: &str, now: Timestamp) -> usize {
-        (0..1_000).take_while(|_| throttle.try_password(from, email, now).is_ok()).count()
+    fn wrong(limiter: &SignInRateLimiter, from: Option<IpAddr>, email: &str, now: Timestamp) -> usize {
+        (0..1_000).take_while(|_| limiter.try_password(from, email, now).is_ok()).count()
     }
 
     #[test]
     fn failures_are_limited_per_email_and_network() {
-        let throttle = SignInRateLimiter::default();
-        assert_eq!(wrong(&throttle, from(1), "A@b.example", at(0)), 10);
-        let refused = throttle.try_password(from(1), "a@B.example", at(60)).unwrap_err();
+        let limiter = SignInRateLimiter::default();
+        assert_eq!(wrong(&limiter, from(1), "A@b.example", at(0)), 10);
+        let refused = limiter.try_password(from(1), "a@B.example", at(60)).unwrap_err();
         assert_eq!(refused.code(), ErrorCode::RATE_LIMIT_EXCEEDED);
         assert_eq!(refused.headers()[0].1, (300 - 60).to_string());
-        assert_eq!(wrong(&throttle, from(1), "a@b.example", at(300)), 1);
+        assert_eq!(wrong(&limiter, from(1), "a@b.example", at(300)), 1);
         // Other networks of the email and other emails of the network are not affected.
-        assert_eq!(wrong(&throttle, from(2), "a@b.example", at(300)), 10);
-        assert_eq!(wrong(&throttle, from(1), "c@b.example", at(300)), 10);
+        assert_eq!(wrong(&limiter, from(2), "a@b.example", at(300)), 10);
+        assert_eq!(wrong(&limiter, from(1), "c@b.example", at(300)), 10);
         // Many emails from one network share the network's limit.
-        let tried: usize = (0..100).map(|n| wrong(&throttle, from(9), &n.to_string(), at(0))).sum();
-        assert_eq!(tried, 50);
+        let failures: usize = (0..100).map(|n| wrong(&limiter, from(9), &n.to_string(), at(0))).sum();
+        assert_eq!(failures, 50);
     }
 
     #[test]
     fn successful_attempts_do_not_count() {
-        let throttle = SignInRateLimiter::default();
+        let limiter = SignInRateLimiter::default();
         for _ in 0..1_000 {
-            throttle.try_password(from(1), "a@b.example", at(0)).unwrap().succeed();
-            throttle.try_password(from(1), "a@b.example", at(0)).unwrap().discard();
-            throttle.try_token(from(1), at(0)).unwrap().discard();
+            limiter.try_password(from(1), "a@b.example", at(0)).unwrap().succeed();
+            limiter.try_password(from(1), "a@b.example", at(0)).unwrap().discard();
+            limiter.try_token(from(1), at(0)).unwrap().discard();
         }
-        assert_eq!(wrong(&throttle, from(1), "a@b.example", at(0)), 10);
-        throttle.try_password(from(1), "a@b.example", at(3000)).unwrap().succeed();
-        assert_eq!(wrong(&throttle, from(1), "a@b.example", at(3000)), 10, "forgiven");
+        assert_eq!(wrong(&limiter, from(1), "a@b.example", at(0)), 10);
+        limiter.try_password(from(1), "a@b.example", at(3000)).unwrap().succeed();
+        assert_eq!(wrong(&limiter, from(1), "a@b.example", at(3000)), 10, "forgiven");
     }
 
     #[test]
     fn guessing_from_many_networks_locks_nobody_out() {
-        let throttle = SignInRateLimiter::default();
-        throttle.remember_user_network(from(1), "A@b.example", at(0));
-        let guessed: usize = (100..200).map(|n| wrong(&throttle, from(n), "a@b.example", at(0))).sum();
-        assert_eq!(guessed, 100);
-        assert_eq!(wrong(&throttle, from(2), "a@b.example", at(0)), 0);
-        assert_eq!(wrong(&throttle, from(2), "a@b.example", at(90)), 1);
-        assert_eq!(wrong(&throttle, from(1), "a@b.example", at(0)), 10, "who was here before");
+        let limiter = SignInRateLimiter::default();
+        limiter.remember_user_network(from(1), "A@b.example", at(0));
+        let failures: usize = (100..200).map(|n| wrong(&limiter, from(n), "a@b.example", at(0))).sum();
+        assert_eq!(failures, 100);
+        assert_eq!(wrong(&limiter, from(2), "a@b.example", at(0)), 0);
+        assert_eq!(wrong(&limiter, from(2), "a@b.example", at(90)), 1);
+        assert_eq!(wrong(&limiter, from(1), "a@b.example", at(0)), 10, "a known network");
         for n in 100..200 {
-            let _ = throttle.count_link_request(from(n), "a@b.example", at(0));
+            let _ = limiter.count_link_request(from(n), "a@b.example", at(0));
         }
-        assert!(throttle.count_link_request(from(2), "a@b.example", at(0)).is_err());
-        throttle.count_link_request(from(1), "a@b.example", at(0)).unwrap();
+        assert!(limiter.count_link_request(from(2), "a@b.example", at(0)).is_err());
+        limiter.count_link_request(from(1), "a@b.example", at(0)).unwrap();
     }
 
     #[test]
     fn portal_forms_are_limited_by_network_email_and_program() {
-        let (throttle, program) = (SignInRateLimiter::default(), ProgramId::new(at(0), 1));
+        let (limiter, program) = (SignInRateLimiter::default(), ProgramId::new(at(0), 1));
         let sent = |from_n: &dyn Fn(u32) -> u32, email: &dyn Fn(u32) -> String, form: &'static str| {
             let send =
-                |n: &u32| throttle.count_portal_form(from(from_n(*n)), (program, form, &email(*n)), at(0)).is_ok();
+                |n: &u32| limiter.count_portal_form(from(from_n(*n)), (program, form, &email(*n)), at(0)).is_ok();
             (0..1_000).filter(send).count()
         };
         // One network with many addresses; one address from many networks; one program.
@@ -442,78 +448,78 @@ mod tests {
         // The sign-in form has its own limit per program, but the limit per address is shared.
         assert_eq!(sent(&|n| 20_000 + n, &|n| format!("{n}@three.example"), "sign-in"), 200);
         let other = (ProgramId::new(at(0), 2), "join", "A@b.example");
-        assert!(throttle.count_portal_form(from(30_000), other, at(0)).is_err(), "of all programs together");
-        assert!(throttle.count_portal_form(from(30_000), other, at(180)).is_ok());
+        assert!(limiter.count_portal_form(from(30_000), other, at(0)).is_err(), "of all programs together");
+        assert!(limiter.count_portal_form(from(30_000), other, at(180)).is_ok());
     }
 
     #[test]
     fn portal_form_floods_lock_no_partner_out() {
-        let (throttle, program) = (SignInRateLimiter::default(), ProgramId::new(at(0), 1));
-        throttle.remember_partner_network(from(1), (program, "P@partner.example"), at(0));
-        let sign_in = |n, email: &str| throttle.count_portal_form(from(n), (program, "sign-in", email), at(0)).is_ok();
+        let (limiter, program) = (SignInRateLimiter::default(), ProgramId::new(at(0), 1));
+        limiter.remember_partner_network(from(1), (program, "P@partner.example"), at(0));
+        let sign_in = |n, email: &str| limiter.count_portal_form(from(n), (program, "sign-in", email), at(0)).is_ok();
         // Four networks exhaust the program's sign-in limit and the limit of the partner's address.
         assert_eq!((0..1_000).filter(|n| sign_in(100 + n / 250, &format!("{n}@x.example"))).count(), 200);
         (0..100).for_each(|n| {
-            drop(throttle.count_portal_form(from(200 + n), (program, "join", "p@partner.example"), at(0)))
+            drop(limiter.count_portal_form(from(200 + n), (program, "join", "p@partner.example"), at(0)))
         });
         assert!(!sign_in(2, "p@partner.example"), "a stranger");
         assert!(!sign_in(1, "q@partner.example"), "somebody else where the partner is");
         assert_eq!((0..9).filter(|_| sign_in(1, "p@partner.example")).count(), 5, "by email and network");
         let other = (ProgramId::new(at(0), 2), "sign-in", "p@partner.example");
-        assert!(throttle.count_portal_form(from(1), other, at(0)).is_err(), "another program's partner");
+        assert!(limiter.count_portal_form(from(1), other, at(0)).is_err(), "another program's partner");
         // A signed-in partner is limited only by their own requests.
-        let asks = |n: &u32| {
-            throttle.count_partner_form(from(50 + n), (program, "sign-in", "r@partner.example"), at(0)).is_ok()
+        let is_accepted = |n: &u32| {
+            limiter.count_partner_form(from(50 + n), (program, "sign-in", "r@partner.example"), at(0)).is_ok()
         };
-        assert_eq!((0..100).filter(asks).count(), 20);
+        assert_eq!((0..100).filter(is_accepted).count(), 20);
     }
 
     /// Regression: partners and users shared one table, and one large program evicted all other entries.
     #[test]
     fn a_large_program_evicts_no_other_known_networks() {
-        let (throttle, small, large) =
+        let (limiter, small, large) =
             (SignInRateLimiter::default(), ProgramId::new(at(0), 1), ProgramId::new(at(0), 2));
-        throttle.remember_user_network(from(1), "a@b.example", at(0));
-        throttle.remember_partner_network(from(1), (small, "p@partner.example"), at(0));
+        limiter.remember_user_network(from(1), "a@b.example", at(0));
+        limiter.remember_partner_network(from(1), (small, "p@partner.example"), at(0));
         for n in 0..200_000 {
-            throttle.remember_partner_network(from(n), (large, &format!("{n}@x.example")), at(i64::from(n)));
+            limiter.remember_partner_network(from(n), (large, &format!("{n}@x.example")), at(i64::from(n)));
         }
         let now = at(200_000);
-        let guessed: usize = (100..200).map(|n| wrong(&throttle, from(n), "a@b.example", now)).sum();
-        assert_eq!((guessed, wrong(&throttle, from(1), "a@b.example", now)), (100, 10));
+        let failures: usize = (100..200).map(|n| wrong(&limiter, from(n), "a@b.example", now)).sum();
+        assert_eq!((failures, wrong(&limiter, from(1), "a@b.example", now)), (100, 10));
         for (program, email, n) in [(small, "p@partner.example", 1), (large, "199999@x.example", 199_999)] {
             for n in 1_000_000..1_000_100 {
-                drop(throttle.count_portal_form(from(n), (program, "sign-in", email), now));
+                drop(limiter.count_portal_form(from(n), (program, "sign-in", email), now));
             }
-            assert!(throttle.count_portal_form(from(n), (program, "sign-in", email), now).is_ok(), "{email}");
+            assert!(limiter.count_portal_form(from(n), (program, "sign-in", email), now).is_ok(), "{email}");
         }
     }
 
     #[test]
     fn a_repeated_join_form_is_ignored() {
-        let (throttle, program) = (SignInRateLimiter::default(), ProgramId::new(at(0), 1));
-        throttle.try_join(program, "a@b.example", at(0)).unwrap().discard();
-        let _ = throttle.try_join(program, "a@b.example", at(0)).unwrap();
-        assert!(throttle.try_join(program, "A@b.example", at(299)).is_none());
-        assert!(throttle.try_join(program, "c@b.example", at(0)).is_some());
-        assert!(throttle.try_join(program, "a@b.example", at(300)).is_some());
+        let (limiter, program) = (SignInRateLimiter::default(), ProgramId::new(at(0), 1));
+        limiter.try_join(program, "a@b.example", at(0)).unwrap().discard();
+        let _ = limiter.try_join(program, "a@b.example", at(0)).unwrap();
+        assert!(limiter.try_join(program, "A@b.example", at(299)).is_none());
+        assert!(limiter.try_join(program, "c@b.example", at(0)).is_some());
+        assert!(limiter.try_join(program, "a@b.example", at(300)).is_some());
     }
 
     #[test]
     fn invitations_are_limited_per_account() {
-        let (throttle, account) = (SignInRateLimiter::default(), AccountId::new(at(0), 1));
-        let invited = (0..200).filter(|n| throttle.count_invitation(account, &n.to_string(), at(0)).is_ok());
-        assert_eq!(invited.count(), 50);
+        let (limiter, account) = (SignInRateLimiter::default(), AccountId::new(at(0), 1));
+        let invitations = (0..200).filter(|n| limiter.count_invitation(account, &n.to_string(), at(0)).is_ok());
+        assert_eq!(invitations.count(), 50);
     }
 
     #[test]
     fn memory_is_bounded() {
-        let throttle = SignInRateLimiter::default();
+        let limiter = SignInRateLimiter::default();
         for n in 0..2 * u32::try_from(COUNTERS_MAX).unwrap() {
-            let _ = throttle.count_link_request(from(n), &n.to_string(), at(100_000));
-            throttle.remember_user_network(from(n), "a@b.example", at(i64::from(n)));
+            let _ = limiter.count_link_request(from(n), &n.to_string(), at(100_000));
+            limiter.remember_user_network(from(n), "a@b.example", at(i64::from(n)));
         }
-        let counts = throttle.lock_counters();
+        let counts = limiter.lock_counters();
         assert!(counts.clear_at.len() <= COUNTERS_MAX + 1 && counts.known.len() <= COUNTERS_MAX);
     }
 }

@@ -130,8 +130,8 @@ impl<T: IntoResponse> IntoResponse for WithSessionCookie<T> {
     }
 
     fn into_response(self) -> Result<Response, Problem> {
-        let mut answer = self.reply.into_response()?;
-        answer.headers.extend(self.cookie.map(|cookie| (SET_COOKIE, cookie)));
-        Ok(answer)
+        let mut response = self.reply.into_response()?;
+        response.headers.extend(self.cookie.map(|cookie| (SET_COOKIE, cookie)));
+        Ok(response)
     }
 }

@@ -21,8 +21,8 @@ const NO_SMS_PROVIDER: &str = "no SMS provider is configured (`[sms]`)";
 ///
 /// # Errors
 /// No SMS provider is configured.
-pub fn check_text_messages(room: &AppState, definition: &AutomationDefinition) -> Result<(), Problem> {
-    if room.intake.automations().has_sms_provider() || !definition.has_sms() {
+pub fn check_text_messages(state: &AppState, definition: &AutomationDefinition) -> Result<(), Problem> {
+    if state.intake.automations().has_sms_provider() || !definition.has_sms() {
         return Ok(());
     }
     let mut errors = FieldErrors::default();
@@ -39,7 +39,7 @@ pub fn check_text_messages(room: &AppState, definition: &AutomationDefinition) -
 ///
 /// # Errors
 /// An event is unknown; the store cannot be read.
-pub async fn check_events(room: &AppState, tenant: &Tenant, definition: &AutomationDefinition) -> Result<(), Problem> {
+pub async fn check_events(state: &AppState, tenant: &Tenant, definition: &AutomationDefinition) -> Result<(), Problem> {
     let mut named = vec![("trigger.event".to_owned(), &definition.trigger.event)];
     let cancelling = definition.trigger.cancel_on_events.iter().enumerate();
     named.extend(cancelling.map(|(n, event)| (format!("trigger.cancel_on_events[{n}]"), event)));
@@ -49,15 +49,15 @@ pub async fn check_events(room: &AppState, tenant: &Tenant, definition: &Automat
     }));
     let mut errors = FieldErrors::default();
     for (field, event) in named {
-        if let Some(wrong) = event_error(room, tenant, event).await? {
-            errors.add(&field, wrong);
+        if let Some(message) = event_error(state, tenant, event).await? {
+            errors.add(&field, message);
         }
     }
     if errors.is_empty() { Ok(()) } else { Err(errors.into()) }
 }
 
 /// Returns why an event never triggers automations; `None` if it can.
-async fn event_error(room: &AppState, tenant: &Tenant, event: &str) -> Result<Option<String>, Problem> {
+async fn event_error(state: &AppState, tenant: &Tenant, event: &str) -> Result<Option<String>, Problem> {
     let trigger_names = || {
         let trigger_names = EventKind::ALL.iter().copied().filter(|kind| kind.can_trigger_automations());
         trigger_names.map(EventKind::name).collect::<Vec<_>>().join(", ")
@@ -78,7 +78,7 @@ async fn event_error(room: &AppState, tenant: &Tenant, event: &str) -> Result<Op
         return Ok(None);
     }
     let filter = ProductEventFilter { name: Some(event.to_owned()), ..ProductEventFilter::default() };
-    let sent = store::product_event::list(room.intake.store(), tenant.account().id, &filter, 1).await?;
+    let sent = store::product_event::list(state.intake.store(), tenant.account().id, &filter, 1).await?;
     Ok(sent.events.is_empty().then(|| {
         format!(
             "is unknown: it is not an event of the service ({}), and your product has not sent it yet",
@@ -92,7 +92,7 @@ async fn event_error(room: &AppState, tenant: &Tenant, event: &str) -> Result<Op
 /// # Errors
 /// The missing requirements by field.
 pub async fn check_definition(
-    room: &AppState,
+    state: &AppState,
     tenant: &Tenant,
     automation: &Automation,
     definition: &AutomationDefinition,
@@ -102,30 +102,30 @@ pub async fn check_definition(
         errors.add("steps", "must have at least one step");
     }
     for (n, step) in definition.steps.iter().enumerate() {
-        let lacks = match &step.action {
-            StepAction::SendEmail(email) => email_error(room, tenant, email).await?,
-            StepAction::Sms(_) if !room.intake.automations().has_sms_provider() => Some(NO_SMS_PROVIDER.to_owned()),
+        let missing = match &step.action {
+            StepAction::SendEmail(email) => email_error(state, tenant, email).await?,
+            StepAction::Sms(_) if !state.intake.automations().has_sms_provider() => Some(NO_SMS_PROVIDER.to_owned()),
             _ => None,
         };
-        if let Some(text) = lacks {
+        if let Some(text) = missing {
             errors.add(&format!("steps[{n}]"), text);
         }
     }
     let event = &definition.trigger.event;
-    let hearers = store::automation::list_triggered(room.intake.store(), tenant.account().id, event).await?;
-    let others = hearers.iter().filter(|(role, id)| *role == TriggerRole::Starts && *id != automation.id).count();
+    let triggered = store::automation::list_triggered(state.intake.store(), tenant.account().id, event).await?;
+    let others = triggered.iter().filter(|(role, id)| *role == TriggerRole::Starts && *id != automation.id).count();
     if others >= STARTED_MAX {
         errors.add("trigger.event", format!("already starts {STARTED_MAX} automations, which is the maximum"));
     }
     if errors.is_empty() { Ok(()) } else { Err(errors.into()) }
 }
 
-async fn email_error(room: &AppState, tenant: &Tenant, email: &SendEmailStep) -> Result<Option<String>, Problem> {
+async fn email_error(state: &AppState, tenant: &Tenant, email: &SendEmailStep) -> Result<Option<String>, Problem> {
     let mut author = None;
     if let Some(named) = &email.template {
         let reference = TemplateRef { key: TemplateKey::parse(&named.name), version: named.version };
-        let (store, account) = (room.intake.store(), tenant.account().id);
-        let found = room.intake.templates().resolve(store, account, &reference).await?;
+        let (store, account) = (state.intake.store(), tenant.account().id);
+        let found = state.intake.templates().resolve(store, account, &reference).await?;
         let Some(template) = found else {
             return Ok(Some(format!("template `{}` does not exist or has no published version", named.name)));
         };
@@ -146,9 +146,9 @@ async fn email_error(room: &AppState, tenant: &Tenant, email: &SendEmailStep) ->
             None => return Ok(Some("`from` is required: neither the step nor its template has one".to_owned())),
         },
     };
-    let refused = room.intake.authorize_sender(tenant, &author.address).await.err();
+    let refused = state.intake.authorize_sender(tenant, &author.address).await.err();
     match refused {
-        Some(refusal) if refusal.is_transient() => Err(Problem::from_refusal(refusal, room.upgrade_url())),
+        Some(refusal) if refusal.is_transient() => Err(Problem::from_refusal(refusal, state.upgrade_url())),
         refused => Ok(refused.map(|refusal| format!("`from`: {refusal}"))),
     }
 }

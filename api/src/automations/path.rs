@@ -42,7 +42,7 @@ pub(crate) fn automation_not_found() -> Problem {
     Problem::not_found("automation")
 }
 
-pub(crate) async fn find(room: &AppState, tenant: &Tenant, path: AutomationPath) -> Result<StoredAutomation, Problem> {
-    let found = store::automation::get(room.intake.store(), tenant.account().id, path.id()?).await?;
+pub(crate) async fn find(state: &AppState, tenant: &Tenant, path: AutomationPath) -> Result<StoredAutomation, Problem> {
+    let found = store::automation::get(state.intake.store(), tenant.account().id, path.id()?).await?;
     found.ok_or_else(automation_not_found)
 }

@@ -100,8 +100,8 @@ fn parse_name(value: &RawValue) -> Result<String, String> {
     if name.trim().is_empty() { Err("is empty".to_owned()) } else { Ok(name) }
 }
 
-fn json_field(given: &ObjectFields<'_>, field: &str) -> Option<Value> {
-    given.value(field).and_then(|raw| mail::raw_number::parse(raw.get()).ok())
+fn json_field(fields: &ObjectFields<'_>, field: &str) -> Option<Value> {
+    fields.value(field).and_then(|raw| mail::raw_number::parse(raw.get()).ok())
 }
 
 fn report_warnings(call: &Request, notes: &mut FieldDiagnostics) {
@@ -142,13 +142,13 @@ impl FromRequest for CreateAutomation {
             foreign: &[("Name", "name"), ("Trigger", "trigger"), ("Steps", "steps")],
         };
         let mut notes = FieldDiagnostics::default();
-        let given = call.body_fields(&NAMES, &mut notes)?;
-        let name = match given.value("name") {
+        let fields = call.body_fields(&NAMES, &mut notes)?;
+        let name = match fields.value("name") {
             None => Err("is required".to_owned()),
             Some(value) => self::parse_name(value),
         };
         let name = name.map_err(|text| notes.errors.add("name", text)).ok();
-        let part = |field: &str| json_field(&given, field).unwrap_or_default();
+        let part = |field: &str| json_field(&fields, field).unwrap_or_default();
         let definition = read_definition(&part("trigger"), &part("steps"), &mut notes);
         report_warnings(call, &mut notes);
         match (name, definition) {
@@ -187,20 +187,21 @@ impl FromRequest for (AutomationPath, AutomationChange) {
 
     fn read(call: &Request) -> Result<Self, Problem> {
         let mut notes = FieldDiagnostics::default();
-        let given = call.body_fields(&NAMES, &mut notes)?;
-        let action = given.value("action").map(|value| {
+        let fields = call.body_fields(&NAMES, &mut notes)?;
+        let action = fields.value("action").map(|value| {
             let word = fields::parse_text(value)?;
             let text = || format!("must be one of {}", AutomationAction::WORDS.join(", "));
             AutomationAction::from_word(&word).ok_or_else(text)
         });
         let action = action.transpose().map_err(|text| notes.errors.add("action", text)).unwrap_or_default();
-        let name = given.value("name").map(parse_name).transpose();
+        let name = fields.value("name").map(parse_name).transpose();
         let name = name.map_err(|text| notes.errors.add("name", text)).unwrap_or_default();
-        let edit = AutomationEdit { name, trigger: json_field(&given, "trigger"), steps: json_field(&given, "steps") };
-        let edits = ["name", "trigger", "steps"].iter().any(|field| given.is_present_or_misnamed(field));
-        if given.is_present_or_misnamed("action") && edits {
+        let edit =
+            AutomationEdit { name, trigger: json_field(&fields, "trigger"), steps: json_field(&fields, "steps") };
+        let edits = ["name", "trigger", "steps"].iter().any(|field| fields.is_present_or_misnamed(field));
+        if fields.is_present_or_misnamed("action") && edits {
             notes.errors.add("action", "cannot be combined with name, trigger or steps");
-        } else if !given.is_present_or_misnamed("action") && !edits {
+        } else if !fields.is_present_or_misnamed("action") && !edits {
             notes.errors.add("action", "is required unless name, trigger or steps is given");
         }
         if let (Some(trigger), Some(steps)) = (&edit.trigger, &edit.steps) {
@@ -237,8 +238,8 @@ impl FromRequest for (AutomationPath, DuplicateAutomation) {
     fn read(call: &Request) -> Result<Self, Problem> {
         const NAMES: FieldNames = FieldNames { known: &[("name", "name")], foreign: &[("Name", "name")] };
         let mut notes = FieldDiagnostics::default();
-        let given = call.optional_body_fields(&NAMES, &mut notes)?;
-        let name = given.value("name").map(parse_name).transpose();
+        let fields = call.optional_body_fields(&NAMES, &mut notes)?;
+        let name = fields.value("name").map(parse_name).transpose();
         let name = name.map_err(|text| Problem::field("name", text))?;
         Ok((AutomationPath::from_request(call), DuplicateAutomation { name }))
     }

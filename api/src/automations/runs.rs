@@ -60,14 +60,15 @@ impl FromRequest for (AutomationPath, ListAutomationRuns) {
 /// # Errors
 /// The automation does not exist; the cursor is invalid.
 pub async fn list(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     (path, ListAutomationRuns { page, filter }): (AutomationPath, ListAutomationRuns),
 ) -> Result<AutomationRunList, Problem> {
-    let automation = find(&room, &tenant, path).await?.automation;
+    let automation = find(&state, &tenant, path).await?.automation;
     let before = page.before_id(KIND_RUN)?.map(RunId::from_bytes);
-    let about = (automation.account, automation.id);
-    let (runs, next) = store::automation_run::list(room.intake.store(), about, &filter, (before, page.limit)).await?;
+    let automation_key = (automation.account, automation.id);
+    let (runs, next) =
+        store::automation_run::list(state.intake.store(), automation_key, &filter, (before, page.limit)).await?;
     let next_cursor = next.map(|id| paging::after_id(KIND_RUN, id.to_bytes()));
     Ok(AutomationRunList {
         runs: runs.iter().map(AutomationRunView::from_run).collect(),
@@ -100,13 +101,13 @@ fn run_not_found() -> Problem {
 /// # Errors
 /// The automation or the run does not exist.
 pub async fn get(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     (path, AutomationRunPath(run)): (AutomationPath, AutomationRunPath),
 ) -> Result<AutomationRunResponse, Problem> {
-    let automation = find(&room, &tenant, path).await?.automation;
-    let about = (automation.account, automation.id, run.ok_or_else(run_not_found)?);
-    let found = store::automation_run::get(room.intake.store(), about).await?.ok_or_else(run_not_found)?;
+    let automation = find(&state, &tenant, path).await?.automation;
+    let run_key = (automation.account, automation.id, run.ok_or_else(run_not_found)?);
+    let found = store::automation_run::get(state.intake.store(), run_key).await?.ok_or_else(run_not_found)?;
     Ok(AutomationRunResponse { run: AutomationRunView::from_run(&found.run) })
 }
 
@@ -115,12 +116,12 @@ pub async fn get(
 /// # Errors
 /// The automation or the run does not exist; the store cannot be written.
 pub async fn cancel(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     (path, AutomationRunPath(run)): (AutomationPath, AutomationRunPath),
 ) -> Result<AutomationRunResponse, Problem> {
-    let automation = find(&room, &tenant, path).await?.automation;
-    let about = (automation.account, automation.id, run.ok_or_else(run_not_found)?);
-    let run = room.intake.cancel_run(about).await?.ok_or_else(run_not_found)?;
+    let automation = find(&state, &tenant, path).await?.automation;
+    let run_key = (automation.account, automation.id, run.ok_or_else(run_not_found)?);
+    let run = state.intake.cancel_run(run_key).await?.ok_or_else(run_not_found)?;
     Ok(AutomationRunResponse { run: AutomationRunView::from_run(&run) })
 }

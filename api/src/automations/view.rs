@@ -1,4 +1,4 @@
-//! JSON objects of automations, versions and runs (completions-email.md 2.12).
+//! JSON objects of automations, versions and runs.
 
 use mail::automation::condition::Op;
 use mail::automation::definition::{Reentry, StepAction};
@@ -203,11 +203,11 @@ fn condition_schema(schemas: &mut Schemas) -> Value {
                 ("value", json!({"description": "The value to compare with; may be a reference"})),
             ],
         );
-        let questions = |text: &str| schema::list(question.clone(), text);
+        let condition_list = |text: &str| schema::list(question.clone(), text);
         let mut condition = schema::object_with(
             "Comparisons of which all or any must be true",
             &[],
-            [("all", questions("All must be true")), ("any", questions("At least one must be true"))],
+            [("all", condition_list("All must be true")), ("any", condition_list("At least one must be true"))],
         );
         schema::allow_null_for_optional(&mut condition);
         condition

@@ -21,10 +21,10 @@ impl CredentialKind for ApiKey {
     const CURSOR: u8 = KIND_API_KEY;
     const HAS_SCOPE: bool = true;
 
-    fn new(room: &AppState, tenant: &Tenant, request: CreateCredential<Self>, hint: String) -> Self {
-        let now = room.intake.clock().now();
+    fn new(state: &AppState, tenant: &Tenant, request: CreateCredential<Self>, hint: String) -> Self {
+        let now = state.intake.clock().now();
         Self {
-            id: ApiKeyId::new(now, room.intake.entropy().unique_bits()),
+            id: ApiKeyId::new(now, state.intake.entropy().unique_bits()),
             account: tenant.account().id,
             name: request.name,
             scope: request.scope,

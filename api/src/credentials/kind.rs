@@ -32,11 +32,11 @@ pub trait CredentialKind: Credential {
     const HAS_SCOPE: bool;
 
     /// Builds a new credential; `hint` is the displayable part of its secret.
-    fn new(room: &AppState, tenant: &Tenant, request: CreateCredential<Self>, hint: String) -> Self;
+    fn new(state: &AppState, tenant: &Tenant, request: CreateCredential<Self>, hint: String) -> Self;
     /// Returns `None` if the secret is malformed.
     fn hash_secret(secret: &str) -> Option<SecretHash>;
     /// JSON fields that only this kind has.
-    fn specific_fields(&self, room: &AppState) -> Vec<(&'static str, Value)>;
+    fn specific_fields(&self, state: &AppState) -> Vec<(&'static str, Value)>;
     /// Schema of these fields.
     fn specific_fields_schema() -> Vec<(&'static str, Value)>;
 }

@@ -70,12 +70,12 @@ fn note_error<T>(read: Result<T, String>, name: &'static str, notes: &mut FieldD
     read.map_err(|text| notes.errors.add(name, text)).ok()
 }
 
-fn read_name(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<String> {
-    let read = fields::parse_header_line(given.value(NAME)?, NAME_BYTES_MAX).and_then(|text| {
+fn read_name(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<String> {
+    let parsed = fields::parse_header_line(fields.value(NAME)?, NAME_BYTES_MAX).and_then(|text| {
         let text = text.trim().to_owned();
         if text.is_empty() { Err("must not be empty".to_owned()) } else { Ok(text) }
     });
-    note_error(read, NAME, notes)
+    note_error(parsed, NAME, notes)
 }
 
 fn parse_networks(value: &RawValue) -> Result<Vec<IpNetwork>, String> {
@@ -89,33 +89,33 @@ fn parse_networks(value: &RawValue) -> Result<Vec<IpNetwork>, String> {
         .collect()
 }
 
-fn read_allowed_networks(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<Vec<IpNetwork>> {
-    note_error(parse_networks(given.value(ALLOWED)?), ALLOWED, notes)
+fn read_allowed_networks(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<Vec<IpNetwork>> {
+    note_error(parse_networks(fields.value(ALLOWED)?), ALLOWED, notes)
 }
 
-fn read_expires_at(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<Timestamp> {
-    let read =
-        fields::parse_text(given.value(EXPIRES)?).and_then(|text| mail::timestamp::parse(&text).map_err(str::to_owned));
+fn read_expires_at(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<Timestamp> {
+    let read = fields::parse_text(fields.value(EXPIRES)?)
+        .and_then(|text| mail::timestamp::parse(&text).map_err(str::to_owned));
     note_error(read, EXPIRES, notes)
 }
 
-fn read_domain(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<DomainId> {
-    let read = fields::parse_text(given.value(DOMAIN)?)
+fn read_domain(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<DomainId> {
+    let parsed = fields::parse_text(fields.value(DOMAIN)?)
         .and_then(|text| text.parse().map_err(|_| "is not the id of a domain (`dom_…`)".to_owned()));
-    note_error(read, DOMAIN, notes)
+    note_error(parsed, DOMAIN, notes)
 }
 
-fn read_scope(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<ApiKeyScope> {
-    let Some(value) = given.value(SCOPE) else {
+fn read_scope(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<ApiKeyScope> {
+    let Some(value) = fields.value(SCOPE) else {
         notes.errors.add(SCOPE, "is required; must be `full` or `sending`");
         return None;
     };
-    let read = fields::parse_text(value).and_then(|text| match text.as_ref() {
+    let parsed = fields::parse_text(value).and_then(|text| match text.as_ref() {
         "full" => Ok(ApiKeyScope::Full),
         "sending" => Ok(ApiKeyScope::Sending),
         _ => Err("must be `full` or `sending`".to_owned()),
     });
-    note_error(read, SCOPE, notes)
+    note_error(parsed, SCOPE, notes)
 }
 
 fn parse_bool(value: &RawValue) -> Result<bool, String> {
@@ -127,11 +127,11 @@ fn parse_bool(value: &RawValue) -> Result<bool, String> {
 }
 
 fn parse_hours(value: &RawValue) -> Result<u64, String> {
-    let wrong = || format!("must be a whole number from 0 to {GRACE_HOURS_MAX}");
+    let error = || format!("must be a whole number from 0 to {GRACE_HOURS_MAX}");
     if JsonKind::of_value(value) != JsonKind::Number {
-        return Err(wrong());
+        return Err(error());
     }
-    value.get().parse().ok().filter(|hours| *hours <= GRACE_HOURS_MAX).ok_or_else(wrong)
+    value.get().parse().ok().filter(|hours| *hours <= GRACE_HOURS_MAX).ok_or_else(error)
 }
 
 fn allowed_schema() -> Value {
@@ -178,20 +178,22 @@ impl<K: CredentialKind> FromRequest for CreateCredential<K> {
             foreign: &[],
         };
         let mut notes = FieldDiagnostics::default();
-        let given = call.body_fields(&NAMES, &mut notes)?;
-        let name = read_name(&given, &mut notes);
-        if !given.is_present_or_misnamed(NAME) {
+        let fields = call.body_fields(&NAMES, &mut notes)?;
+        let name = read_name(&fields, &mut notes);
+        if !fields.is_present_or_misnamed(NAME) {
             notes.errors.add(NAME, "is required");
         }
-        let scope = if K::HAS_SCOPE { read_scope(&given, &mut notes) } else { Some(ApiKeyScope::Sending) };
-        let terms = CredentialPolicy {
-            domain: read_domain(&given, &mut notes),
-            allowed: read_allowed_networks(&given, &mut notes).unwrap_or_default(),
-            expires_at: read_expires_at(&given, &mut notes),
+        let scope = if K::HAS_SCOPE { read_scope(&fields, &mut notes) } else { Some(ApiKeyScope::Sending) };
+        let policy = CredentialPolicy {
+            domain: read_domain(&fields, &mut notes),
+            allowed: read_allowed_networks(&fields, &mut notes).unwrap_or_default(),
+            expires_at: read_expires_at(&fields, &mut notes),
             ..CredentialPolicy::default()
         };
         match (name, scope) {
-            (Some(name), Some(scope)) if notes.errors.is_empty() => Ok(Self { name, scope, terms, kind: PhantomData }),
+            (Some(name), Some(scope)) if notes.errors.is_empty() => {
+                Ok(Self { name, scope, terms: policy, kind: PhantomData })
+            }
             _ => Err(notes.errors.into()),
         }
     }
@@ -233,12 +235,12 @@ impl<K: CredentialKind> FromRequest for UpdateCredential<K> {
             FieldNames { known: &[(NAME, NAME), (ALLOWED, ALLOWED), (ENABLED, ENABLED)], foreign: &[] };
         let id = parse_id::<K>(call)?;
         let mut notes = FieldDiagnostics::default();
-        let given = call.body_fields(&NAMES, &mut notes)?;
-        let name = read_name(&given, &mut notes);
+        let fields = call.body_fields(&NAMES, &mut notes)?;
+        let name = read_name(&fields, &mut notes);
         // Null clears the list.
-        let cleared = given.fields().iter().any(|(name, _)| *name == ALLOWED).then(Vec::new);
-        let allowed = read_allowed_networks(&given, &mut notes).or(cleared);
-        let enabled = given.value(ENABLED).and_then(|value| note_error(parse_bool(value), ENABLED, &mut notes));
+        let cleared = fields.fields().iter().any(|(name, _)| *name == ALLOWED).then(Vec::new);
+        let allowed = read_allowed_networks(&fields, &mut notes).or(cleared);
+        let enabled = fields.value(ENABLED).and_then(|value| note_error(parse_bool(value), ENABLED, &mut notes));
         if !notes.errors.is_empty() {
             return Err(notes.errors.into());
         }
@@ -264,9 +266,9 @@ impl<K: CredentialKind> FromRequest for RotateCredential<K> {
         const NAMES: FieldNames = FieldNames { known: &[(GRACE, GRACE)], foreign: &[] };
         let id = parse_id::<K>(call)?;
         let mut notes = FieldDiagnostics::default();
-        let given = call.optional_body_fields(&NAMES, &mut notes)?;
-        let given = given.value(GRACE).map_or(Ok(GRACE_HOURS_DEFAULT), parse_hours);
-        let hours = note_error(given, GRACE, &mut notes);
+        let fields = call.optional_body_fields(&NAMES, &mut notes)?;
+        let hours = fields.value(GRACE).map_or(Ok(GRACE_HOURS_DEFAULT), parse_hours);
+        let hours = note_error(hours, GRACE, &mut notes);
         match hours {
             Some(hours) if notes.errors.is_empty() => {
                 Ok(Self { id, grace: Duration::from_secs(hours * 3600), kind: PhantomData })

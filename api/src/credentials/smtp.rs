@@ -21,10 +21,10 @@ impl CredentialKind for SmtpCredential {
     const CURSOR: u8 = KIND_SMTP_CREDENTIAL;
     const HAS_SCOPE: bool = false;
 
-    fn new(room: &AppState, tenant: &Tenant, request: CreateCredential<Self>, hint: String) -> Self {
-        let now = room.intake.clock().now();
+    fn new(state: &AppState, tenant: &Tenant, request: CreateCredential<Self>, hint: String) -> Self {
+        let now = state.intake.clock().now();
         Self {
-            id: SmtpCredentialId::new(now, room.intake.entropy().unique_bits()),
+            id: SmtpCredentialId::new(now, state.intake.entropy().unique_bits()),
             account: tenant.account().id,
             name: request.name,
             hint,
@@ -38,8 +38,8 @@ impl CredentialKind for SmtpCredential {
         SecretHash::from_smtp_password(secret)
     }
 
-    fn specific_fields(&self, room: &AppState) -> Vec<(&'static str, Value)> {
-        let endpoint = &room.options.submission;
+    fn specific_fields(&self, state: &AppState) -> Vec<(&'static str, Value)> {
+        let endpoint = &state.options.submission;
         vec![
             ("host", json!(endpoint.host)),
             ("port", json!(endpoint.port)),

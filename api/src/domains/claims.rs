@@ -32,7 +32,7 @@ fn claim_not_found() -> Problem {
     Problem::not_found("claim")
 }
 
-fn claim_error_problem(error: ClaimError, room: &AppState, tenant: &Tenant) -> Problem {
+fn claim_error_problem(error: ClaimError, state: &AppState, tenant: &Tenant) -> Problem {
     match error {
         ClaimError::Unknown => claim_not_found(),
         ClaimError::Free(name) => {
@@ -43,7 +43,7 @@ fn claim_error_problem(error: ClaimError, room: &AppState, tenant: &Tenant) -> P
             let text = format!("The claim is already {}", word.as_str().unwrap_or("closed"));
             Problem::new(ErrorCode::VALIDATION_ERROR, text).with_details(json!({"status": word}))
         }
-        ClaimError::Domain(error) => domain_error_problem(error, room, tenant),
+        ClaimError::Domain(error) => domain_error_problem(error, state, tenant),
     }
 }
 
@@ -60,9 +60,9 @@ struct ClaimView {
 }
 
 impl ClaimView {
-    fn from_claim(room: &AppState, claim: DomainClaim, finding: Option<&RecordFinding>) -> Self {
-        let record = room.intake.domains().facts().ownership_record(claim.account, &claim.name);
-        let status = claim.status_at(room.intake.clock().now());
+    fn from_claim(state: &AppState, claim: DomainClaim, finding: Option<&RecordFinding>) -> Self {
+        let record = state.intake.domains().facts().ownership_record(claim.account, &claim.name);
+        let status = claim.status_at(state.intake.clock().now());
         let is_open = claim.is_open() && status != ClaimStatus::Expired;
         Self {
             id: claim.id,
@@ -104,8 +104,8 @@ pub struct ClaimResponse {
 }
 
 impl ClaimResponse {
-    fn from_claim(room: &AppState, claim: DomainClaim, finding: Option<&RecordFinding>) -> Self {
-        Self { claim: ClaimView::from_claim(room, claim, finding) }
+    fn from_claim(state: &AppState, claim: DomainClaim, finding: Option<&RecordFinding>) -> Self {
+        Self { claim: ClaimView::from_claim(state, claim, finding) }
     }
 }
 
@@ -164,8 +164,8 @@ impl FromRequest for CreateClaim {
         const NAMES: FieldNames =
             FieldNames { known: &[("name", "name"), ("domain", "name")], foreign: &[("Name", "name")] };
         let mut notes = FieldDiagnostics::default();
-        let given = call.body_fields(&NAMES, &mut notes)?;
-        match request::read_name(&given, &mut notes) {
+        let fields = call.body_fields(&NAMES, &mut notes)?;
+        match request::read_name(&fields, &mut notes) {
             Some(name) if notes.errors.is_empty() => Ok(Self(name)),
             _ => Err(notes.errors.into()),
         }
@@ -194,34 +194,34 @@ impl FromRequest for ClaimPath {
 /// # Errors
 /// The input is invalid; no other account has the domain; the store cannot be used.
 pub async fn create(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     CreateClaim(name): CreateClaim,
 ) -> Result<ClaimResponse, Problem> {
-    let (domains, account) = (room.intake.domains(), tenant.account().id);
-    let refused = |error| claim_error_problem(error, &room, &tenant);
+    let (domains, account) = (state.intake.domains(), tenant.account().id);
+    let refused = |error| claim_error_problem(error, &state, &tenant);
     // An open claim is returned and an impossible claim is rejected even if the storage quota is exhausted.
     let reserved = match domains.check_can_claim(account, &name).await.map_err(refused)? {
-        Some(open) => return Ok(ClaimResponse::from_claim(&room, open, None)),
-        None => room.reserve_storage(&tenant, Noun::DomainClaims, 1).await?,
+        Some(open) => return Ok(ClaimResponse::from_claim(&state, open, None)),
+        None => state.reserve_storage(&tenant, Noun::DomainClaims, 1).await?,
     };
     let claim = domains.claim(account, name).await.map_err(refused)?;
     reserved.confirm();
-    Ok(ClaimResponse::from_claim(&room, claim, None))
+    Ok(ClaimResponse::from_claim(&state, claim, None))
 }
 
 /// `GET /domains/claims`.
 ///
 /// # Errors
 /// The cursor is invalid; the store cannot be read.
-pub async fn list(room: Arc<AppState>, tenant: Tenant, ListClaims(page): ListClaims) -> Result<ClaimList, Problem> {
+pub async fn list(state: Arc<AppState>, tenant: Tenant, ListClaims(page): ListClaims) -> Result<ClaimList, Problem> {
     let before = page.before_id(KIND_CLAIM)?.map(ClaimId::from_bytes);
     let account = tenant.account().id;
-    let mut claims = store::domain_claim::list(room.intake.store(), account, before, page.limit + 1).await?;
+    let mut claims = store::domain_claim::list(state.intake.store(), account, before, page.limit + 1).await?;
     let has_more = claims.len() > page.limit;
     claims.truncate(page.limit);
     let last = claims.last().filter(|_| has_more).map(|claim| after_id(KIND_CLAIM, claim.id.to_bytes()));
-    let claims = claims.into_iter().map(|claim| ClaimView::from_claim(&room, claim, None)).collect();
+    let claims = claims.into_iter().map(|claim| ClaimView::from_claim(&state, claim, None)).collect();
     Ok(ClaimList { claims, has_more, next_cursor: last })
 }
 
@@ -229,19 +229,19 @@ pub async fn list(room: Arc<AppState>, tenant: Tenant, ListClaims(page): ListCla
 ///
 /// # Errors
 /// The claim does not exist or has ended otherwise; the store cannot be used.
-pub async fn cancel(room: Arc<AppState>, tenant: Tenant, ClaimPath(id): ClaimPath) -> Result<ClaimResponse, Problem> {
-    let cancelled = room.intake.domains().cancel_claim(tenant.account().id, id).await;
-    let claim = cancelled.map_err(|error| claim_error_problem(error, &room, &tenant))?;
-    Ok(ClaimResponse::from_claim(&room, claim, None))
+pub async fn cancel(state: Arc<AppState>, tenant: Tenant, ClaimPath(id): ClaimPath) -> Result<ClaimResponse, Problem> {
+    let cancelled = state.intake.domains().cancel_claim(tenant.account().id, id).await;
+    let claim = cancelled.map_err(|error| claim_error_problem(error, &state, &tenant))?;
+    Ok(ClaimResponse::from_claim(&state, claim, None))
 }
 
 /// `GET /domains/claims/{id}`.
 ///
 /// # Errors
 /// The claim does not exist; the store cannot be read.
-pub async fn get(room: Arc<AppState>, tenant: Tenant, ClaimPath(id): ClaimPath) -> Result<ClaimResponse, Problem> {
-    let found = store::domain_claim::get(room.intake.store(), tenant.account().id, id).await?;
-    Ok(ClaimResponse::from_claim(&room, found.ok_or_else(claim_not_found)?, None))
+pub async fn get(state: Arc<AppState>, tenant: Tenant, ClaimPath(id): ClaimPath) -> Result<ClaimResponse, Problem> {
+    let found = store::domain_claim::get(state.intake.store(), tenant.account().id, id).await?;
+    Ok(ClaimResponse::from_claim(&state, found.ok_or_else(claim_not_found)?, None))
 }
 
 /// `POST /domains/claims/{id}/verify`.
@@ -249,9 +249,9 @@ pub async fn get(room: Arc<AppState>, tenant: Tenant, ClaimPath(id): ClaimPath) 
 /// # Errors
 /// The claim does not exist; the plan's domain limit is reached; the store cannot be used. A missing record is not an
 /// error.
-pub async fn verify(room: Arc<AppState>, tenant: Tenant, ClaimPath(id): ClaimPath) -> Result<ClaimResponse, Problem> {
-    let limit = domain_limit(&room, &tenant);
-    let looked = room.intake.domains().verify_claim(tenant.account().id, id, limit).await;
-    let claimed = looked.map_err(|error| claim_error_problem(error, &room, &tenant))?;
-    Ok(ClaimResponse::from_claim(&room, claimed.claim, claimed.finding.as_ref()))
+pub async fn verify(state: Arc<AppState>, tenant: Tenant, ClaimPath(id): ClaimPath) -> Result<ClaimResponse, Problem> {
+    let limit = domain_limit(&state, &tenant);
+    let verified = state.intake.domains().verify_claim(tenant.account().id, id, limit).await;
+    let claimed = verified.map_err(|error| claim_error_problem(error, &state, &tenant))?;
+    Ok(ClaimResponse::from_claim(&state, claimed.claim, claimed.finding.as_ref()))
 }

@@ -41,7 +41,7 @@ const OUTBOX_WAIT_MAX: Duration = Duration::from_millis(50);
 /// Path and query.
 #[derive(Debug)]
 pub struct DmarcQuery {
-    which: DomainKey,
+    domain_key: DomainKey,
     from: Option<Timestamp>,
     to: Option<Timestamp>,
 }
@@ -58,11 +58,11 @@ impl FromRequest for DmarcQuery {
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        let given = paging::parse_query(&call.query)?;
+        let parameters = paging::parse_query(&call.query)?;
         Ok(Self {
-            which: DomainKey::from_request(call)?,
-            from: parse_time_or_date(&given, "from")?,
-            to: parse_time_or_date(&given, "to")?,
+            domain_key: DomainKey::from_request(call)?,
+            from: parse_time_or_date(&parameters, "from")?,
+            to: parse_time_or_date(&parameters, "to")?,
         })
     }
 }
@@ -183,21 +183,21 @@ pub struct DmarcResponse {
 ///
 /// # Errors
 /// The domain does not exist; the range is too long; the store cannot be read.
-pub async fn get(room: Arc<AppState>, tenant: Tenant, request: DmarcQuery) -> Result<DmarcResponse, Problem> {
-    let hours = request.hour_range(room.intake.clock().now())?;
-    let domain = super::lookup::find(&room, &tenant, &request.which).await?;
-    let (store, domain_key) = (room.intake.store(), (domain.account, domain.id));
+pub async fn get(state: Arc<AppState>, tenant: Tenant, request: DmarcQuery) -> Result<DmarcResponse, Problem> {
+    let hours = request.hour_range(state.intake.clock().now())?;
+    let domain = super::lookup::find(&state, &tenant, &request.domain_key).await?;
+    let (store, domain_key) = (state.intake.store(), (domain.account, domain.id));
     let reports = store::dmarc::list_reports(store, domain_key, hours.clone()).await?;
     let (sources, by_day) = store::dmarc::source_totals(store, domain_key, hours.clone()).await?;
-    let sent = sent_by_day(&room, &domain, hours.clone()).await?;
+    let sent = sent_by_day(&state, &domain, hours.clone()).await?;
     let mut totals = DmarcMessageCounts::default();
     sources.iter().for_each(|source| totals.add(&source.tally));
     let sources = top_sources(sources);
     let addresses: Vec<IpAddr> = sources.iter().filter_map(|source| source.ip).collect();
     // Reverse lookups are rate-limited: reports from third parties choose the addresses and thus the name servers
     // asked.
-    let hosts = match room.intake.domains().try_acquire_queries(domain.account, addresses.len()) {
-        true => room.intake.bounces().verified_host_names(addresses).await,
+    let hosts = match state.intake.domains().try_acquire_queries(domain.account, addresses.len()) {
+        true => state.intake.bounces().verified_host_names(addresses).await,
         false => HashMap::new(),
     };
     let latest = reports.iter().max_by_key(|report| report.ends_at);
@@ -216,10 +216,10 @@ pub async fn get(room: Arc<AppState>, tenant: Tenant, request: DmarcQuery) -> Re
 /// The sources with the most messages; all others are summed up.
 fn top_sources(mut sources: Vec<DmarcSource>) -> Vec<DmarcSource> {
     // A source without an address is the sum of the remaining sources of a day.
-    sources.sort_unstable_by_key(|one| (one.ip.is_none(), std::cmp::Reverse(one.tally.messages), one.ip));
+    sources.sort_unstable_by_key(|source| (source.ip.is_none(), std::cmp::Reverse(source.tally.messages), source.ip));
     let mut rest = DmarcMessageCounts::default();
-    let apart = sources.iter().take(SOURCES_MAX).filter(|one| one.ip.is_some()).count();
-    sources.drain(apart..).for_each(|one| rest.add(&one.tally));
+    let listed_count = sources.iter().take(SOURCES_MAX).filter(|source| source.ip.is_some()).count();
+    sources.drain(listed_count..).for_each(|source| rest.add(&source.tally));
     let rest = (rest.messages > 0).then_some(DmarcSource { ip: None, ours: false, tally: rest });
     sources.into_iter().chain(rest).collect()
 }
@@ -239,7 +239,7 @@ fn reporter_views(reports: &[DmarcReport]) -> Vec<DmarcReporterView> {
         view.last_report_at = JsonTimestamp(view.last_report_at.0.max(report.received_at));
     }
     let mut all: Vec<DmarcReporterView> = by_domain.into_values().collect();
-    all.sort_by_key(|one| std::cmp::Reverse(one.messages));
+    all.sort_by_key(|source| std::cmp::Reverse(source.messages));
     all.truncate(REPORTERS_MAX);
     all
 }
@@ -267,12 +267,12 @@ fn day_views(
 
 /// Accepted recipients of the domain's email per day; `None` if the account has too many domains to read.
 async fn sent_by_day(
-    room: &AppState,
+    state: &AppState,
     domain: &SendingDomain,
     hours: Range<Hour>,
 ) -> Result<Option<BTreeMap<Hour, u64>>, Problem> {
-    room.intake.dispatch_outbox_within(OUTBOX_WAIT_MAX).await;
-    let (store, by_domain) = (room.intake.store(), Some(Dimension::Domain));
+    state.intake.dispatch_outbox_within(OUTBOX_WAIT_MAX).await;
+    let (store, by_domain) = (state.intake.store(), Some(Dimension::Domain));
     let rows = store::metric::read(store, domain.account, by_domain, hours, READ_MAX).await?;
     Ok(rows.map(|rows| {
         let mut sent: BTreeMap<Hour, u64> = BTreeMap::new();
@@ -298,14 +298,14 @@ fn tally_fields() -> Vec<(&'static str, Value)> {
 impl ToSchema for DmarcResponse {
     fn schema(schemas: &mut Schemas) -> Value {
         let dmarc = schemas.component("DomainDmarc", |_| {
-            let wanted: &[&str] = &["none", "quarantine", "reject"];
-            let mut sp = schema::string_enum(wanted, "The policy for subdomains, if it differs");
+            let policies: &[&str] = &["none", "quarantine", "reject"];
+            let mut sp = schema::string_enum(policies, "The policy for subdomains, if it differs");
             schema::allow_null(&mut sp);
             let modes: &[&str] = &["relaxed", "strict"];
             let policy = schema::object(
                 "The published policy as the latest report saw it",
                 [
-                    ("p", schema::string_enum(wanted, "The policy for mail that fails")),
+                    ("p", schema::string_enum(policies, "The policy for mail that fails")),
                     ("sp", sp),
                     ("adkim", schema::string_enum(modes, "DKIM alignment mode")),
                     ("aspf", schema::string_enum(modes, "SPF alignment mode")),

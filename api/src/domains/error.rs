@@ -13,14 +13,14 @@ pub(super) fn domain_not_found() -> Problem {
 }
 
 /// Maps a domain error to its problem response.
-pub(super) fn domain_error_problem(error: DomainError, room: &AppState, tenant: &Tenant) -> Problem {
+pub(super) fn domain_error_problem(error: DomainError, state: &AppState, tenant: &Tenant) -> Problem {
     match error {
         DomainError::Exists(name) => {
             Problem::new(ErrorCode::CONFLICT, format!("The account already has the domain {name}"))
                 .with_details(json!({"domain": name}))
         }
         DomainError::Taken(name) => {
-            let record = room.intake.domains().facts().ownership_record(tenant.account().id, &name);
+            let record = state.intake.domains().facts().ownership_record(tenant.account().id, &name);
             let text = format!(
                 "Another account has {name}. If you control its DNS, publish this record and call POST /domains/claims"
             );
@@ -41,7 +41,7 @@ pub(super) fn domain_error_problem(error: DomainError, room: &AppState, tenant: 
                 format!("Your plan includes {limit} {domains}; upgrade your plan or delete a domain"),
             )
             .with_details(json!({"limit": "domains", "used": used, "cap": limit}))
-            .with_upgrade_url(room.upgrade_url())
+            .with_upgrade_url(state.upgrade_url())
         }
         error @ DomainError::TooLong(_) => Problem::field("name", error.to_string()),
         DomainError::Unknown => domain_not_found(),

@@ -50,8 +50,8 @@ fn parse_credentials(value: &RawValue, provider: Provider, errors: &mut FieldErr
     let value: Value = serde_json::from_str(value.get()).unwrap_or_default();
     match ProviderCredentials::parse(provider, &value) {
         Ok(credentials) => Some(credentials),
-        Err(wrong) => {
-            for error in wrong {
+        Err(field_errors) => {
+            for error in field_errors {
                 let at = if error.field.is_empty() { String::new() } else { format!(".{}", error.field) };
                 errors.add(&format!("credentials{at}"), error.message);
             }
@@ -72,7 +72,7 @@ fn credentials_schema() -> Value {
 /// Path and body of `POST /domains/{id_or_name}/dns/apply`.
 #[derive(Debug)]
 pub struct ApplyDnsChanges {
-    which: DomainKey,
+    domain_key: DomainKey,
     by: CredentialSource,
     dry_run: bool,
     merge_spf: bool,
@@ -85,7 +85,7 @@ impl FromRequest for ApplyDnsChanges {
         let body = schemas.component("ApplyDns", |_| {
             let mut word = schema::string_enum(&providers(), "The DNS provider of the zone");
             word["examples"] = json!(["rfc2136"]);
-            let yes = |description: &str, default: bool| {
+            let flag_schema = |description: &str, default: bool| {
                 json!({"type": "boolean", "default": default, "description": description})
             };
             schema::object_with(
@@ -94,9 +94,9 @@ impl FromRequest for ApplyDnsChanges {
                 [
                     (PROVIDER, word),
                     ("credentials", credentials_schema()),
-                    ("use_saved", yes("Whether to use the saved credentials for the provider", false)),
-                    ("dry_run", yes("Preview the changes without publishing them", false)),
-                    ("merge_spf", yes("Whether to add the service's include to an existing SPF record", true)),
+                    ("use_saved", flag_schema("Whether to use the saved credentials for the provider", false)),
+                    ("dry_run", flag_schema("Preview the changes without publishing them", false)),
+                    ("merge_spf", flag_schema("Whether to add the service's include to an existing SPF record", true)),
                 ],
             )
         });
@@ -115,13 +115,13 @@ impl FromRequest for ApplyDnsChanges {
             ],
             foreign: &[("token", "credentials"), ("api_token", "credentials")],
         };
-        let which = DomainKey::from_request(call)?;
+        let domain_key = DomainKey::from_request(call)?;
         let mut notes = FieldDiagnostics::default();
-        let given = call.body_fields(&NAMES, &mut notes)?;
-        let word = given.value(PROVIDER).map(|value| fields::parse_text(value).and_then(|text| parse_provider(&text)));
+        let fields = call.body_fields(&NAMES, &mut notes)?;
+        let word = fields.value(PROVIDER).map(|value| fields::parse_text(value).and_then(|text| parse_provider(&text)));
         let word = word.unwrap_or_else(|| Err("is required".to_owned()));
         let provider = word.map_err(|text| notes.errors.add(PROVIDER, text)).ok();
-        let mut boolean = |name, default| match given.value(name).map(fields::parse_bool) {
+        let mut boolean = |name, default| match fields.value(name).map(fields::parse_bool) {
             None => default,
             Some(Ok(value)) => value,
             Some(Err(text)) => {
@@ -131,7 +131,7 @@ impl FromRequest for ApplyDnsChanges {
         };
         let (use_saved, dry_run) = (boolean("use_saved", false), boolean("dry_run", false));
         let merge_spf = boolean("merge_spf", true);
-        let by = match (given.value("credentials"), provider) {
+        let credentials_source = match (fields.value("credentials"), provider) {
             (Some(_), _) if use_saved => {
                 notes.errors.add("credentials", "cannot be combined with `use_saved`");
                 None
@@ -146,8 +146,10 @@ impl FromRequest for ApplyDnsChanges {
                 parse_credentials(value, provider, &mut notes.errors).map(CredentialSource::OneTime)
             }
         };
-        match by {
-            Some(by) if notes.errors.is_empty() => Ok(Self { which, by, dry_run, merge_spf }),
+        match credentials_source {
+            Some(credentials_source) if notes.errors.is_empty() => {
+                Ok(Self { domain_key, by: credentials_source, dry_run, merge_spf })
+            }
             _ => Err(notes.errors.into()),
         }
     }
@@ -213,14 +215,14 @@ impl ToSchema for ApplyDnsResponse {
 /// The domain does not exist; existing records conflict (409, and nothing is changed); the provider returns an error
 /// (422); the store cannot be used.
 pub async fn apply_dns_changes(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     input: ApplyDnsChanges,
 ) -> Result<ApplyDnsResponse, Problem> {
-    let domain = find(&room, &tenant, &input.which).await?;
-    let domains = room.intake.domains();
+    let domain = find(&state, &tenant, &input.domain_key).await?;
+    let domains = state.intake.domains();
     let published = domains.publish((domain.account, domain.id), input.by, (input.merge_spf, input.dry_run));
-    let published = published.await.map_err(|error| publish_error_problem(error, &room, &tenant))?;
+    let published = published.await.map_err(|error| publish_error_problem(error, &state, &tenant))?;
     let report = published.report;
     let (conflict, failure, applied) = (report.has_conflict(), report.failure.clone(), report.applied);
     let changes: Vec<DnsChangeView> = report.changes.into_iter().map(DnsChangeView::from_step).collect();
@@ -261,17 +263,17 @@ impl ToSchema for DomainConnectResponse {
 /// # Errors
 /// The domain does not exist; the provider does not support Domain Connect (422); the store cannot be read.
 pub async fn create_domain_connect_url(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
-    DomainPath(which): DomainPath,
+    DomainPath(domain_key): DomainPath,
 ) -> Result<DomainConnectResponse, Problem> {
-    let domain = find(&room, &tenant, &which).await?;
-    let result = room.intake.domains().domain_connect_url((domain.account, domain.id)).await;
-    let url = result.map_err(|error| publish_error_problem(error, &room, &tenant))?;
+    let domain = find(&state, &tenant, &domain_key).await?;
+    let result = state.intake.domains().domain_connect_url((domain.account, domain.id)).await;
+    let url = result.map_err(|error| publish_error_problem(error, &state, &tenant))?;
     Ok(DomainConnectResponse { url })
 }
 
-fn publish_error_problem(error: PublishError, room: &AppState, tenant: &Tenant) -> Problem {
+fn publish_error_problem(error: PublishError, state: &AppState, tenant: &Tenant) -> Problem {
     match error {
         PublishError::NothingSaved(_) => Problem::field("use_saved", error.to_string()),
         PublishError::Busy => Problem::busy(),
@@ -284,7 +286,7 @@ fn publish_error_problem(error: PublishError, room: &AppState, tenant: &Tenant) 
             let text = format!("{error}; publish the records manually or with POST /domains/{{id}}/dns/apply");
             Problem::new(ErrorCode::UPSTREAM_ERROR, text).with_details(json!({"reason": error.as_str()}))
         }
-        PublishError::Domain(error) => domain_error_problem(error, room, tenant),
+        PublishError::Domain(error) => domain_error_problem(error, state, tenant),
     }
 }
 
@@ -318,15 +320,15 @@ impl FromRequest for SaveDnsCredentials {
         const NAMES: FieldNames = FieldNames { known: &[("credentials", "credentials")], foreign: &[] };
         let provider = provider_from_path(call)?;
         let mut notes = FieldDiagnostics::default();
-        let given = call.body_fields(&NAMES, &mut notes)?;
-        let read = match given.value("credentials") {
+        let fields = call.body_fields(&NAMES, &mut notes)?;
+        let parsed = match fields.value("credentials") {
             Some(value) => parse_credentials(value, provider, &mut notes.errors),
             None => {
                 notes.errors.add("credentials", "is required");
                 None
             }
         };
-        read.filter(|_| notes.errors.is_empty()).map(Self).ok_or_else(|| notes.errors.into())
+        parsed.filter(|_| notes.errors.is_empty()).map(Self).ok_or_else(|| notes.errors.into())
     }
 }
 
@@ -358,9 +360,9 @@ pub struct DnsCredentialsResponse {
 
 impl ToSchema for DnsCredentialsResponse {
     fn schema(schemas: &mut Schemas) -> Value {
-        let saved = DnsCredentialsView::schema(schemas);
+        let stored = DnsCredentialsView::schema(schemas);
         schemas.component("OneSavedDnsCredentials", |_| {
-            schema::object("The saved credentials", [("dns_credentials", saved)])
+            schema::object("The saved credentials", [("dns_credentials", stored)])
         })
     }
 }
@@ -370,12 +372,12 @@ impl ToSchema for DnsCredentialsResponse {
 /// # Errors
 /// The credentials are invalid; the store cannot be written.
 pub async fn save_credentials(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     SaveDnsCredentials(credentials): SaveDnsCredentials,
 ) -> Result<DnsCredentialsResponse, Problem> {
-    let saved = room.intake.domains().save_credentials(tenant.account().id, &credentials).await;
-    let saved_at = saved.map_err(|error| domain_error_problem(error, &room, &tenant))?;
+    let stored = state.intake.domains().save_credentials(tenant.account().id, &credentials).await;
+    let saved_at = stored.map_err(|error| domain_error_problem(error, &state, &tenant))?;
     let provider = credentials.provider().as_str().to_owned();
     Ok(DnsCredentialsResponse { dns_credentials: DnsCredentialsView { provider, saved_at: JsonTimestamp(saved_at) } })
 }
@@ -390,8 +392,8 @@ pub struct DnsCredentialsList {
 
 impl ToSchema for DnsCredentialsList {
     fn schema(schemas: &mut Schemas) -> Value {
-        let saved = DnsCredentialsView::schema(schemas);
-        schemas.component("SavedDnsCredentialsList", |_| schema::list_page("dns_credentials", saved))
+        let stored = DnsCredentialsView::schema(schemas);
+        schemas.component("SavedDnsCredentialsList", |_| schema::list_page("dns_credentials", stored))
     }
 }
 
@@ -399,11 +401,11 @@ impl ToSchema for DnsCredentialsList {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn list_credentials(room: Arc<AppState>, tenant: Tenant, _: NoInput) -> Result<DnsCredentialsList, Problem> {
-    let saved = store::dns_credential::list(room.intake.store(), tenant.account().id).await?;
+pub async fn list_credentials(state: Arc<AppState>, tenant: Tenant, _: NoInput) -> Result<DnsCredentialsList, Problem> {
+    let stored = store::dns_credential::list(state.intake.store(), tenant.account().id).await?;
     let view = |(provider, saved_at)| DnsCredentialsView { provider, saved_at: JsonTimestamp(saved_at) };
     Ok(DnsCredentialsList {
-        dns_credentials: saved.into_iter().map(view).collect(),
+        dns_credentials: stored.into_iter().map(view).collect(),
         has_more: false,
         next_cursor: None,
     })
@@ -428,13 +430,13 @@ impl FromRequest for DnsProviderPath {
 /// # Errors
 /// No credentials are saved; the store cannot be used.
 pub async fn delete_credentials(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     DnsProviderPath(provider): DnsProviderPath,
 ) -> Result<OkResponse, Problem> {
-    match room.intake.domains().delete_credentials(tenant.account().id, provider).await {
+    match state.intake.domains().delete_credentials(tenant.account().id, provider).await {
         Ok(()) => Ok(OkResponse::OK),
         Err(PublishError::NothingSaved(_)) => Err(Problem::not_found("saved credentials")),
-        Err(error) => Err(publish_error_problem(error, &room, &tenant)),
+        Err(error) => Err(publish_error_problem(error, &state, &tenant)),
     }
 }

@@ -74,19 +74,19 @@ struct DomainSettings {
 }
 
 impl DomainSettings {
-    fn read(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Self {
+    fn read(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Self {
         let mut boolean = |name| {
-            let read = given.value(name).map(fields::parse_bool).transpose();
-            read.map_err(|text| notes.errors.add(name, text)).ok().flatten()
+            let parsed = fields.value(name).map(fields::parse_bool).transpose();
+            parsed.map_err(|text| notes.errors.add(name, text)).ok().flatten()
         };
         let (open_tracking, click_tracking) = (boolean("open_tracking"), boolean("click_tracking"));
         let inbound_enabled = boolean("inbound_enabled");
-        let mode = given.value("tls_mode").map(parse_tls_mode).transpose();
+        let mode = fields.value("tls_mode").map(parse_tls_mode).transpose();
         let tls_mode = mode.map_err(|text| notes.errors.add("tls_mode", text)).ok().flatten();
-        let host = given.fields().iter().find(|(name, _)| *name == "tracking_host");
+        let host = fields.fields().iter().find(|(name, _)| *name == "tracking_host");
         let host = host.map(|(_, value)| parse_tracking_host(value)).transpose();
         let tracking_host = host.map_err(|text| notes.errors.add("tracking_host", text)).ok().flatten();
-        let inbound_addresses = read_inbound_addresses(given, notes);
+        let inbound_addresses = read_inbound_addresses(fields, notes);
         Self { open_tracking, click_tracking, tls_mode, inbound_enabled, inbound_addresses, tracking_host }
     }
 
@@ -96,8 +96,8 @@ impl DomainSettings {
             return Some(("tracking_host", text.to_owned()));
         }
         let foreign = |pattern: &&AddressPattern| pattern.domain() != domain;
-        let stranger = self.inbound_addresses.as_ref().and_then(|all| all.iter().find(foreign))?;
-        Some(("inbound_addresses", format!("`{stranger}` is not an address of `{domain}`")))
+        let foreign_address = self.inbound_addresses.as_ref().and_then(|all| all.iter().find(foreign))?;
+        Some(("inbound_addresses", format!("`{foreign_address}` is not an address of `{domain}`")))
     }
 
     /// The tracking host must be below the domain, because recipients attribute the links to it. `rp` is taken by the
@@ -155,13 +155,14 @@ impl DomainSettings {
 }
 
 /// Null means all addresses, like an empty list.
-fn read_inbound_addresses(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<Vec<AddressPattern>> {
+fn read_inbound_addresses(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<Vec<AddressPattern>> {
     const NAME: &str = "inbound_addresses";
-    if given.is_null(NAME) {
+    if fields.is_null(NAME) {
         return Some(Vec::new());
     }
-    let read = given.value(NAME).map(|value| fields::parse_address_patterns(value, INBOUND_ADDRESSES_MAX)).transpose();
-    read.map_err(|text| notes.errors.add(NAME, text)).ok().flatten()
+    let parsed =
+        fields.value(NAME).map(|value| fields::parse_address_patterns(value, INBOUND_ADDRESSES_MAX)).transpose();
+    parsed.map_err(|text| notes.errors.add(NAME, text)).ok().flatten()
 }
 
 fn parse_tls_mode(value: &RawValue) -> Result<TlsMode, String> {
@@ -224,12 +225,12 @@ impl FromRequest for CreateDomain {
             foreign: &[("Name", "name"), ("tracking_subdomain", "tracking_host")],
         };
         let mut notes = FieldDiagnostics::default();
-        let given = call.body_fields(&NAMES, &mut notes)?;
-        let name = read_name(&given, &mut notes);
-        let settings = DomainSettings::read(&given, &mut notes);
-        let selector = given.value("dkim_selector").map(parse_selector).transpose();
+        let fields = call.body_fields(&NAMES, &mut notes)?;
+        let name = read_name(&fields, &mut notes);
+        let settings = DomainSettings::read(&fields, &mut notes);
+        let selector = fields.value("dkim_selector").map(parse_selector).transpose();
         let selector = selector.map_err(|text| notes.errors.add("dkim_selector", text)).ok().flatten();
-        let rsa = given.value("dkim_private_key").map(parse_private_key).transpose();
+        let rsa = fields.value("dkim_private_key").map(parse_private_key).transpose();
         let rsa = rsa.map_err(|text| notes.errors.add("dkim_private_key", text)).ok().flatten();
         if let Some((field, text)) = name.as_ref().and_then(|name| settings.find_mismatch(name)) {
             notes.errors.add(field, text);
@@ -246,22 +247,22 @@ impl FromRequest for CreateDomain {
 }
 
 /// Reads the domain's name from the field `name`.
-pub(super) fn read_name(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<DomainName> {
-    let read = match given.value("name") {
-        None if given.is_present_or_misnamed("name") => return None,
+pub(super) fn read_name(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<DomainName> {
+    let parsed = match fields.value("name") {
+        None if fields.is_present_or_misnamed("name") => return None,
         None => Err("is required".to_owned()),
         Some(value) => fields::parse_text(value)
             .and_then(|text: Cow<'_, str>| domain_name::parse(&text).map_err(|refused| refused.to_string())),
     };
-    read.map_err(|text| notes.errors.add("name", text)).ok()
+    parsed.map_err(|text| notes.errors.add("name", text)).ok()
 }
 
 /// Parses a DKIM selector (RFC 6376 3.1). Only one label is accepted; the Ed25519 key's selector appends an `e` to it.
 fn parse_selector(value: &RawValue) -> Result<String, String> {
     let text = fields::parse_text(value)?.to_ascii_lowercase();
-    let letters = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    let is_ascii_label = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     let edges = !text.starts_with('-') && !text.ends_with('-');
-    if text.is_empty() || text.len() >= LABEL_BYTES_MAX || !letters || !edges {
+    if text.is_empty() || text.len() >= LABEL_BYTES_MAX || !is_ascii_label || !edges {
         return Err("must be letters, digits and hyphens, at most 62 of them".to_owned());
     }
     Ok(text)
@@ -274,7 +275,7 @@ fn parse_private_key(value: &RawValue) -> Result<ImportedKey, String> {
 /// Path and body of `PATCH /domains/{id_or_name}`.
 #[derive(Debug)]
 pub struct UpdateDomain {
-    pub(super) which: DomainKey,
+    pub(super) domain_key: DomainKey,
     settings: DomainSettings,
 }
 
@@ -314,31 +315,32 @@ impl FromRequest for UpdateDomain {
             ],
             foreign: &[("tracking_subdomain", "tracking_host")],
         };
-        let which = DomainKey::from_request(call)?;
+        let domain_key = DomainKey::from_request(call)?;
         let mut notes = FieldDiagnostics::default();
-        let given = call.body_fields(&NAMES, &mut notes)?;
-        let settings = DomainSettings::read(&given, &mut notes);
-        if notes.errors.is_empty() { Ok(Self { which, settings }) } else { Err(notes.errors.into()) }
+        let fields = call.body_fields(&NAMES, &mut notes)?;
+        let settings = DomainSettings::read(&fields, &mut notes);
+        if notes.errors.is_empty() { Ok(Self { domain_key, settings }) } else { Err(notes.errors.into()) }
     }
 }
 
 /// Path and query of `DELETE /domains/{id_or_name}`.
 #[derive(Debug)]
 pub struct DeleteDomain {
-    pub(super) which: DomainKey,
+    pub(super) domain_key: DomainKey,
     pub(super) force: bool,
 }
 
 impl FromRequest for DeleteDomain {
     fn describe(_: &mut Schemas) -> RequestSpec {
-        let yes = json!({"type": "boolean", "default": false});
-        let force = schema::query_parameter("force", "Delete the domain even if emails from it are scheduled", yes);
+        let flag_schema = json!({"type": "boolean", "default": false});
+        let force =
+            schema::query_parameter("force", "Delete the domain even if emails from it are scheduled", flag_schema);
         RequestSpec { parameters: vec![DomainKey::parameter(), force], ..RequestSpec::default() }
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
         Ok(Self {
-            which: DomainKey::from_request(call)?,
+            domain_key: DomainKey::from_request(call)?,
             force: paging::parse_flag(&paging::parse_query(&call.query)?, "force")?,
         })
     }
@@ -375,8 +377,8 @@ impl FromRequest for ListDomains {
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        let given = paging::parse_query(&call.query)?;
-        let q = paging::single_value(&given, "q")?.map(str::to_lowercase);
+        let parameters = paging::parse_query(&call.query)?;
+        let q = paging::single_value(&parameters, "q")?.map(str::to_lowercase);
         if q.as_ref().is_some_and(|q| q.chars().count() > Q_BYTES_MAX) {
             return Err(Problem::field("q", format!("is longer than {Q_BYTES_MAX} characters")));
         }

@@ -39,7 +39,11 @@ pub(super) struct RecordView {
 
 impl RecordView {
     /// The value is what to publish; where a name can have only one record, it includes the existing record's content.
-    pub(super) fn from_record(record: DomainRecord, finding: Option<&RecordFinding>, unseen: Option<&str>) -> Self {
+    pub(super) fn from_record(
+        record: DomainRecord,
+        finding: Option<&RecordFinding>,
+        default_text: Option<&str>,
+    ) -> Self {
         let finding = finding.cloned();
         let merged = finding.as_ref().and_then(|finding| finding.merged.clone());
         Self {
@@ -53,7 +57,7 @@ impl RecordView {
             status: finding.as_ref().map_or(RecordStatus::Pending, |finding| finding.status),
             checked_at: finding.as_ref().map(|finding| JsonTimestamp(finding.checked_at)),
             found: finding.as_ref().map(|finding| finding.found.clone()).unwrap_or_default(),
-            error: finding.map_or_else(|| unseen.map(str::to_owned), |finding| finding.error),
+            error: finding.map_or_else(|| default_text.map(str::to_owned), |finding| finding.error),
         }
     }
 
@@ -121,11 +125,11 @@ pub(super) struct DomainView {
 }
 
 impl DomainView {
-    pub(super) fn from_domain(known: &DomainWithSetup, domains: &SendingDomains) -> Self {
-        let DomainWithSetup { domain, setup } = known;
-        let unseen = domains.auto_verifies().then_some(NOT_CHECKED_TEXT);
+    pub(super) fn from_domain(entry: &DomainWithSetup, domains: &SendingDomains) -> Self {
+        let DomainWithSetup { domain, setup } = entry;
+        let default_text = domains.auto_verifies().then_some(NOT_CHECKED_TEXT);
         let records = domains.facts().required_records(domain).into_iter();
-        let former = domain.former_dkim.as_ref();
+        let former_key = domain.former_dkim.as_ref();
         Self {
             id: domain.id,
             name: domain.name.clone(),
@@ -140,14 +144,14 @@ impl DomainView {
                 selector: domain.dkim.selector.clone(),
                 key_bits: domain.dkim.rsa_bits,
                 pending_selector: domain.next_dkim.as_ref().map(|next| next.selector.clone()),
-                former_selector: former.map(|former| former.selector.clone()),
-                former_until: former.map(|former| JsonTimestamp(former.until)),
+                former_selector: former_key.map(|former_key| former_key.selector.clone()),
+                former_until: former_key.map(|former_key| JsonTimestamp(former_key.until)),
             },
             dkim_ready: setup.keys_open,
             records: records
                 .map(|record| {
                     let finding = setup.finding(&record);
-                    RecordView::from_record(record, finding, unseen)
+                    RecordView::from_record(record, finding, default_text)
                 })
                 .collect(),
             degraded_since: setup.degraded_since.map(JsonTimestamp),
@@ -241,8 +245,8 @@ pub struct DomainResponse {
 }
 
 impl DomainResponse {
-    pub(super) fn from_domain(known: &DomainWithSetup, domains: &SendingDomains) -> Self {
-        Self { domain: DomainView::from_domain(known, domains) }
+    pub(super) fn from_domain(domain: &DomainWithSetup, domains: &SendingDomains) -> Self {
+        Self { domain: DomainView::from_domain(domain, domains) }
     }
 }
 
@@ -261,9 +265,9 @@ pub struct VerifyDomainResponse {
 }
 
 impl VerifyDomainResponse {
-    pub(super) fn from_domain(known: &DomainWithSetup, domains: &SendingDomains) -> Self {
-        let verified = known.domain.state == DomainState::Verified;
-        Self { domain: DomainView::from_domain(known, domains), verified }
+    pub(super) fn from_domain(domain: &DomainWithSetup, domains: &SendingDomains) -> Self {
+        let verified = domain.domain.state == DomainState::Verified;
+        Self { domain: DomainView::from_domain(domain, domains), verified }
     }
 }
 
@@ -287,11 +291,11 @@ pub struct DomainList {
 
 impl DomainList {
     pub(super) fn from_domains(
-        known: impl Iterator<Item = DomainWithSetup>,
+        entry: impl Iterator<Item = DomainWithSetup>,
         domains: &SendingDomains,
         next: Option<String>,
     ) -> Self {
-        let views = known.map(|known| DomainView::from_domain(&known, domains)).collect();
+        let views = entry.map(|entry| DomainView::from_domain(&entry, domains)).collect();
         Self { domains: views, has_more: next.is_some(), next_cursor: next }
     }
 }

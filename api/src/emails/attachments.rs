@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 
 use crate::fields::{self, FieldDiagnostics, FieldNames, ObjectFields};
 
-/// Maximum size of one decoded file (email-api.md "Limits").
+/// Maximum size of one decoded file.
 pub const ATTACHMENT_BYTES_MAX: usize = 10 << 20;
 /// Maximum length of a file name, as in common file systems.
 pub const NAME_BYTES_MAX: usize = 255;
@@ -57,8 +57,8 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 );
 
 /// Parses `attachments`.
-pub fn read_attachments(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Vec<Attachment> {
-    let Some(value) = given.value("attachments") else { return Vec::new() };
+pub fn read_attachments(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Vec<Attachment> {
+    let Some(value) = fields.value("attachments") else { return Vec::new() };
     let entries = match fields::parse_list(value, ATTACHMENTS_MAX) {
         Ok(entries) => entries,
         Err(text) => {
@@ -69,15 +69,15 @@ pub fn read_attachments(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) 
     entries.into_iter().enumerate().filter_map(|(n, entry)| read_attachment(entry, n, notes)).collect()
 }
 
-fn read_attachment(value: &RawValue, place: usize, notes: &mut FieldDiagnostics) -> Option<Attachment> {
-    let prefix = format!("attachments[{place}]");
+fn read_attachment(value: &RawValue, index: usize, notes: &mut FieldDiagnostics) -> Option<Attachment> {
+    let prefix = format!("attachments[{index}]");
     let object = fields::parse_object(value).map_err(|text| notes.errors.add(&prefix, text)).ok()?;
     let prefix = format!("{prefix}.");
-    let given = ObjectFields::from_object(object, &NAMES, &prefix, notes);
-    let mut required = |name: &str, read: &dyn Fn(&RawValue) -> Result<(), String>| {
-        let outcome = match given.value(name) {
-            Some(value) => read(value),
-            None if given.is_present_or_misnamed(name) => Ok(()),
+    let fields = ObjectFields::from_object(object, &NAMES, &prefix, notes);
+    let mut required = |name: &str, parse: &dyn Fn(&RawValue) -> Result<(), String>| {
+        let outcome = match fields.value(name) {
+            Some(value) => parse(value),
+            None if fields.is_present_or_misnamed(name) => Ok(()),
             None => Err("is required".to_owned()),
         };
         if let Err(text) = outcome {
@@ -87,22 +87,22 @@ fn read_attachment(value: &RawValue, place: usize, notes: &mut FieldDiagnostics)
     required("name", &|value| parse_file_name(value).map(drop));
     // `data` is decoded last, only if the other fields are valid.
     required("data", &|_| Ok(()));
-    let mut optional = |name: &str, read: fn(&RawValue) -> Result<String, String>| {
-        given.value(name).map(read).transpose().unwrap_or_else(|text| {
+    let mut optional = |name: &str, parse: fn(&RawValue) -> Result<String, String>| {
+        fields.value(name).map(parse).transpose().unwrap_or_else(|text| {
             notes.errors.add(&format!("{prefix}{name}"), text);
             None
         })
     };
     let content_type = optional("content_type", parse_content_type);
     let content_id = optional("content_id", parse_content_id);
-    let data = match decode_base64(given.value("data")?) {
+    let data = match decode_base64(fields.value("data")?) {
         Ok(data) => data,
         Err(text) => {
             notes.errors.add(&format!("{prefix}data"), text);
             return None;
         }
     };
-    let name = parse_file_name(given.value("name")?).ok()?;
+    let name = parse_file_name(fields.value("name")?).ok()?;
     let content_type = content_type.unwrap_or_else(|| CONTENT_TYPE_DEFAULT.to_owned());
     if attachment_policy::is_message(&content_type, &name)
         && let Err(error) = attachment_policy::check_attached_message(&data)
@@ -159,7 +159,7 @@ fn parse_content_type(value: &RawValue) -> Result<String, String> {
         if !is_token(name) || name.contains(['*', '%']) || !is_token(value) {
             return Err("has a parameter that is not name=value".to_owned());
         }
-        if ["name", "filename", "boundary"].iter().any(|taken| name.eq_ignore_ascii_case(taken)) {
+        if ["name", "filename", "boundary"].iter().any(|reserved| name.eq_ignore_ascii_case(reserved)) {
             return Err(format!("must not have the parameter {}", name.to_ascii_lowercase()));
         }
         out.push_str("; ");
@@ -214,7 +214,7 @@ mod tests {
         RawValue::from_string(serde_json::to_string(text).unwrap()).unwrap()
     }
 
-    /// `mail::attached::name` tests disguised executables; here are names that are no plain file name.
+    /// `filename_policy` of `mail` tests disguised executables; these are names that are no plain file name.
     #[test]
     fn unsafe_file_names_are_rejected() {
         for bad in [
@@ -238,9 +238,9 @@ mod tests {
 
     #[test]
     fn content_types() {
-        let of = |text: &str| parse_content_type(&raw(text));
-        assert_eq!(of("Text/Plain; charset=UTF-8").as_deref(), Ok("text/plain; charset=UTF-8"));
-        assert_eq!(of("application/pdf").as_deref(), Ok("application/pdf"));
+        let parse = |text: &str| parse_content_type(&raw(text));
+        assert_eq!(parse("Text/Plain; charset=UTF-8").as_deref(), Ok("text/plain; charset=UTF-8"));
+        assert_eq!(parse("application/pdf").as_deref(), Ok("application/pdf"));
         for bad in [
             "",
             "pdf",
@@ -254,7 +254,7 @@ mod tests {
             "text/plain\r\nX: y",
             "text/pl ain",
         ] {
-            assert!(of(bad).is_err(), "{bad:?}");
+            assert!(parse(bad).is_err(), "{bad:?}");
         }
     }
 
@@ -267,8 +267,8 @@ mod tests {
         for bad in ["a", "aGk==", "a-_k", "data:text/plain;base64,aGk=", "aGl=", "h\u{e9}"] {
             assert!(decode_base64(&raw(bad)).is_err(), "{bad:?}");
         }
-        let most = "AAAA".repeat(ATTACHMENT_BYTES_MAX / 3);
-        assert!(decode_base64(&raw(&format!("{most}AA=="))).is_ok_and(|d| d.len() == ATTACHMENT_BYTES_MAX));
-        assert!(decode_base64(&raw(&format!("{most}AAA="))).is_err());
+        let largest = "AAAA".repeat(ATTACHMENT_BYTES_MAX / 3);
+        assert!(decode_base64(&raw(&format!("{largest}AA=="))).is_ok_and(|d| d.len() == ATTACHMENT_BYTES_MAX));
+        assert!(decode_base64(&raw(&format!("{largest}AAA="))).is_err());
     }
 }

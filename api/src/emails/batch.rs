@@ -1,11 +1,11 @@
 //! Batch: up to 100 send requests in one request, accepted in one commit.
 //!
 //! ```text
-//! body ─► items (each parsed, or its error) ─► `run` ─► `answer`: one entry per email
+//! body ─► items (each parsed, or its error) ─► `send_batch` ─► `BatchResponse`: one entry per email
 //! ```
 //!
 //! Each email has its own result in its own entry. With `Batch-Validation: strict` all emails are accepted or none. An
-//! error of the batch itself (too many emails, an attachment) rejects the whole batch (email-api.md, "Limits"). The
+//! error of the batch itself (too many emails, an attachment) rejects the whole batch. The
 //! body is `{"emails": […]}` or the list alone.
 
 pub mod response;
@@ -51,8 +51,8 @@ impl FromRequest for BatchRequest {
         schemas.component("SendRequest", |_| send_schema());
         let email = schemas.component("BatchItem", |_| item_schema());
         let emails = json!({"type": "array", "items": email, "minItems": 1, "maxItems": EMAILS_MAX});
-        let about = "The emails, without attachments. The body may also be the list alone";
-        let body = schema::object(about, [("emails", emails)]);
+        let description = "The emails, without attachments. The body may also be the list alone";
+        let body = schema::object(description, [("emails", emails)]);
         let strict = schema::header_parameter(
             "Batch-Validation",
             "`strict`: all emails are accepted or none; `permissive` (default): each email separately",
@@ -107,13 +107,13 @@ fn read_item(n: usize, value: &RawValue, errors: &mut FieldErrors) -> Option<Res
 
 /// Rejects the second of two emails with the same key: it would be neither sent nor a replay.
 fn reject_duplicate_keys(items: &mut [Result<SendRequest, Problem>]) {
-    let mut seen = HashMap::new();
+    let mut first_indexes = HashMap::new();
     for (n, item) in items.iter_mut().enumerate() {
         let Ok(SendRequest { claim: Some(claim), .. }) = item else { continue };
-        if let Some(first) = seen.get(&claim.key) {
+        if let Some(first) = first_indexes.get(&claim.key) {
             *item = Err(Problem::field(IDEMPOTENCY_KEY, format!("is also the key of emails[{first}]")));
         } else {
-            seen.insert(claim.key.clone(), n);
+            first_indexes.insert(claim.key.clone(), n);
         }
     }
 }
@@ -158,11 +158,11 @@ fn emails_value(call: &Request) -> Result<&RawValue, Problem> {
             .map_err(|error| Problem::new(ErrorCode::INVALID_JSON, format!("The body is not JSON: {error}")));
     }
     let mut notes = FieldDiagnostics::default();
-    let given = call.body_fields(&BATCH_NAMES, &mut notes)?;
+    let fields = call.body_fields(&BATCH_NAMES, &mut notes)?;
     if !notes.errors.is_empty() {
         return Err(notes.errors.into());
     }
-    match given.value("emails") {
+    match fields.value("emails") {
         Some(emails) if JsonKind::of_value(emails) == JsonKind::List => Ok(emails),
         Some(_) => Err(Problem::field("emails", "must be a list")),
         None => Err(Problem::field("emails", "is required")),

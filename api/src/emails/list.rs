@@ -2,7 +2,7 @@
 //!
 //! Without filters the rows are read in key order. With filters the term index is searched
 //! (`store/src/email_index/search.rs`), after pending outbox entries were indexed, so that a client finds what it just
-//! sent. If indexing takes too long, `as_of` tells how far the index is. A request reads a bounded number of rows: a
+//! sent. If indexing takes too long, `as_of` is the end of the index. A request reads a bounded number of rows: a
 //! page of a selective filter may be short and still have a next page.
 
 use std::sync::Arc;
@@ -50,8 +50,8 @@ pub struct ListEmails {
 }
 
 /// Parses `tag=name:value`, repeated for each required tag. Values may contain commas.
-fn tag_filters(given: &[(String, String)]) -> Result<Vec<String>, Problem> {
-    let tags = given.iter().filter(|(name, value)| name == "tag" && !value.is_empty());
+fn tag_filters(parameters: &[(String, String)]) -> Result<Vec<String>, Problem> {
+    let tags = parameters.iter().filter(|(name, value)| name == "tag" && !value.is_empty());
     let tags: Vec<String> = tags.map(|(_, value)| value.clone()).collect();
     if tags.len() > paging::VALUES_MAX {
         return Err(Problem::field("tag", format!("is given more than {} times", paging::VALUES_MAX)));
@@ -62,8 +62,8 @@ fn tag_filters(given: &[(String, String)]) -> Result<Vec<String>, Problem> {
     }
 }
 
-fn subject_filters(given: &[(String, String)]) -> Result<Vec<String>, Problem> {
-    let Some(text) = paging::single_value(given, "q")? else { return Ok(Vec::new()) };
+fn subject_filters(parameters: &[(String, String)]) -> Result<Vec<String>, Problem> {
+    let Some(text) = paging::single_value(parameters, "q")? else { return Ok(Vec::new()) };
     let words = subject_words(text);
     match words.is_empty() {
         true => Err(Problem::field("q", "must contain a letter or digit; it searches words of the subject")),
@@ -75,7 +75,7 @@ impl FromRequest for ListEmails {
     fn describe(_: &mut Schemas) -> RequestSpec {
         let text = || json!({"type": "string"});
         let filter = |name: &str, description: &str| schema::query_parameter(name, description, text());
-        let several = |name: &str, words: &[&str], description: &str| {
+        let list_parameter = |name: &str, words: &[&str], description: &str| {
             let items = json!({"type": "array", "items": {"type": "string", "enum": words}});
             let mut parameter = schema::query_parameter(name, description, items);
             (parameter["style"], parameter["explode"]) = (json!("form"), json!(false));
@@ -93,11 +93,11 @@ impl FromRequest for ListEmails {
             schema::query_parameter("cursor", "`next_cursor` of the previous page; repeat the same filters", text()),
         ];
         parameters.extend([
-            several("status", STATUSES, "Filter by status; several separated by commas"),
+            list_parameter("status", STATUSES, "Filter by status; several separated by commas"),
             filter("to", "Filter by recipient address in `to`, `cc` or `bcc`; several separated by commas"),
             filter("from", "Filter by sender address; several separated by commas"),
             schema::query_parameter("tag", "Filter by tag, `name:value`; if repeated, all must match", tag),
-            several("category", Category::WORDS, "Filter by category; several separated by commas"),
+            list_parameter("category", Category::WORDS, "Filter by category; several separated by commas"),
             filter(
                 "template",
                 "Filter by template, by id or by the alias used when sending; several separated by commas",
@@ -111,21 +111,21 @@ impl FromRequest for ListEmails {
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        let given = paging::parse_query(&call.query)?;
+        let parameters = paging::parse_query(&call.query)?;
         let filter = EmailFilter {
             statuses: paging::parse_words(&call.query, "status", STATUSES, parse_status)?,
-            to: paging::parse_values(&given, "to", "an email address")?,
-            from: paging::parse_values(&given, "from", "an email address")?,
-            tags: tag_filters(&given)?,
+            to: paging::parse_values(&parameters, "to", "an email address")?,
+            from: paging::parse_values(&parameters, "from", "an email address")?,
+            tags: tag_filters(&parameters)?,
             categories: paging::parse_words(&call.query, "category", Category::WORDS, Category::from_word)?,
-            templates: paging::parse_values(&given, "template", "a template's id or alias")?,
+            templates: paging::parse_values(&parameters, "template", "a template's id or alias")?,
             domains: Vec::new(),
-            words: subject_filters(&given)?,
+            words: subject_filters(&parameters)?,
             sent_by: None,
-            after: paging::parse_time(&given, "created_after")?,
-            before: paging::parse_time(&given, "created_before")?,
+            after: paging::parse_time(&parameters, "created_after")?,
+            before: paging::parse_time(&parameters, "created_before")?,
         };
-        let domains = paging::parse_values(&given, "domain_id", "the id of a domain (`dom_…`)")?;
+        let domains = paging::parse_values(&parameters, "domain_id", "the id of a domain (`dom_…`)")?;
         Ok(Self { page: PageParameters::from_query(&call.query)?, filter, domains })
     }
 }
@@ -134,48 +134,48 @@ impl FromRequest for ListEmails {
 ///
 /// # Errors
 /// The cursor is invalid; the store cannot be read.
-pub async fn list(room: Arc<AppState>, tenant: Tenant, input: ListEmails) -> Result<EmailList, Problem> {
+pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListEmails) -> Result<EmailList, Problem> {
     let ListEmails { page, mut filter, mut domains } = input;
     // A sending-only key sees only emails that it sent.
     filter.sent_by = tenant.confined_to();
-    if let Some(bond) = tenant.bound_to() {
+    if let Some(bound_domain) = tenant.bound_to() {
         // A key restricted to a domain sees only emails from that domain.
-        if !domains.is_empty() && !domains.contains(&bond) {
-            return list_response(&room, &tenant, Vec::new(), None).await;
+        if !domains.is_empty() && !domains.contains(&bound_domain) {
+            return list_response(&state, &tenant, Vec::new(), None).await;
         }
-        domains = vec![bond];
+        domains = vec![bound_domain];
     }
     let before = page.before_email()?;
-    let (store, account) = (room.intake.store(), tenant.account().id);
+    let (store, account) = (state.intake.store(), tenant.account().id);
     for id in &domains {
         filter.domains.extend(store::domain::get(store, account, *id).await?.map(|domain| domain.name));
     }
     if !domains.is_empty() && filter.domains.is_empty() {
         // The domains are unknown or belong to another account.
-        return list_response(&room, &tenant, Vec::new(), None).await;
+        return list_response(&state, &tenant, Vec::new(), None).await;
     }
     if filter.is_empty() {
-        // Reads one more than the limit to learn whether there is a next page.
+        // Reads one more than the limit to determine whether there is a next page.
         let mut found = store::email::list(store, account, before, page.limit + 1).await?;
         let has_more = found.len() > page.limit;
         found.truncate(page.limit);
         let next = found.last().filter(|_| has_more).map(|last| paging::after_email(last.email.id));
-        return list_response(&room, &tenant, found, next).await;
+        return list_response(&state, &tenant, found, next).await;
     }
-    let as_of = room.intake.dispatch_outbox_within(OUTBOX_WAIT_MAX).await.map(JsonTimestamp);
+    let as_of = state.intake.dispatch_outbox_within(OUTBOX_WAIT_MAX).await.map(JsonTimestamp);
     let found = store::email_index::search::search(store, account, &filter, before, page.limit).await?;
-    let list = list_response(&room, &tenant, found.emails, found.next.map(paging::after_email)).await?;
+    let list = list_response(&state, &tenant, found.emails, found.next.map(paging::after_email)).await?;
     Ok(EmailList { as_of, ..list })
 }
 
 async fn list_response(
-    room: &AppState,
+    state: &AppState,
     tenant: &Tenant,
     found: Vec<EmailWithRecipients>,
     next_cursor: Option<String>,
 ) -> Result<EmailList, Problem> {
-    let about = found.iter().map(|found| (found.email.id, found.recipients.len()));
-    let tallies = store::tracking::list_tallies(room.intake.store(), tenant.account().id, about).await?;
+    let recipient_counts = found.iter().map(|found| (found.email.id, found.recipients.len()));
+    let tallies = store::tracking::list_tallies(state.intake.store(), tenant.account().id, recipient_counts).await?;
     let emails = found.iter().zip(&tallies).map(|(found, tally)| EmailView::from_email(found, tally)).collect();
     Ok(EmailList { emails, has_more: next_cursor.is_some(), next_cursor, as_of: None })
 }

@@ -1,4 +1,4 @@
-//! `GET /emails/metrics`: email counters over time (completions-email.md 2.7).
+//! `GET /emails/metrics`: email counters over time.
 //!
 //! Counters are stored per hour (`store/src/metric.rs`); days are sums of hours, in UTC. Without dimensions every
 //! period of the range has a row, even if all counts are zero, so that charts can use the rows directly. With
@@ -70,7 +70,7 @@ pub struct MetricsQuery {
 
 impl FromRequest for MetricsQuery {
     fn describe(_: &mut Schemas) -> RequestSpec {
-        let several = |name: &str, words: &[&str], description: &str| {
+        let list_parameter = |name: &str, words: &[&str], description: &str| {
             let items = json!({"type": "array", "items": {"type": "string", "enum": words}});
             let mut parameter = schema::query_parameter(name, description, items);
             (parameter["style"], parameter["explode"]) = (json!("form"), json!(false));
@@ -78,7 +78,7 @@ impl FromRequest for MetricsQuery {
         };
         let mut parameters = TimeRange::parameters();
         parameters.extend([
-            several(
+            list_parameter(
                 "dimensions",
                 DIMENSIONS,
                 "Group by sending domain, by tag (`name:value`), by template alias, or by the provider of the \
@@ -86,7 +86,7 @@ impl FromRequest for MetricsQuery {
                  several dimensions, each has its own rows. At most 100 values per hour are listed, the others as \
                  `(other)`",
             ),
-            several("metrics", COUNTERS, "Counters to return; all if omitted"),
+            list_parameter("metrics", COUNTERS, "Counters to return; all if omitted"),
         ]);
         RequestSpec { parameters, ..RequestSpec::default() }
     }
@@ -110,8 +110,8 @@ impl MetricsQuery {
 
     fn totals_with_rates(&self, counts: &MetricCounts) -> Map<String, Value> {
         let mut totals = self.shown_counters(counts);
-        for (name, part, whole) in RATES.iter().filter(|(_, part, _)| self.counters.contains(part)) {
-            totals.insert((*name).to_owned(), ratio(counts.get(*part), counts.get(*whole)).into());
+        for (name, part, base) in RATES.iter().filter(|(_, part, _)| self.counters.contains(part)) {
+            totals.insert((*name).to_owned(), ratio(counts.get(*part), counts.get(*base)).into());
         }
         totals
     }
@@ -148,8 +148,8 @@ impl ToSchema for MetricsResponse {
                     .into_iter()
                     .map(|counter| (counter.word().to_owned(), schema::count(counter_description(counter))))
             };
-            let rates = RATES.iter().map(|(name, part, whole)| {
-                let text = format!("`{}` divided by `{}`, rounded to four digits", part.word(), whole.word());
+            let rates = RATES.iter().map(|(name, part, base)| {
+                let text = format!("`{}` divided by `{}`, rounded to four digits", part.word(), base.word());
                 ((*name).to_owned(), json!({"type": "number", "minimum": 0, "description": text}))
             });
             let totals: Map<String, Value> = counts().chain(rates).collect();
@@ -202,10 +202,10 @@ fn too_many_rows(name: &str) -> Problem {
 ///
 /// # Errors
 /// The range is too long or yields too many rows; the store cannot be read.
-pub async fn get(room: Arc<AppState>, tenant: Tenant, request: MetricsQuery) -> Result<MetricsResponse, Problem> {
-    let hours = request.period.hour_range(room.intake.clock().now())?;
-    room.intake.dispatch_outbox_within(OUTBOX_WAIT_MAX).await;
-    let by_period = sum_by_period(&room, &tenant, &request, None, hours.clone()).await?;
+pub async fn get(state: Arc<AppState>, tenant: Tenant, request: MetricsQuery) -> Result<MetricsResponse, Problem> {
+    let hours = request.period.hour_range(state.intake.clock().now())?;
+    state.intake.dispatch_outbox_within(OUTBOX_WAIT_MAX).await;
+    let by_period = sum_by_period(&state, &tenant, &request, None, hours.clone()).await?;
     let mut all = MetricCounts::default();
     by_period.values().for_each(|counts| all.add_all(counts));
     let mut rows = Vec::new();
@@ -225,7 +225,7 @@ pub async fn get(room: Arc<AppState>, tenant: Tenant, request: MetricsQuery) -> 
     }
     for dimension in &request.dimensions {
         for ((period, value), counts) in
-            sum_by_period(&room, &tenant, &request, Some(*dimension), hours.clone()).await?
+            sum_by_period(&state, &tenant, &request, Some(*dimension), hours.clone()).await?
         {
             if rows.len() == ROWS_MAX {
                 return Err(too_many_rows("dimensions"));
@@ -239,13 +239,13 @@ pub async fn get(room: Arc<AppState>, tenant: Tenant, request: MetricsQuery) -> 
 
 /// The counts per period and value; the value is empty without a dimension.
 async fn sum_by_period(
-    room: &AppState,
+    state: &AppState,
     tenant: &Tenant,
     request: &MetricsQuery,
     dimension: Option<Dimension>,
     hours: Range<Hour>,
 ) -> Result<BTreeMap<(Hour, String), MetricCounts>, Problem> {
-    let (store, account) = (room.intake.store(), tenant.account().id);
+    let (store, account) = (state.intake.store(), tenant.account().id);
     let rows = store::metric::read(store, account, dimension, hours, READ_MAX).await?;
     let mut sums: BTreeMap<(Hour, String), MetricCounts> = BTreeMap::new();
     for (hour, value, counts) in rows.ok_or_else(|| too_many_rows("from"))? {

@@ -25,9 +25,9 @@ const USE_LIST_TEXT: &str = "must contain one address; use a list for several";
 const SINGLE_AUTHOR_TEXT: &str = "must be a single address";
 
 /// Parses the author: `Ada <ada@example.com>` or `{email, name}`.
-pub fn read_author(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<Mailbox> {
-    let Some(value) = given.value("from") else {
-        if !given.is_present_or_misnamed("from") {
+pub fn read_author(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<Mailbox> {
+    let Some(value) = fields.value("from") else {
+        if !fields.is_present_or_misnamed("from") {
             notes.errors.add("from", "is required");
         }
         return None;
@@ -42,8 +42,8 @@ pub fn read_author(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Op
 
 fn read_author_object(value: &RawValue, notes: &mut FieldDiagnostics) -> Option<Mailbox> {
     let object = fields::parse_object(value).map_err(|text| notes.errors.add("from", text)).ok()?;
-    let given = ObjectFields::from_object(object, &FROM_NAMES, "from.", notes);
-    let name = match given.value("name") {
+    let fields = ObjectFields::from_object(object, &FROM_NAMES, "from.", notes);
+    let name = match fields.value("name") {
         None => None,
         Some(value) => match fields::parse_header_line(value, NAME_BYTES_MAX) {
             Ok(name) => Some(name.trim().to_owned()).filter(|n| !n.is_empty()),
@@ -53,8 +53,8 @@ fn read_author_object(value: &RawValue, notes: &mut FieldDiagnostics) -> Option<
             }
         },
     };
-    let Some(email) = given.value("email") else {
-        if !given.is_present_or_misnamed("email") {
+    let Some(email) = fields.value("email") else {
+        if !fields.is_present_or_misnamed("email") {
             notes.errors.add("from.email", "is required");
         }
         return None;
@@ -80,16 +80,16 @@ pub struct RecipientLists {
 }
 
 /// Parses `to`, `cc` and `bcc`.
-pub fn read_recipients(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> RecipientLists {
+pub fn read_recipients(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> RecipientLists {
     let mut all = RecipientLists::default();
-    if !given.is_present_or_misnamed("to") {
+    if !fields.is_present_or_misnamed("to") {
         notes.errors.add("to", "is required");
     }
-    let mut left = RECIPIENTS_MAX;
-    let mut seen = HashSet::new();
+    let mut remaining = RECIPIENTS_MAX;
+    let mut addresses = HashSet::new();
     for (field, kind) in [("to", RecipientKind::To), ("cc", RecipientKind::Cc), ("bcc", RecipientKind::Bcc)] {
-        let Some(value) = given.value(field) else { continue };
-        let mailboxes = match parse_mailboxes(value, field, left, notes) {
+        let Some(value) = fields.value(field) else { continue };
+        let mailboxes = match parse_mailboxes(value, field, remaining, notes) {
             Ok(mailboxes) => mailboxes,
             Err(TooManyAddresses) => {
                 let text = format!("at most {RECIPIENTS_MAX} recipients in to, cc and bcc together");
@@ -97,12 +97,12 @@ pub fn read_recipients(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -
                 return all;
             }
         };
-        left -= mailboxes.len();
+        remaining -= mailboxes.len();
         if field == "to" && value.get() == "[]" {
             notes.errors.add("to", "must contain at least one recipient");
         }
         for mailbox in mailboxes {
-            if !seen.insert(mailbox.address.clone()) {
+            if !addresses.insert(mailbox.address.clone()) {
                 continue;
             }
             let address = mailbox.address.clone();
@@ -118,8 +118,8 @@ pub fn read_recipients(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -
 }
 
 /// Parses `reply_to`.
-pub fn read_reply_to(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Vec<Mailbox> {
-    let Some(value) = given.value("reply_to") else { return Vec::new() };
+pub fn read_reply_to(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Vec<Mailbox> {
+    let Some(value) = fields.value("reply_to") else { return Vec::new() };
     parse_mailboxes(value, "reply_to", REPLY_TO_MAX, notes).unwrap_or_else(|TooManyAddresses| {
         notes.errors.add("reply_to", format!("has more than {REPLY_TO_MAX} entries"));
         Vec::new()
@@ -159,11 +159,11 @@ fn parse_mailboxes(
 }
 
 /// Parses `ada@example.com` or `Ada <ada@example.com>`. Returns `several` if the text has more than one address.
-fn parse_mailbox(value: &RawValue, several: &str) -> Result<Mailbox, String> {
+fn parse_mailbox(value: &RawValue, several_text: &str) -> Result<Mailbox, String> {
     let text = fields::parse_text(value)?;
     // A display name, an address, and their delimiters.
     mail::tags::check_line(&text, NAME_BYTES_MAX + 4 * mail::address::ADDRESS_BYTES_MAX)?;
-    let mailbox: Mailbox = text.parse().map_err(|error| address_error_text(&text, several, error))?;
+    let mailbox: Mailbox = text.parse().map_err(|error| address_error_text(&text, several_text, error))?;
     let Some(name) = &mailbox.name else { return Ok(mailbox) };
     if name.len() > NAME_BYTES_MAX {
         return Err(format!("the display name is longer than {NAME_BYTES_MAX} bytes"));
@@ -171,17 +171,17 @@ fn parse_mailbox(value: &RawValue, several: &str) -> Result<Mailbox, String> {
     // `a <x@y>, b <z@w>` would parse as one mailbox with an odd name: reject it instead of silently dropping addresses.
     let quoted = text.trim_start().starts_with('"');
     if !quoted && (name.contains(['<', '>']) || (name.contains(',') && name.contains('@'))) {
-        return Err(several.to_owned());
+        return Err(several_text.to_owned());
     }
     Ok(mailbox)
 }
 
-fn address_error_text(text: &str, several: &str, error: AddressError) -> String {
+fn address_error_text(text: &str, several_text: &str, error: AddressError) -> String {
     if text.trim().is_empty() {
         return "is empty".to_owned();
     }
     if text.contains([',', ';']) && text.matches('@').count() != 1 {
-        return several.to_owned();
+        return several_text.to_owned();
     }
     error.to_string()
 }

@@ -1,4 +1,4 @@
-//! `PATCH /emails/{id}`: reschedules or cancels a scheduled email (completions-email.md 2.3). `POST
+//! `PATCH /emails/{id}`: reschedules or cancels a scheduled email. `POST
 //! /emails/{id}/cancel` cancels as well.
 
 use std::sync::Arc;
@@ -61,8 +61,8 @@ impl FromRequest for RescheduleEmail {
     fn read(call: &Request) -> Result<Self, Problem> {
         let email = EmailPath::read(call)?;
         let mut notes = FieldDiagnostics::default();
-        let given = call.body_fields(&NAMES, &mut notes)?;
-        let change = match (given.value("scheduled_at"), given.value("cancel")) {
+        let fields = call.body_fields(&NAMES, &mut notes)?;
+        let change = match (fields.value("scheduled_at"), fields.value("cancel")) {
             (Some(at), None) => parse_time(at).map(ScheduleChange::SendAt).map_err(|text| ("scheduled_at", text)),
             (None, Some(cancel)) => match cancel.get() {
                 "true" => Ok(ScheduleChange::Cancel),
@@ -86,27 +86,31 @@ impl FromRequest for RescheduleEmail {
 ///
 /// # Errors
 /// The email does not exist, is not scheduled, or is being sent at the same time.
-pub async fn reschedule(room: Arc<AppState>, tenant: Tenant, input: RescheduleEmail) -> Result<EmailResponse, Problem> {
+pub async fn reschedule(
+    state: Arc<AppState>,
+    tenant: Tenant,
+    input: RescheduleEmail,
+) -> Result<EmailResponse, Problem> {
     let RescheduleEmail { email: EmailPath(id), change } = input;
-    find_without_recipients(&room, &tenant, id).await?;
+    find_without_recipients(&state, &tenant, id).await?;
     let outcome = match change {
-        ScheduleChange::SendAt(at) => room.intake.reschedule(&tenant, id, at).await,
-        ScheduleChange::Cancel => room.intake.cancel(&tenant, id).await,
+        ScheduleChange::SendAt(at) => state.intake.reschedule(&tenant, id, at).await,
+        ScheduleChange::Cancel => state.intake.cancel(&tenant, id).await,
     };
-    outcome.map_err(|error| reschedule_error_problem(error, &room))?;
-    let found = find(&room, &tenant, id).await?;
-    Ok(EmailResponse { email: EmailDetail::load(&room, &tenant, &found).await? })
+    outcome.map_err(|error| reschedule_error_problem(error, &state))?;
+    let found = find(&state, &tenant, id).await?;
+    Ok(EmailResponse { email: EmailDetail::load(&state, &tenant, &found).await? })
 }
 
 /// `POST /emails/{id}/cancel`.
 ///
 /// # Errors
 /// As [`reschedule`].
-pub async fn cancel(room: Arc<AppState>, tenant: Tenant, email: EmailPath) -> Result<EmailResponse, Problem> {
-    reschedule(room, tenant, RescheduleEmail { email, change: ScheduleChange::Cancel }).await
+pub async fn cancel(state: Arc<AppState>, tenant: Tenant, email: EmailPath) -> Result<EmailResponse, Problem> {
+    reschedule(state, tenant, RescheduleEmail { email, change: ScheduleChange::Cancel }).await
 }
 
-fn reschedule_error_problem(error: RescheduleError, room: &AppState) -> Problem {
+fn reschedule_error_problem(error: RescheduleError, state: &AppState) -> Problem {
     match error {
         RescheduleError::Unknown => email_not_found(),
         RescheduleError::NotScheduled(status) => {
@@ -117,6 +121,6 @@ fn reschedule_error_problem(error: RescheduleError, room: &AppState) -> Problem 
         RescheduleError::Conflict => {
             Problem::new(ErrorCode::CONFLICT, "The email was sent or changed at the same time")
         }
-        RescheduleError::Refused(refusal) => Problem::from_refusal(refusal, room.upgrade_url()),
+        RescheduleError::Refused(refusal) => Problem::from_refusal(refusal, state.upgrade_url()),
     }
 }

@@ -1,7 +1,7 @@
-//! `POST /emails/{id}/resend`: a new email built from a stored one (email-api.md "Email endpoints").
+//! `POST /emails/{id}/resend`: a new email built from a stored one.
 //!
 //! It has the stored email's author, recipients, subject, bodies, tags and custom headers. Attachments are omitted;
-//! tracking and unsubscribe links are created anew. It is validated like any other send. An email that is still
+//! tracking and unsubscribe links are created again. It is validated like any other send. An email that is still
 //! scheduled or held cannot be resent: it would be sent twice.
 
 use std::sync::Arc;
@@ -66,14 +66,14 @@ impl FromRequest for ResendEmail {
 /// # Errors
 /// The email does not exist or its content is no longer stored; the intake rejects the new email.
 pub async fn resend(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     input: ResendEmail,
 ) -> Result<IdempotentResponse<SendResponse>, Problem> {
     let ResendEmail { email: EmailPath(id), headers } = input;
     let claim = idempotency::parse_claim(&headers, || id.to_string())?;
-    let draft = async { draft_from_stored(&room, find(&room, &tenant, id).await?).await };
-    send_idempotent(&room, &tenant, (IdempotencyScope::Resend, claim), draft).await
+    let draft = async { draft_from_stored(&state, find(&state, &tenant, id).await?).await };
+    send_idempotent(&state, &tenant, (IdempotencyScope::Resend, claim), draft).await
 }
 
 /// Checks that the email was sent or will never be.
@@ -86,7 +86,7 @@ fn check_resendable(recipients: &[Recipient]) -> Result<(), Problem> {
     Err(Problem::new(ErrorCode::VALIDATION_ERROR, text).with_details(json!({"status": status})))
 }
 
-async fn draft_from_stored(room: &AppState, found: EmailWithRecipients) -> Result<(Draft, Vec<String>), Problem> {
+async fn draft_from_stored(state: &AppState, found: EmailWithRecipients) -> Result<(Draft, Vec<String>), Problem> {
     let EmailWithRecipients { mut email, recipients, .. } = found;
     check_resendable(&recipients)?;
     if email.is_confidential() {
@@ -95,7 +95,7 @@ async fn draft_from_stored(room: &AppState, found: EmailWithRecipients) -> Resul
             "The content of this message is confidential and can be read only by its recipient",
         ));
     }
-    let raw = store::email::get_body(room.intake.store(), email.account, email.id).await?;
+    let raw = store::email::get_body(state.intake.store(), email.account, email.id).await?;
     let raw = raw.ok_or_else(|| {
         Problem::new(ErrorCode::NOT_FOUND, "The content of this message is no longer stored; it cannot be resent")
     })?;
@@ -119,7 +119,7 @@ async fn draft_from_stored(room: &AppState, found: EmailWithRecipients) -> Resul
         reply_to: email.facts.reply_to,
         subject: email.facts.subject,
         // Restores the original links, so that the new email is tracked under its own id.
-        html: contents.html.map(|html| restore_html(&html, room.intake.link_key())),
+        html: contents.html.map(|html| restore_html(&html, state.intake.link_key())),
         text,
         headers,
         attachments: Vec::new(),

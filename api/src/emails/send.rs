@@ -121,12 +121,12 @@ impl SendRequest {
 
     fn from_parts(body: &[u8], header: &HeaderMap) -> Result<Self, Problem> {
         let mut notes = FieldDiagnostics::default();
-        let given = ObjectFields::from_object(fields::parse_body(body)?, &NAMES, "", &mut notes);
-        if given.is_present_or_misnamed(IDEMPOTENCY_KEY) {
+        let fields = ObjectFields::from_object(fields::parse_body(body)?, &NAMES, "", &mut notes);
+        if fields.is_present_or_misnamed(IDEMPOTENCY_KEY) {
             let text = "is accepted only in a batch; use the header `Idempotency-Key`";
             notes.errors.add(IDEMPOTENCY_KEY, text);
         }
-        let request = Self::from_fields(&given, notes)?;
+        let request = Self::from_fields(&fields, notes)?;
         let claim = idempotency::parse_claim(header, || request.fingerprint())?;
         Ok(Self { claim, ..request })
     }
@@ -134,9 +134,9 @@ impl SendRequest {
     /// Parses one email of a batch.
     pub(super) fn from_batch_item(item: JsonObject<'_>) -> Result<Self, Problem> {
         let mut notes = FieldDiagnostics::default();
-        let given = ObjectFields::from_object(item, &NAMES, "", &mut notes);
-        let request = Self::from_fields(&given, notes)?;
-        let Some(key) = given.value(IDEMPOTENCY_KEY) else { return Ok(request) };
+        let fields = ObjectFields::from_object(item, &NAMES, "", &mut notes);
+        let request = Self::from_fields(&fields, notes)?;
+        let Some(key) = fields.value(IDEMPOTENCY_KEY) else { return Ok(request) };
         let key = fields::parse_text(key).ok().and_then(|text| idempotency::validate_key(&text));
         let key = key.ok_or_else(|| idempotency::invalid_key(IDEMPOTENCY_KEY))?;
         let claim = Some(IdempotencyKey { key, fingerprint: request.fingerprint() });
@@ -147,31 +147,32 @@ impl SendRequest {
         fingerprint::email_fingerprint(&self.email, &self.warnings)
     }
 
-    fn from_fields(given: &ObjectFields<'_>, mut notes: FieldDiagnostics) -> Result<Self, Problem> {
-        let template = read_template(given, &mut notes);
+    fn from_fields(fields: &ObjectFields<'_>, mut notes: FieldDiagnostics) -> Result<Self, Problem> {
+        let template = read_template(fields, &mut notes);
         // A template can provide missing fields.
-        let inherits = template.is_some() || given.is_present_or_misnamed("template");
+        let inherits = template.is_some() || fields.is_present_or_misnamed("template");
         let from =
-            if inherits && !given.is_present_or_misnamed("from") { None } else { read_author(given, &mut notes) };
+            if inherits && !fields.is_present_or_misnamed("from") { None } else { read_author(fields, &mut notes) };
         let email = SendEmail {
             from,
-            recipients: read_recipients(given, &mut notes),
-            reply_to: read_reply_to(given, &mut notes),
-            subject: if inherits && !given.is_present_or_misnamed("subject") {
+            recipients: read_recipients(fields, &mut notes),
+            reply_to: read_reply_to(fields, &mut notes),
+            subject: if inherits && !fields.is_present_or_misnamed("subject") {
                 None
             } else {
-                read_subject(given, &mut notes)
+                read_subject(fields, &mut notes)
             },
             html: None,
             text: None,
-            headers: read_headers(given, &mut notes),
-            tags: read_tags(given, &mut notes),
-            category: read_category(given, &mut notes),
-            options: read_send_options(given, &mut notes),
-            attachments: attachments::read_attachments(given, &mut notes),
+            headers: read_headers(fields, &mut notes),
+            tags: read_tags(fields, &mut notes),
+            category: read_category(fields, &mut notes),
+            options: read_send_options(fields, &mut notes),
+            attachments: attachments::read_attachments(fields, &mut notes),
             template,
         };
-        let (html, text) = if inherits { reject_contents(given, &mut notes) } else { read_contents(given, &mut notes) };
+        let (html, text) =
+            if inherits { reject_contents(fields, &mut notes) } else { read_contents(fields, &mut notes) };
         if !notes.errors.is_empty() {
             return Err(notes.errors.into());
         }
@@ -179,9 +180,9 @@ impl SendRequest {
     }
 }
 
-fn read_subject(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<String> {
-    let outcome = match given.value("subject") {
-        None if given.is_present_or_misnamed("subject") => return None,
+fn read_subject(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<String> {
+    let outcome = match fields.value("subject") {
+        None if fields.is_present_or_misnamed("subject") => return None,
         None => Err("is required".to_owned()),
         Some(value) => fields::parse_header_line(value, SUBJECT_BYTES_MAX)
             .and_then(|subject| if subject.trim().is_empty() { Err("is empty".to_owned()) } else { Ok(subject) }),
@@ -190,9 +191,9 @@ fn read_subject(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Optio
 }
 
 /// Rejects bodies: with a template they always come from the template.
-fn reject_contents(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> (Option<String>, Option<String>) {
+fn reject_contents(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> (Option<String>, Option<String>) {
     for name in ["html", "text"] {
-        if given.value(name).is_some() {
+        if fields.value(name).is_some() {
             notes.errors.add(name, "cannot be combined with `template`");
         }
     }
@@ -200,9 +201,9 @@ fn reject_contents(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> (O
 }
 
 /// Parses `html` and `text`; at least one is required.
-fn read_contents(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> (Option<String>, Option<String>) {
+fn read_contents(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> (Option<String>, Option<String>) {
     let mut content = |name: &str| {
-        let text = fields::parse_text(given.value(name)?);
+        let text = fields::parse_text(fields.value(name)?);
         let text = text.and_then(|text| match text.len() {
             0..=CONTENT_BYTES_MAX if memchr::memchr(b'\0', text.as_bytes()).is_some() => {
                 Err("must not contain NUL characters".to_owned())
@@ -214,7 +215,7 @@ fn read_contents(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> (Opt
     };
     let (html, text) = (content("html"), content("text"));
     let empty = |content: &Option<String>| content.as_ref().is_none_or(String::is_empty);
-    if !given.is_present_or_misnamed("html") && !given.is_present_or_misnamed("text") {
+    if !fields.is_present_or_misnamed("html") && !fields.is_present_or_misnamed("text") {
         notes.errors.add("html", "`html` or `text` is required");
     } else if (html.is_some() || text.is_some()) && empty(&html) && empty(&text) {
         notes.errors.add("html", "`html` or `text` must not be empty");
@@ -438,7 +439,7 @@ mod tests {
         let schema = send_schema();
         let described: BTreeSet<&str> = schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
         // Batches describe their idempotency key themselves.
-        let known = NAMES.known.iter().map(|(_, name)| *name).filter(|name| *name != IDEMPOTENCY_KEY);
-        assert_eq!(known.collect::<BTreeSet<_>>(), described);
+        let fields = NAMES.known.iter().map(|(_, name)| *name).filter(|name| *name != IDEMPOTENCY_KEY);
+        assert_eq!(fields.collect::<BTreeSet<_>>(), described);
     }
 }

@@ -4,8 +4,8 @@
 //! fields ─► SendEmail ─► resolve and render template, inherit its defaults ─► Draft
 //! ```
 //!
-//! Fields of the request take precedence over the template's. The bodies always come from the template
-//! (completions-email.md 2.3).
+//! Fields of the request take precedence over the template's. The bodies always come from the template,
+//! if the request names one.
 
 use std::borrow::Cow;
 
@@ -34,8 +34,9 @@ const NO_UNSUBSCRIBE_LINK: &str =
 
 fn unsubscribe_warnings(parts: &Composition, is_managed: bool) -> Vec<String> {
     if is_managed {
-        let own = parts.headers.iter().filter(|header| unsubscribe::is_unsubscribe_header(header.name()));
-        return own.map(|header| replaced_header_warning(header.name())).collect();
+        let unsubscribe_headers =
+            parts.headers.iter().filter(|header| unsubscribe::is_unsubscribe_header(header.name()));
+        return unsubscribe_headers.map(|header| replaced_header_warning(header.name())).collect();
     }
     let mut texts = [Some(&parts.subject), parts.html.as_ref(), parts.text.as_ref()].into_iter().flatten();
     let has_token = texts.any(|text| matches!(unsubscribe::insert_link(text, ""), Cow::Owned(_)));
@@ -71,14 +72,14 @@ impl SendEmail {
     /// request lacks as well.
     pub async fn into_draft(
         mut self,
-        room: &AppState,
+        state: &AppState,
         tenant: &Tenant,
         warnings: &mut Vec<String>,
     ) -> Result<Draft, Problem> {
-        if let Some(wanted) = self.template.take() {
+        if let Some(template_use) = self.template.take() {
             let own_subject = self.subject.is_some();
-            let filled = room.intake.render_template(tenant, wanted, own_subject).await;
-            let (compiled, rendered) = filled.map_err(|error| match error {
+            let template_result = state.intake.render_template(tenant, template_use, own_subject).await;
+            let (compiled, rendered) = template_result.map_err(|error| match error {
                 RenderTemplateError::NotFound => Problem::not_found("template"),
                 RenderTemplateError::Unpublished => {
                     let text = "The template has no published version; publish it with POST /templates/{id}/publish";

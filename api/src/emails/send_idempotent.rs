@@ -23,31 +23,32 @@ use crate::state::AppState;
 /// # Errors
 /// The key is in progress or was used for another request; the draft is invalid; the intake rejects the email.
 pub async fn send_idempotent(
-    room: &AppState,
+    state: &AppState,
     tenant: &Tenant,
     (operation, claim): (IdempotencyScope, Option<IdempotencyKey>),
     draft: impl Future<Output = Result<(Draft, Vec<String>), Problem>>,
 ) -> Result<IdempotentResponse<SendResponse>, Problem> {
-    let guard = match idempotency::begin(room, tenant, operation, claim).await? {
+    let guard = match idempotency::begin(state, tenant, operation, claim).await? {
         RequestDecision::Replay(body) => return Ok(IdempotentResponse::replay(body)),
         RequestDecision::Proceed(guard) => guard,
     };
     let (draft, warnings) = draft.await?;
-    let now = room.intake.clock().now();
+    let now = state.intake.clock().now();
     let store_response = |outcome: IdempotentResult, batch: &mut Batch| {
         if let Some(guard) = &guard {
             guard.record_outcome(batch, outcome, now);
         }
     };
     let sent = |accepted: &SubmitReceipt| SendResponse::from_accepted(accepted, &warnings);
-    let also = |accepted: &SubmitReceipt, batch: &mut Batch| store_response(stored_outcome(&sent(accepted)), batch);
-    let result = room.intake.submit_with(tenant, draft, &also).await;
+    let record_outcome =
+        |accepted: &SubmitReceipt, batch: &mut Batch| store_response(stored_outcome(&sent(accepted)), batch);
+    let result = state.intake.submit_with(tenant, draft, &record_outcome).await;
     if let Err(SubmitError::Unconfirmed { id }) = &result {
         let mut batch = Batch::progress();
         store_response(IdempotentResult::Unconfirmed(*id), &mut batch);
-        store_unconfirmed(room, batch, guard.iter().map(|guard| guard.hold_key()).collect());
+        store_unconfirmed(state, batch, guard.iter().map(|guard| guard.hold_key()).collect());
     }
-    let left = result.as_ref().map(|accepted| accepted.remaining).unwrap_or_default();
-    let answer = finish(guard.as_deref(), room, result.map(|accepted| sent(&accepted))).await?;
-    Ok(answer.with_quota(left))
+    let remaining = result.as_ref().map(|accepted| accepted.remaining).unwrap_or_default();
+    let response = finish(guard.as_deref(), state, result.map(|accepted| sent(&accepted))).await?;
+    Ok(response.with_quota(remaining))
 }

@@ -13,31 +13,31 @@ use crate::fields::{self, FieldDiagnostics, JsonKind, ObjectFields};
 pub const EXPIRES_IN_S_MAX: u64 = 7 * 24 * 3600;
 
 /// Parses the send options.
-pub fn read_send_options(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> SendOptions {
+pub fn read_send_options(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> SendOptions {
     let options = SendOptions {
-        scheduled_at: read_field(given, notes, "scheduled_at", parse_time),
-        expires_in: read_field(given, notes, "expires_in", parse_seconds),
+        scheduled_at: read_field(fields, notes, "scheduled_at", parse_time),
+        expires_in: read_field(fields, notes, "expires_in", parse_seconds),
         priority: None,
-        on_suppressed: read_field(given, notes, "on_suppressed", parse_on_suppressed).unwrap_or_default(),
-        unsubscribe: read_field(given, notes, "unsubscribe", fields::parse_bool),
+        on_suppressed: read_field(fields, notes, "on_suppressed", parse_on_suppressed).unwrap_or_default(),
+        unsubscribe: read_field(fields, notes, "unsubscribe", fields::parse_bool),
         resent_from: None,
         template: None,
         run: None,
         metered: false,
     };
-    if options.scheduled_at.is_some() && given.value("attachments").is_some_and(|files| !is_empty_list(files)) {
+    if options.scheduled_at.is_some() && fields.value("attachments").is_some_and(|files| !is_empty_list(files)) {
         notes.errors.add("attachments", "are not supported on scheduled emails");
     }
     options
 }
 
 fn read_field<T>(
-    given: &ObjectFields<'_>,
+    fields: &ObjectFields<'_>,
     notes: &mut FieldDiagnostics,
     name: &str,
-    read: impl Fn(&RawValue) -> Result<T, String>,
+    parse: impl Fn(&RawValue) -> Result<T, String>,
 ) -> Option<T> {
-    read(given.value(name)?).map_err(|text| notes.errors.add(name, text)).ok()
+    parse(fields.value(name)?).map_err(|text| notes.errors.add(name, text)).ok()
 }
 
 /// Parses a timestamp.

@@ -16,8 +16,8 @@ const TAG_NAMES: FieldNames =
     FieldNames { known: &[("name", "name"), ("value", "value")], foreign: &[("Name", "name"), ("Value", "value")] };
 
 /// Parses `tags`: a list of `{name, value}` or an object.
-pub fn read_tags(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Vec<Tag> {
-    let Some(value) = given.value("tags") else { return Vec::new() };
+pub fn read_tags(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Vec<Tag> {
+    let Some(value) = fields.value("tags") else { return Vec::new() };
     let outcome = match JsonKind::of_value(value) {
         JsonKind::List => fields::parse_list(value, TAGS_MAX).map(|entries| read_tag_list(&entries, notes)),
         JsonKind::Object => fields::parse_object(value).map(|object| {
@@ -25,10 +25,10 @@ pub fn read_tags(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Vec<
                 .0
                 .iter()
                 .filter_map(|(name, value)| {
-                    let place = format!("tags.{}", printable_name(name));
-                    tags::check_name(name).map_err(|text| notes.errors.add(&place, text)).ok()?;
+                    let path = format!("tags.{}", printable_name(name));
+                    tags::check_name(name).map_err(|text| notes.errors.add(&path, text)).ok()?;
                     let value = fields::parse_header_line(value, TAG_BYTES_MAX);
-                    let value = value.map_err(|text| notes.errors.add(&place, text)).ok()?;
+                    let value = value.map_err(|text| notes.errors.add(&path, text)).ok()?;
                     Some(Tag { name: name.clone().into_owned(), value })
                 })
                 .collect()
@@ -45,22 +45,22 @@ pub fn read_tags(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Vec<
 fn read_tag_list(entries: &[&RawValue], notes: &mut FieldDiagnostics) -> Vec<Tag> {
     let mut tags = Vec::with_capacity(entries.len());
     for (n, entry) in entries.iter().enumerate() {
-        let place = format!("tags[{n}]");
+        let path = format!("tags[{n}]");
         let object = match fields::parse_object(entry) {
             Ok(object) => object,
             Err(text) => {
-                notes.errors.add(&place, text);
+                notes.errors.add(&path, text);
                 continue;
             }
         };
-        let given = ObjectFields::from_object(object, &TAG_NAMES, &format!("{place}."), notes);
-        let mut part = |name: &str| match given.value(name) {
+        let fields = ObjectFields::from_object(object, &TAG_NAMES, &format!("{path}."), notes);
+        let mut part = |name: &str| match fields.value(name) {
             Some(value) => fields::parse_header_line(value, TAG_BYTES_MAX)
-                .map_err(|text| notes.errors.add(&format!("{place}.{name}"), text))
+                .map_err(|text| notes.errors.add(&format!("{path}.{name}"), text))
                 .ok(),
             None => {
-                if !given.is_present_or_misnamed(name) {
-                    notes.errors.add(&format!("{place}.{name}"), "is required");
+                if !fields.is_present_or_misnamed(name) {
+                    notes.errors.add(&format!("{path}.{name}"), "is required");
                 }
                 None
             }
@@ -68,15 +68,15 @@ fn read_tag_list(entries: &[&RawValue], notes: &mut FieldDiagnostics) -> Vec<Tag
         let (Some(name), Some(value)) = (part("name"), part("value")) else { continue };
         match tags::check_name(&name) {
             Ok(()) => tags.push(Tag { name, value }),
-            Err(text) => notes.errors.add(&format!("{place}.name"), text),
+            Err(text) => notes.errors.add(&format!("{path}.name"), text),
         }
     }
     tags
 }
 
 /// Parses `headers`.
-pub fn read_headers(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Vec<CustomHeader> {
-    let Some(value) = given.value("headers") else { return Vec::new() };
+pub fn read_headers(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Vec<CustomHeader> {
+    let Some(value) = fields.value("headers") else { return Vec::new() };
     let object = match fields::parse_object(value) {
         Ok(object) if object.0.len() <= HEADERS_MAX => object,
         Ok(_) => {
@@ -89,9 +89,9 @@ pub fn read_headers(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> V
         }
     };
     let mut headers = Vec::with_capacity(object.0.len());
-    let mut seen: Vec<Cow<'_, str>> = Vec::with_capacity(object.0.len());
+    let mut names: Vec<Cow<'_, str>> = Vec::with_capacity(object.0.len());
     for (name, value) in object.0 {
-        let outcome = if seen.iter().any(|earlier| earlier.eq_ignore_ascii_case(&name)) {
+        let outcome = if names.iter().any(|earlier| earlier.eq_ignore_ascii_case(&name)) {
             Err("is given more than once".to_owned())
         } else {
             fields::parse_text(value)
@@ -101,14 +101,14 @@ pub fn read_headers(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> V
             Ok(header) => headers.push(header),
             Err(text) => notes.errors.add(&format!("headers.{}", printable_name(&name)), text),
         }
-        seen.push(name);
+        names.push(name);
     }
     headers
 }
 
 /// Parses `category`.
-pub fn read_category(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<Category> {
-    let category = fields::parse_text(given.value("category")?).ok().as_deref().and_then(Category::from_word);
+pub fn read_category(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<Category> {
+    let category = fields::parse_text(fields.value("category")?).ok().as_deref().and_then(Category::from_word);
     if category.is_none() {
         notes.errors.add("category", "must be one of transactional, product, newsletter");
     }

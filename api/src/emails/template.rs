@@ -1,4 +1,4 @@
-//! The fields `template` and `variables` of a send request (completions-email.md 2.3).
+//! The fields `template` and `variables` of a send request.
 //!
 //! `template` is an alias, an id, or an object `{id|alias, version?, variables?}`. Field names of other providers are
 //! accepted as aliases. A text that is neither a valid id nor a valid alias is answered 404 when the template is
@@ -19,10 +19,10 @@ const OBJECT_NAMES: FieldNames = FieldNames {
 };
 
 /// Parses `template` and `variables`. Returns `None` if no template was given or it is invalid.
-pub fn read_template(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<TemplateUse> {
-    let outer = given.value("variables").map(|value| (value, "variables"));
-    let Some(value) = given.value("template") else {
-        if outer.is_some() && !given.is_present_or_misnamed("template") {
+pub fn read_template(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<TemplateUse> {
+    let outer = fields.value("variables").map(|value| (value, "variables"));
+    let Some(value) = fields.value("template") else {
+        if outer.is_some() && !fields.is_present_or_misnamed("template") {
             notes.errors.add("variables", "requires `template`");
         }
         return None;
@@ -51,14 +51,14 @@ fn read_template_object<'a>(
     value: &'a RawValue,
     notes: &mut FieldDiagnostics,
 ) -> (Option<TemplateRef>, Option<VariablesField<'a>>) {
-    let given = match fields::parse_object(value) {
+    let fields = match fields::parse_object(value) {
         Ok(object) => ObjectFields::from_object(object, &OBJECT_NAMES, "template.", notes),
         Err(text) => {
             notes.errors.add("template", text);
             return (None, None);
         }
     };
-    let reference = match (given.value("id"), given.value("alias")) {
+    let reference = match (fields.value("id"), fields.value("alias")) {
         (Some(id), None) => parse_template_ref(id, "template.id", notes),
         (None, Some(alias)) => parse_template_ref(alias, "template.alias", notes),
         (Some(_), Some(_)) => {
@@ -66,15 +66,15 @@ fn read_template_object<'a>(
             None
         }
         (None, None) => {
-            if !given.is_present_or_misnamed("id") && !given.is_present_or_misnamed("alias") {
+            if !fields.is_present_or_misnamed("id") && !fields.is_present_or_misnamed("alias") {
                 notes.errors.add("template", "must have an id or an alias");
             }
             None
         }
     };
-    let version = given.value("version").map(parse_version);
+    let version = fields.value("version").map(parse_version);
     let version = version.transpose().map_err(|text| notes.errors.add("template.version", text));
-    let variables = given.value("variables").map(|value| (value, "template.variables"));
+    let variables = fields.value("variables").map(|value| (value, "template.variables"));
     let reference = match (reference, version) {
         (Some(reference), Ok(version)) => Some(TemplateRef { version, ..reference }),
         _ => None,
@@ -157,13 +157,13 @@ mod tests {
     fn read(body: &Value) -> Result<Option<TemplateUse>, Vec<String>> {
         let text = body.to_string();
         let mut notes = FieldDiagnostics::default();
-        let given = ObjectFields::from_object(
+        let fields = ObjectFields::from_object(
             fields::parse_body(text.as_bytes()).unwrap(),
             &crate::emails::send::NAMES,
             "",
             &mut notes,
         );
-        let found = read_template(&given, &mut notes);
+        let found = read_template(&fields, &mut notes);
         if notes.errors.is_empty() {
             return Ok(found);
         }
@@ -174,22 +174,22 @@ mod tests {
     #[test]
     fn a_template_reference_has_many_forms() {
         let id = "tpl_01ARZ3NDEKTSV4RRFFQ69G5FAV";
-        let of = |name: &str, version| TemplateRef { key: TemplateKey::parse(name), version };
+        let parse = |name: &str, version| TemplateRef { key: TemplateKey::parse(name), version };
         for (body, reference, variables) in [
-            (json!({"template": "Welcome"}), of("welcome", None), json!({})),
-            (json!({"template": id, "variables": {"a": 1}}), of(id, None), json!({"a": 1})),
-            (json!({"template_id": id, "template_data": {"a": 1}}), of(id, None), json!({"a": 1})),
-            (json!({"templateId": "x", "templateData": {}}), of("x", None), json!({})),
-            (json!({"template_alias": "x", "data_variables": {"a": []}}), of("x", None), json!({"a": []})),
-            (json!({"templateAlias": "x", "dataVariables": {}}), of("x", None), json!({})),
-            (json!({"template": "x", "dynamic_template_data": {"a": null}}), of("x", None), json!({"a": null})),
+            (json!({"template": "Welcome"}), parse("welcome", None), json!({})),
+            (json!({"template": id, "variables": {"a": 1}}), parse(id, None), json!({"a": 1})),
+            (json!({"template_id": id, "template_data": {"a": 1}}), parse(id, None), json!({"a": 1})),
+            (json!({"templateId": "x", "templateData": {}}), parse("x", None), json!({})),
+            (json!({"template_alias": "x", "data_variables": {"a": []}}), parse("x", None), json!({"a": []})),
+            (json!({"templateAlias": "x", "dataVariables": {}}), parse("x", None), json!({})),
+            (json!({"template": "x", "dynamic_template_data": {"a": null}}), parse("x", None), json!({"a": null})),
             (
                 json!({"template": {"id": id, "version": 3, "variables": {"a": "b"}}}),
-                of(id, Some(3)),
+                parse(id, Some(3)),
                 json!({"a": "b"}),
             ),
-            (json!({"template": {"alias": "x"}, "variables": {"a": "b"}}), of("x", None), json!({"a": "b"})),
-            (json!({"template": "not an alias"}), of("not an alias", None), json!({})),
+            (json!({"template": {"alias": "x"}, "variables": {"a": "b"}}), parse("x", None), json!({"a": "b"})),
+            (json!({"template": "not an alias"}), parse("not an alias", None), json!({})),
         ] {
             assert_eq!(read(&body).unwrap(), Some(TemplateUse { reference, variables }), "{body}");
         }

@@ -1,7 +1,7 @@
-//! `POST /emails/test`: sends a test event to the webhook endpoints (completions-email.md 2.3).
+//! `POST /emails/test`: sends a test event to the webhook endpoints.
 //!
 //! The payload is that of a stored email and its latest event of this kind, or an example. It contains `test: true`, so
-//! that a receiver can tell it from a real event.
+//! that a receiver can distinguish it from a real event.
 
 mod affiliate_examples;
 pub(crate) mod example_payloads;
@@ -69,8 +69,8 @@ impl FromRequest for TestEvent {
 
     fn read(call: &Request) -> Result<Self, Problem> {
         let mut notes = FieldDiagnostics::default();
-        let given = call.body_fields(&NAMES, &mut notes)?;
-        let event = match given.value("event").map(fields::parse_text) {
+        let fields = call.body_fields(&NAMES, &mut notes)?;
+        let event = match fields.value("event").map(fields::parse_text) {
             None => Err("is required".to_owned()),
             Some(text) => text.map(std::borrow::Cow::into_owned),
         };
@@ -79,9 +79,9 @@ impl FromRequest for TestEvent {
             Ok((event, example))
         });
         let found = found.map_err(|text| notes.errors.add("event", text)).ok();
-        let deliver = given.value("deliver").map_or(Ok(true), fields::parse_bool);
+        let deliver = fields.value("deliver").map_or(Ok(true), fields::parse_bool);
         let deliver = deliver.map_err(|text| notes.errors.add("deliver", text)).unwrap_or(true);
-        let email = given.value("email_id").map(fields::parse_text);
+        let email = fields.value("email_id").map(fields::parse_text);
         let email = email.transpose().map_err(|text| notes.errors.add("email_id", text)).ok().flatten();
         match found {
             Some((event, example)) if notes.errors.is_empty() => {
@@ -159,25 +159,25 @@ impl ToSchema for TestEventResponse {
 /// # Errors
 /// The email does not exist; the store cannot be read.
 pub async fn send_test_event(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     input: TestEvent,
 ) -> Result<TestEventResponse, Problem> {
     let TestEvent { event, example, email, deliver } = input;
-    let now = room.intake.clock().now();
+    let now = state.intake.clock().now();
     let mut created_at = now;
     let mut example = example;
     let mut data = match email {
-        None => example_payloads::common_fields(&event, EventId::new(now, room.intake.entropy().unique_bits())),
+        None => example_payloads::common_fields(&event, EventId::new(now, state.intake.entropy().unique_bits())),
         Some(id) => {
-            let found = find(&room, &tenant, id).await?;
-            let events = store::event::list(room.intake.store(), tenant.account().id, id, TIMELINE_MAX).await?;
-            let newest = events.into_iter().rfind(|one| one.kind.name() == event);
-            created_at = newest.as_ref().map_or(now, |one| one.created_at);
+            let found = find(&state, &tenant, id).await?;
+            let events = store::event::list(state.intake.store(), tenant.account().id, id, TIMELINE_MAX).await?;
+            let newest = events.into_iter().rfind(|entry| entry.kind.name() == event);
+            created_at = newest.as_ref().map_or(now, |entry| entry.created_at);
             if let Some(first) = found.recipients.first() {
                 example_payloads::set_recipient(&mut example, &first.address);
             }
-            let fresh = (event.as_str(), EventId::new(now, room.intake.entropy().unique_bits()));
+            let fresh = (event.as_str(), EventId::new(now, state.intake.entropy().unique_bits()));
             payload_for_email(&found, newest, fresh)
         }
     };
@@ -190,7 +190,7 @@ pub async fn send_test_event(
     let payload = TestEventPayload { r#type: event, created_at: JsonTimestamp(created_at), data };
     // Endpoints belong to the whole account: for a key restricted to a domain only the payload is returned.
     let deliveries = if deliver && tenant.bound_to().is_none() {
-        queue_test_deliveries(&room, &tenant, &payload).await?
+        queue_test_deliveries(&state, &tenant, &payload).await?
     } else {
         Vec::new()
     };
@@ -199,20 +199,21 @@ pub async fn send_test_event(
 
 /// Enqueues the event for every enabled endpoint that subscribes to it.
 async fn queue_test_deliveries(
-    room: &AppState,
+    state: &AppState,
     tenant: &Tenant,
     payload: &TestEventPayload,
 ) -> Result<Vec<QueuedTestDelivery>, Problem> {
-    let all = store::webhook::list(room.intake.store(), tenant.account().id).await?;
+    let all = store::webhook::list(state.intake.store(), tenant.account().id).await?;
     let kind = EventKind::from_name(&payload.r#type);
-    let asks = |one: &Webhook| one.enabled && kind.is_some_and(|kind| one.subscribes_to(kind));
-    let asking: Vec<Webhook> = all.into_iter().filter(asks).collect();
+    let is_subscribed = |entry: &Webhook| entry.enabled && kind.is_some_and(|kind| entry.subscribes_to(kind));
+    let subscribed: Vec<Webhook> = all.into_iter().filter(is_subscribed).collect();
     let text = serde_json::to_string(payload).map_err(Problem::internal)?;
     let id = payload.data.get("event_id").and_then(Value::as_str).and_then(|id| id.parse().ok());
     let id = id.ok_or_else(|| Problem::internal("test payload has no event id"))?;
-    let tried = room.intake.send_test_deliveries(&asking, (id, &payload.r#type), &text).await;
-    let tried = tried.map_err(|error| crate::webhooks::error::webhook_error_problem(error, room))?;
-    let queued = tried.into_iter().zip(asking).map(|(delivery, endpoint)| QueuedTestDelivery {
+    let queued_deliveries = state.intake.send_test_deliveries(&subscribed, (id, &payload.r#type), &text).await;
+    let queued_deliveries =
+        queued_deliveries.map_err(|error| crate::webhooks::error::webhook_error_problem(error, state))?;
+    let queued = queued_deliveries.into_iter().zip(subscribed).map(|(delivery, endpoint)| QueuedTestDelivery {
         id: delivery.id,
         webhook_id: endpoint.id,
         url: endpoint.url,

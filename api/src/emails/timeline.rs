@@ -1,4 +1,4 @@
-//! Events and delivery attempts of an email (completions-email.md 2.3).
+//! Events and delivery attempts of an email.
 
 use std::net::IpAddr;
 

@@ -1,4 +1,4 @@
-//! JSON objects and schemas of emails (email-api.md "Email object", completions-email.md 2.3, 2.9).
+//! JSON objects and schemas of emails.
 
 use std::collections::BTreeMap;
 
@@ -96,7 +96,7 @@ fn last_event(found: &EmailWithRecipients, rollup: &EmailRollup, tally: &Trackin
     last.map_or(rollup.last_event, |(_, kind)| kind)
 }
 
-/// When the email entered the queue: when it was accepted (completions-email.md 2.9), or released if it was scheduled.
+/// When the email entered the queue: when it was accepted, or released if it was scheduled.
 /// `None` if it was not released or all recipients are suppressed.
 fn sent_at(found: &EmailWithRecipients) -> Option<Timestamp> {
     match found.schedule.as_ref().map(|schedule| schedule.state) {
@@ -145,16 +145,16 @@ impl EmailDetail {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn load(room: &AppState, tenant: &Tenant, found: &EmailWithRecipients) -> Result<Self, Problem> {
+    pub async fn load(state: &AppState, tenant: &Tenant, found: &EmailWithRecipients) -> Result<Self, Problem> {
         let email = &found.email;
         let raw = match tenant.scope() {
             _ if email.is_confidential() => None,
-            ApiKeyScope::Full => store::email::get_body(room.intake().store(), email.account, email.id).await?,
+            ApiKeyScope::Full => store::email::get_body(state.intake().store(), email.account, email.id).await?,
             // A sending-only key may not read content, neither here nor by `GET /emails/{id}/raw`.
             ApiKeyScope::Sending => None,
         };
         let raw = raw.unwrap_or_default();
-        let (links, length) = (room.intake().link_key().clone(), raw.len());
+        let (links, length) = (state.intake().link_key().clone(), raw.len());
         let is_managed = email.unsubscribe;
         let read = move || {
             // Shows the author's HTML without the recipient's tracking and unsubscribe links.
@@ -170,16 +170,16 @@ impl EmailDetail {
         } else {
             tokio::task::spawn_blocking(read).await.map_err(Problem::internal)?
         };
-        let about = std::iter::once((email.id, found.recipients.len()));
-        let tallies = store::tracking::list_tallies(room.intake().store(), email.account, about).await?;
-        let waiting = room.intake().explain_waits(found).await?;
-        Ok(Self::from_contents(found, contents, (&tallies.into_iter().next().unwrap_or_default(), &waiting)))
+        let recipient_counts = std::iter::once((email.id, found.recipients.len()));
+        let tallies = store::tracking::list_tallies(state.intake().store(), email.account, recipient_counts).await?;
+        let waits = state.intake().explain_waits(found).await?;
+        Ok(Self::from_contents(found, contents, (&tallies.into_iter().next().unwrap_or_default(), &waits)))
     }
 
     fn from_contents(
         found: &EmailWithRecipients,
         contents: ParsedBody,
-        (tally, waiting): (&TrackingCounters, &[WaitStatus]),
+        (tally, waits): (&TrackingCounters, &[WaitStatus]),
     ) -> Self {
         let rollup = EmailRollup::from_recipients(&found.recipients);
         let counts = rollup.counts;
@@ -204,7 +204,7 @@ impl EmailDetail {
                 .recipients
                 .iter()
                 .map(|recipient| {
-                    let waits_for = waiting.iter().find(|waiting| waiting.recipient == recipient.index);
+                    let waits_for = waits.iter().find(|wait| wait.recipient == recipient.index);
                     RecipientView::from_recipient(recipient, named, waits_for)
                 })
                 .collect(),
@@ -264,13 +264,13 @@ struct RecipientWaitView {
 }
 
 impl RecipientWaitView {
-    fn from_waiting(waiting: &WaitStatus) -> Self {
+    fn from_waiting(wait: &WaitStatus) -> Self {
         Self {
-            cause: waiting.cause.word(),
-            text: waiting.cause.to_string(),
-            destination: waiting.destination.clone(),
-            place: waiting.position,
-            until: waiting.until.map(JsonTimestamp),
+            cause: wait.cause.word(),
+            text: wait.cause.to_string(),
+            destination: wait.destination.clone(),
+            place: wait.position,
+            until: wait.until.map(JsonTimestamp),
         }
     }
 
@@ -311,7 +311,7 @@ impl RecipientView {
     }
 }
 
-/// The recipient's status (completions-email.md 2.9). Recipients that are scheduled or held count as queued.
+/// The recipient's status. Recipients that are scheduled or held count as queued.
 fn status_word(state: RecipientState) -> &'static str {
     match state {
         RecipientState::Scheduled | RecipientState::Held | RecipientState::Queued => "queued",

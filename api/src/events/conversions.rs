@@ -120,13 +120,13 @@ impl ToSchema for ConversionList {
 /// # Errors
 /// The cursor is invalid; the store cannot be read.
 pub async fn list(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     ListConversions(page): ListConversions,
 ) -> Result<ConversionList, Problem> {
     let before = page.before_id(KIND_CONVERSION)?.map(ProductEventId::from_bytes);
-    super::aggregation::wait_until_counted(&room).await;
-    let (store, account) = (room.intake.store(), tenant.account().id);
+    super::aggregation::wait_until_counted(&state).await;
+    let (store, account) = (state.intake.store(), tenant.account().id);
     let mut found = store::conversion::list(store, account, before, page.limit + 1).await?;
     let has_more = found.len() > page.limit;
     found.truncate(page.limit);

@@ -34,9 +34,9 @@ pub struct EventCountsQuery {
 impl FromRequest for EventCountsQuery {
     fn describe(_: &mut Schemas) -> RequestSpec {
         let items = json!({"type": "array", "items": {"type": "string"}, "maxItems": NAMES_MAX});
-        let about = "Filter by event names, separated by commas; all if omitted. `visit` counts visits. At most \
+        let description = "Filter by event names, separated by commas; all if omitted. `visit` counts visits. At most \
                      1,000 names per account are counted separately, the others as `(other)`";
-        let mut name = schema::query_parameter("name", about, items);
+        let mut name = schema::query_parameter("name", description, items);
         (name["style"], name["explode"]) = (json!("form"), json!(false));
         let mut parameters = vec![name];
         parameters.extend(TimeRange::parameters());
@@ -44,8 +44,11 @@ impl FromRequest for EventCountsQuery {
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        let given = paging::parse_query(&call.query)?;
-        Ok(Self { period: TimeRange::from_query(&call.query)?, names: parse_event_names(&given, "name", NAMES_MAX)? })
+        let parameters = paging::parse_query(&call.query)?;
+        Ok(Self {
+            period: TimeRange::from_query(&call.query)?,
+            names: parse_event_names(&parameters, "name", NAMES_MAX)?,
+        })
     }
 }
 
@@ -54,11 +57,11 @@ impl FromRequest for EventCountsQuery {
 /// # Errors
 /// There are too many names, or one is too long.
 pub(super) fn parse_event_names(
-    given: &[(String, String)],
+    parameters: &[(String, String)],
     parameter: &str,
     names_max: usize,
 ) -> Result<Vec<String>, Problem> {
-    let text = paging::single_value(given, parameter)?.unwrap_or_default();
+    let text = paging::single_value(parameters, parameter)?.unwrap_or_default();
     let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
     let names: Vec<String> = names.map(str::to_owned).collect();
     if names.len() > names_max {
@@ -154,24 +157,24 @@ impl ToSchema for EventCountsResponse {
 /// # Errors
 /// The range is too long or yields too many rows; the store cannot be read.
 pub async fn get(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     request: EventCountsQuery,
 ) -> Result<EventCountsResponse, Problem> {
-    let hours = request.period.hour_range(room.intake.clock().now())?;
-    let (store, account) = (room.intake.store(), tenant.account().id);
-    super::aggregation::wait_until_counted(&room).await;
+    let hours = request.period.hour_range(state.intake.clock().now())?;
+    let (store, account) = (state.intake.store(), tenant.account().id);
+    super::aggregation::wait_until_counted(&state).await;
     let names = match request.names.is_empty() {
         true => product_event_count::list_names(store, account).await?.into_iter().map(|(name, _)| name).collect(),
         false => request.names,
     };
     let by_day = request.period.granularity == Granularity::Day;
-    let mut answer = EventCountsResponse { totals: Vec::new(), counts: Vec::new() };
+    let mut response = EventCountsResponse { totals: Vec::new(), counts: Vec::new() };
     for name in names {
-        let left = ROWS_MAX - answer.counts.len();
+        let rows_left = ROWS_MAX - response.counts.len();
         let key = (account, name.as_str());
-        let rows = product_event_count::name_counts(store, key, hours.clone(), by_day, left + 1).await?;
-        if rows.len() > left {
+        let rows = product_event_count::name_counts(store, key, hours.clone(), by_day, rows_left + 1).await?;
+        if rows.len() > rows_left {
             let text = format!("yields more than {ROWS_MAX} rows; use a shorter range, days or fewer names");
             return Err(Problem::field("from", text));
         }
@@ -179,11 +182,11 @@ pub async fn get(
         for (hour, counts) in rows {
             total.add(counts);
             let (name, period_start) = (name.clone(), JsonTimestamp(hour.begins_at()));
-            answer.counts.push(EventCountRow { name, period_start, counts: EventCountsView::from_counts(counts) });
+            response.counts.push(EventCountRow { name, period_start, counts: EventCountsView::from_counts(counts) });
         }
-        answer.totals.push(EventCountTotal { name, counts: EventCountsView::from_counts(total) });
+        response.totals.push(EventCountTotal { name, counts: EventCountsView::from_counts(total) });
     }
-    Ok(answer)
+    Ok(response)
 }
 
 /// Sums up rows with the same key.

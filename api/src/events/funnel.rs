@@ -41,9 +41,9 @@ impl FromRequest for FunnelQuery {
     fn describe(_: &mut Schemas) -> RequestSpec {
         let items = json!({"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": STEPS_MAX,
                            "example": ["visit", "user.created", "user.activated", "subscription.started"]});
-        let about = "The steps in order: event names and `visit`. For each person the first \
+        let description = "The steps in order: event names and `visit`. For each person the first \
                      occurrence of a step counts";
-        let mut steps = schema::query_parameter("steps", about, items);
+        let mut steps = schema::query_parameter("steps", description, items);
         (steps["style"], steps["explode"]) = (json!("form"), json!(false));
         (steps["required"], steps["allowEmptyValue"]) = (json!(true), json!(false));
         let words = json!({"type": "string", "enum": GroupBy::WORDS});
@@ -65,23 +65,28 @@ impl FromRequest for FunnelQuery {
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        let given = paging::parse_query(&call.query)?;
-        let steps = parse_event_names(&given, "steps", STEPS_MAX)?;
+        let parameters = paging::parse_query(&call.query)?;
+        let steps = parse_event_names(&parameters, "steps", STEPS_MAX)?;
         if steps.is_empty() {
             return Err(Problem::field("steps", "is required, like `visit,user.created`"));
         }
         if steps.iter().enumerate().any(|(n, step)| steps.iter().skip(n + 1).any(|other| other == step)) {
             return Err(Problem::field("steps", "has a duplicate step; only the first occurrence of each counts"));
         }
-        let group_by = match paging::single_value(&given, "group_by")? {
+        let group_by = match paging::single_value(&parameters, "group_by")? {
             None => None,
             Some(word) => {
                 let words = GroupBy::WORDS.join("`, `");
-                let wrong = || Problem::field("group_by", format!("must be one of `{words}`"));
-                Some(GroupBy::from_word(word).ok_or_else(wrong)?)
+                let error = || Problem::field("group_by", format!("must be one of `{words}`"));
+                Some(GroupBy::from_word(word).ok_or_else(error)?)
             }
         };
-        Ok(Self { steps, from: parse_time_or_date(&given, "from")?, to: parse_time_or_date(&given, "to")?, group_by })
+        Ok(Self {
+            steps,
+            from: parse_time_or_date(&parameters, "from")?,
+            to: parse_time_or_date(&parameters, "to")?,
+            group_by,
+        })
     }
 }
 
@@ -111,16 +116,16 @@ pub struct FunnelStepView {
     of_previous_bp: u64,
 }
 
-fn step_views(names: &[String], reached: &StepCounts) -> Vec<FunnelStepView> {
-    let first = reached.0.first().copied().unwrap_or_default();
-    let previous = std::iter::once(first).chain(reached.0.iter().copied());
+fn step_views(names: &[String], counts: &StepCounts) -> Vec<FunnelStepView> {
+    let first = counts.0.first().copied().unwrap_or_default();
+    let previous = std::iter::once(first).chain(counts.0.iter().copied());
     let step = |((name, people), previous): ((&String, &u64), u64)| FunnelStepView {
         name: name.clone(),
         people: *people,
         of_first_bp: basis_points(*people, first),
         of_previous_bp: basis_points(*people, previous),
     };
-    names.iter().zip(&reached.0).zip(previous).map(step).collect()
+    names.iter().zip(&counts.0).zip(previous).map(step).collect()
 }
 
 /// The steps of one group.
@@ -180,24 +185,25 @@ impl ToSchema for FunnelResponse {
 ///
 /// # Errors
 /// The range is too long or contains more than [`PEOPLE_MAX`] people; the store cannot be read.
-pub async fn get(room: Arc<AppState>, tenant: Tenant, request: FunnelQuery) -> Result<FunnelResponse, Problem> {
-    let range = request.time_range(room.intake.clock().now())?;
-    super::aggregation::wait_until_counted(&room).await;
+pub async fn get(state: Arc<AppState>, tenant: Tenant, request: FunnelQuery) -> Result<FunnelResponse, Problem> {
+    let range = request.time_range(state.intake.clock().now())?;
+    super::aggregation::wait_until_counted(&state).await;
     let mut funnel = Funnel::new(&request.steps, range.clone(), request.group_by);
     let first = request.steps.first().map(String::as_str).unwrap_or_default();
-    let (store, who) = (room.intake.store(), (tenant.account().id, first));
-    let all =
-        store::person::for_each_person_with_event(store, who, range.clone(), PEOPLE_MAX, |person| funnel.add(person))
-            .await?;
+    let (store, event_key) = (state.intake.store(), (tenant.account().id, first));
+    let all = store::person::for_each_person_with_event(store, event_key, range.clone(), PEOPLE_MAX, |person| {
+        funnel.add(person)
+    })
+    .await?;
     if !all {
         let text = format!("the range contains more than {PEOPLE_MAX} people; use a shorter range");
         return Err(Problem::field("from", text));
     }
     let mut groups: Vec<_> = funnel.groups.iter().collect();
-    groups.sort_by_key(|(name, reached)| (std::cmp::Reverse(reached.0.first().copied()), *name));
-    let group = |(name, reached): (&String, &StepCounts)| FunnelGroupView {
+    groups.sort_by_key(|(name, counts)| (std::cmp::Reverse(counts.0.first().copied()), *name));
+    let group = |(name, counts): (&String, &StepCounts)| FunnelGroupView {
         group: name.clone(),
-        steps: step_views(&request.steps, reached),
+        steps: step_views(&request.steps, counts),
     };
     let groups = groups.into_iter().map(group).collect();
     let funnel = FunnelView {

@@ -84,45 +84,45 @@ impl FromRequest for SendEvent {
 
     fn read(call: &Request) -> Result<Self, Problem> {
         let mut notes = FieldDiagnostics::default();
-        let given = call.body_fields(&NAMES, &mut notes)?;
+        let fields = call.body_fields(&NAMES, &mut notes)?;
         let mut field = |name: &str, outcome: Result<Option<String>, String>| {
             outcome.map_err(|text| notes.errors.add(name, text)).ok().flatten()
         };
-        let name = field("name", read_name(&given)).unwrap_or_default();
-        let user_id = field("user_id", read_text(&given, "user_id", parse_user_id));
-        let email = field("email", read_text(&given, "email", parse_email));
-        let data = read_data(&given).map_err(|text| notes.errors.add("data", text)).unwrap_or_default();
-        let rehearsing: Vec<_> = DRY_RUN_FIELDS.into_iter().filter(|name| given.value(name).is_some()).collect();
+        let name = field("name", read_name(&fields)).unwrap_or_default();
+        let user_id = field("user_id", read_text(&fields, "user_id", parse_user_id));
+        let email = field("email", read_text(&fields, "email", parse_email));
+        let data = read_data(&fields).map_err(|text| notes.errors.add("data", text)).unwrap_or_default();
+        let dry_run_fields: Vec<_> = DRY_RUN_FIELDS.into_iter().filter(|name| fields.value(name).is_some()).collect();
         if !notes.errors.is_empty() {
             return Err(notes.errors.into());
         }
-        let rehearsal = read_dry_run(&given).transpose();
+        let dry_run_request = read_dry_run(&fields).transpose();
         // Clients cannot send events of the service, because these must be true. A dry run sends no event.
-        if rehearsal.is_none() && EventKind::from_name_ignoring_case(&name).is_some() {
+        if dry_run_request.is_none() && EventKind::from_name_ignoring_case(&name).is_some() {
             return Err(Problem::field("name", "is reserved for an event of the service; use another name"));
         }
         let event = IncomingProductEvent { name, user_id, email, data };
-        let tried = rehearsal.as_ref().and_then(|request| request.as_ref().ok());
+        let dry_run = dry_run_request.as_ref().and_then(|request| request.as_ref().ok());
         let claim =
-            idempotency::parse_claim(&call.headers, || event_fingerprint(&event, tried, &call.warnings.borrow()))?;
-        Ok(Self { event, dry_run_fields: rehearsing, dry_run: rehearsal, claim })
+            idempotency::parse_claim(&call.headers, || event_fingerprint(&event, dry_run, &call.warnings.borrow()))?;
+        Ok(Self { event, dry_run_fields, dry_run: dry_run_request, claim })
     }
 }
 
-fn read_name(given: &ObjectFields<'_>) -> Result<Option<String>, String> {
-    let Some(value) = given.value("name") else {
-        return if given.is_present_or_misnamed("name") { Ok(None) } else { Err("is required".to_owned()) };
+fn read_name(fields: &ObjectFields<'_>) -> Result<Option<String>, String> {
+    let Some(value) = fields.value("name") else {
+        return if fields.is_present_or_misnamed("name") { Ok(None) } else { Err("is required".to_owned()) };
     };
     let name = fields::parse_text(value)?.into_owned();
     check_name(&name).map(|()| Some(name))
 }
 
 fn read_text(
-    given: &ObjectFields<'_>,
+    fields: &ObjectFields<'_>,
     name: &str,
     check: impl Fn(&str) -> Result<String, String>,
 ) -> Result<Option<String>, String> {
-    given.value(name).map(|value| fields::parse_text(value).and_then(|text| check(&text))).transpose()
+    fields.value(name).map(|value| fields::parse_text(value).and_then(|text| check(&text))).transpose()
 }
 
 fn parse_user_id(text: &str) -> Result<String, String> {
@@ -138,8 +138,8 @@ fn parse_email(text: &str) -> Result<String, String> {
 }
 
 /// Reads the event's data: an object, empty if absent.
-fn read_data(given: &ObjectFields<'_>) -> Result<Value, String> {
-    let Some(value) = given.value("data") else { return Ok(Value::Object(Map::new())) };
+fn read_data(fields: &ObjectFields<'_>) -> Result<Value, String> {
+    let Some(value) = fields.value("data") else { return Ok(Value::Object(Map::new())) };
     if fields::JsonKind::of_value(value) != fields::JsonKind::Object {
         return Err("must be an object".to_owned());
     }
@@ -165,8 +165,8 @@ fn nesting_depth(value: &Value) -> usize {
 }
 
 /// Reads the dry-run fields.
-fn read_dry_run(given: &ObjectFields<'_>) -> Result<Option<DryRunRequest>, Problem> {
-    let flag = |name: &str| match given.value(name) {
+fn read_dry_run(fields: &ObjectFields<'_>) -> Result<Option<DryRunRequest>, Problem> {
+    let flag = |name: &str| match fields.value(name) {
         Some(value) => fields::parse_bool(value).map_err(|text| Problem::field(name, text)),
         None => Ok(false),
     };
@@ -174,26 +174,26 @@ fn read_dry_run(given: &ObjectFields<'_>) -> Result<Option<DryRunRequest>, Probl
         (true, true) => return Err(Problem::field("test_send", "cannot be combined with `dry_run`")),
         (true, false) => RunMode::DryRun,
         (false, true) => RunMode::TestSend,
-        (false, false) if given.value("automation_id").is_some() => {
+        (false, false) if fields.value("automation_id").is_some() => {
             return Err(Problem::field("automation_id", "requires `dry_run` or `test_send`"));
         }
         (false, false) => return Ok(None),
     };
-    let id = given.value("automation_id");
+    let id = fields.value("automation_id");
     let id = id.ok_or_else(|| Problem::field("automation_id", "is required"))?;
     let automation = fields::parse_text(id).map_err(|text| Problem::field("automation_id", text))?.into_owned();
     Ok(Some(DryRunRequest { mode, automation }))
 }
 
 /// Fingerprint of an event's content, independent of its JSON formatting.
-fn event_fingerprint(event: &IncomingProductEvent, rehearsal: Option<&DryRunRequest>, ignored: &[String]) -> String {
+fn event_fingerprint(event: &IncomingProductEvent, dry_run: Option<&DryRunRequest>, ignored: &[String]) -> String {
     let IncomingProductEvent { name, user_id, email, data } = event;
     let mut fingerprint = RequestFingerprint::new();
     fingerprint.add(name);
     fingerprint.add_optional(user_id.as_ref());
     fingerprint.add_optional(email.as_ref());
     fingerprint.add_json(data);
-    if let Some(DryRunRequest { mode, automation }) = rehearsal {
+    if let Some(DryRunRequest { mode, automation }) = dry_run {
         fingerprint.add(format!("{mode:?} {automation}"));
     }
     fingerprint.add_count(ignored.len());
@@ -206,51 +206,51 @@ fn event_fingerprint(event: &IncomingProductEvent, rehearsal: Option<&DryRunRequ
 /// # Errors
 /// The key is in progress or was used for another request; the intake rejects the event.
 pub async fn send(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     input: SendEvent,
 ) -> Result<IdempotentResponse<SendEventResponse>, Problem> {
-    let SendEvent { event, dry_run_fields: rehearsing, dry_run: rehearsal, claim } = input;
+    let SendEvent { event, dry_run_fields: used_fields, dry_run: dry_run_request, claim } = input;
     if !matches!(tenant.actor(), Actor::User(_))
-        && let Some(name) = rehearsing.first()
+        && let Some(name) = used_fields.first()
     {
         return Err(Problem::field(name, "is available to dashboard sessions only, not to API keys"));
     }
-    let rehearsal = rehearsal.transpose()?;
-    let guard = match idempotency::begin(&room, &tenant, IdempotencyScope::SendEvent, claim).await? {
+    let dry_run_request = dry_run_request.transpose()?;
+    let guard = match idempotency::begin(&state, &tenant, IdempotencyScope::SendEvent, claim).await? {
         RequestDecision::Replay(body) => return Ok(IdempotentResponse::replay(body)),
         RequestDecision::Proceed(guard) => guard,
     };
-    let now = room.intake.clock().now();
-    if let Some(rehearsal) = rehearsal {
-        let accepted = dry_run(&room, &tenant, event, rehearsal).await?;
+    let now = state.intake.clock().now();
+    if let Some(dry_run_request) = dry_run_request {
+        let accepted = dry_run(&state, &tenant, event, dry_run_request).await?;
         if let Some(guard) = &guard {
             let mut batch = Batch::progress();
             guard.record_outcome(&mut batch, stored_outcome(&accepted), now);
-            let stored = room.intake.store().commit(batch).await.map_err(SubmitError::from);
-            return finish(Some(guard), &room, stored.map(|()| accepted)).await;
+            let stored = state.intake.store().commit(batch).await.map_err(SubmitError::from);
+            return finish(Some(guard), &state, stored.map(|()| accepted)).await;
         }
         return IdempotentResponse::fresh(accepted);
     }
-    let also = |taken: &IngestedProductEvent, batch: &mut Batch| {
+    let record_outcome = |ingested: &IngestedProductEvent, batch: &mut Batch| {
         if let Some(guard) = &guard {
-            guard.record_outcome(batch, stored_outcome(&SendEventResponse::from_accepted_event(taken)), now);
+            guard.record_outcome(batch, stored_outcome(&SendEventResponse::from_accepted_event(ingested)), now);
         }
     };
-    let taken = room.intake.product_events().ingest(&tenant, event, &also).await;
-    finish(guard.as_deref(), &room, taken.map(|taken| SendEventResponse::from_accepted_event(&taken))).await
+    let ingested = state.intake.product_events().ingest(&tenant, event, &record_outcome).await;
+    finish(guard.as_deref(), &state, ingested.map(|ingested| SendEventResponse::from_accepted_event(&ingested))).await
 }
 
 /// Runs an automation with the event, which is not stored.
 async fn dry_run(
-    room: &AppState,
+    state: &AppState,
     tenant: &Tenant,
     incoming: IncomingProductEvent,
     DryRunRequest { mode, automation }: DryRunRequest,
 ) -> Result<SendEventResponse, Problem> {
     let automation = automation.parse().map_err(|_| automation_not_found())?;
-    let event = room.intake.product_events().with_id_and_time(tenant, incoming);
-    let run = room.intake.dry_run(tenant, automation, &TriggerEvent::from(&event), mode).await;
+    let event = state.intake.product_events().with_id_and_time(tenant, incoming);
+    let run = state.intake.dry_run(tenant, automation, &TriggerEvent::from(&event), mode).await;
     let run = run.map_err(|error| match error {
         DryRunError::NotFound => automation_not_found(),
         DryRunError::Read(error) => error.into(),

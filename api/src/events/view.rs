@@ -99,12 +99,12 @@ pub struct SendEventResponse {
 impl SendEventResponse {
     /// The response for an ingested event, with its effects on automations.
     #[must_use]
-    pub fn from_accepted_event(taken: &IngestedProductEvent) -> Self {
+    pub fn from_accepted_event(accepted: &IngestedProductEvent) -> Self {
         Self {
-            event: ProductEventView::from_event(taken.event.clone()),
-            matched_automations: taken.effects.matched,
-            resumed_runs: taken.effects.resumed,
-            cancelled_runs: taken.effects.cancelled,
+            event: ProductEventView::from_event(accepted.event.clone()),
+            matched_automations: accepted.effects.matched,
+            resumed_runs: accepted.effects.resumed,
+            cancelled_runs: accepted.effects.cancelled,
             run: None,
         }
     }

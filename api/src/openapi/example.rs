@@ -74,9 +74,9 @@ impl ExampleBuilder<'_> {
         let words = schema["enum"].as_array().into_iter().flatten();
         let likely =
             words.clone().find(|word| *word == PREFERRED_WORD).or(words.clone().next()).unwrap_or(&Value::Null);
-        let given = [&schema["examples"][0], &schema["const"], likely];
-        if let Some(given) = given.into_iter().find(|value| !value.is_null()) {
-            return given.clone();
+        let candidates = [&schema["examples"][0], &schema["const"], likely];
+        if let Some(example) = candidates.into_iter().find(|value| !value.is_null()) {
+            return example.clone();
         }
         if let Some(parts) = schema["allOf"].as_array() {
             return self.build_all_of(parts, name, level);
@@ -84,22 +84,24 @@ impl ExampleBuilder<'_> {
         if schema["properties"].is_object() {
             return self.build_object(schema, level);
         }
-        let ways = schema["oneOf"].as_array().or(schema["anyOf"].as_array());
-        if let Some(way) = ways.and_then(|ways| ways.iter().find(|way| way["type"] != "null")) {
-            return self.build(way, name, level + 1);
+        let alternatives = schema["oneOf"].as_array().or(schema["anyOf"].as_array());
+        if let Some(alternative) =
+            alternatives.and_then(|alternatives| alternatives.iter().find(|alternative| alternative["type"] != "null"))
+        {
+            return self.build(alternative, name, level + 1);
         }
         self.build_scalar(schema, name, level)
     }
 
     /// Merges the examples of `allOf`.
     fn build_all_of(&self, parts: &[Value], name: &str, level: usize) -> Value {
-        let mut whole = Map::new();
+        let mut object = Map::new();
         for part in parts {
             if let Value::Object(fields) = self.build(part, name, level + 1) {
-                whole.extend(fields);
+                object.extend(fields);
             }
         }
-        Value::Object(whole)
+        Value::Object(object)
     }
 
     fn build_object(&self, schema: &Value, level: usize) -> Value {
@@ -145,8 +147,8 @@ fn text_example(schema: &Value, name: &str) -> String {
     if let Some(id) = schema["description"].as_str().and_then(id_example) {
         return id;
     }
-    let known = TEXTS.iter().find(|(known, _)| *known == name);
-    known.map_or_else(|| "text".to_owned(), |(_, text)| (*text).to_owned())
+    let example = TEXTS.iter().find(|(example, _)| *example == name);
+    example.map_or_else(|| "text".to_owned(), |(_, text)| (*text).to_owned())
 }
 
 /// Example id for a description that names the id's prefix, like ``The email's id (`msg_…`)``.

@@ -26,35 +26,36 @@ impl SharedResponses {
 /// All responses of an operation by status.
 pub(super) fn operation_responses(
     operation: &Operation,
-    takes: &RequestSpec,
-    gives: Value,
+    request_spec: &RequestSpec,
+    response_schema: Value,
     shared: &mut SharedResponses,
 ) -> Value {
     let keyed = !matches!(operation.handler, OperationHandler::Public(_));
     let mut headers = response_headers(keyed);
-    if takes_idempotency_key(takes) {
+    if takes_idempotency_key(request_spec) {
         headers.insert("idempotent-replayed".to_owned(), json!({"$ref": "#/components/headers/idempotent-replayed"}));
     }
-    let mut content = json!({operation.response_spec.media_type: {"schema": gives}});
-    let mut answers = Map::new();
-    for also in operation.response_spec.extra_responses {
-        match (also.status, also.media_type) {
+    let mut content = json!({operation.response_spec.media_type: {"schema": response_schema}});
+    let mut responses = Map::new();
+    for extra in operation.response_spec.extra_responses {
+        match (extra.status, extra.media_type) {
             (200, Some(media_type)) if media_type != operation.response_spec.media_type => {
-                content[media_type] = json!({"schema": {"type": "string", "description": also.about}});
+                content[media_type] = json!({"schema": {"type": "string", "description": extra.description}});
             }
             (204 | 304, None) => {
-                answers.insert(also.status.to_string(), json!({"description": also.about, "headers": headers}));
+                responses
+                    .insert(extra.status.to_string(), json!({"description": extra.description, "headers": headers}));
             }
             (300..400, _) => {
                 let mut headers = headers.clone();
                 headers.insert("location".to_owned(), json!({"$ref": "#/components/headers/location"}));
-                let answer = json!({"description": also.about, "headers": headers});
-                answers.insert(also.status.to_string(), answer);
+                let response = json!({"description": extra.description, "headers": headers});
+                responses.insert(extra.status.to_string(), response);
             }
             // The same body with another status.
             (200..300, Some(_)) => {
-                let answer = json!({"description": also.about, "headers": headers, "content": content});
-                answers.insert(also.status.to_string(), answer);
+                let response = json!({"description": extra.description, "headers": headers, "content": content});
+                responses.insert(extra.status.to_string(), response);
             }
             // Handled with the errors below.
             _ => {}
@@ -64,15 +65,15 @@ pub(super) fn operation_responses(
     if operation.response_spec.status.is_redirection() {
         headers.insert("location".to_owned(), json!({"$ref": "#/components/headers/location"}));
     }
-    answers.insert(done, json!({"description": "Success", "headers": headers, "content": content}));
+    responses.insert(done, json!({"description": "Success", "headers": headers, "content": content}));
     let mut by_status: BTreeMap<u16, Vec<ErrorCode>> = BTreeMap::new();
-    for code in operation_error_codes(operation, takes) {
+    for code in operation_error_codes(operation, request_spec) {
         by_status.entry(code.status).or_default().push(code);
     }
     for (status, codes) in by_status {
         let names: Vec<String> = codes.iter().map(ErrorCode::name).collect();
         // An endpoint for browsers answers its own errors with a page; errors before the handler are JSON.
-        let page = operation.response_spec.extra_responses.iter().find(|also| also.status == status);
+        let page = operation.response_spec.extra_responses.iter().find(|extra| extra.status == status);
         let kind = if page.is_some() {
             "page."
         } else if keyed {
@@ -89,13 +90,13 @@ pub(super) fn operation_responses(
             entry
         };
         shared.0.entry(name.clone()).or_insert_with(entry);
-        answers.insert(status.to_string(), json!({"$ref": format!("#/components/responses/{name}")}));
+        responses.insert(status.to_string(), json!({"$ref": format!("#/components/responses/{name}")}));
     }
-    Value::Object(answers)
+    Value::Object(responses)
 }
 
 /// All error codes of an operation, in the order of the code table.
-pub(super) fn operation_error_codes(operation: &Operation, takes: &RequestSpec) -> Vec<ErrorCode> {
+pub(super) fn operation_error_codes(operation: &Operation, request_spec: &RequestSpec) -> Vec<ErrorCode> {
     let mut codes = vec![ErrorCode::VALIDATION_ERROR, ErrorCode::HEADERS_TOO_LARGE];
     codes.extend([ErrorCode::INTERNAL_ERROR, ErrorCode::SERVICE_UNAVAILABLE]);
     if !matches!(operation.handler, OperationHandler::Public(_)) {
@@ -113,16 +114,16 @@ pub(super) fn operation_error_codes(operation: &Operation, takes: &RequestSpec) 
     if operation.path.contains('{') {
         codes.push(ErrorCode::NOT_FOUND);
     }
-    if has_parameter(takes, "query", "cursor") {
+    if has_parameter(request_spec, "query", "cursor") {
         codes.push(ErrorCode::INVALID_CURSOR);
     }
-    if takes.body.is_some() {
+    if request_spec.body.is_some() {
         codes.push(ErrorCode::REQUEST_TIMEOUT);
     }
-    if takes.body.is_some() && operation.media != Media::Any {
+    if request_spec.body.is_some() && operation.media != Media::Any {
         codes.extend([ErrorCode::INVALID_JSON, ErrorCode::PAYLOAD_TOO_LARGE, ErrorCode::UNSUPPORTED_MEDIA_TYPE]);
     }
-    if takes_idempotency_key(takes) {
+    if takes_idempotency_key(request_spec) {
         codes.extend([
             ErrorCode::INVALID_IDEMPOTENCY_KEY,
             ErrorCode::IDEMPOTENCY_CONFLICT,
@@ -139,12 +140,12 @@ pub(super) fn operation_error_codes(operation: &Operation, takes: &RequestSpec) 
     ErrorCode::ALL.iter().filter(|code| codes.contains(code)).copied().collect()
 }
 
-fn has_parameter(takes: &RequestSpec, place: &str, name: &str) -> bool {
-    takes.parameters.iter().any(|parameter| parameter["in"] == place && parameter["name"] == name)
+fn has_parameter(request_spec: &RequestSpec, location: &str, name: &str) -> bool {
+    request_spec.parameters.iter().any(|parameter| parameter["in"] == location && parameter["name"] == name)
 }
 
-fn takes_idempotency_key(takes: &RequestSpec) -> bool {
-    has_parameter(takes, "header", "Idempotency-Key")
+fn takes_idempotency_key(request_spec: &RequestSpec) -> bool {
+    has_parameter(request_spec, "header", "Idempotency-Key")
 }
 
 fn response_headers(knows_account: bool) -> Map<String, Value> {
@@ -201,7 +202,7 @@ pub(super) fn header_components() -> Value {
 /// One example response per error code.
 pub(super) fn example_components(base_url: &str) -> Value {
     let id = mail::id::RequestId::from_bytes([1; 16]);
-    let one = |code: &ErrorCode| {
+    let describe_code = |code: &ErrorCode| {
         let mut problem = Problem::new(*code, code.when);
         if let Some(details) = details_example(code) {
             problem = problem.with_details(details);
@@ -209,7 +210,7 @@ pub(super) fn example_components(base_url: &str) -> Value {
         let body: Value = serde_json::from_slice(&problem.body(id, base_url)).unwrap_or_default();
         (code.name(), json!({"summary": code.when, "value": body}))
     };
-    ErrorCode::ALL.iter().map(one).collect()
+    ErrorCode::ALL.iter().map(describe_code).collect()
 }
 
 /// Example `details` of an error code.
@@ -249,8 +250,8 @@ pub(super) fn add_examples(paths: &mut Value, schemas: &Value) {
             "/responses/204/content",
             "/responses/302/content",
         ];
-        for place in places {
-            let contents = operation.pointer_mut(place).and_then(Value::as_object_mut);
+        for pointer in places {
+            let contents = operation.pointer_mut(pointer).and_then(Value::as_object_mut);
             for (_, content) in contents.into_iter().flatten() {
                 let example = example::example_of(&content["schema"], schemas);
                 content["example"] = example;

@@ -14,8 +14,8 @@ pub(super) fn webhooks_section() -> Value {
 
 fn webhook_entry(name: &str) -> Value {
     let mut data = example_payloads::common_fields(name, EventId::from_bytes([0; 16]));
-    if let Some(Value::Object(own)) = example_payloads::example_for(name) {
-        data.extend(own);
+    if let Some(Value::Object(event_data)) = example_payloads::example_for(name) {
+        data.extend(event_data);
     }
     let data = Value::Object(data);
     let body = json!({
@@ -43,8 +43,8 @@ fn webhook_entry(name: &str) -> Value {
     }})
 }
 
-fn header(name: &str, about: &str) -> Value {
-    json!({"name": name, "in": "header", "required": true, "description": about, "schema": {"type": "string"}})
+fn header(name: &str, description: &str) -> Value {
+    json!({"name": name, "in": "header", "required": true, "description": description, "schema": {"type": "string"}})
 }
 
 /// Schema derived from an example value; null allows any value.

@@ -15,15 +15,15 @@ const TOP: f64 = 14.0;
 
 /// Draws earnings and clicks by day, oldest first.
 pub(super) fn draw_chart(currency: Currency, money: &[i64], clicks: &[u64]) -> Html {
-    let (earned, came) = (money.iter().copied().fold(0, i64::saturating_add), clicks.iter().sum::<u64>());
+    let (earned, clicks_count) = (money.iter().copied().fold(0, i64::saturating_add), clicks.iter().sum::<u64>());
     let most_money = money.iter().copied().max().unwrap_or(0).max(0);
     let most_clicks = clicks.iter().copied().max().unwrap_or(0);
-    let words = html! {
-        "Last 90 days: " (texts::format_money(earned, currency)) " earned, " (came)
-        (if came == 1 { " click" } else { " clicks" })
+    let caption = html! {
+        "Last 90 days: " (texts::format_money(earned, currency)) " earned, " (clicks_count)
+        (if clicks_count == 1 { " click" } else { " clicks" })
     };
-    let mut picture = html! {
-        "<figure><svg viewBox=\"0 0 900 180\" role=\"img\" aria-label=\"" [words] "\">\
+    let mut svg = html! {
+        "<figure><svg viewBox=\"0 0 900 180\" role=\"img\" aria-label=\"" [caption] "\">\
          <line class=\"floor\" x1=\"0\" y1=\"160\" x2=\"900\" y2=\"160\"/>"
     };
     for (day, sum) in money.iter().enumerate() {
@@ -31,28 +31,28 @@ pub(super) fn draw_chart(currency: Currency, money: &[i64], clicks: &[u64]) -> H
             let height = relative_height(as_f64(*sum), as_f64(most_money)).max(1.5);
             let (x, width) = (bar_left(day, money.len()), WIDTH / as_count(money.len()) * 0.72);
             push!(
-                picture,
+                svg,
                 "<rect class=\"money\" x=\"" (round_to_tenth(x)) "\" y=\"" (round_to_tenth(FLOOR - height)) "\" width=\"" (round_to_tenth(width))
                 "\" height=\"" (round_to_tenth(height)) "\" rx=\"1.5\"/>"
             );
         }
     }
     if most_clicks > 0 {
-        picture.raw("<polyline class=\"clicks\" points=\"");
+        svg.raw("<polyline class=\"clicks\" points=\"");
         for (day, count) in clicks.iter().enumerate() {
             let (x, y) =
                 (bar_left(day, clicks.len()), FLOOR - relative_height(count_f64(*count), count_f64(most_clicks)));
-            push!(picture, (round_to_tenth(x + WIDTH / as_count(clicks.len()) * 0.36)) "," (round_to_tenth(y)) " ");
+            push!(svg, (round_to_tenth(x + WIDTH / as_count(clicks.len()) * 0.36)) "," (round_to_tenth(y)) " ");
         }
-        picture.raw("\"/>");
+        svg.raw("\"/>");
     }
     push!(
-        picture,
+        svg,
         "<text x=\"0\" y=\"176\">90 days ago</text><text x=\"900\" y=\"176\" text-anchor=\"end\">today</text></svg>\
          <figcaption><span class=\"key\"></span>earnings by day <span class=\"key clicks\"></span>clicks by day. "
-        [words] ".</figcaption></figure>"
+        [caption] ".</figcaption></figure>"
     );
-    picture
+    svg
 }
 
 fn bar_left(day: usize, days: usize) -> f64 {
@@ -60,8 +60,8 @@ fn bar_left(day: usize, days: usize) -> f64 {
 }
 
 /// Height of a value above the base line, scaled to the largest value.
-fn relative_height(part: f64, most: f64) -> f64 {
-    if most > 0.0 { part / most * (FLOOR - TOP) } else { 0.0 }
+fn relative_height(part: f64, maximum: f64) -> f64 {
+    if maximum > 0.0 { part / maximum * (FLOOR - TOP) } else { 0.0 }
 }
 
 /// One decimal is finer than a pixel.

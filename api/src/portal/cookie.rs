@@ -52,8 +52,8 @@ fn set_cookie_field(value: &str, max_age_s: u64, is_secure: bool) -> Option<Head
 }
 
 /// True if the public base URL uses TLS.
-pub(super) fn is_secure(room: &AppState) -> bool {
-    room.options.base_url.starts_with("https://")
+pub(super) fn is_secure(state: &AppState) -> bool {
+    state.options.base_url.starts_with("https://")
 }
 
 #[cfg(test)]
@@ -63,8 +63,8 @@ mod tests {
 
     #[test]
     fn cookie_is_found_by_its_exact_name() {
-        let of = (AccountId::from_bytes([1; 16]), PartnerId::from_bytes([2; 16]));
-        let own = PortalToken::new(of, SessionId::from_bytes([3; 16]), [4; 32]);
+        let partner = (AccountId::from_bytes([1; 16]), PartnerId::from_bytes([2; 16]));
+        let session_token = PortalToken::new(partner, SessionId::from_bytes([3; 16]), [4; 32]);
         let read = |fields: &[&str], is_secure| {
             let mut headers = HeaderMap::new();
             for field in fields {
@@ -72,13 +72,13 @@ mod tests {
             }
             token(&headers, is_secure)
         };
-        let set = set_cookie(&own, true).unwrap();
+        let set = set_cookie(&session_token, true).unwrap();
         let set = set.to_str().unwrap();
         assert!(set.ends_with("; Max-Age=43200; Path=/; HttpOnly; Secure; SameSite=Lax"), "{set}");
         let pair = set.split(';').next().unwrap();
         let clear = pair.replace("__Host-", "");
-        assert_eq!(read(&["a=b", &format!("{SECURE}=x; {pair};c=d")], true), Some(own.clone()));
-        assert_eq!(read(&[&clear], false), Some(own));
+        assert_eq!(read(&["a=b", &format!("{SECURE}=x; {pair};c=d")], true), Some(session_token.clone()));
+        assert_eq!(read(&[&clear], false), Some(session_token));
         assert_eq!((read(&[&clear], true), read(&[pair], false)), (None, None));
         assert_eq!(read(&["\u{e9}=1; ;;=;", "=", &format!("{SECURE}=")], true), None);
     }

@@ -12,12 +12,12 @@ use super::referrals::{ENTRIES, page_links};
 use super::texts;
 use crate::state::AppState;
 
-pub(super) async fn show(room: &AppState, view: &PageContext<'_>) -> Result<Html, AffiliateError> {
+pub(super) async fn show(state: &AppState, view: &PageContext<'_>) -> Result<Html, AffiliateError> {
     let partner = &view.session.partner;
     let before = view.request.query.get("before").parse::<CommissionId>().ok();
-    let wanted = ListPageRequest { before: before.map(CommissionId::to_bytes), limit: ENTRIES, from: None };
+    let page_request = ListPageRequest { before: before.map(CommissionId::to_bytes), limit: ENTRIES, from: None };
     let filter = CommissionFilter { partner: Some(partner.id), ..CommissionFilter::default() };
-    let page = store::affiliate::commission::list(room.intake.store(), partner.account, &filter, wanted).await?;
+    let page = store::affiliate::commission::list(state.intake.store(), partner.account, &filter, page_request).await?;
     let mut content = html! { "<section class=\"card\">" };
     if page.rows.is_empty() {
         content.raw("<p>No commissions yet. They appear here when a customer whom you referred pays.</p>");

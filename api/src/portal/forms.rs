@@ -43,37 +43,37 @@ enum FormOutcome {
 
 /// Applies a form and returns the response page.
 pub(super) async fn submit(
-    room: &AppState,
+    state: &AppState,
     (partner_session, token): (&PartnerSession, &PortalToken),
     request: &PortalRequest,
 ) -> Result<PortalPage, Problem> {
     let name = request.path_segment.as_str();
     if name == "sign-out" {
-        room.affiliate.sign_out(&partner_session.session).await.map_err(|refusal| refusal_problem(room, refusal))?;
+        state.affiliate.sign_out(&partner_session.session).await.map_err(|refusal| refusal_problem(state, refusal))?;
         let key = &partner_session.program.publishable_key;
         let to = PortalPage::redirect(StatusCode::SEE_OTHER, &format!("sign-in?key={key}"))?;
-        return Ok(to.with_cookie(cookie::clear_cookie(is_secure(room))));
+        return Ok(to.with_cookie(cookie::clear_cookie(is_secure(state))));
     }
     let page = page_with_form(name);
-    let again = async |status, why| {
-        let view = PageContext::new(partner_session, token, request).with_error(name, why);
-        Ok(PortalPage::new(status, render_page(room, page, &view).await?))
+    let again = async |status, reason| {
+        let view = PageContext::new(partner_session, token, request).with_error(name, reason);
+        Ok(PortalPage::new(status, render_page(state, page, &view).await?))
     };
     let accepts = name == "accept" && partner_session.partner.status == PartnerStatus::Invited;
     if !accepts && !can_edit(partner_session) {
-        let why = "You can view your data but cannot change it at the moment.".to_owned();
-        return again(StatusCode::FORBIDDEN, why).await;
+        let reason = "You can view your data but cannot change it at the moment.".to_owned();
+        return again(StatusCode::FORBIDDEN, reason).await;
     }
-    match apply_form(room, partner_session, request).await {
+    match apply_form(state, partner_session, request).await {
         Ok(FormOutcome::Done(to)) => PortalPage::redirect(StatusCode::SEE_OTHER, to),
         Ok(FormOutcome::RateLimited(page)) => Ok(*page),
-        Ok(FormOutcome::ShowOnce(news)) => {
-            let view = PageContext::new(partner_session, token, request).with_notice(news);
-            Ok(PortalPage::new(StatusCode::OK, render_page(room, page, &view).await?))
+        Ok(FormOutcome::ShowOnce(notice)) => {
+            let view = PageContext::new(partner_session, token, request).with_notice(notice);
+            Ok(PortalPage::new(StatusCode::OK, render_page(state, page, &view).await?))
         }
         Err(refusal) => {
-            let (status, why) = refusal_text(room, refusal)?;
-            again(status, why).await
+            let (status, reason) = refusal_text(state, refusal)?;
+            again(status, reason).await
         }
     }
 }
@@ -88,12 +88,12 @@ fn page_with_form(form: &str) -> &'static str {
 }
 
 async fn apply_form(
-    room: &AppState,
+    state: &AppState,
     partner_session: &PartnerSession,
     request: &PortalRequest,
 ) -> Result<FormOutcome, AffiliateError> {
-    let (partner, form, service) = (&partner_session.partner, &request.form, &room.affiliate);
-    let of = (partner.account, partner.id);
+    let (partner, form, service) = (&partner_session.partner, &request.form, &state.affiliate);
+    let partner_key = (partner.account, partner.id);
     Ok(match request.path_segment.as_str() {
         "accept" => {
             if partner_session.program.settings.terms_url.is_some() && !form.is_checked("terms") {
@@ -103,78 +103,79 @@ async fn apply_form(
             FormOutcome::Done("home?done=accepted")
         }
         "add-link" => {
-            service.create_link(of, &read_link(form)?, &no_extension).await?;
+            service.create_link(partner_key, &read_link(form)?, &no_extension).await?;
             FormOutcome::Done("links?done=link-added")
         }
         "change-link" => {
             let id = form.get("id").parse().map_err(|_| AffiliateError::NotFound(AffiliateNoun::Link))?;
-            service.change_link(of, id, &read_link(form)?).await?;
+            service.change_link(partner_key, id, &read_link(form)?).await?;
             FormOutcome::Done("links?done=link-changed")
         }
         "payout-method" => {
             let payout =
                 parse_payout_destination(&partner_session.program, (form.get("method"), form.get("destination")))?;
-            if let Some(page) = check_rate_limit(room, partner_session, (request, "payout-method")) {
+            if let Some(page) = check_rate_limit(state, partner_session, (request, "payout-method")) {
                 return Ok(page);
             }
             service.request_payout_change((partner, &partner_session.program), payout).await?;
             FormOutcome::Done("settings?done=payout-asked")
         }
         "profile" => {
-            update_partner(room, partner_session, read_profile(form)?, "settings?done=profile-changed").await?
+            update_partner(state, partner_session, read_profile(form)?, "settings?done=profile-changed").await?
         }
         "postback" => {
             let change =
                 PartnerChange { postback_url: Some(form.get_nonempty("postback_url")), ..PartnerChange::default() };
             let is_first = partner.postback_url.is_none() && form.get_nonempty("postback_url").is_some();
-            let changed = update_partner(room, partner_session, change, "settings?done=postback-changed").await?;
+            let changed = update_partner(state, partner_session, change, "settings?done=postback-changed").await?;
             match service.postback_secret(partner).filter(|_| is_first) {
                 Some(secret) => FormOutcome::ShowOnce(settings::first_secret_notice(&secret)),
                 None => changed,
             }
         }
         "postback-test" => {
-            if let Some(page) = check_rate_limit(room, partner_session, (request, "postback-test")) {
+            if let Some(page) = check_rate_limit(state, partner_session, (request, "postback-test")) {
                 return Ok(page);
             }
-            service.send_test_postback(of).await?;
+            service.send_test_postback(partner_key).await?;
             FormOutcome::Done("settings?done=postback-sent#postbacks")
         }
         "postback-secret" => {
-            FormOutcome::ShowOnce(settings::new_secret_notice(&service.rotate_postback_secret(of).await?))
+            FormOutcome::ShowOnce(settings::new_secret_notice(&service.rotate_postback_secret(partner_key).await?))
         }
         _ => {
-            let wish = PartnerChange { email_opt_out: Some(!form.is_checked("mail")), ..PartnerChange::default() };
-            update_partner(room, partner_session, wish, "settings?done=mail-changed").await?
+            let opt_out_change =
+                PartnerChange { email_opt_out: Some(!form.is_checked("mail")), ..PartnerChange::default() };
+            update_partner(state, partner_session, opt_out_change, "settings?done=mail-changed").await?
         }
     })
 }
 
 /// Bounds the forms that send an email or a request to a partner's server, like requests for a login link.
 fn check_rate_limit(
-    room: &AppState,
+    state: &AppState,
     partner_session: &PartnerSession,
     (request, form): (&PortalRequest, &'static str),
 ) -> Option<FormOutcome> {
-    let (now, email) = (room.intake.clock().now(), partner_session.partner.email.to_string());
+    let (now, email) = (state.intake.clock().now(), partner_session.partner.email.to_string());
     let counted =
-        room.sign_in_limiter.count_partner_form(request.client_ip, (partner_session.program.id, form, &email), now);
+        state.sign_in_limiter.count_partner_form(request.client_ip, (partner_session.program.id, form, &email), now);
     counted.err().map(|problem| FormOutcome::RateLimited(Box::new(rate_limited_page(&problem))))
 }
 
 async fn update_partner(
-    room: &AppState,
+    state: &AppState,
     partner_session: &PartnerSession,
     change: PartnerChange,
-    then: &'static str,
+    location: &'static str,
 ) -> Result<FormOutcome, AffiliateError> {
-    let of = (partner_session.partner.account, partner_session.partner.id);
-    room.affiliate.change_partner(of, None, &change).await.map(|_| FormOutcome::Done(then))
+    let partner_key = (partner_session.partner.account, partner_session.partner.id);
+    state.affiliate.change_partner(partner_key, None, &change).await.map(|_| FormOutcome::Done(location))
 }
 
 /// An error of the form as a whole.
-fn form_error(why: &str) -> AffiliateError {
-    AffiliateError::field("", why)
+fn form_error(reason: &str) -> AffiliateError {
+    AffiliateError::field("", reason)
 }
 
 fn read_link(form: &FormFields) -> Result<LinkDraft, AffiliateError> {
@@ -192,12 +193,12 @@ fn read_link(form: &FormFields) -> Result<LinkDraft, AffiliateError> {
 }
 
 fn read_profile(form: &FormFields) -> Result<PartnerChange, AffiliateError> {
-    let name = |field| join::read_name(form, field).map_err(|why| form_error(&why));
+    let name = |field| join::read_name(form, field).map_err(|error| form_error(&error));
     Ok(PartnerChange {
         first_name: Some(name("first_name")?),
         last_name: Some(name("last_name")?),
         company: Some(name("company")?),
-        website: Some(join::read_website(form).map_err(|why| form_error(&why))?),
+        website: Some(join::read_website(form).map_err(|error| form_error(&error))?),
         ..PartnerChange::default()
     })
 }

@@ -11,9 +11,9 @@ use super::layout::PageContext;
 use super::{chart, join, texts};
 use crate::state::AppState;
 
-pub(super) async fn show(room: &AppState, view: &PageContext<'_>) -> Result<Html, AffiliateError> {
+pub(super) async fn show(state: &AppState, view: &PageContext<'_>) -> Result<Html, AffiliateError> {
     let (partner, program) = (&view.session.partner, &view.session.program);
-    let service = &room.affiliate;
+    let service = &state.affiliate;
     let partner_balances = service.partner_balances(partner).await?;
     let all = service.list_links(partner.account, partner.id).await?;
     let clicks = service.click_statistics(partner, &all).await?;
@@ -34,9 +34,9 @@ pub(super) async fn show(room: &AppState, view: &PageContext<'_>) -> Result<Html
         );
         if let Ok(campaign) = service.campaign(partner.account, partner.campaign).await {
             push!(content, "<p class=\"soft\">"(join::commission_offer(program, &campaign)));
-            if let Some(own) = partner.commission_override {
-                let own = f64::from(own.get()) / 100.0;
-                push!(content, " Your own rate of " (own) " % applies instead.");
+            if let Some(rate) = partner.commission_override {
+                let rate = f64::from(rate.get()) / 100.0;
+                push!(content, " Your own rate of " (rate) " % applies instead.");
             }
             push!(
                 content,
@@ -54,13 +54,13 @@ pub(super) async fn show(room: &AppState, view: &PageContext<'_>) -> Result<Html
 }
 
 /// The balances by currency; zeroes in the program's currency if there are none.
-fn balance_table(partner_balances: &PartnerBalances, own: Currency) -> Html {
+fn balance_table(partner_balances: &PartnerBalances, default_currency: Currency) -> Html {
     let mut content = Html::new();
-    let nothing = [(own, Balance::default())].into();
-    let all = if partner_balances.balances.is_empty() { &nothing } else { &partner_balances.balances };
+    let zero = [(default_currency, Balance::default())].into();
+    let all = if partner_balances.balances.is_empty() { &zero } else { &partner_balances.balances };
     // The program's own currency first.
     let mut all: Vec<_> = all.iter().collect();
-    all.sort_by_key(|(currency, _)| (**currency != own, **currency));
+    all.sort_by_key(|(currency, _)| (**currency != default_currency, **currency));
     for (currency, balance) in all {
         content.raw("<dl class=\"grid\">");
         for (label, amount) in [
@@ -82,8 +82,8 @@ fn balance_table(partner_balances: &PartnerBalances, own: Currency) -> Html {
 }
 
 /// The chart of the currency with the most days of earnings.
-fn earnings_chart(partner_balances: &PartnerBalances, clicks: &ClickStatistics, own: Currency) -> Html {
-    let most = partner_balances.days.iter().max_by_key(|(_, days)| days.iter().filter(|sum| **sum > 0).count());
-    let (currency, money) = most.map_or((own, [].as_slice()), |(currency, days)| (*currency, days));
+fn earnings_chart(partner_balances: &PartnerBalances, clicks: &ClickStatistics, default_currency: Currency) -> Html {
+    let main = partner_balances.days.iter().max_by_key(|(_, days)| days.iter().filter(|sum| **sum > 0).count());
+    let (currency, money) = main.map_or((default_currency, [].as_slice()), |(currency, days)| (*currency, days));
     chart::draw_chart(currency, money, &clicks.days)
 }

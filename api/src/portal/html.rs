@@ -27,8 +27,8 @@ impl Html {
     }
 
     /// Adds another fragment.
-    pub fn put(&mut self, piece: &Self) {
-        self.0.push_str(&piece.0);
+    pub fn put(&mut self, fragment: &Self) {
+        self.0.push_str(&fragment.0);
     }
 
     #[must_use]

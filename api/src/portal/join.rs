@@ -22,8 +22,8 @@ use crate::problem::Problem;
 use crate::state::AppState;
 
 /// `GET /portal/join`.
-pub(super) async fn show_form(room: &AppState, request: &PortalRequest) -> Result<PortalPage, Problem> {
-    Ok(match find_open_campaign(room, request, &request.query).await? {
+pub(super) async fn show_form(state: &AppState, request: &PortalRequest) -> Result<PortalPage, Problem> {
+    Ok(match find_open_campaign(state, request, &request.query).await? {
         Ok((program, campaign)) => {
             let page = join_page((&program, &campaign), &request.query, None);
             PortalPage::new(StatusCode::OK, page)
@@ -32,24 +32,24 @@ pub(super) async fn show_form(room: &AppState, request: &PortalRequest) -> Resul
     })
 }
 
-/// The program and the campaign to join, or the page that says that the program is not open.
+/// The program and the campaign to join, or the page which states that the program is not open.
 async fn find_open_campaign(
-    room: &AppState,
+    state: &AppState,
     request: &PortalRequest,
-    given: &FormFields,
+    form: &FormFields,
 ) -> Result<Result<(AffiliateProgram, Campaign), PortalPage>, Problem> {
-    let key = given.get("key");
-    let Some(program) = find_program(room, request, key).await? else { return Ok(Err(no_program_page(key))) };
-    let named = given.get("campaign");
+    let key = form.get("key");
+    let Some(program) = find_program(state, request, key).await? else { return Ok(Err(no_program_page(key))) };
+    let named = form.get("campaign");
     let id = match named {
         "" => Ok(None),
         text => text.parse().map(Some),
     };
     let found = match id {
-        Ok(id) => room.affiliate.campaign_to_join(&program, id).await,
+        Ok(id) => state.affiliate.campaign_to_join(&program, id).await,
         Err(_) => Ok(None),
     };
-    let found = found.map_err(|refusal| crate::affiliate::refusal::refusal_problem(room, refusal))?;
+    let found = found.map_err(|refusal| crate::affiliate::refusal::refusal_problem(state, refusal))?;
     Ok(found.map(|campaign| (program.clone(), campaign)).ok_or_else(|| {
         let text = format!("The partner program of {} does not accept applications here.", website_host(&program));
         PortalPage::new(StatusCode::NOT_FOUND, layout::message_page("", "Applications closed", &text))
@@ -60,8 +60,8 @@ async fn find_open_campaign(
 pub(super) fn commission_offer(program: &AffiliateProgram, campaign: &Campaign) -> String {
     let currency = program.settings.currency;
     let rate = match campaign.terms.base {
-        CommissionRate::Percent(points) => {
-            let text = format!("{}.{:02}", points.get() / 100, points.get() % 100);
+        CommissionRate::Percent(basis_points) => {
+            let text = format!("{}.{:02}", basis_points.get() / 100, basis_points.get() % 100);
             format!("{} % of each sale", text.trim_end_matches('0').trim_end_matches('.'))
         }
         CommissionRate::Flat(amount) => format!("{} for each sale", texts::format_money(amount, currency)),
@@ -79,10 +79,10 @@ pub(super) fn commission_offer(program: &AffiliateProgram, campaign: &Campaign) 
     format!("You earn {rate}, {duration}.")
 }
 
-fn join_page((program, campaign): (&AffiliateProgram, &Campaign), given: &FormFields, wrong: Option<&str>) -> Html {
+fn join_page((program, campaign): (&AffiliateProgram, &Campaign), form: &FormFields, error: Option<&str>) -> Html {
     let mut content = Html::new();
-    if let Some(wrong) = wrong {
-        push!(content, "<p class=\"note bad\" role=\"alert\">" (wrong) "</p>\n");
+    if let Some(error) = error {
+        push!(content, "<p class=\"note bad\" role=\"alert\">" (error) "</p>\n");
     }
     let waits = if campaign.auto_approve { "" } else { " Applications are reviewed." };
     push!(
@@ -90,10 +90,10 @@ fn join_page((program, campaign): (&AffiliateProgram, &Campaign), given: &FormFi
         "<div class=\"card\"><p>Share a link to " (website_host(program)) " and earn a commission on every sale. "
         (commission_offer(program, campaign)) (waits) "</p><form method=\"post\" action=\"join\">\
          <input type=\"hidden\" name=\"key\" value=\"" (program.publishable_key) "\">\
-         <input type=\"hidden\" name=\"via\" value=\"" (given.get("via")) "\">\
-         <input type=\"hidden\" name=\"campaign\" value=\"" (given.get("campaign")) "\">\
+         <input type=\"hidden\" name=\"via\" value=\"" (form.get("via")) "\">\
+         <input type=\"hidden\" name=\"campaign\" value=\"" (form.get("campaign")) "\">\
          <label>Email<input type=\"email\" name=\"email\" autocomplete=\"email\" required maxlength=\"254\" value=\""
-        (given.get("email")) "\"></label><div class=\"two\">"
+        (form.get("email")) "\"></label><div class=\"two\">"
     );
     for (name, label, complete) in [
         ("first_name", "First name", "given-name"),
@@ -104,7 +104,7 @@ fn join_page((program, campaign): (&AffiliateProgram, &Campaign), given: &FormFi
         push!(
             content,
             "<label>" (label) "<input name=\"" (name) "\" autocomplete=\"" (complete) "\" maxlength=\"200\" value=\""
-            (given.get(name)) "\"></label>"
+            (form.get(name)) "\"></label>"
         );
     }
     push!(
@@ -117,30 +117,31 @@ fn join_page((program, campaign): (&AffiliateProgram, &Campaign), given: &FormFi
 }
 
 /// `POST /portal/join`.
-pub(super) async fn submit_form(room: &AppState, request: &PortalRequest) -> Result<PortalPage, Problem> {
-    let (program, campaign) = match find_open_campaign(room, request, &request.form).await? {
+pub(super) async fn submit_form(state: &AppState, request: &PortalRequest) -> Result<PortalPage, Problem> {
+    let (program, campaign) = match find_open_campaign(state, request, &request.form).await? {
         Ok(open) => open,
         Err(page) => return Ok(page),
     };
-    let again = |status, why: &str| PortalPage::new(status, join_page((&program, &campaign), &request.form, Some(why)));
+    let again =
+        |status, reason: &str| PortalPage::new(status, join_page((&program, &campaign), &request.form, Some(reason)));
     let application = match read_application(&program, &request.form) {
         Ok(application) => application,
-        Err(why) => return Ok(again(StatusCode::BAD_REQUEST, &why)),
+        Err(reason) => return Ok(again(StatusCode::BAD_REQUEST, &reason)),
     };
     let email = &application.draft.email;
-    if let Some(page) = sign_in::check_rate_limit(room, request, (&program, email, "join")) {
+    if let Some(page) = sign_in::check_rate_limit(state, request, (&program, email, "join")) {
         return Ok(page);
     }
     let (applied, ()) = tokio::join!(
-        submit_application(room, (&program, &campaign), &application),
+        submit_application(state, (&program, &campaign), &application),
         tokio::time::sleep(sign_in::RESPONSE_DELAY)
     );
     if let Err(refusal) = applied {
-        let (status, why) = refusal_text(room, refusal)?;
-        return Ok(again(status, &why));
+        let (status, reason) = refusal_text(state, refusal)?;
+        return Ok(again(status, &reason));
     }
     // The page does not reveal whether the address already belongs to a partner.
-    if !room.affiliate.answers_by_mail(&program).await? {
+    if !state.affiliate.answers_by_mail(&program).await? {
         let text = "Thank you, your application was received. This program cannot send email at the moment.";
         return Ok(PortalPage::new(StatusCode::OK, layout::message_page("", "Received", text)));
     }
@@ -153,16 +154,16 @@ pub(super) async fn submit_form(room: &AppState, request: &PortalRequest) -> Res
 
 /// Submits the application. Does nothing if the same address applied, and was sent an email, a moment ago.
 async fn submit_application(
-    room: &AppState,
+    state: &AppState,
     (program, campaign): (&AffiliateProgram, &Campaign),
     application: &PartnerApplication,
 ) -> Result<(), AffiliateError> {
-    let (email, now) = (application.draft.email.to_string(), room.intake.clock().now());
-    let Some(joining) = room.sign_in_limiter.try_join(program.id, &email, now) else { return Ok(()) };
-    let applied = room.affiliate.apply_by_form(program, campaign, application).await;
+    let (email, now) = (application.draft.email.to_string(), state.intake.clock().now());
+    let Some(attempt) = state.sign_in_limiter.try_join(program.id, &email, now) else { return Ok(()) };
+    let applied = state.affiliate.apply_by_form(program, campaign, application).await;
     if applied.is_err() {
         // No email was sent.
-        joining.discard();
+        attempt.discard();
     }
     applied
 }
@@ -208,6 +209,6 @@ pub(super) fn read_name(form: &FormFields, field: &str) -> Result<Option<String>
 
 /// An optional website; `https://` may be missing.
 pub(super) fn read_website(form: &FormFields) -> Result<Option<String>, String> {
-    let read = form.get_nonempty("website").map(|text| partner_fields::parse_website(&text)).transpose();
-    read.map_err(|why| format!("The website {why}."))
+    let parsed = form.get_nonempty("website").map(|text| partner_fields::parse_website(&text)).transpose();
+    parsed.map_err(|error| format!("The website {error}."))
 }

@@ -22,7 +22,7 @@ const TABS: [(&str, &str); 6] = [
     ("settings", "Settings"),
 ];
 
-/// Hash of the style sheet in its URL, so that browsers may cache it for ever.
+/// Hash of the style sheet in its URL, so that browsers may cache it indefinitely.
 fn style_version() -> &'static str {
     static VERSION: LazyLock<String> = LazyLock::new(|| {
         let hash = Sha256::digest(STYLE.as_bytes());
@@ -57,14 +57,14 @@ impl<'a> PageContext<'a> {
     }
 
     /// Shows the page again after a rejected form.
-    pub(super) fn with_error(mut self, form: &'a str, why: String) -> Self {
-        self.error = Some((form, why));
+    pub(super) fn with_error(mut self, form: &'a str, reason: String) -> Self {
+        self.error = Some((form, reason));
         self
     }
 
     /// Adds a notice that is shown once.
-    pub(super) fn with_notice(mut self, news: Html) -> Self {
-        self.notice = news;
+    pub(super) fn with_notice(mut self, notice: Html) -> Self {
+        self.notice = notice;
         self
     }
 
@@ -86,14 +86,14 @@ impl<'a> PageContext<'a> {
     /// The value of a form field: the typed text if this form was rejected, else the stored value.
     pub(super) fn field_value(&self, form: &str, name: &str, now: &str) -> String {
         match &self.error {
-            Some((wrong, _)) if *wrong == form => self.request.form.get(name).to_owned(),
+            Some((failed, _)) if *failed == form => self.request.form.get(name).to_owned(),
             _ => now.to_owned(),
         }
     }
 
     /// Returns whether this form was rejected.
     pub(super) fn has_error(&self, form: &str) -> bool {
-        self.error.as_ref().is_some_and(|(wrong, _)| *wrong == form)
+        self.error.as_ref().is_some_and(|(failed, _)| *failed == form)
     }
 
     /// Renders the page with head, navigation, messages and footer.
@@ -112,15 +112,15 @@ impl<'a> PageContext<'a> {
         head.raw("</nav></div></header>\n");
         let mut main = html! { "<h1>" (title) "</h1>\n" [self.status_banner()] [self.notice] };
         main.put(content);
-        let foot = html! { "Signed in as " (self.session.partner.email) };
-        html_document(&format!("{title} · {site}"), (self.parent_path, ""), &head, (&main, &foot))
+        let footer = html! { "Signed in as " (self.session.partner.email) };
+        html_document(&format!("{title} · {site}"), (self.parent_path, ""), &head, (&main, &footer))
     }
 
     /// The result of the last form, and a notice about the partner's status.
     fn status_banner(&self) -> Html {
         let mut banner = Html::new();
-        if let Some((_, why)) = &self.error {
-            push!(banner, "<p class=\"note bad\" role=\"alert\">" (why) "</p>\n");
+        if let Some((_, reason)) = &self.error {
+            push!(banner, "<p class=\"note bad\" role=\"alert\">" (reason) "</p>\n");
         } else if let Some(text) = success_text(&self.request.query) {
             push!(banner, "<p class=\"note\" role=\"status\">" (text) "</p>\n");
         }
@@ -193,7 +193,7 @@ fn html_document(
     title: &str,
     (up, class): (&'static str, &'static str),
     head: &Html,
-    (main, foot): (&Html, &Html),
+    (main, footer): (&Html, &Html),
 ) -> Html {
     let mut page = html! {
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -202,8 +202,8 @@ fn html_document(
          <a class=\"skip\" href=\"#main\">Skip to content</a>\n"
         [head] "<main id=\"main\" class=\"" (class) "\">\n" [main] "</main>\n"
     };
-    if !foot.is_empty() {
-        push!(page, "<footer>" [foot] "</footer>\n");
+    if !footer.is_empty() {
+        push!(page, "<footer>" [footer] "</footer>\n");
     }
     page.raw("</body>\n</html>\n");
     page

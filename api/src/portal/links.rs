@@ -9,9 +9,9 @@ use super::html::{Html, html, push};
 use super::layout::PageContext;
 use crate::state::AppState;
 
-pub(super) async fn show(room: &AppState, view: &PageContext<'_>) -> Result<Html, AffiliateError> {
+pub(super) async fn show(state: &AppState, view: &PageContext<'_>) -> Result<Html, AffiliateError> {
     let (partner, program) = (&view.session.partner, &view.session.program);
-    let service = &room.affiliate;
+    let service = &state.affiliate;
     let all = service.list_links(partner.account, partner.id).await?;
     let referrals = service.referral_counts(partner).await?;
     let clicks = service.click_statistics(partner, &all).await?;
@@ -36,7 +36,7 @@ pub(super) async fn show(room: &AppState, view: &PageContext<'_>) -> Result<Html
         content.raw("</section>\n");
     }
     push!(content, "<section class=\"card\"><h2>Total</h2>" [link_counts(clicks.all, referrals.total())]
-        "</section>\n" [recruiting_link(room, view, &all).await?]);
+        "</section>\n" [recruiting_link(state, view, &all).await?]);
     Ok(view.render("links", "Links", &content))
 }
 
@@ -71,8 +71,8 @@ fn add_link_form(view: &PageContext<'_>) -> Html {
 }
 
 fn edit_link_form(view: &PageContext<'_>, link: &PartnerLink) -> Html {
-    let is_this = view.has_error("change-link") && view.request.form.get("id") == link.id.to_string();
-    let (open, form) = if is_this { (" open", "change-link") } else { ("", "") };
+    let has_error = view.has_error("change-link") && view.request.form.get("id") == link.id.to_string();
+    let (open, form) = if has_error { (" open", "change-link") } else { ("", "") };
     html! {
         "<details" (open) "><summary>Edit</summary><form method=\"post\" action=\"change-link\">" [view.csrf_field()]
         "<input type=\"hidden\" name=\"id\" value=\"" (link.id) "\">" [link_fields(view, form, Some(link))]
@@ -81,10 +81,14 @@ fn edit_link_form(view: &PageContext<'_>, link: &PartnerLink) -> Html {
     }
 }
 
-/// The recruiting link; empty if the campaign has no second tier or nobody can join.
-async fn recruiting_link(room: &AppState, view: &PageContext<'_>, all: &[PartnerLink]) -> Result<Html, AffiliateError> {
+/// The recruiting link; empty if the campaign has no second tier or cannot be joined.
+async fn recruiting_link(
+    state: &AppState,
+    view: &PageContext<'_>,
+    all: &[PartnerLink],
+) -> Result<Html, AffiliateError> {
     let (partner, program) = (&view.session.partner, &view.session.program);
-    let campaign = match room.affiliate.campaign(partner.account, partner.campaign).await {
+    let campaign = match state.affiliate.campaign(partner.account, partner.campaign).await {
         Ok(campaign) => campaign,
         Err(AffiliateError::NotFound(_)) => return Ok(Html::new()),
         Err(refusal) => return Err(refusal),
@@ -92,10 +96,10 @@ async fn recruiting_link(room: &AppState, view: &PageContext<'_>, all: &[Partner
     let share = campaign.terms.second_tier.get();
     let link = all.iter().find(|link| link.id == partner.primary_link);
     let Some(link) = link else { return Ok(Html::new()) };
-    let Some(address) = room.affiliate.recruiting_address(program, link).await? else {
+    let Some(address) = state.affiliate.recruiting_address(program, link).await? else {
         return Ok(Html::new());
     };
-    if share == 0 || room.affiliate.campaign_to_join(program, None).await?.is_none() {
+    if share == 0 || state.affiliate.campaign_to_join(program, None).await?.is_none() {
         return Ok(Html::new());
     }
     let share = f64::from(share) / 100.0;

@@ -19,7 +19,7 @@ const ROBOTS: HeaderName = HeaderName::from_static("x-robots-tag");
 const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; \
                       frame-ancestors 'none'";
 
-/// The URL of the style sheet contains a hash of its text, so it may be cached for ever.
+/// The URL of the style sheet contains a hash of its text, so it may be cached indefinitely.
 const STYLE_CACHE_CONTROL: &str = "public, max-age=31536000, immutable";
 
 /// A page of the portal, a redirect, or the style sheet.
@@ -58,33 +58,37 @@ impl IntoResponse for PortalPage {
     const MEDIA_TYPE: &'static str = HTML_MEDIA_TYPE;
     const COOKIES: CookiePolicy = CookiePolicy::Session;
     const EXTRA_RESPONSES: &'static [ExtraResponse] = &[
-        ExtraResponse { status: 200, media_type: Some("text/css; charset=utf-8"), about: "The style sheet" },
+        ExtraResponse { status: 200, media_type: Some("text/css; charset=utf-8"), description: "The style sheet" },
         ExtraResponse {
             status: 204,
             media_type: None,
-            about: "A HEAD request or a browser's prefetch: the link is not used up",
+            description: "A HEAD request or a browser's prefetch: the link is not used up",
         },
-        ExtraResponse { status: 302, media_type: None, about: "Redirect to the portal" },
+        ExtraResponse { status: 302, media_type: None, description: "Redirect to the portal" },
         ExtraResponse {
             status: 303,
             media_type: None,
-            about: "Redirect to the page that shows the result of the form",
+            description: "Redirect to the page that shows the result of the form",
         },
-        ExtraResponse { status: 400, media_type: Some(HTML_MEDIA_TYPE), about: "A field is invalid" },
-        ExtraResponse { status: 401, media_type: Some(HTML_MEDIA_TYPE), about: "Not signed in" },
+        ExtraResponse { status: 400, media_type: Some(HTML_MEDIA_TYPE), description: "A field is invalid" },
+        ExtraResponse { status: 401, media_type: Some(HTML_MEDIA_TYPE), description: "Not signed in" },
         ExtraResponse {
             status: 403,
             media_type: Some(HTML_MEDIA_TYPE),
-            about: "The partner may not make changes, or the CSRF token is invalid",
+            description: "The partner may not make changes, or the CSRF token is invalid",
         },
-        ExtraResponse { status: 404, media_type: Some(HTML_MEDIA_TYPE), about: "Page not found" },
+        ExtraResponse { status: 404, media_type: Some(HTML_MEDIA_TYPE), description: "Page not found" },
         ExtraResponse {
             status: 409,
             media_type: Some(HTML_MEDIA_TYPE),
-            about: "Already in use, or changed concurrently",
+            description: "Already in use, or changed concurrently",
         },
-        ExtraResponse { status: 410, media_type: Some(HTML_MEDIA_TYPE), about: "The link was used or has expired" },
-        ExtraResponse { status: 429, media_type: Some(HTML_MEDIA_TYPE), about: "Too many attempts" },
+        ExtraResponse {
+            status: 410,
+            media_type: Some(HTML_MEDIA_TYPE),
+            description: "The link was used or has expired",
+        },
+        ExtraResponse { status: 429, media_type: Some(HTML_MEDIA_TYPE), description: "Too many attempts" },
     ];
 
     fn describe(_: &mut Schemas) -> Value {

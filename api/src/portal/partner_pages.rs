@@ -13,14 +13,14 @@ use crate::problem::Problem;
 use crate::state::AppState;
 
 /// Renders a page of a signed-in partner.
-pub(super) async fn render_page(room: &AppState, name: &str, view: &PageContext<'_>) -> Result<Html, Problem> {
+pub(super) async fn render_page(state: &AppState, name: &str, view: &PageContext<'_>) -> Result<Html, Problem> {
     let rendered = match name {
-        "links" => links::show(room, view).await,
-        "referrals" => referrals::show(room, view).await,
-        "earnings" => earnings::show(room, view).await,
-        "payouts" => payouts::show(room, view).await,
-        "settings" => settings::show(room, view).await,
-        _ => home::show(room, view).await,
+        "links" => links::show(state, view).await,
+        "referrals" => referrals::show(state, view).await,
+        "earnings" => earnings::show(state, view).await,
+        "payouts" => payouts::show(state, view).await,
+        "settings" => settings::show(state, view).await,
+        _ => home::show(state, view).await,
     };
-    rendered.map_err(|refusal| refusal_problem(room, refusal))
+    rendered.map_err(|refusal| refusal_problem(state, refusal))
 }

@@ -14,11 +14,11 @@ use super::referrals::{ENTRIES, page_links};
 use super::texts;
 use crate::state::AppState;
 
-pub(super) async fn show(room: &AppState, view: &PageContext<'_>) -> Result<Html, AffiliateError> {
+pub(super) async fn show(state: &AppState, view: &PageContext<'_>) -> Result<Html, AffiliateError> {
     let partner = &view.session.partner;
     let before = view.request.query.get("before").parse::<PayoutId>().ok();
-    let wanted = ListPageRequest { before: before.map(PayoutId::to_bytes), limit: ENTRIES, from: None };
-    let page = room.affiliate.list_partner_payouts(partner, wanted).await?;
+    let page_request = ListPageRequest { before: before.map(PayoutId::to_bytes), limit: ENTRIES, from: None };
+    let page = state.affiliate.list_partner_payouts(partner, page_request).await?;
     let mut content = html! { "<section class=\"card\">" };
     if page.payouts.is_empty() {
         content.raw("<p>No payouts yet. Confirmed commissions are paid in the program's next payout run.</p>");
@@ -28,7 +28,7 @@ pub(super) async fn show(room: &AppState, view: &PageContext<'_>) -> Result<Html
              <th scope=\"col\">Status</th><th scope=\"col\" class=\"num\">Amount</th>\
              <th scope=\"col\">Receipt</th></tr></thead><tbody>",
         );
-        page.payouts.iter().for_each(|shown| content.put(&payout_row(shown)));
+        page.payouts.iter().for_each(|payout_view| content.put(&payout_row(payout_view)));
         content.raw("</tbody></table>");
     }
     let next = page.next.map(|id| PayoutId::from_bytes(id).to_string());
@@ -37,19 +37,19 @@ pub(super) async fn show(room: &AppState, view: &PageContext<'_>) -> Result<Html
     Ok(view.render("payouts", "Payouts", &content))
 }
 
-fn payout_row(shown: &PayoutView) -> Html {
-    let payout = &shown.payout;
+fn payout_row(view: &PayoutView) -> Html {
+    let payout = &view.payout;
     html! {
         "<tr><td>" [texts::format_day(payout.created_at)] "</td><td>"
-        (destination_line((payout.method, &payout.destination))) "</td><td>" [status_text(shown)]
+        (destination_line((payout.method, &payout.destination))) "</td><td>" [status_text(view)]
         "</td><td class=\"num\"><strong>" (texts::format_money(payout.amount, payout.currency))
         "</strong></td><td><a href=\"payouts/" (payout.id) "\">Receipt</a></td></tr>"
     }
 }
 
 /// The status of a payout.
-fn status_text(shown: &PayoutView) -> Html {
-    match (shown.status, shown.payout.paid_at) {
+fn status_text(view: &PayoutView) -> Html {
+    match (view.status, view.payout.paid_at) {
         (PayoutStatus::Draft, _) => texts::badge("", "being prepared"),
         (PayoutStatus::Processing, _) => texts::badge("warn", "on its way"),
         (PayoutStatus::Paid, Some(at)) => {
@@ -65,28 +65,32 @@ fn status_text(shown: &PayoutView) -> Html {
 /// The payout destination and the minimum payout.
 fn payout_terms(view: &PageContext<'_>) -> Html {
     let (partner, program) = (&view.session.partner, &view.session.program);
-    let mut terms = html! { "<section class=\"card\"><h2>How you are paid</h2>" };
+    let mut section = html! { "<section class=\"card\"><h2>How you are paid</h2>" };
     match &partner.payout {
         Some(payout) => {
-            push!(terms, "<p>" (destination_line((payout.method, &payout.destination))) "</p>");
+            push!(section, "<p>" (destination_line((payout.method, &payout.destination))) "</p>");
             if !partner.is_payout_ready(&program.settings.allowed_methods) {
-                terms.raw("<p class=\"note warn\">Payouts cannot be sent there at the moment.</p>");
+                section.raw("<p class=\"note warn\">Payouts cannot be sent there at the moment.</p>");
             }
         }
-        None => terms.raw("<p class=\"note warn\">Add your payout details to receive payouts.</p>"),
+        None => section.raw("<p class=\"note warn\">Add your payout details to receive payouts.</p>"),
     }
-    push!(terms, "<p><a href=\"" (view.parent_path()) "settings#payout\">Change payout details</a></p>");
+    push!(section, "<p><a href=\"" (view.parent_path()) "settings#payout\">Change payout details</a></p>");
     for (currency, least) in program.settings.min_payout.iter().filter(|(_, least)| **least > 0) {
-        push!(terms, "<p class=\"soft\">Minimum payout: " (texts::format_money(*least, *currency)) ".</p>");
+        push!(section, "<p class=\"soft\">Minimum payout: " (texts::format_money(*least, *currency)) ".</p>");
     }
-    terms.raw("</section>\n");
-    terms
+    section.raw("</section>\n");
+    section
 }
 
 /// The receipt of a payout; `None` for an unknown id or another partner's payout.
-pub(super) async fn receipt(room: &AppState, view: &PageContext<'_>, id: &str) -> Result<Option<Html>, AffiliateError> {
+pub(super) async fn receipt(
+    state: &AppState,
+    view: &PageContext<'_>,
+    id: &str,
+) -> Result<Option<Html>, AffiliateError> {
     let Ok(id) = id.parse::<PayoutId>() else { return Ok(None) };
-    let found = room.affiliate.get_receipt(&view.session.partner, id).await?;
+    let found = state.affiliate.get_receipt(&view.session.partner, id).await?;
     Ok(found.map(|receipt| {
         let mut content = html! { "<section class=\"card\">" [receipt_header(view, &receipt.shown)] [receipt_lines(&receipt)] };
         push!(content, "</section><p class=\"no-print\"><a href=\"" (view.parent_path()) "payouts\">All payouts</a></p>\n");
@@ -95,8 +99,8 @@ pub(super) async fn receipt(room: &AppState, view: &PageContext<'_>, id: &str) -
 }
 
 /// Payer, payee, amount and status.
-fn receipt_header(view: &PageContext<'_>, shown: &PayoutView) -> Html {
-    let (partner, program, payout) = (&view.session.partner, &view.session.program, &shown.payout);
+fn receipt_header(view: &PageContext<'_>, payout_view: &PayoutView) -> Html {
+    let (partner, program, payout) = (&view.session.partner, &view.session.program, &payout_view.payout);
     let mut facts = html! {
         "<dl class=\"facts\"><dt>From</dt><dd>" (website_host(program)) "\n" (program.settings.website_url)
         "</dd><dt>To</dt><dd>" (partner.name())
@@ -108,7 +112,7 @@ fn receipt_header(view: &PageContext<'_>, shown: &PayoutView) -> Html {
         facts,
         "\n" (partner.email) "</dd><dt>Method</dt><dd>" (destination_line((payout.method, &payout.destination)))
         "</dd><dt>Amount</dt><dd><strong>" (texts::format_money(payout.amount, payout.currency))
-        "</strong></dd><dt>Status</dt><dd>" [status_text(shown)] "</dd>"
+        "</strong></dd><dt>Status</dt><dd>" [status_text(payout_view)] "</dd>"
     );
     let reference = payout.reference.as_deref().or(payout.transfer.as_deref());
     for (label, text) in [("Reference", reference), ("Reason", payout.failure_reason.as_deref())] {

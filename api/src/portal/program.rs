@@ -12,16 +12,16 @@ use crate::state::AppState;
 
 /// The program of a page without a session: by the publishable key in the URL, else by the host.
 pub(super) async fn find_program(
-    room: &AppState,
+    state: &AppState,
     request: &PortalRequest,
     key: &str,
 ) -> Result<Option<AffiliateProgram>, Problem> {
-    let fault = |refusal| refusal_problem(room, refusal);
+    let fault = |refusal| refusal_problem(state, refusal);
     if !key.is_empty() {
-        return room.affiliate.find_portal_by_key(key).await.map_err(fault);
+        return state.affiliate.find_portal_by_key(key).await.map_err(fault);
     }
     match &request.host {
-        Some(host) => room.affiliate.find_program_by_host(host).await.map_err(fault),
+        Some(host) => state.affiliate.find_program_by_host(host).await.map_err(fault),
         None => Ok(None),
     }
 }

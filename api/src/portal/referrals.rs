@@ -16,13 +16,13 @@ use crate::state::AppState;
 /// Rows of a page.
 pub(super) const ENTRIES: usize = 50;
 
-pub(super) async fn show(room: &AppState, view: &PageContext<'_>) -> Result<Html, AffiliateError> {
+pub(super) async fn show(state: &AppState, view: &PageContext<'_>) -> Result<Html, AffiliateError> {
     let (partner, program) = (&view.session.partner, &view.session.program);
-    let service = &room.affiliate;
+    let service = &state.affiliate;
     let before = view.request.query.get("before").parse::<ReferralId>().ok();
-    let wanted = ListPageRequest { before: before.map(ReferralId::to_bytes), limit: ENTRIES, from: None };
+    let page_request = ListPageRequest { before: before.map(ReferralId::to_bytes), limit: ENTRIES, from: None };
     let filter = ReferralFilter { partner: Some(partner.id), ..ReferralFilter::default() };
-    let page = service.list_referrals(partner.account, &filter, wanted).await?;
+    let page = service.list_referrals(partner.account, &filter, page_request).await?;
     let mut content = html! { "<section class=\"card\">" };
     if page.rows.is_empty() {
         content.raw("<p>No referrals yet. Customers who sign up or buy through your link appear here.</p>");
@@ -47,14 +47,14 @@ pub(super) async fn show(room: &AppState, view: &PageContext<'_>) -> Result<Html
 }
 
 fn referral_row(referral: &Referral, shares: bool) -> Html {
-    let who = match &referral.email {
+    let person = match &referral.email {
         Some(email) if shares => email.to_string(),
         Some(email) => texts::mask_email(email),
         None => "a customer".to_owned(),
     };
     let revenue = referral.currency.map(|currency| texts::format_money(referral.revenue_cents, currency));
     html! {
-        "<tr><td>" (who) "</td><td data-is=\"Tag\">" (referral.sub_id.as_deref().unwrap_or_default()) "</td><td>"
+        "<tr><td>" (person) "</td><td data-is=\"Tag\">" (referral.sub_id.as_deref().unwrap_or_default()) "</td><td>"
         [texts::format_day(referral.created_at)] "</td><td>" [texts::referral_status(referral)]
         "</td><td class=\"num\" data-is=\"Revenue\">" (revenue.unwrap_or_default()) "</td></tr>"
     }
@@ -95,13 +95,13 @@ fn tag_table(statistics: &ReferralStatistics, clicks: &std::collections::BTreeMa
          <th scope=\"col\" class=\"num\">Customers</th></tr></thead><tbody>"
     };
     for name in names {
-        let brought = statistics.by_tag.get(name).copied().unwrap_or_default();
+        let earnings = statistics.by_tag.get(name).copied().unwrap_or_default();
         let clicked = clicks.get(name).copied().unwrap_or_default();
         push!(
             table,
             "<tr><td>" (name) "</td><td class=\"num\" data-is=\"Clicks\">" (clicked)
-            "</td><td class=\"num\" data-is=\"People\">" (brought.leads)
-            "</td><td class=\"num\" data-is=\"Customers\">" (brought.customers) "</td></tr>"
+            "</td><td class=\"num\" data-is=\"People\">" (earnings.leads)
+            "</td><td class=\"num\" data-is=\"Customers\">" (earnings.customers) "</td></tr>"
         );
     }
     table.raw("</tbody></table>");

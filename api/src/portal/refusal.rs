@@ -9,11 +9,11 @@ use crate::problem::Problem;
 use crate::state::AppState;
 
 /// Status and text of an error that the visitor can correct; other errors become a `Problem`.
-pub(super) fn refusal_text(room: &AppState, refusal: AffiliateError) -> Result<(StatusCode, String), Problem> {
+pub(super) fn refusal_text(state: &AppState, refusal: AffiliateError) -> Result<(StatusCode, String), Problem> {
     match &refusal {
         AffiliateError::Fields(fields) => {
             let messages: Vec<String> =
-                fields.iter().map(|(name, why)| format!("{} {why}", texts::field_label(name))).collect();
+                fields.iter().map(|(name, reason)| format!("{} {reason}", texts::field_label(name))).collect();
             Ok((StatusCode::BAD_REQUEST, messages.join("; ")))
         }
         AffiliateError::Conflict(ConflictReason::PortalLinkExpired) => Ok((StatusCode::GONE, refusal.to_string())),
@@ -26,6 +26,6 @@ pub(super) fn refusal_text(room: &AppState, refusal: AffiliateError) -> Result<(
             Ok((StatusCode::FORBIDDEN, texts::to_sentence(&refusal.to_string())))
         }
         AffiliateError::NotFound(_) => Ok((StatusCode::NOT_FOUND, texts::to_sentence(&refusal.to_string()))),
-        _ => Err(refusal_problem(room, refusal)),
+        _ => Err(refusal_problem(state, refusal)),
     }
 }

@@ -62,7 +62,7 @@ impl FormFields {
     /// The trimmed value of a field; empty when it is missing.
     #[must_use]
     pub fn get(&self, name: &str) -> &str {
-        self.0.iter().find(|(given, _)| given == name).map_or("", |(_, value)| value.trim())
+        self.0.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value.trim())
     }
 
     /// The trimmed value of a field, unless it is empty.

@@ -17,9 +17,9 @@ use crate::state::AppState;
 /// Rows of the postback log.
 const POSTBACKS_SHOWN_MAX: usize = 20;
 
-pub(super) async fn show(room: &AppState, view: &PageContext<'_>) -> Result<Html, AffiliateError> {
+pub(super) async fn show(state: &AppState, view: &PageContext<'_>) -> Result<Html, AffiliateError> {
     let content = html! {
-        [payout_form(view)] [profile_form(view)] [postback_section(room, view).await?] [mail_form(view)] [terms_section(view)]
+        [payout_form(view)] [profile_form(view)] [postback_section(state, view).await?] [mail_form(view)] [terms_section(view)]
     };
     Ok(view.render("settings", "Settings", &content))
 }
@@ -95,7 +95,7 @@ fn profile_form(view: &PageContext<'_>) -> Html {
 }
 
 /// The postback URL, its signing secret, and the log.
-async fn postback_section(room: &AppState, view: &PageContext<'_>) -> Result<Html, AffiliateError> {
+async fn postback_section(state: &AppState, view: &PageContext<'_>) -> Result<Html, AffiliateError> {
     let partner = &view.session.partner;
     let url = view.field_value("postback", "postback_url", partner.postback_url.as_deref().unwrap_or_default());
     let mut card = html! {
@@ -116,15 +116,15 @@ async fn postback_section(room: &AppState, view: &PageContext<'_>) -> Result<Htm
         "<p class=\"soft\">Each postback is signed (<code>Service-Signature</code>). The secret is shown only when you \
          first save a URL or create a new secret.</p>\
          <button type=\"submit\" class=\"quiet\">Create a new secret</button></form>"
-        [postback_log(room, view).await?] "</section>\n"
+        [postback_log(state, view).await?] "</section>\n"
     );
     Ok(card)
 }
 
 /// The most recent postbacks, and the button that sends a test.
-async fn postback_log(room: &AppState, view: &PageContext<'_>) -> Result<Html, AffiliateError> {
+async fn postback_log(state: &AppState, view: &PageContext<'_>) -> Result<Html, AffiliateError> {
     let partner = &view.session.partner;
-    let (sent, _) = room.affiliate.list_postbacks((partner.account, partner.id), None, POSTBACKS_SHOWN_MAX).await?;
+    let (sent, _) = state.affiliate.list_postbacks((partner.account, partner.id), None, POSTBACKS_SHOWN_MAX).await?;
     let mut log = Html::new();
     if partner.postback_url.is_some() {
         push!(
@@ -183,11 +183,11 @@ pub(super) fn new_secret_notice(secret: &str) -> Html {
 
 /// The email preference.
 fn mail_form(view: &PageContext<'_>) -> Html {
-    let ticked = if view.session.partner.email_opt_out { "" } else { " checked" };
+    let checked = if view.session.partner.email_opt_out { "" } else { " checked" };
     let disabled = if view.can_edit() { "" } else { " disabled" };
     let mut card = html! {
         "<section class=\"card\"><h2>Email</h2><form method=\"post\" action=\"mail\">" [view.csrf_field()]
-        "<label class=\"tick\"><input type=\"checkbox\" name=\"mail\" value=\"on\"" (ticked) (disabled)
+        "<label class=\"tick\"><input type=\"checkbox\" name=\"mail\" value=\"on\"" (checked) (disabled)
         "><span>Email me about payouts and account news\
          <small>Sign-in links and security emails are always sent.</small></span></label>"
     };
@@ -234,9 +234,9 @@ pub(super) fn confirm_payout_page(target: &LoginTarget, payout: &PayoutDestinati
 }
 
 /// The page after a confirmed change.
-pub(super) fn payout_changed_page(shown: &PartnerView) -> Html {
-    let goes_to = shown.partner.payout.as_ref();
-    let to = goes_to.map(|payout| destination_line((payout.method, &payout.destination))).unwrap_or_default();
+pub(super) fn payout_changed_page(view: &PartnerView) -> Html {
+    let destination = view.partner.payout.as_ref();
+    let to = destination.map(|payout| destination_line((payout.method, &payout.destination))).unwrap_or_default();
     let content = html! {
         "<div class=\"card\"><p role=\"status\">Payouts will be sent to: " (to) "</p>\
          <p><a class=\"button\" href=\"../home\">Go to the portal</a></p></div>"

@@ -40,16 +40,16 @@ pub(super) fn signed_out_page(program: Option<&AffiliateProgram>) -> Html {
 }
 
 /// `GET /portal/sign-in`.
-pub(super) async fn show(room: &AppState, request: &PortalRequest) -> Result<PortalPage, Problem> {
+pub(super) async fn show(state: &AppState, request: &PortalRequest) -> Result<PortalPage, Problem> {
     let key = request.query.get("key");
-    let Some(program) = find_program(room, request, key).await? else { return Ok(no_program_page(key)) };
+    let Some(program) = find_program(state, request, key).await? else { return Ok(no_program_page(key)) };
     Ok(PortalPage::new(StatusCode::OK, sign_in_page(&program, "", None)))
 }
 
-fn sign_in_page(program: &AffiliateProgram, email: &str, wrong: Option<&str>) -> Html {
+fn sign_in_page(program: &AffiliateProgram, email: &str, error: Option<&str>) -> Html {
     let mut content = Html::new();
-    if let Some(wrong) = wrong {
-        push!(content, "<p class=\"note bad\" role=\"alert\">" (wrong) "</p>\n");
+    if let Some(error) = error {
+        push!(content, "<p class=\"note bad\" role=\"alert\">" (error) "</p>\n");
     }
     push!(
         content,
@@ -63,18 +63,18 @@ fn sign_in_page(program: &AffiliateProgram, email: &str, wrong: Option<&str>) ->
 }
 
 /// `POST /portal/sign-in`.
-pub(super) async fn request_link(room: &AppState, request: &PortalRequest) -> Result<PortalPage, Problem> {
+pub(super) async fn request_link(state: &AppState, request: &PortalRequest) -> Result<PortalPage, Problem> {
     let key = request.form.get("key");
-    let Some(program) = find_program(room, request, key).await? else { return Ok(no_program_page(key)) };
+    let Some(program) = find_program(state, request, key).await? else { return Ok(no_program_page(key)) };
     let typed = request.form.get("email");
     let Ok(email) = typed.parse::<Address>() else {
         let page = sign_in_page(&program, typed, Some("This is not a valid email address."));
         return Ok(PortalPage::new(StatusCode::BAD_REQUEST, page));
     };
-    if let Some(page) = check_rate_limit(room, request, (&program, &email, "sign-in")) {
+    if let Some(page) = check_rate_limit(state, request, (&program, &email, "sign-in")) {
         return Ok(page);
     }
-    if !room.affiliate.answers_by_mail(&program).await? {
+    if !state.affiliate.answers_by_mail(&program).await? {
         let text = format!(
             "The partner program of {} cannot send email at the moment. Contact its owner.",
             website_host(&program)
@@ -83,8 +83,8 @@ pub(super) async fn request_link(room: &AppState, request: &PortalRequest) -> Re
     }
     // Runs concurrently with the delay, so that the duration does not depend on the result.
     let (sent, ()) =
-        tokio::join!(room.affiliate.request_login_link(&program, &email), tokio::time::sleep(RESPONSE_DELAY));
-    sent.map_err(|refusal| refusal_problem(room, refusal))?;
+        tokio::join!(state.affiliate.request_login_link(&program, &email), tokio::time::sleep(RESPONSE_DELAY));
+    sent.map_err(|refusal| refusal_problem(state, refusal))?;
     let content = html! {
         "<div class=\"card\"><p>If <strong>" (email) "</strong> is a partner of " (website_host(&program))
         ", we have sent an email with a sign-in link. It works once, within 15 minutes.</p>\
@@ -96,12 +96,12 @@ pub(super) async fn request_link(room: &AppState, request: &PortalRequest) -> Re
 
 /// Counts a request of this form; returns the 429 page when the limit is exceeded.
 pub(super) fn check_rate_limit(
-    room: &AppState,
+    state: &AppState,
     request: &PortalRequest,
     (program, email, form): (&AffiliateProgram, &Address, &'static str),
 ) -> Option<PortalPage> {
-    let (now, email) = (room.intake.clock().now(), email.to_string());
-    let counted = room.sign_in_limiter.count_portal_form(request.client_ip, (program.id, form, &email), now);
+    let (now, email) = (state.intake.clock().now(), email.to_string());
+    let counted = state.sign_in_limiter.count_portal_form(request.client_ip, (program.id, form, &email), now);
     counted.err().map(|problem| rate_limited_page(&problem))
 }
 

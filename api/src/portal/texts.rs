@@ -12,11 +12,11 @@ use super::html::{Html, html};
 /// An amount: `1,234.50 USD`.
 pub(super) fn format_money(amount: i64, currency: Currency) -> String {
     let written = currency.format_amount(amount);
-    let (whole, rest) = match written.split_once('.') {
-        Some((whole, rest)) => (whole, format!(".{rest}")),
+    let (integer, rest) = match written.split_once('.') {
+        Some((integer, rest)) => (integer, format!(".{rest}")),
         None => (written.as_str(), String::new()),
     };
-    let (sign, digits) = whole.strip_prefix('-').map_or(("", whole), |digits| ("−", digits));
+    let (sign, digits) = integer.strip_prefix('-').map_or(("", integer), |digits| ("−", digits));
     let mut grouped = String::new();
     for (n, digit) in digits.chars().enumerate() {
         if n > 0 && (digits.len() - n) % 3 == 0 {
@@ -147,12 +147,12 @@ mod tests {
 
     #[test]
     fn addresses_are_masked() {
-        for (email, seen) in [
+        for (email, masked) in [
             ("grace@example.com", "g•••@e•••.com"),
             ("g@sub.example.co.uk", "g•••@s•••.uk"),
             ("a@localhost", "a•••@l•••"),
         ] {
-            assert_eq!(mask_email(&email.parse().unwrap()), seen);
+            assert_eq!(mask_email(&email.parse().unwrap()), masked);
         }
     }
 }

@@ -40,15 +40,18 @@ struct ReceivedEmailFilter {
     before: Option<Timestamp>,
 }
 
-fn is_same_address(one: &Address, other: &Address) -> bool {
-    one.domain() == other.domain() && one.local_part().eq_ignore_ascii_case(other.local_part())
+fn is_same_address(left: &Address, right: &Address) -> bool {
+    left.domain() == right.domain() && left.local_part().eq_ignore_ascii_case(right.local_part())
 }
 
 impl ReceivedEmailFilter {
     fn matches(&self, received: &ReceivedEmail) -> bool {
-        let one_of = |wanted: &[Address], found: [Option<&Address>; 2]| {
-            wanted.is_empty()
-                || found.into_iter().flatten().any(|found| wanted.iter().any(|wanted| is_same_address(wanted, found)))
+        let one_of = |addresses: &[Address], found: [Option<&Address>; 2]| {
+            addresses.is_empty()
+                || found
+                    .into_iter()
+                    .flatten()
+                    .any(|found| addresses.iter().any(|address| is_same_address(address, found)))
         };
         one_of(&self.to, [Some(&received.rcpt_to), None])
             && one_of(&self.from, [received.heading.author.as_ref(), received.envelope_from.as_ref()])
@@ -87,19 +90,19 @@ impl FromRequest for ListReceivedEmails {
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        let given = paging::parse_query(&call.query)?;
-        let ascending = match paging::single_value(&given, "order")? {
+        let parameters = paging::parse_query(&call.query)?;
+        let ascending = match paging::single_value(&parameters, "order")? {
             None | Some("desc") => false,
             Some("asc") => true,
             Some(_) => return Err(Problem::field("order", "must be `desc` or `asc`")),
         };
         let filter = ReceivedEmailFilter {
-            to: paging::parse_values(&given, "to", "an email address")?,
-            from: paging::parse_values(&given, "from", "an email address")?,
-            domains: paging::parse_values(&given, "domain_id", "the id of a domain (`dom_…`)")?,
+            to: paging::parse_values(&parameters, "to", "an email address")?,
+            from: paging::parse_values(&parameters, "from", "an email address")?,
+            domains: paging::parse_values(&parameters, "domain_id", "the id of a domain (`dom_…`)")?,
             spam: paging::parse_words(&call.query, "spam_status", &SpamStatus::WORDS, SpamStatus::from_word)?,
-            after: paging::parse_time(&given, "received_after")?,
-            before: paging::parse_time(&given, "received_before")?,
+            after: paging::parse_time(&parameters, "received_after")?,
+            before: paging::parse_time(&parameters, "received_before")?,
         };
         Ok(Self { page: PageParameters::from_query(&call.query)?, ascending, filter })
     }
@@ -110,32 +113,32 @@ impl FromRequest for ListReceivedEmails {
 /// # Errors
 /// The cursor is invalid; the store cannot be read.
 pub async fn list(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     input: ListReceivedEmails,
 ) -> Result<ReceivedEmailList, Problem> {
     let ListReceivedEmails { page, ascending, mut filter } = input;
     let from = page.cursor_number(KIND_RECEIVED)?;
-    if let Some(bond) = tenant.bound_to() {
+    if let Some(bound_domain) = tenant.bound_to() {
         // A key that is bound to a domain sees only email of that domain.
-        if !filter.domains.is_empty() && !filter.domains.contains(&bond) {
+        if !filter.domains.is_empty() && !filter.domains.contains(&bound_domain) {
             let next_cursor = ascending.then(|| paging::after_number(KIND_RECEIVED, from.unwrap_or(0)));
             return Ok(ReceivedEmailList { received_emails: Vec::new(), has_more: false, next_cursor });
         }
-        filter.domains = vec![bond];
+        filter.domains = vec![bound_domain];
     }
     let order = if ascending { ScanOrder::Ascending } else { ScanOrder::Descending };
-    let asked = ReceivedQuery { order, from, limit: page.limit, after: filter.after, before: filter.before };
-    let (store, account) = (room.intake.store(), tenant.account().id);
-    let listed = received_email::list(store, account, &asked, |one| filter.matches(one)).await?;
+    let query = ReceivedQuery { order, from, limit: page.limit, after: filter.after, before: filter.before };
+    let (store, account) = (state.intake.store(), tenant.account().id);
+    let listed = received_email::list(store, account, &query, |email| filter.matches(email)).await?;
     // In the order of arrival every page has a cursor, so that a client can poll from it.
-    let place = match ascending {
+    let position = match ascending {
         true => Some(listed.looked_at.or(from).unwrap_or(0)),
         false => listed.looked_at.filter(|_| listed.has_more),
     };
     Ok(ReceivedEmailList {
         received_emails: listed.received.iter().map(ReceivedEmailView::from_received).collect(),
         has_more: listed.has_more,
-        next_cursor: place.map(|place| paging::after_number(KIND_RECEIVED, place)),
+        next_cursor: position.map(|position| paging::after_number(KIND_RECEIVED, position)),
     })
 }

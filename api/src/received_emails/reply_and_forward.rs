@@ -73,9 +73,9 @@ fn parse_body_text(value: &RawValue) -> Result<String, String> {
     }
 }
 
-fn read_text(given: &ObjectFields<'_>, name: &'static str, notes: &mut FieldDiagnostics) -> Option<String> {
-    let read = given.value(name).map(parse_body_text).transpose();
-    read.map_err(|text| notes.errors.add(name, text)).ok().flatten()
+fn read_text(fields: &ObjectFields<'_>, name: &'static str, notes: &mut FieldDiagnostics) -> Option<String> {
+    let parsed = fields.value(name).map(parse_body_text).transpose();
+    parsed.map_err(|text| notes.errors.add(name, text)).ok().flatten()
 }
 
 impl FromRequest for ReplyToReceivedEmail {
@@ -95,8 +95,8 @@ impl FromRequest for ReplyToReceivedEmail {
 
     fn read(call: &Request) -> Result<Self, Problem> {
         let mut notes = FieldDiagnostics::default();
-        let given = call.body_fields(&REPLY_NAMES, &mut notes)?;
-        let (html, text) = (read_text(&given, "html", &mut notes), read_text(&given, "text", &mut notes));
+        let fields = call.body_fields(&REPLY_NAMES, &mut notes)?;
+        let (html, text) = (read_text(&fields, "html", &mut notes), read_text(&fields, "text", &mut notes));
         if html.is_none() && text.is_none() && notes.errors.is_empty() {
             notes.errors.add("html", "`html` or `text` is required");
         }
@@ -110,9 +110,9 @@ impl FromRequest for ReplyToReceivedEmail {
 /// `POST /received-emails/{id}/reply`.
 ///
 /// # Errors
-/// The email does not exist or has nobody to reply to; the intake refuses the reply.
+/// The email does not exist or has no address to reply to; the intake refuses the reply.
 pub async fn reply(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     input: ReplyToReceivedEmail,
 ) -> Result<IdempotentResponse<SendResponse>, Problem> {
@@ -120,7 +120,7 @@ pub async fn reply(
     let fingerprint = || json!(["reply", id, html, text]).to_string();
     let claim = idempotency::parse_claim(&headers, fingerprint)?;
     let draft = async {
-        let received = find(&room, &tenant, id).await?;
+        let received = find(&state, &tenant, id).await?;
         let to = reply_recipients(&received)?;
         let heading = &received.heading;
         let fields = thread_headers(heading).into_iter();
@@ -138,20 +138,20 @@ pub async fn reply(
         };
         Ok((build_draft(parts, envelope_recipients(&to)), Vec::new()))
     };
-    send_idempotent(&room, &tenant, (IdempotencyScope::Reply, claim), draft).await
+    send_idempotent(&state, &tenant, (IdempotencyScope::Reply, claim), draft).await
 }
 
 /// The addresses of `Reply-To`, else the author.
 fn reply_recipients(received: &ReceivedEmail) -> Result<Vec<Mailbox>, Problem> {
     let heading = &received.heading;
-    let wanted: Vec<Mailbox> = heading.reply_to.iter().filter_map(|text| Mailbox::foreign(text).ok()).collect();
-    if !wanted.is_empty() {
-        return Ok(wanted);
+    let reply_to: Vec<Mailbox> = heading.reply_to.iter().filter_map(|text| Mailbox::foreign(text).ok()).collect();
+    if !reply_to.is_empty() {
+        return Ok(reply_to);
     }
-    let shown = Mailbox::foreign(&heading.from).ok();
-    let author = shown.or_else(|| heading.author.clone().map(Mailbox::from));
-    let nobody = "The email has no author to reply to";
-    author.map(|author| vec![author]).ok_or_else(|| Problem::new(ErrorCode::VALIDATION_ERROR, nobody))
+    let sender = Mailbox::foreign(&heading.from).ok();
+    let author = sender.or_else(|| heading.author.clone().map(Mailbox::from));
+    let message = "The email has no author to reply to";
+    author.map(|author| vec![author]).ok_or_else(|| Problem::new(ErrorCode::VALIDATION_ERROR, message))
 }
 
 /// The request body of `POST /received-emails/{id}/forward`.
@@ -168,10 +168,10 @@ impl FromRequest for ForwardReceivedEmail {
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
         let body = schemas.component("ForwardReceivedEmail", |_| {
-            let one = || json!({"type": "string"});
+            let string_schema = || json!({"type": "string"});
             let to = json!({
                 "description": "Recipients",
-                "oneOf": [one(), {"type": "array", "items": one(), "minItems": 1, "maxItems": 1000}],
+                "oneOf": [string_schema(), {"type": "array", "items": string_schema(), "minItems": 1, "maxItems": 1000}],
             });
             let mut text = text_schema();
             text["description"] = json!("Text above the forwarded message");
@@ -183,13 +183,13 @@ impl FromRequest for ForwardReceivedEmail {
 
     fn read(call: &Request) -> Result<Self, Problem> {
         let mut notes = FieldDiagnostics::default();
-        let given = call.body_fields(&FORWARD_NAMES, &mut notes)?;
-        let people = read_recipients(&given, &mut notes);
-        let text = read_text(&given, "text", &mut notes);
+        let fields = call.body_fields(&FORWARD_NAMES, &mut notes)?;
+        let recipients = read_recipients(&fields, &mut notes);
+        let text = read_text(&fields, "text", &mut notes);
         if !notes.errors.is_empty() {
             return Err(notes.errors.into());
         }
-        Ok(Self { id: ReceivedEmailPath::read(call)?, recipients: people, text, headers: call.headers.clone() })
+        Ok(Self { id: ReceivedEmailPath::read(call)?, recipients, text, headers: call.headers.clone() })
     }
 }
 
@@ -198,7 +198,7 @@ impl FromRequest for ForwardReceivedEmail {
 /// # Errors
 /// The email does not exist, or its message is no longer stored; the intake refuses the email.
 pub async fn forward(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     input: ForwardReceivedEmail,
 ) -> Result<IdempotentResponse<SendResponse>, Problem> {
@@ -209,17 +209,17 @@ pub async fn forward(
     };
     let claim = idempotency::parse_claim(&headers, fingerprint)?;
     let draft = async {
-        let received = find(&room, &tenant, id).await?;
-        let whole = load_message(&room, &received).await?;
+        let received = find(&state, &tenant, id).await?;
+        let message = load_message(&state, &received).await?;
         let heading = &received.heading;
-        let about = format!(
+        let forwarded_header = format!(
             "---------- Forwarded message ----------\nFrom: {}\nDate: {}\nSubject: {}\nTo: {}\n\nThe message is attached.\n",
             heading.from,
             mail::timestamp::to_rfc3339(received.received_at),
             heading.subject,
             heading.to.join(", "),
         );
-        let text = text.map_or_else(|| about.clone(), |text| format!("{text}\n\n{about}"));
+        let text = text.map_or_else(|| forwarded_header.clone(), |text| format!("{text}\n\n{forwarded_header}"));
         let parts = Composition {
             from: Mailbox::from(received.rcpt_to.clone()),
             to: people.to,
@@ -233,29 +233,29 @@ pub async fn forward(
             attachments: vec![Attachment {
                 name: "message.eml".to_owned(),
                 content_type: "message/rfc822".to_owned(),
-                data: whole.to_vec(),
+                data: message.to_vec(),
                 content_id: None,
             }],
         };
         Ok((build_draft(parts, people.envelope), Vec::new()))
     };
-    send_idempotent(&room, &tenant, (IdempotencyScope::Forward, claim), draft).await
+    send_idempotent(&state, &tenant, (IdempotencyScope::Forward, claim), draft).await
 }
 
 /// Prefixes a subject, unless it has the prefix already.
 fn prefixed_subject(before: &str, subject: &str) -> String {
     let has = subject.get(..before.len()).is_some_and(|start| start.eq_ignore_ascii_case(before));
-    let mut whole = if has { subject.to_owned() } else { format!("{before} {subject}") };
-    while whole.len() > SUBJECT_BYTES_MAX {
-        whole.pop();
+    let mut prefixed = if has { subject.to_owned() } else { format!("{before} {subject}") };
+    while prefixed.len() > SUBJECT_BYTES_MAX {
+        prefixed.pop();
     }
-    whole.trim().to_owned()
+    prefixed.trim().to_owned()
 }
 
 fn envelope_recipients(to: &[Mailbox]) -> Vec<DraftRecipient> {
     let mut all: Vec<DraftRecipient> = Vec::new();
     for mailbox in to {
-        if all.iter().all(|known| known.address != mailbox.address) {
+        if all.iter().all(|recipient| recipient.address != mailbox.address) {
             let address = mailbox.address.clone();
             all.push(DraftRecipient { address, kind: RecipientKind::To, notify: DsnOptions::default() });
         }

@@ -31,8 +31,8 @@ fn attachment_fields_schema() -> Vec<(&'static str, Value)> {
     ]
 }
 
-fn auth_result_schema(what: &str) -> Value {
-    schema::string_enum(&AuthResult::WORDS, what)
+fn auth_result_schema(description: &str) -> Value {
+    schema::string_enum(&AuthResult::WORDS, description)
 }
 
 fn text_list_schema(description: &str) -> Value {
@@ -123,9 +123,9 @@ struct ReceivedAttachmentView {
 }
 
 impl ReceivedAttachmentView {
-    fn from_attachment(place: usize, attachment: ReceivedAttachment, inline: bool) -> Self {
+    fn from_attachment(index: usize, attachment: ReceivedAttachment, inline: bool) -> Self {
         Self {
-            id: attachment_id(place),
+            id: attachment_id(index),
             filename: attachment.file.filename,
             content_type: attachment.file.content_type,
             charset: attachment.charset,
@@ -155,23 +155,23 @@ pub struct ReceivedEmailDetail {
 impl ReceivedEmailDetail {
     /// Builds the view; `inline` includes the attachments' bytes.
     #[must_use]
-    pub fn from_received(received: &ReceivedEmail, reading: ParsedReceivedEmail, inline: bool) -> Self {
+    pub fn from_received(received: &ReceivedEmail, content: ParsedReceivedEmail, inline: bool) -> Self {
         // These two fields are replaced by fuller versions below.
         let again = |name: &str| matches!(name, "auth" | "attachments");
         let listed = received_event_data(received).into_iter().filter(|(name, _)| !again(name)).collect();
-        let files = reading.attachments.into_iter().enumerate();
-        let headers = reading.headers.into_iter();
+        let files = content.attachments.into_iter().enumerate();
+        let headers = content.headers.into_iter();
         Self {
             listed,
-            text: reading.text,
-            html: reading.html,
-            stripped_text: reading.stripped_text,
+            text: content.text,
+            html: content.html,
+            stripped_text: content.stripped_text,
             headers: headers.map(|(name, value)| HeaderFieldView { name, value }).collect(),
             auth: received.auth,
             spam_score: received.spam_score.map(mail::received::SpamScore::points),
             size: received.size_bytes,
             attachments: files
-                .map(|(place, file)| ReceivedAttachmentView::from_attachment(place, file, inline))
+                .map(|(index, file)| ReceivedAttachmentView::from_attachment(index, file, inline))
                 .collect(),
         }
     }

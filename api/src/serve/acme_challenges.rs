@@ -25,13 +25,17 @@ const PATH: &str = "/.well-known/acme-challenge/";
 ///
 /// # Errors
 /// The listener cannot be used.
-pub async fn serve_acme_challenges<A, F>(listener: TcpListener, answer: A, stop: CancellationToken) -> io::Result<()>
+pub async fn serve_acme_challenges<A, F>(
+    listener: TcpListener,
+    find_proof: A,
+    stop: CancellationToken,
+) -> io::Result<()>
 where
     A: Fn(String, String) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Option<String>> + Send + 'static,
 {
     let respond = http_service(move |request| {
-        let answering = challenge_target(&request).map(|(host, token)| answer(host, token));
+        let answering = challenge_target(&request).map(|(host, token)| find_proof(host, token));
         async move {
             let found = match answering {
                 Some(answering) => answering.await,
@@ -59,16 +63,16 @@ mod tests {
 
     #[test]
     fn only_challenge_paths_are_answered() {
-        let ask = |method: &str, path: &str, host: &str| {
+        let send = |method: &str, path: &str, host: &str| {
             let request = Request::builder().method(method).uri(path).header(HOST, host).body(()).unwrap();
             challenge_target(&request)
         };
         let proof = "/.well-known/acme-challenge/abc";
-        let known = Some(("mx.example.net".to_owned(), "abc".to_owned()));
-        assert_eq!(ask("GET", proof, "mx.example.net"), known);
-        assert_eq!(ask("GET", proof, "mx.example.net:80"), known);
-        assert_eq!(ask("POST", proof, "mx.example.net"), None);
-        assert_eq!(ask("GET", "/", "mx.example.net"), None);
-        assert_eq!(ask("GET", proof, "a b"), None);
+        let expected = Some(("mx.example.net".to_owned(), "abc".to_owned()));
+        assert_eq!(send("GET", proof, "mx.example.net"), expected);
+        assert_eq!(send("GET", proof, "mx.example.net:80"), expected);
+        assert_eq!(send("POST", proof, "mx.example.net"), None);
+        assert_eq!(send("GET", "/", "mx.example.net"), None);
+        assert_eq!(send("GET", proof, "a b"), None);
     }
 }

@@ -58,19 +58,19 @@ pub async fn drain<B: Body<Data = Bytes> + Unpin>(mut body: B) {
 pub async fn read_body<B>(
     body: B,
     headers: &HeaderMap,
-    wanted: (usize, Media),
+    limits: (usize, Media),
     allowance: &MemoryAllowance,
 ) -> Result<(Bytes, MemoryShare), Problem>
 where
     B: Body<Data = Bytes> + Unpin,
     B::Error: std::fmt::Display,
 {
-    let of_its_bytes = [400, 413, 415];
-    match read_and_decode(body, headers, wanted, allowance).await {
-        Err(problem) if wanted.1 == Media::Any && of_its_bytes.contains(&problem.status().as_u16()) => {
+    let body_errors = [400, 413, 415];
+    match read_and_decode(body, headers, limits, allowance).await {
+        Err(problem) if limits.1 == Media::Any && body_errors.contains(&problem.status().as_u16()) => {
             Ok((Bytes::new(), MemoryShare::default()))
         }
-        taken => taken,
+        accepted => accepted,
     }
 }
 
@@ -97,23 +97,23 @@ where
     if content_length.is_some_and(|n| n > bytes_max) {
         return Err(too_large(bytes_max));
     }
-    let reading = BodyReader {
+    let reader = BodyReader {
         body,
         bytes_max,
         allowance,
         share: MemoryShare::with_expected(content_length.unwrap_or_default()),
         content_length,
-        begun: Instant::now(),
+        started_at: Instant::now(),
         waited: Duration::ZERO,
     };
-    let read = match encoding {
-        None => reading.read_all().await?,
-        Some(encoding) => encoding.decompress(reading.read_compressed().await?, bytes_max, allowance).await?,
+    let parsed = match encoding {
+        None => reader.read_all().await?,
+        Some(encoding) => encoding.decompress(reader.read_compressed().await?, bytes_max, allowance).await?,
     };
-    if media_type == BodyMediaType::Form && !looks_like_json(&read.0) {
+    if media_type == BodyMediaType::Form && !looks_like_json(&parsed.0) {
         return Err(unsupported_media_type(media));
     }
-    Ok(read)
+    Ok(parsed)
 }
 
 struct BodyReader<'a, B> {
@@ -122,7 +122,7 @@ struct BodyReader<'a, B> {
     allowance: &'a MemoryAllowance,
     share: MemoryShare,
     content_length: Option<usize>,
-    begun: Instant,
+    started_at: Instant,
     /// Time spent waiting for the memory budget; it does not count against the client's rate.
     waited: Duration,
 }
@@ -139,19 +139,19 @@ where
             return Ok((first, self.share));
         }
         let expected = self.content_length.unwrap_or(FIRST_BYTES).min(FIRST_BYTES_MAX);
-        let mut whole = BytesMut::with_capacity(expected.max(first.len()));
-        whole.extend_from_slice(&first);
-        while let Some(piece) = self.next_chunk(whole.len()).await? {
-            whole.extend_from_slice(&piece);
+        let mut bytes = BytesMut::with_capacity(expected.max(first.len()));
+        bytes.extend_from_slice(&first);
+        while let Some(chunk) = self.next_chunk(bytes.len()).await? {
+            bytes.extend_from_slice(&chunk);
         }
-        Ok((whole.freeze(), self.share))
+        Ok((bytes.freeze(), self.share))
     }
 
     /// Reads a compressed body in chunks, whose memory is freed during decompression.
     async fn read_compressed(mut self) -> Result<CompressedBody, Problem> {
         let mut packed = CompressedBody::default();
-        while let Some(piece) = self.next_chunk(packed.remaining_bytes()).await? {
-            packed.push(&piece);
+        while let Some(chunk) = self.next_chunk(packed.remaining_bytes()).await? {
+            packed.push(&chunk);
         }
         Ok(packed.with_share(self.share))
     }
@@ -159,13 +159,13 @@ where
     /// The next chunk; `None` at the end.
     async fn next_chunk(&mut self, so_far: usize) -> Result<Option<Bytes>, Problem> {
         let allowed = SMALL_BODY_TIMEOUT + Duration::from_secs(so_far as u64 / RATE_BYTES_PER_S_MIN);
-        let deadline = (self.begun + self.waited + allowed).min(Instant::now() + READ_TIMEOUT);
+        let deadline = (self.started_at + self.waited + allowed).min(Instant::now() + READ_TIMEOUT);
         loop {
             let slow = |_| Problem::new(ErrorCode::REQUEST_TIMEOUT, "The body arrived too slowly");
             let frame = match timeout_at(deadline, self.body.frame()).await.map_err(slow)? {
                 None => return Ok(None),
                 Some(Ok(frame)) => frame,
-                // The connection is broken: nobody reads this response.
+                // The connection is broken: no client reads this response.
                 Some(Err(error)) => {
                     return Err(Problem::new(ErrorCode::INVALID_JSON, format!("The body is incomplete: {error}")));
                 }
@@ -185,11 +185,11 @@ where
         if self.allowance.try_grow(&mut self.share, bytes) {
             return Ok(());
         }
-        let begun = Instant::now();
-        let until = begun + BUDGET_WAIT_MAX.saturating_sub(self.waited);
+        let started_at = Instant::now();
+        let until = started_at + BUDGET_WAIT_MAX.saturating_sub(self.waited);
         // `try_grow` has added the bytes to the share already, so nothing is added here.
         let paid = self.allowance.grow_until(&mut self.share, 0, until).await;
-        self.waited += begun.elapsed();
+        self.waited += started_at.elapsed();
         if paid { Ok(()) } else { Err(Problem::busy()) }
     }
 }
@@ -230,14 +230,14 @@ fn looks_like_json(body: &[u8]) -> bool {
 }
 
 fn unsupported_media_type(media: Media) -> Problem {
-    let (message, taken) = match media {
+    let (message, accepted) = match media {
         Media::JsonOrCsv => (
             "The body must be JSON or CSV in UTF-8: send it with Content-Type: application/json or text/csv",
             "application/json, text/csv",
         ),
         _ => ("The body must be JSON in UTF-8: send it with Content-Type: application/json", "application/json"),
     };
-    Problem::new(ErrorCode::UNSUPPORTED_MEDIA_TYPE, message).with_header(http::header::ACCEPT, taken)
+    Problem::new(ErrorCode::UNSUPPORTED_MEDIA_TYPE, message).with_header(http::header::ACCEPT, accepted)
 }
 
 /// The body of a response: bytes, an optional stream of further chunks, and the share of the memory budget that it
@@ -284,8 +284,8 @@ impl Body for ResponseBody {
         if let Some(bytes) = self.bytes.take() {
             return Poll::Ready(Some(Ok(Frame::data(bytes))));
         }
-        let Some(more) = &mut self.stream else { return Poll::Ready(None) };
-        more.poll_recv(context).map(|piece| piece.map(|piece| piece.map(Frame::data)))
+        let Some(chunks) = &mut self.stream else { return Poll::Ready(None) };
+        chunks.poll_recv(context).map(|chunk| chunk.map(|chunk| chunk.map(Frame::data)))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -306,21 +306,21 @@ mod tests {
 
     #[test]
     fn media_types() {
-        let of = |kind: &str| {
+        let parse = |kind: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(CONTENT_TYPE, kind.parse().unwrap());
             media_type(&headers, Media::Json).ok()
         };
         for good in ["application/json", "Application/JSON; charset=UTF-8", "application/vnd.x+json"] {
-            assert_eq!(of(good), Some(BodyMediaType::Expected), "{good}");
+            assert_eq!(parse(good), Some(BodyMediaType::Expected), "{good}");
         }
         for bad in ["text/plain", "multipart/form-data", "application/json; charset=latin1", ""] {
-            assert_eq!(of(bad), None, "{bad}");
+            assert_eq!(parse(bad), None, "{bad}");
         }
         assert_eq!(media_type(&HeaderMap::new(), Media::Json), Ok(BodyMediaType::Expected));
-        assert_eq!(of("application/x-www-form-urlencoded"), Some(BodyMediaType::Form));
+        assert_eq!(parse("application/x-www-form-urlencoded"), Some(BodyMediaType::Form));
         assert!(looks_like_json(b" {") && looks_like_json(b"[") && !looks_like_json(b"from=a&to=b"));
-        assert_eq!(of("text/csv"), None);
+        assert_eq!(parse("text/csv"), None);
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, "text/csv; charset=utf-8".parse().unwrap());
         assert!(media_type(&headers, Media::JsonOrCsv).is_ok());

@@ -35,7 +35,7 @@ const HEAD_TIME_MAX: Duration = Duration::from_secs(30);
 /// Idle timeout of HTTP/2.
 const IDLE_MAX: Duration = Duration::from_secs(120);
 /// Maximum age of a connection; then it ends after its current request. So clients spread again behind a load
-/// balancer, and a slow reader does not stay for ever.
+/// balancer, and a slow reader does not stay connected indefinitely.
 const AGE_MAX: Duration = Duration::from_secs(3_600);
 /// Concurrent requests of an HTTP/2 connection. After a reset by the client the stream is closed, but its handler
 /// runs on ([`crate::dispatch`]). So each request holds a [`RequestPermit`] until its handler ends: a client that
@@ -69,7 +69,7 @@ pub struct ShutdownSignal {
 /// Requests of a connection that began and ended.
 #[derive(Debug, Default)]
 struct RequestCounters {
-    begun: AtomicU64,
+    started: AtomicU64,
     ended: AtomicU64,
 }
 
@@ -78,7 +78,7 @@ struct RequestGuard(Arc<RequestCounters>);
 
 impl RequestGuard {
     fn begin(counters: &Arc<RequestCounters>) -> Self {
-        counters.begun.fetch_add(1, Ordering::Relaxed);
+        counters.started.fetch_add(1, Ordering::Relaxed);
         Self(Arc::clone(counters))
     }
 }
@@ -94,15 +94,15 @@ impl Drop for RequestGuard {
 pub type HttpService = Arc<dyn Fn(Request<Incoming>) -> BoxFuture<'static, Response<ResponseBody>> + Send + Sync>;
 
 /// Makes a service from an async function.
-pub fn http_service<F>(answer: impl Fn(Request<Incoming>) -> F + Send + Sync + 'static) -> HttpService
+pub fn http_service<F>(handler: impl Fn(Request<Incoming>) -> F + Send + Sync + 'static) -> HttpService
 where
     F: Future<Output = Response<ResponseBody>> + Send + 'static,
 {
-    Arc::new(move |request| Box::pin(answer(request)))
+    Arc::new(move |request| Box::pin(handler(request)))
 }
 
 /// Serves a connection until it ends.
-pub async fn serve_connection<T>(stream: T, answer: HttpService, ending: ShutdownSignal)
+pub async fn serve_connection<T>(stream: T, handler: HttpService, ending: ShutdownSignal)
 where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -111,18 +111,18 @@ where
     let permits = Arc::new(Semaphore::new(STREAMS_MAX as usize));
     let service = service_fn(move |mut request: Request<Incoming>| {
         let guard = RequestGuard::begin(&request_counters);
-        let (permits, answer) = (Arc::clone(&permits), Arc::clone(&answer));
+        let (permits, handler) = (Arc::clone(&permits), Arc::clone(&handler));
         async move {
             let _guard = guard;
             if let Ok(permit) = permits.acquire_owned().await {
                 request.extensions_mut().insert(RequestPermit { _permit: Arc::new(permit) });
             }
-            Ok::<_, Infallible>(answer(request).await)
+            Ok::<_, Infallible>(handler(request).await)
         }
     });
     let builder = builder();
     let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(WriteTimeout::new(stream)), service));
-    let mut watch = ConnectionTimer::new(ending);
+    let mut timer = ConnectionTimer::new(ending);
     loop {
         tokio::select! {
             ended = connection.as_mut() => {
@@ -131,7 +131,7 @@ where
                 }
                 return;
             }
-            verdict = watch.next_action(&counters) => match verdict {
+            action = timer.next_action(&counters) => match action {
                 ConnectionAction::Keep => {}
                 ConnectionAction::Drain => connection.as_mut().graceful_shutdown(),
                 ConnectionAction::Close => return,
@@ -174,16 +174,16 @@ impl ConnectionTimer {
             () = self.shutdown.stop.cancelled(), if !self.draining => return self.start_drain(self.shutdown.drain_max),
             () = tokio::time::sleep_until(self.next_check) => {}
         }
-        let begun = counters.begun.load(Ordering::Relaxed);
-        if self.draining || begun == 0 {
+        let started = counters.started.load(Ordering::Relaxed);
+        if self.draining || started == 0 {
             return ConnectionAction::Close;
         }
-        let working = begun != counters.ended.load(Ordering::Relaxed);
-        let idle = !working && begun == self.requests_seen;
-        if idle || self.opened_at.elapsed() > AGE_MAX {
+        let is_busy = started != counters.ended.load(Ordering::Relaxed);
+        let is_idle = !is_busy && started == self.requests_seen;
+        if is_idle || self.opened_at.elapsed() > AGE_MAX {
             return self.start_drain(IDLE_MAX);
         }
-        self.requests_seen = begun;
+        self.requests_seen = started;
         self.next_check = Instant::now() + IDLE_MAX;
         ConnectionAction::Keep
     }

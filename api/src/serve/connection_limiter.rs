@@ -23,8 +23,8 @@ pub struct HttpConnectionPermit(Option<(Arc<HttpConnectionLimiter>, IpAddr)>);
 impl HttpConnectionLimiter {
     /// A limiter with this many connections for each address (at least 1).
     #[must_use]
-    pub fn new(each_max: usize) -> Arc<Self> {
-        Arc::new(Self { per_address_max: each_max.max(1), connections: Mutex::default() })
+    pub fn new(per_address_max: usize) -> Arc<Self> {
+        Arc::new(Self { per_address_max: per_address_max.max(1), connections: Mutex::default() })
     }
 
     /// Counts a connection from an address; `None` when the limit of the address is reached.
@@ -35,11 +35,11 @@ impl HttpConnectionLimiter {
             return Some(HttpConnectionPermit(None));
         }
         let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
-        let held = connections.get(&address).copied().unwrap_or(0);
-        if held >= self.per_address_max {
+        let count = connections.get(&address).copied().unwrap_or(0);
+        if count >= self.per_address_max {
             return None;
         }
-        connections.insert(address, held + 1);
+        connections.insert(address, count + 1);
         Some(HttpConnectionPermit(Some((Arc::clone(self), address))))
     }
 }
@@ -48,9 +48,9 @@ impl Drop for HttpConnectionPermit {
     fn drop(&mut self) {
         let Some((limiter, address)) = &self.0 else { return };
         let mut connections = limiter.connections.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(held) = connections.get_mut(address) {
-            *held -= 1;
-            if *held == 0 {
+        if let Some(count) = connections.get_mut(address) {
+            *count -= 1;
+            if *count == 0 {
                 connections.remove(address);
             }
         }
@@ -65,14 +65,14 @@ mod tests {
     fn connections_are_limited_and_forgotten() {
         let limiter = HttpConnectionLimiter::new(2);
         let acquire = |from: &str| limiter.acquire(from.parse().unwrap());
-        let held =
+        let permits =
             [acquire("192.0.2.1"), acquire("::ffff:192.0.2.1"), acquire("2001:db8::1"), acquire("2001:db8::ffff")];
-        assert!(held.iter().all(Option::is_some));
+        assert!(permits.iter().all(Option::is_some));
         assert!(acquire("192.0.2.1").is_none() && acquire("2001:db8::2").is_none());
         let others = [acquire("192.0.2.2"), acquire("2001:db8:0:1::1")];
-        let own = ["127.0.0.1", "::1", "127.0.0.1", "127.0.0.1"].map(acquire);
-        assert!(others.iter().chain(&own).all(Option::is_some));
-        drop((held, others, own));
+        let loopback = ["127.0.0.1", "::1", "127.0.0.1", "127.0.0.1"].map(acquire);
+        assert!(others.iter().chain(&loopback).all(Option::is_some));
+        drop((permits, others, loopback));
         assert!(limiter.connections.lock().unwrap().is_empty());
     }
 }

@@ -5,7 +5,7 @@
 //! megabyte. Chunks of a large compressed body are freed as they are read, so both forms together take hardly more
 //! memory than the larger one.
 //!
-//! A batch of similar emails may expand a thousandfold, like a bomb; only the size tells them apart. Bodies that
+//! A batch of similar emails may expand a thousandfold, like a zip bomb; only the size differs. Bodies that
 //! expand that far are accepted up to the operation's limit, but only one of them, over all accounts, is decompressed
 //! at a time. So many small bombs occupy one thread.
 
@@ -60,9 +60,9 @@ impl ContentEncoding {
     /// 415 for an unsupported encoding, or for several.
     pub fn from_headers(headers: &HeaderMap) -> Result<Option<Self>, Problem> {
         let mut fields = headers.get_all(CONTENT_ENCODING).iter();
-        let (Some(only), another) = (fields.next(), fields.next()) else { return Ok(None) };
+        let (Some(only), second) = (fields.next(), fields.next()) else { return Ok(None) };
         let word = only.to_str().unwrap_or("?").trim().to_ascii_lowercase();
-        match (word.as_str(), another) {
+        match (word.as_str(), second) {
             ("" | "identity", None) => Ok(None),
             ("gzip" | "x-gzip", None) => Ok(Some(Self::Gzip)),
             ("zstd", None) => Ok(Some(Self::Zstd)),
@@ -84,7 +84,7 @@ impl ContentEncoding {
         bytes_max: usize,
         allowance: &MemoryAllowance,
     ) -> Result<(Bytes, MemoryShare), Problem> {
-        let refused = |halt| match halt {
+        let refused = |error| match error {
             DecompressError::Rejected(problem) => problem,
             DecompressError::NeedsTurn => too_large(bytes_max),
         };
@@ -97,17 +97,17 @@ impl ContentEncoding {
         }
         // Keep the small compressed body: a second try starts from its beginning.
         let (packed, _share) = packed.into_bytes();
-        let near = DecompressionBuffer {
+        let buffer = DecompressionBuffer {
             free_bytes: Some(free_bytes(packed.len())),
             ..DecompressionBuffer::new(bytes_max, allowance.clone())
         };
-        match self.decompress_blocking(Cursor::new(packed.clone()), near).await {
+        match self.decompress_blocking(Cursor::new(packed.clone()), buffer).await {
             Err(DecompressError::NeedsTurn) => {}
             Err(DecompressError::Rejected(problem)) => return Err(problem),
-            Ok(whole) => return Ok(whole),
+            Ok(unpacked) => return Ok(unpacked),
         }
-        let turn = timeout(TURN_WAIT_MAX, EXPANSION_TURN.acquire()).await;
-        let _turn = turn.map_err(|_| Problem::busy())?.map_err(Problem::internal)?;
+        let permit = timeout(TURN_WAIT_MAX, EXPANSION_TURN.acquire()).await;
+        let _turn = permit.map_err(|_| Problem::busy())?.map_err(Problem::internal)?;
         let into = DecompressionBuffer::new(bytes_max, allowance.clone());
         self.decompress_blocking(Cursor::new(packed), into).await.map_err(refused)
     }
@@ -165,12 +165,12 @@ impl CompressedBody {
     /// Appends received bytes.
     pub fn push(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
-            if self.chunks.back().is_none_or(|piece| piece.len() == PIECE_BYTES) {
+            if self.chunks.back().is_none_or(|chunk| chunk.len() == PIECE_BYTES) {
                 self.chunks.push_back(Vec::new());
             }
             let Some(last) = self.chunks.back_mut() else { return };
-            let (fits, rest) = bytes.split_at(bytes.len().min(PIECE_BYTES - last.len()));
-            last.extend_from_slice(fits);
+            let (head, rest) = bytes.split_at(bytes.len().min(PIECE_BYTES - last.len()));
+            last.extend_from_slice(head);
             bytes = rest;
         }
     }
@@ -196,12 +196,12 @@ impl Read for CompressedBody {
 
 impl BufRead for CompressedBody {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        Ok(self.chunks.front().and_then(|piece| piece.get(self.read..)).unwrap_or_default())
+        Ok(self.chunks.front().and_then(|chunk| chunk.get(self.read..)).unwrap_or_default())
     }
 
     fn consume(&mut self, bytes: usize) {
         self.read += bytes;
-        let Some(done) = self.chunks.pop_front_if(|piece| piece.len() <= self.read) else { return };
+        let Some(done) = self.chunks.pop_front_if(|chunk| chunk.len() <= self.read) else { return };
         self.read = 0;
         self.share.shrink(done.len());
     }
@@ -243,31 +243,32 @@ impl DecompressionBuffer {
 
     /// Reads everything, and charges memory to the budget before it allocates.
     fn read_all(&mut self, mut from: impl Read) -> Result<(), DecompressError> {
-        let most = self.free_bytes.map_or(self.bytes_max, |free| free.min(self.bytes_max));
-        let mut piece = vec![0; FIRST_BYTES];
+        let limit = self.free_bytes.map_or(self.bytes_max, |free| free.min(self.bytes_max));
+        let mut chunk = vec![0; FIRST_BYTES];
         loop {
-            let length = match from.read(&mut piece) {
+            let length = match from.read(&mut chunk) {
                 Ok(0) => return Ok(()),
                 Ok(length) => length,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) => return Err(corrupt_body(&error).into()),
             };
-            let wanted = self.bytes.len() + length;
-            if wanted > self.bytes_max {
+            let needed = self.bytes.len() + length;
+            if needed > self.bytes_max {
                 return Err(too_large(self.bytes_max).into());
             }
-            if wanted > most {
+            if needed > limit {
                 return Err(DecompressError::NeedsTurn);
             }
-            let room = self.bytes.capacity();
-            if wanted > room {
-                let larger = (room + room.min(GROWTH_BYTES_MAX)).clamp(FIRST_BYTES, most.max(FIRST_BYTES)).max(wanted);
-                if !self.allowance.try_grow(&mut self.share, larger - room) {
+            let capacity = self.bytes.capacity();
+            if needed > capacity {
+                let larger =
+                    (capacity + capacity.min(GROWTH_BYTES_MAX)).clamp(FIRST_BYTES, limit.max(FIRST_BYTES)).max(needed);
+                if !self.allowance.try_grow(&mut self.share, larger - capacity) {
                     return Err(Problem::busy().into());
                 }
                 self.bytes.reserve_exact(larger - self.bytes.len());
             }
-            self.bytes.extend_from_slice(piece.get(..length).unwrap_or_default());
+            self.bytes.extend_from_slice(chunk.get(..length).unwrap_or_default());
         }
     }
 }
@@ -348,9 +349,9 @@ mod tests {
         let plain = gzip(&noise(80 << 20));
         assert_eq!(unpack(ContentEncoding::Gzip, &plain, 1 << 30).unwrap_err().code(), ErrorCode::SERVICE_UNAVAILABLE);
         // A window of one gigabyte.
-        let mut wide = zstd_bomb(1);
-        wide[5] = 20 << 3;
-        assert_eq!(unpack(ContentEncoding::Zstd, &wide, 1 << 20).unwrap_err().code(), ErrorCode::INVALID_JSON);
+        let mut frame = zstd_bomb(1);
+        frame[5] = 20 << 3;
+        assert_eq!(unpack(ContentEncoding::Zstd, &frame, 1 << 20).unwrap_err().code(), ErrorCode::INVALID_JSON);
     }
 
     /// Incompressible bytes.
@@ -368,9 +369,9 @@ mod tests {
         let encoding = if packed.starts_with(&[0x1f, 0x8b]) { ContentEncoding::Gzip } else { ContentEncoding::Zstd };
         let mut share = MemoryShare::default();
         assert!(allowance.try_grow(&mut share, packed.len()));
-        let mut pieces = CompressedBody::default();
-        packed.chunks(100_000).for_each(|piece| pieces.push(piece));
-        let unpacked = encoding.decompress(pieces.with_share(share), 144 << 20, &allowance).await;
+        let mut compressed = CompressedBody::default();
+        packed.chunks(100_000).for_each(|chunk| compressed.push(chunk));
+        let unpacked = encoding.decompress(compressed.with_share(share), 144 << 20, &allowance).await;
         unpacked.map(|(bytes, _)| bytes.len()).map_err(|problem| problem.code())
     }
 
@@ -383,9 +384,9 @@ mod tests {
         assert!(batch.len() < 400 << 10, "{}", batch.len());
         assert_eq!(unpack_in_turn(&budget, batch).await, Ok((300 << 10) + (60 << 20)));
         // Attachments hardly compress, so they do not wait for the permit.
-        let turn = EXPANSION_TURN.acquire().await.unwrap();
+        let permit = EXPANSION_TURN.acquire().await.unwrap();
         assert_eq!(unpack_in_turn(&budget, gzip(&noise(13 << 20))).await, Ok(13 << 20));
-        drop(turn);
+        drop(permit);
         assert_eq!(
             budget.available_bytes(),
             MemoryBudget::new(360 << 20, 0).available_bytes(),
@@ -397,14 +398,14 @@ mod tests {
     /// more byte is too large: 413, not a retryable error.
     #[tokio::test]
     async fn largest_request_is_accepted_compressed() {
-        let piece = noise(1 << 20);
+        let chunk = noise(1 << 20);
         let stored = |bytes: usize| {
             let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
-            let mut left = bytes;
-            while left > 0 {
-                let length = left.min(piece.len());
-                encoder.write_all(&piece[..length]).unwrap();
-                left -= length;
+            let mut remaining = bytes;
+            while remaining > 0 {
+                let length = remaining.min(chunk.len());
+                encoder.write_all(&chunk[..length]).unwrap();
+                remaining -= length;
             }
             encoder.finish().unwrap()
         };
@@ -413,13 +414,13 @@ mod tests {
         let files = 10 * (10 << 20) / 3 * 4;
         assert_eq!(unpack_in_turn(&budget, stored(files)).await, Ok(files));
         assert_eq!(budget.available_bytes(), left_bytes, "the share is released");
-        let (most, bomb) = (144 << 20, gzip(&vec![b' '; (144 << 20) + 1]));
+        let (limit, bomb) = (144 << 20, gzip(&vec![b' '; (144 << 20) + 1]));
         assert!(bomb.len() < 1 << 20);
         assert_eq!(unpack_in_turn(&budget, bomb).await, Err(ErrorCode::PAYLOAD_TOO_LARGE));
         // The compressed body is just within the limit, the decompressed one beyond it.
-        let two = [stored(most - (1 << 20)), gzip(&vec![b' '; 2 << 20])].concat();
-        assert!(two.len() <= most);
-        assert_eq!(unpack_in_turn(&budget, two).await, Err(ErrorCode::PAYLOAD_TOO_LARGE));
+        let frames = [stored(limit - (1 << 20)), gzip(&vec![b' '; 2 << 20])].concat();
+        assert!(frames.len() <= limit);
+        assert_eq!(unpack_in_turn(&budget, frames).await, Err(ErrorCode::PAYLOAD_TOO_LARGE));
         assert_eq!(budget.available_bytes(), left_bytes);
     }
 
@@ -429,22 +430,22 @@ mod tests {
         let budget = MemoryBudget::new(32 << 20, 0);
         let bomb = gzip(&vec![b' '; 58 << 20]);
         assert!(bomb.len() < 64 << 10, "{}", bomb.len());
-        let near = budget.allowance(MemoryHolder::Account(mail::id::AccountId::from_bytes([1; 16])));
-        let near = DecompressionBuffer {
+        let allowance = budget.allowance(MemoryHolder::Account(mail::id::AccountId::from_bytes([1; 16])));
+        let buffer = DecompressionBuffer {
             free_bytes: Some(free_bytes(bomb.len())),
-            ..DecompressionBuffer::new(144 << 20, near)
+            ..DecompressionBuffer::new(144 << 20, allowance)
         };
         assert!(
-            matches!(ContentEncoding::Gzip.decompress_inline(&bomb[..], near), Err(DecompressError::NeedsTurn)),
+            matches!(ContentEncoding::Gzip.decompress_inline(&bomb[..], buffer), Err(DecompressError::NeedsTurn)),
             "within 8 MiB"
         );
-        let turn = EXPANSION_TURN.acquire().await.unwrap();
+        let permit = EXPANSION_TURN.acquire().await.unwrap();
         assert_eq!(
             unpack_in_turn(&budget, bomb.clone()).await,
             Err(ErrorCode::SERVICE_UNAVAILABLE),
             "the permit is taken"
         );
-        drop(turn);
+        drop(permit);
         assert_eq!(
             unpack_in_turn(&budget, bomb).await,
             Err(ErrorCode::SERVICE_UNAVAILABLE),

@@ -1,6 +1,6 @@
 //! The client's address from `X-Forwarded-For`, for requests through proxies that the operator trusts.
 //!
-//! Anybody can send this header field. So it is read from its end, where the connecting proxy has appended, and only
+//! A client can send this header field. So it is read from its end, where the connecting proxy has appended, and only
 //! as long as each address belongs to a trusted network. The first untrusted address is the client. Text that is not
 //! an address also ends the search.
 
@@ -26,11 +26,11 @@ fn forwarded_client(peer: IpAddr, headers: &HeaderMap, networks: &[IpNetwork]) -
     let mut client = peer;
     let fields = headers.get_all(FORWARDED_FOR).iter().rev();
     let written = fields.flat_map(|value| value.to_str().unwrap_or("?").rsplit(','));
-    for one in written {
+    for entry in written {
         if !is_named(client) {
             break;
         }
-        match parse_address(one.trim()) {
+        match parse_address(entry.trim()) {
             Some(address) => client = address.to_canonical(),
             None => break,
         }

@@ -37,7 +37,7 @@ pub(super) fn is_for(url: &str, headers: &HeaderMap) -> bool {
     let url: Option<Uri> = url.parse().ok();
     let named = headers.get(HOST).and_then(|host| host.to_str().ok()?.parse::<Authority>().ok());
     match (url.as_ref().and_then(Uri::host), &named) {
-        (Some(own), Some(named)) => own.eq_ignore_ascii_case(named.host()),
+        (Some(authority), Some(named)) => authority.eq_ignore_ascii_case(named.host()),
         _ => false,
     }
 }
@@ -57,7 +57,8 @@ fn check_host(head: &Parts) -> Result<(), Problem> {
 /// `uri-host [":" port]` (RFC 9110 7.2), or empty.
 fn is_host(host: &HeaderValue) -> bool {
     let Ok(text) = host.to_str() else { return false };
-    text.is_empty() || !text.contains('@') && text.parse::<Authority>().is_ok_and(|of| !of.host().is_empty())
+    text.is_empty()
+        || !text.contains('@') && text.parse::<Authority>().is_ok_and(|authority| !authority.host().is_empty())
 }
 
 /// Refuses a header section that is too large or has no valid `Host`.
@@ -66,7 +67,7 @@ fn is_host(host: &HeaderValue) -> bool {
 /// 431 `headers_too_large`, or 400.
 pub fn check_head(head: &Parts) -> Result<(), Problem> {
     check_host(head)?;
-    let too_large = |what: String| Err(Problem::new(ErrorCode::HEADERS_TOO_LARGE, what));
+    let too_large = |message: String| Err(Problem::new(ErrorCode::HEADERS_TOO_LARGE, message));
     if head.headers.len() > FIELDS_MAX {
         return too_large(format!("The request has more than {FIELDS_MAX} header fields"));
     }

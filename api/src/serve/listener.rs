@@ -61,14 +61,14 @@ impl HttpListenerConfig {
 /// Accepts connections until `stop`, then waits for open ones.
 pub(super) fn run_listener(
     listener: TcpListener,
-    terms: HttpListenerConfig,
-    answer: HttpService,
+    config: HttpListenerConfig,
+    service: HttpService,
     stop: CancellationToken,
 ) -> BoxFuture<'static, io::Result<()>> {
     Box::pin(async move {
         listener.local_addr()?;
-        let permits = Arc::new(Semaphore::new(terms.connections_max.max(1)));
-        let terms = Arc::new(terms);
+        let permits = Arc::new(Semaphore::new(config.connections_max.max(1)));
+        let config = Arc::new(config);
         let open = TaskTracker::new();
         loop {
             // Without a permit further connections wait in the kernel's backlog.
@@ -85,8 +85,8 @@ pub(super) fn run_listener(
             match accepted {
                 Ok((stream, address)) => {
                     let connection =
-                        AcceptedConnection { stream, address, config: Arc::clone(&terms), _permit: permit };
-                    open.spawn(connection.serve(Arc::clone(&answer), stop.clone()));
+                        AcceptedConnection { stream, address, config: Arc::clone(&config), _permit: permit };
+                    open.spawn(connection.serve(Arc::clone(&service), stop.clone()));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "accept failed");
@@ -111,7 +111,7 @@ struct AcceptedConnection {
 }
 
 impl AcceptedConnection {
-    async fn serve(mut self, answer: HttpService, stop: CancellationToken) {
+    async fn serve(mut self, service: HttpService, stop: CancellationToken) {
         // Responses are written whole; Nagle's algorithm would only delay them.
         let _ = self.stream.set_nodelay(true);
         let peer = tokio::select! {
@@ -125,15 +125,15 @@ impl AcceptedConnection {
             return;
         };
         let from = PeerAddress(peer.ip().to_canonical());
-        let answer: HttpService = Arc::new(move |mut request| {
+        let service: HttpService = Arc::new(move |mut request| {
             request.extensions_mut().insert(from);
-            answer(request)
+            service(request)
         });
         let ending = connection::ShutdownSignal { stop, drain_max: self.config.drain_max };
         let error_response = self.config.error_response.clone();
         match &self.config.tls {
             None => {
-                connection::serve_connection(ProtocolErrorStream::new(self.stream, error_response), answer, ending)
+                connection::serve_connection(ProtocolErrorStream::new(self.stream, error_response), service, ending)
                     .await
             }
             Some(tls) => {
@@ -141,7 +141,7 @@ impl AcceptedConnection {
                 let handshake = TlsAcceptor::from(config).accept(self.stream);
                 match tokio::time::timeout(HANDSHAKE_MAX, handshake).await {
                     Ok(Ok(stream)) => {
-                        connection::serve_connection(ProtocolErrorStream::new(stream, error_response), answer, ending)
+                        connection::serve_connection(ProtocolErrorStream::new(stream, error_response), service, ending)
                             .await
                     }
                     Ok(Err(error)) => tracing::debug!(peer = %peer.ip(), %error, "TLS handshake failed"),

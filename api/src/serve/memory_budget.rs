@@ -102,11 +102,11 @@ impl MemoryAllowance {
     /// Adds `bytes` to a share if they are free now. The share's size is increased even if this fails.
     #[must_use]
     pub fn try_grow(&self, share: &mut MemoryShare, bytes: usize) -> bool {
-        let Some(Acquisition { quota: part, units: grains }) = self.next_acquisition(share, bytes) else {
+        let Some(Acquisition { quota: part, units }) = self.next_acquisition(share, bytes) else {
             return true;
         };
-        let Ok(own) = Arc::clone(&part.own).try_acquire_many_owned(grains) else { return false };
-        let Ok(whole) = Arc::clone(&part.pool.whole).try_acquire_many_owned(grains) else { return false };
+        let Ok(own) = Arc::clone(&part.own).try_acquire_many_owned(units) else { return false };
+        let Ok(whole) = Arc::clone(&part.pool.whole).try_acquire_many_owned(units) else { return false };
         share.add_permits(part, own, whole);
         true
     }
@@ -114,15 +114,15 @@ impl MemoryAllowance {
     /// Adds `bytes` to a share; waits for them until a deadline.
     #[must_use]
     pub async fn grow_until(&self, share: &mut MemoryShare, bytes: usize, until: Instant) -> bool {
-        let Some(Acquisition { quota: part, units: grains }) = self.next_acquisition(share, bytes) else {
+        let Some(Acquisition { quota: part, units }) = self.next_acquisition(share, bytes) else {
             return true;
         };
         // Wait for the own quota first: this does not block other holders.
-        let both = async {
-            let own = Arc::clone(&part.own).acquire_many_owned(grains).await.ok()?;
-            Some((own, Arc::clone(&part.pool.whole).acquire_many_owned(grains).await.ok()?))
+        let acquired = async {
+            let own = Arc::clone(&part.own).acquire_many_owned(units).await.ok()?;
+            Some((own, Arc::clone(&part.pool.whole).acquire_many_owned(units).await.ok()?))
         };
-        let Ok(Some((own, whole))) = timeout_at(until, both).await else { return false };
+        let Ok(Some((own, whole))) = timeout_at(until, acquired).await else { return false };
         share.add_permits(part, own, whole);
         true
     }
@@ -137,9 +137,9 @@ impl MemoryAllowance {
             MemoryHolder::Account(_) if share.bytes.max(share.expected) <= ORDINARY_BYTES_MAX => ordinary,
             MemoryHolder::Account(_) => large,
         };
-        let held = share.permits.as_ref().filter(|paid| Arc::ptr_eq(&paid.quota.pool, pool));
-        let wanted = units_of(share.bytes) - held.map_or(0, PoolPermits::units).min(units_of(share.bytes));
-        (wanted > 0).then(|| Acquisition { quota: HolderQuota::for_holder(pool, self.holder), units: wanted })
+        let permits = share.permits.as_ref().filter(|paid| Arc::ptr_eq(&paid.quota.pool, pool));
+        let needed = units_of(share.bytes) - permits.map_or(0, PoolPermits::units).min(units_of(share.bytes));
+        (needed > 0).then(|| Acquisition { quota: HolderQuota::for_holder(pool, self.holder), units: needed })
     }
 }
 
@@ -183,9 +183,9 @@ impl MemoryShare {
         self.bytes = self.bytes.saturating_sub(bytes);
         let needed = units_of(self.bytes);
         let Some(paid) = &mut self.permits else { return };
-        let over = paid.units().saturating_sub(needed) as usize;
+        let excess = paid.units().saturating_sub(needed) as usize;
         // A permit that is split off is released when it is dropped.
-        drop((paid.own.split(over), paid.whole.split(over)));
+        drop((paid.own.split(excess), paid.whole.split(excess)));
     }
 
     /// Adds permits of the same pool, or replaces those of another pool.
@@ -227,8 +227,8 @@ struct HolderQuota {
 impl HolderQuota {
     fn for_holder(pool: &Arc<MemoryPool>, holder: MemoryHolder) -> Self {
         let mut holders = pool.holders.lock().unwrap_or_else(PoisonError::into_inner);
-        let (places, own) = holders.entry(holder).or_insert_with(|| (0, semaphore(pool.each_bytes_max)));
-        *places += 1;
+        let (allowances, own) = holders.entry(holder).or_insert_with(|| (0, semaphore(pool.each_bytes_max)));
+        *allowances += 1;
         Self { pool: Arc::clone(pool), holder, own: Arc::clone(own) }
     }
 }
@@ -236,9 +236,9 @@ impl HolderQuota {
 impl Drop for HolderQuota {
     fn drop(&mut self) {
         let mut holders = self.pool.holders.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((places, _)) = holders.get_mut(&self.holder) {
-            *places -= 1;
-            if *places == 0 {
+        if let Some((allowances, _)) = holders.get_mut(&self.holder) {
+            *allowances -= 1;
+            if *allowances == 0 {
                 holders.remove(&self.holder);
             }
         }
@@ -267,15 +267,15 @@ mod tests {
     fn shares_are_released_and_holders_removed() {
         let budget = MemoryBudget::new(50 * MB, 0);
         let allowance = budget.allowance(account(1));
-        let (mut share, mut other) = (MemoryShare::default(), MemoryShare::default());
+        let (mut share, mut second) = (MemoryShare::default(), MemoryShare::default());
         assert!(allowance.try_grow(&mut share, MB));
         assert_eq!(budget.available_bytes(), 49 * MB);
         assert!(allowance.try_grow(&mut share, 14 * MB), "charged to the large pool only");
-        assert!(allowance.try_grow(&mut other, 2 * MB));
+        assert!(allowance.try_grow(&mut second, 2 * MB));
         assert_eq!(budget.available_bytes(), 33 * MB);
         assert_eq!(budget.0.ordinary.whole.available_permits() * UNIT_BYTES, 10 * MB);
         assert!(!allowance.try_grow(&mut share, 10 * MB), "one account may use half of the pool");
-        drop((share, other));
+        drop((share, second));
         assert_eq!(budget.available_bytes(), 50 * MB);
         for pool in [&budget.0.ordinary, &budget.0.large, &budget.0.public] {
             assert!(pool.holders.lock().unwrap().is_empty());
@@ -307,14 +307,14 @@ mod tests {
             }
         };
         for bytes in [100 << 10, 5 * MB] {
-            let held = fill(account(1), bytes);
-            assert!(!held.is_empty());
-            assert_eq!(fill(account(2), bytes).len(), held.len());
+            let permits = fill(account(1), bytes);
+            assert!(!permits.is_empty());
+            assert_eq!(fill(account(2), bytes).len(), permits.len());
         }
         // An unauthenticated client does not affect authenticated ones.
-        let crowd: Vec<_> =
+        let small_shares: Vec<_> =
             (0..20).map(|n| fill(MemoryHolder::network(Some([192, 0, 2, n].into())), 64 << 10)).collect();
-        assert!(crowd[0].len() == 32 && crowd[19].is_empty());
+        assert!(small_shares[0].len() == 32 && small_shares[19].is_empty());
         assert_eq!(fill(account(1), 100 << 10).len(), fill(account(2), 100 << 10).len());
     }
 
@@ -324,10 +324,10 @@ mod tests {
         let [one, two] = [1, 2].map(|n| budget.allowance(account(n)));
         let (mut first, mut second) = (MemoryShare::default(), MemoryShare::default());
         assert!(one.try_grow(&mut first, 4 * MB) && two.try_grow(&mut second, 4 * MB));
-        let soon = Instant::now() + std::time::Duration::from_secs(5);
-        let later = soon + std::time::Duration::from_secs(5);
+        let deadline = Instant::now() + std::time::Duration::from_secs(5);
+        let later = deadline + std::time::Duration::from_secs(5);
         let (refused, enlarged) = tokio::join!(
-            async move { one.grow_until(&mut first, MB, soon).await },
+            async move { one.grow_until(&mut first, MB, deadline).await },
             two.grow_until(&mut second, MB, later),
         );
         assert!(!refused && enlarged);

@@ -38,9 +38,9 @@ pub async fn serve_ops(
     stop: CancellationToken,
 ) -> io::Result<()> {
     let (render, health) = (Arc::new(render), Arc::new(health));
-    let answer =
+    let service =
         http_service(move |request| ready(respond(request.method(), request.uri().path(), &*render, &*health)));
-    run_listener(listener, HttpListenerConfig::plaintext(CONNECTIONS_MAX, DRAIN_MAX), answer, stop).await
+    run_listener(listener, HttpListenerConfig::plaintext(CONNECTIONS_MAX, DRAIN_MAX), service, stop).await
 }
 
 fn respond(
@@ -49,8 +49,8 @@ fn respond(
     render: &(impl Fn() -> String + ?Sized),
     health: &(impl Fn() -> Result<(), String> + ?Sized),
 ) -> Response<ResponseBody> {
-    let known = matches!(path, "/metrics" | "/healthz");
-    if known && !matches!(*method, Method::GET | Method::HEAD) {
+    let is_known = matches!(path, "/metrics" | "/healthz");
+    if is_known && !matches!(*method, Method::GET | Method::HEAD) {
         let mut response = text_response(StatusCode::METHOD_NOT_ALLOWED, "text/plain", "GET only\n".into());
         response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
         return response;

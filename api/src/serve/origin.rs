@@ -20,7 +20,7 @@ pub fn check_same_site(headers: &HeaderMap, base_url: &str) -> Result<(), Proble
     let is_own = match (text(FETCH_SITE), text(ORIGIN.as_str())) {
         // The browser compared the origins itself, or the request was not made by a page.
         (Some("same-origin" | "none"), _) | (None, None) => true,
-        // Another host of the same domain may belong to somebody else.
+        // Another host of the same domain may belong to another party.
         (Some("same-site") | None, Some(origin)) => is_same_origin(origin, text(HOST.as_str()), base_url),
         (Some(_), _) => false,
     };
@@ -36,7 +36,7 @@ pub fn check_same_site(headers: &HeaderMap, base_url: &str) -> Result<(), Proble
 fn is_same_origin(origin: &str, host: Option<&str>, base_url: &str) -> bool {
     let Some(origin) = authority(origin) else { return false };
     let base = authority(base_url);
-    [host.map(without_port), base].into_iter().flatten().any(|ours| ours == origin)
+    [host.map(without_port), base].into_iter().flatten().any(|own_origin| own_origin == origin)
 }
 
 /// Host and port of an `http` or `https` URL.
@@ -47,9 +47,9 @@ fn authority(url: &str) -> Option<String> {
 
 /// In lower case, without a default port.
 fn without_port(authority: &str) -> String {
-    let lower = authority.to_ascii_lowercase();
-    let short = lower.strip_suffix(":443").or_else(|| lower.strip_suffix(":80"));
-    short.map_or_else(|| lower.clone(), str::to_owned)
+    let authority_lower = authority.to_ascii_lowercase();
+    let short = authority_lower.strip_suffix(":443").or_else(|| authority_lower.strip_suffix(":80"));
+    short.map_or_else(|| authority_lower.clone(), str::to_owned)
 }
 
 #[cfg(test)]
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn sites() {
-        let is_taken = |fields: &[(&'static str, &str)]| {
+        let accepts = |fields: &[(&'static str, &str)]| {
             let mut headers = HeaderMap::new();
             headers.insert(HOST, "go.shop.example".parse().unwrap());
             for (name, value) in fields {
@@ -66,7 +66,7 @@ mod tests {
             }
             check_same_site(&headers, "https://api.example:8443/").is_ok()
         };
-        for (site, origin, taken) in [
+        for (site, origin, is_accepted) in [
             (None, None, true),
             (None, Some("https://go.shop.example"), true),
             (None, Some("http://GO.shop.example:80"), true),
@@ -85,7 +85,7 @@ mod tests {
             let site = site.map(|site| (FETCH_SITE, site));
             let origin = origin.map(|origin| ("origin", origin));
             let fields: Vec<_> = site.into_iter().chain(origin).collect();
-            assert_eq!(is_taken(&fields), taken, "{fields:?}");
+            assert_eq!(accepts(&fields), is_accepted, "{fields:?}");
         }
     }
 }

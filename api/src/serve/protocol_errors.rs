@@ -46,8 +46,8 @@ impl<T: AsyncWrite + Unpin> ProtocolErrorStream<T> {
     }
 
     /// If `given` is a bare head, stores the replacement and returns true.
-    fn replace_bare_head(&mut self, given: &[u8]) -> bool {
-        let (Some(build_response), Some(status)) = (&self.error_response, bare_head_status(given)) else {
+    fn replace_bare_head(&mut self, bytes: &[u8]) -> bool {
+        let (Some(build_response), Some(status)) = (&self.error_response, bare_head_status(bytes)) else {
             return false;
         };
         self.replacement = build_response(status);
@@ -56,11 +56,11 @@ impl<T: AsyncWrite + Unpin> ProtocolErrorStream<T> {
 }
 
 /// The status of a bare head; `None` for anything else.
-fn bare_head_status(given: &[u8]) -> Option<u16> {
-    let rest = given.strip_prefix(b"HTTP/1.1 ")?;
-    let has = |part: &[u8]| find(given, part).is_some();
-    let bare = given.len() <= BARE_BYTES_MAX
-        && given.ends_with(b"\r\n\r\n")
+fn bare_head_status(bytes: &[u8]) -> Option<u16> {
+    let rest = bytes.strip_prefix(b"HTTP/1.1 ")?;
+    let has = |part: &[u8]| find(bytes, part).is_some();
+    let bare = bytes.len() <= BARE_BYTES_MAX
+        && bytes.ends_with(b"\r\n\r\n")
         && has(b"\r\ncontent-length: 0\r\n")
         && has(b"\r\nconnection: close\r\n")
         && !has(b"\r\nx-request-id: ");
@@ -75,12 +75,12 @@ impl<T: AsyncRead + Unpin> AsyncRead for ProtocolErrorStream<T> {
 }
 
 impl<T: AsyncWrite + Unpin> AsyncWrite for ProtocolErrorStream<T> {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, given: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         ready!(self.poll_write_replacement(context))?;
-        if self.replace_bare_head(given) {
-            return Poll::Ready(Ok(given.len()));
+        if self.replace_bare_head(bytes) {
+            return Poll::Ready(Ok(bytes.len()));
         }
-        Pin::new(&mut self.stream).poll_write(context, given)
+        Pin::new(&mut self.stream).poll_write(context, bytes)
     }
 
     fn poll_write_vectored(
@@ -118,8 +118,9 @@ mod tests {
 
     #[test]
     fn bare_heads_and_nothing_else() {
-        let head =
-            |line: &str, more: &str| format!("HTTP/1.1 {line}\r\nconnection: close\r\ncontent-length: 0\r\n{more}\r\n");
+        let head = |line: &str, extra: &str| {
+            format!("HTTP/1.1 {line}\r\nconnection: close\r\ncontent-length: 0\r\n{extra}\r\n")
+        };
         assert_eq!(bare_head_status(head("400 Bad Request", "date: x\r\n").as_bytes()), Some(400));
         assert_eq!(bare_head_status(head("431 Too Large", "").as_bytes()), Some(431));
         let long = format!("x: {}\r\n", "a".repeat(BARE_BYTES_MAX));

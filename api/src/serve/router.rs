@@ -87,27 +87,27 @@ impl OperationRouter {
         if let Ok(found) = self.paths.at(path) {
             return self.match_path(method, &found, ClientKind::Program);
         }
-        let behind = path.strip_prefix(BROWSER_PREFIX).and_then(|path| self.paths.at(path).ok());
-        behind.map_or(RouteMatch::NotFound, |found| self.match_path(method, &found, ClientKind::Browser))
+        let browser_route = path.strip_prefix(BROWSER_PREFIX).and_then(|path| self.paths.at(path).ok());
+        browser_route.map_or(RouteMatch::NotFound, |found| self.match_path(method, &found, ClientKind::Browser))
     }
 
     fn match_path(
         &self,
         method: &Method,
         found: &matchit::Match<'_, '_, &Vec<usize>>,
-        side: ClientKind,
+        client: ClientKind,
     ) -> RouteMatch<'_> {
-        let wanted = if method == Method::HEAD { &Method::GET } else { method };
-        let mut there = found
+        let routed_method = if method == Method::HEAD { &Method::GET } else { method };
+        let mut candidates = found
             .value
             .iter()
             .filter_map(|n| self.operations.get(*n))
-            .filter(|operation| side == ClientKind::Program || operation.accepts_sessions());
-        if let Some(operation) = there.clone().find(|operation| operation.method == *wanted) {
+            .filter(|operation| client == ClientKind::Program || operation.accepts_sessions());
+        if let Some(operation) = candidates.clone().find(|operation| operation.method == *routed_method) {
             let path = found.params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-            return RouteMatch::Found(MatchedOperation { operation, path, client: side });
+            return RouteMatch::Found(MatchedOperation { operation, path, client });
         }
-        let mut methods: Vec<&str> = there.by_ref().map(|operation| operation.method.as_str()).collect();
+        let mut methods: Vec<&str> = candidates.by_ref().map(|operation| operation.method.as_str()).collect();
         if methods.contains(&"GET") {
             methods.push("HEAD");
         }

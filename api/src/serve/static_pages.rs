@@ -40,7 +40,7 @@ pub struct AnsweredRequest {
     pub uri: Uri,
     pub status: StatusCode,
     /// Time from the header section of the request to that of the response.
-    pub took: Duration,
+    pub duration: Duration,
 }
 
 /// The Content-Security-Policy of a page.
@@ -121,7 +121,7 @@ impl StaticPage {
             HeaderValue::from_str(&self.media_type).unwrap_or(HeaderValue::from_static("application/octet-stream"));
         headers.insert(CONTENT_TYPE, media_type);
         headers.insert(CONTENT_LENGTH, length.into());
-        // Anybody may have written the content as an email: prevent MIME sniffing and framing.
+        // The content is an untrusted email: prevent MIME sniffing and framing.
         for (name, value) in [
             ("x-content-type-options", "nosniff"),
             ("cache-control", "no-store"),

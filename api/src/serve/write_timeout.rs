@@ -84,9 +84,9 @@ mod tests {
 
     #[tokio::test]
     async fn stalled_peer_is_disconnected() {
-        let (near, _far) = tokio::io::duplex(16);
-        let mut near = WriteTimeout::with_timeout(near, Duration::ZERO);
-        let error = near.write_all(&[0; 64]).await.unwrap_err();
+        let (local, _remote) = tokio::io::duplex(16);
+        let mut local = WriteTimeout::with_timeout(local, Duration::ZERO);
+        let error = local.write_all(&[0; 64]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 }

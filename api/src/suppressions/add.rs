@@ -1,7 +1,7 @@
 //! `POST /suppressions`: suppresses one address, or up to 1000 with an entry for each in the response.
 //!
 //! An address that is suppressed already gets the status `exists`. The stronger and longer of both suppressions
-//! applies; if the result differs from the request or from before, `warnings` says so.
+//! applies; if the result differs from the request or from before, `warnings` contains a warning.
 
 use std::sync::Arc;
 
@@ -85,9 +85,9 @@ impl FromRequest for AddSuppressions {
 
     fn read(call: &Request) -> Result<Self, Problem> {
         let mut notes = FieldDiagnostics::default();
-        let given = call.body_fields(&NAMES, &mut notes)?;
-        let targets = match (given.value("email"), given.value("emails")) {
-            (Some(one), None) => parse_target(one).map(SuppressionTargets::One).map_err(|text| ("email", text)),
+        let fields = call.body_fields(&NAMES, &mut notes)?;
+        let targets = match (fields.value("email"), fields.value("emails")) {
+            (Some(entry), None) => parse_target(entry).map(SuppressionTargets::One).map_err(|text| ("email", text)),
             (None, Some(many)) => match fields::parse_list(many, EMAILS_MAX) {
                 Ok(entries) if entries.is_empty() => Err(("emails", "has no entries".to_owned())),
                 Ok(entries) => Ok(SuppressionTargets::Many(entries.into_iter().map(parse_target).collect())),
@@ -97,9 +97,9 @@ impl FromRequest for AddSuppressions {
             (None, None) => Err(("email", "`email` or `emails` is required".to_owned())),
         };
         let targets = targets.map_err(|(name, text)| notes.errors.add(name, text));
-        let note = given.value("note").map(parse_note).transpose();
+        let note = fields.value("note").map(parse_note).transpose();
         let note = note.map_err(|text| notes.errors.add("note", text));
-        let expires_at = given.value("expires_at").map(parse_time).transpose();
+        let expires_at = fields.value("expires_at").map(parse_time).transpose();
         let expires_at = expires_at.map_err(|text| notes.errors.add("expires_at", text));
         match (targets, note, expires_at) {
             (Ok(targets), Ok(note), Ok(expires_at)) if notes.errors.is_empty() => {
@@ -156,7 +156,7 @@ pub enum AddSuppressionsResponse {
 
 impl ToSchema for AddSuppressionsResponse {
     fn schema(schemas: &mut Schemas) -> Value {
-        let one = SuppressionResponse::schema(schemas);
+        let single = SuppressionResponse::schema(schemas);
         let many = schemas.component("SuppressionsAdded", |_| {
             let entry = schema::object_with(
                 "The result for one address",
@@ -195,7 +195,7 @@ impl ToSchema for AddSuppressionsResponse {
             let data = schema::list(entry, "An entry for each address, in the order of the request");
             schema::object("The results", [("data", data)])
         });
-        json!({"oneOf": [one, many]})
+        json!({"oneOf": [single, many]})
     }
 }
 
@@ -204,47 +204,47 @@ impl ToSchema for AddSuppressionsResponse {
 /// # Errors
 /// A field is invalid; the store cannot be read or written.
 pub async fn add(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     request: AddSuppressions,
 ) -> Result<AddSuppressionsResponse, Problem> {
     let AddSuppressions { targets, note, expires_at } = request;
-    if expires_at.is_some_and(|end| end <= room.intake.clock().now()) {
+    if expires_at.is_some_and(|end| end <= state.intake.clock().now()) {
         return Err(Problem::field("expires_at", "must be in the future"));
     }
-    let asked = SuppressionTerms { note: note.as_deref(), expires_at };
-    let grounds = |target: &SuppressionTarget| SuppressionCause {
+    let terms = SuppressionTerms { note: note.as_deref(), expires_at };
+    let cause_for = |target: &SuppressionTarget| SuppressionCause {
         note: note.clone(),
         expires_at,
         ..SuppressionCause::new(target.clone(), SuppressionReason::Manual, tenant.actor().source())
     };
-    let (account, contacts) = (tenant.account().id, room.intake.suppressions());
-    let reserve = async |grounds: &[SuppressionCause]| {
-        let added = contacts.would_add(account, grounds).await?.into_iter().filter(|adds| *adds).count();
-        room.reserve_storage(&tenant, Noun::Suppressions, added as u64).await
+    let (account, contacts) = (tenant.account().id, state.intake.suppressions());
+    let reserve = async |causes: &[SuppressionCause]| {
+        let added = contacts.would_add(account, causes).await?.into_iter().filter(|adds| *adds).count();
+        state.reserve_storage(&tenant, Noun::Suppressions, added as u64).await
     };
     let many = match targets {
         SuppressionTargets::Many(many) => many,
         SuppressionTargets::One(target) => {
-            let grounds = [grounds(&target)];
-            let reserved = reserve(&grounds).await?;
-            let outcomes = contacts.suppress(account, &grounds, &|_, _| {}).await?;
+            let causes = [cause_for(&target)];
+            let reserved = reserve(&causes).await?;
+            let outcomes = contacts.suppress(account, &causes, &|_, _| {}).await?;
             let outcome = outcomes.first().ok_or_else(|| Problem::internal("one address, no outcome"))?;
             reserved.confirm_part(count_created(&outcomes));
-            let warnings = asked.difference_warning(outcome).into_iter().collect();
+            let warnings = terms.difference_warning(outcome).into_iter().collect();
             return Ok(AddSuppressionsResponse::One {
                 one: SuppressionResponse::from_suppression(&outcome.suppression),
                 warnings,
             });
         }
     };
-    let all: Vec<SuppressionCause> = many.iter().flatten().map(grounds).collect();
+    let all: Vec<SuppressionCause> = many.iter().flatten().map(cause_for).collect();
     let reserved = reserve(&all).await?;
     let outcomes = contacts.suppress(account, &all, &|_, _| {}).await?;
     reserved.confirm_part(count_created(&outcomes));
     let mut outcomes = outcomes.into_iter();
-    let data = many.iter().enumerate().map(|(index, one)| match one {
-        Ok(_) => AddSuppressionEntry::from_outcome(index, outcomes.next(), &asked),
+    let data = many.iter().enumerate().map(|(index, entry)| match entry {
+        Ok(_) => AddSuppressionEntry::from_outcome(index, outcomes.next(), &terms),
         Err(text) => AddSuppressionEntry::from_problem(index, &Problem::field("email", text.as_str())),
     });
     Ok(AddSuppressionsResponse::Many { data: data.collect() })
@@ -268,14 +268,14 @@ impl SuppressionTerms<'_> {
             Some(end) => format!("until {}", JsonTimestamp(end)),
             None => "permanently".to_owned(),
         };
-        let (before, stands) = (outcome.before.as_ref()?, &outcome.suppression);
-        let (email, reason) = (stands.target.key(), before.reason.word());
-        let (was, is) = (until(before.expires_at), until(stands.expires_at));
+        let (before, current) = (outcome.before.as_ref()?, &outcome.suppression);
+        let (email, reason) = (current.target.key(), before.reason.word());
+        let (was, is) = (until(before.expires_at), until(current.expires_at));
         if outcome.is_new {
             return Some(format!("{email} was suppressed {was} ({reason}) and is now suppressed {is}"));
         }
-        let is_kept = self.note.is_none_or(|note| stands.note.as_deref() == Some(note));
-        let differs = self.expires_at != stands.expires_at || !is_kept;
+        let is_unchanged = self.note.is_none_or(|note| current.note.as_deref() == Some(note));
+        let differs = self.expires_at != current.expires_at || !is_unchanged;
         differs.then(|| format!("{email} is already suppressed {is} ({reason}); its expiry and note are unchanged"))
     }
 }

@@ -33,7 +33,7 @@ pub struct CheckSuppressions {
 /// An entry that is not an address, with the error.
 #[derive(Debug)]
 struct InvalidTarget {
-    given: String,
+    text: String,
     message: String,
 }
 
@@ -50,10 +50,10 @@ impl FromRequest for CheckSuppressions {
 
     fn read(call: &Request) -> Result<Self, Problem> {
         let mut notes = FieldDiagnostics::default();
-        let given = call.body_fields(&NAMES, &mut notes)?;
+        let fields = call.body_fields(&NAMES, &mut notes)?;
         let mut targets = Vec::new();
-        match given.value("emails").map(|emails| fields::parse_list(emails, EMAILS_MAX)) {
-            None if given.is_present_or_misnamed("emails") => {}
+        match fields.value("emails").map(|emails| fields::parse_list(emails, EMAILS_MAX)) {
+            None if fields.is_present_or_misnamed("emails") => {}
             None => notes.errors.add("emails", "is required"),
             Some(Err(text)) => notes.errors.add("emails", text),
             Some(Ok(entries)) if entries.is_empty() => notes.errors.add("emails", "has no entries"),
@@ -61,7 +61,7 @@ impl FromRequest for CheckSuppressions {
                 for (index, entry) in entries.into_iter().enumerate() {
                     match fields::parse_text(entry) {
                         Ok(text) => targets.push(Self::parse_target(&text)),
-                        Err(wrong) => notes.errors.add(&format!("emails[{index}]"), wrong),
+                        Err(error) => notes.errors.add(&format!("emails[{index}]"), error),
                     }
                 }
             }
@@ -73,7 +73,7 @@ impl FromRequest for CheckSuppressions {
 impl CheckSuppressions {
     fn parse_target(text: &str) -> Result<SuppressionTarget, InvalidTarget> {
         SuppressionTarget::parse(text)
-            .map_err(|error| InvalidTarget { given: text.to_owned(), message: error.to_string() })
+            .map_err(|error| InvalidTarget { text: text.to_owned(), message: error.to_string() })
     }
 }
 
@@ -101,7 +101,7 @@ impl ToSchema for CheckSuppressionsResponse {
         schemas.component("SuppressionsChecked", |_| {
             let mut words: Vec<Value> = reason_words().into_iter().map(Value::from).collect();
             words.push(Value::Null);
-            let known = schema::object_with(
+            let suppression_schema = schema::object_with(
                 "The result for one address",
                 &["email", "suppressed", "reason", "categories", "suppression_id", "expires_at"],
                 [
@@ -139,7 +139,7 @@ impl ToSchema for CheckSuppressionsResponse {
             );
             schema::object(
                 "The results",
-                [("data", schema::list(known, "An entry for each address, in the order of the request"))],
+                [("data", schema::list(suppression_schema, "An entry for each address, in the order of the request"))],
             )
         })
     }
@@ -150,17 +150,17 @@ impl ToSchema for CheckSuppressionsResponse {
 /// # Errors
 /// The store cannot be read.
 pub async fn check(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
-    question: CheckSuppressions,
+    request: CheckSuppressions,
 ) -> Result<CheckSuppressionsResponse, Problem> {
-    let CheckSuppressions { targets: entries } = question;
-    let (store, now) = (room.intake.store(), room.intake.clock().now());
+    let CheckSuppressions { targets: entries } = request;
+    let (store, now) = (state.intake.store(), state.intake.clock().now());
     let targets: Vec<SuppressionTarget> = entries.iter().flatten().cloned().collect();
-    let standings = store::suppression::list_address_suppressions(store, tenant.account().id, &targets, now).await?;
-    let mut standings = standings.into_iter();
-    let data = entries.into_iter().map(|one| match one {
-        Ok(target) => SuppressionStatus::from_status(&target, standings.next().unwrap_or_default()),
+    let suppressions = store::suppression::list_address_suppressions(store, tenant.account().id, &targets, now).await?;
+    let mut suppressions = suppressions.into_iter();
+    let data = entries.into_iter().map(|entry| match entry {
+        Ok(target) => SuppressionStatus::from_status(&target, suppressions.next().unwrap_or_default()),
         Err(none) => SuppressionStatus::from_invalid(none),
     });
     Ok(CheckSuppressionsResponse { data: data.collect() })
@@ -184,7 +184,7 @@ impl SuppressionStatus {
 
     fn from_invalid(none: InvalidTarget) -> Self {
         Self {
-            email: none.given,
+            email: none.text,
             suppressed: false,
             reason: None,
             categories: Vec::new(),

@@ -50,7 +50,7 @@ impl FromRequest for ExportSuppressions {
 /// The CSV response: its first chunk, and the stream of the others.
 #[derive(Debug)]
 pub struct SuppressionsCsv {
-    beginning: Bytes,
+    first_chunk: Bytes,
     stream: Option<BodyStream>,
 }
 
@@ -63,7 +63,7 @@ impl IntoResponse for SuppressionsCsv {
     }
 
     fn into_body(self) -> Result<Bytes, Problem> {
-        Ok(self.beginning)
+        Ok(self.first_chunk)
     }
 
     fn into_response(self) -> Result<Response, Problem> {
@@ -72,7 +72,7 @@ impl IntoResponse for SuppressionsCsv {
             status: StatusCode::OK,
             media_type: HeaderValue::from_static(Self::MEDIA_TYPE),
             headers: vec![(CONTENT_DISPOSITION, attached)],
-            body: self.beginning,
+            body: self.first_chunk,
             stream: self.stream,
         })
     }
@@ -83,32 +83,32 @@ impl IntoResponse for SuppressionsCsv {
 /// # Errors
 /// The store cannot be read.
 pub async fn export(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     input: ExportSuppressions,
 ) -> Result<SuppressionsCsv, Problem> {
     let ExportSuppressions(SuppressionQuery { email, mut filter }) = input;
-    filter.holding_at = Some(room.intake.clock().now());
-    let mut beginning = String::new();
-    csv::write_record(&mut beginning, &NAMES.iter().map(|name| CsvCell::text(name)).collect::<Vec<_>>());
+    filter.holding_at = Some(state.intake.clock().now());
+    let mut first_chunk = String::new();
+    csv::write_record(&mut first_chunk, &NAMES.iter().map(|name| CsvCell::text(name)).collect::<Vec<_>>());
     let account = tenant.account().id;
     if let Some(target) = email {
-        let found = store::suppression::get(room.intake.store(), account, &target).await?;
+        let found = store::suppression::get(state.intake.store(), account, &target).await?;
         let found = found.map(|found| found.suppression).filter(|suppression| filter.matches(suppression));
-        found.iter().for_each(|suppression| write_row(&mut beginning, suppression));
-        return Ok(SuppressionsCsv { beginning: beginning.into(), stream: None });
+        found.iter().for_each(|suppression| write_row(&mut first_chunk, suppression));
+        return Ok(SuppressionsCsv { first_chunk: first_chunk.into(), stream: None });
     }
     // The first chunk is read before the response begins, so an unreadable store is still answered 503.
     let SuppressionPage { suppressions, next } =
-        store::suppression::list(room.intake.store(), account, &filter, None, CHUNK_ROWS).await?;
-    suppressions.iter().for_each(|suppression| write_row(&mut beginning, suppression));
-    let more = next.map(|next| {
-        let (pieces, more) = mpsc::channel(CHUNKS_BUFFERED);
-        let intake = room.intake.clone();
-        room.tasks.spawn(async move { stream_rest(&intake, account, (&filter, next), &pieces).await });
-        more
+        store::suppression::list(state.intake.store(), account, &filter, None, CHUNK_ROWS).await?;
+    suppressions.iter().for_each(|suppression| write_row(&mut first_chunk, suppression));
+    let stream = next.map(|next| {
+        let (sender, stream) = mpsc::channel(CHUNKS_BUFFERED);
+        let intake = state.intake.clone();
+        state.tasks.spawn(async move { stream_rest(&intake, account, (&filter, next), &sender).await });
+        stream
     });
-    Ok(SuppressionsCsv { beginning: beginning.into(), stream: more })
+    Ok(SuppressionsCsv { first_chunk: first_chunk.into(), stream })
 }
 
 /// Sends the remaining chunks until the list ends or the client disconnects.
@@ -116,16 +116,16 @@ async fn stream_rest(
     intake: &Intake,
     account: AccountId,
     (filter, mut next): (&SuppressionFilter, SuppressionId),
-    pieces: &mpsc::Sender<Result<Bytes, BodyStreamError>>,
+    sender: &mpsc::Sender<Result<Bytes, BodyStreamError>>,
 ) {
     loop {
-        let piece = match store::suppression::list(intake.store(), account, filter, Some(next), CHUNK_ROWS).await {
+        let chunk = match store::suppression::list(intake.store(), account, filter, Some(next), CHUNK_ROWS).await {
             Ok(listed) => {
-                let mut piece = String::new();
-                listed.suppressions.iter().for_each(|suppression| write_row(&mut piece, suppression));
-                let sent = pieces.send(Ok(piece.into())).await;
+                let mut chunk = String::new();
+                listed.suppressions.iter().for_each(|suppression| write_row(&mut chunk, suppression));
+                let sent = sender.send(Ok(chunk.into())).await;
                 match (sent, listed.next) {
-                    (Ok(()), Some(further)) => next = further,
+                    (Ok(()), Some(following)) => next = following,
                     _ => return,
                 }
                 continue;
@@ -135,7 +135,7 @@ async fn stream_rest(
                 Err(BodyStreamError)
             }
         };
-        let _ = pieces.send(piece).await;
+        let _ = sender.send(chunk).await;
         return;
     }
 }

@@ -56,9 +56,9 @@ impl FromRequest for ImportSuppressions {
         let kind = call.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let is_csv = kind.trim_start().get(..8).is_some_and(|kind| kind.eq_ignore_ascii_case("text/csv"));
         let text = if is_csv { call.body.clone() } else { csv_field(call)? };
-        let wrong = |message: &str| Problem::field("csv", message);
-        let list = std::str::from_utf8(&text).map_err(|_| wrong("is not UTF-8"))?;
-        let columns = ImportColumns::detect(list).map_err(|message| wrong(&message))?;
+        let error = |message: &str| Problem::field("csv", message);
+        let list = std::str::from_utf8(&text).map_err(|_| error("is not UTF-8"))?;
+        let columns = ImportColumns::detect(list).map_err(|message| error(&message))?;
         let total = CsvReader::new(list).count() - usize::from(columns.has_header);
         Ok(Self { total: total as u64, text })
     }
@@ -66,8 +66,8 @@ impl FromRequest for ImportSuppressions {
 
 fn csv_field(call: &Request) -> Result<Bytes, Problem> {
     let mut notes = FieldDiagnostics::default();
-    let given = call.body_fields(&NAMES, &mut notes)?;
-    match given.value("csv").map(fields::parse_text) {
+    let fields = call.body_fields(&NAMES, &mut notes)?;
+    match fields.value("csv").map(fields::parse_text) {
         Some(Ok(text)) => return Ok(Bytes::from(text.into_owned())),
         Some(Err(text)) => notes.errors.add("csv", text),
         None => notes.errors.add("csv", "is required"),
@@ -151,9 +151,9 @@ impl ToSchema for ImportResponse {
 ///
 /// # Errors
 /// The list is invalid; too many imports are unfinished; the store cannot be read or written.
-pub async fn start(room: Arc<AppState>, tenant: Tenant, list: ImportSuppressions) -> Result<ImportResponse, Problem> {
+pub async fn start(state: Arc<AppState>, tenant: Tenant, list: ImportSuppressions) -> Result<ImportResponse, Problem> {
     let ImportSuppressions { text, total } = list;
-    let (store, account, now) = (room.intake.store(), tenant.account().id, room.intake.clock().now());
+    let (store, account, now) = (state.intake.store(), tenant.account().id, state.intake.clock().now());
     if store::suppression_import::list_open(store, Some(account), UNFINISHED_IMPORTS_MAX).await?.len()
         == UNFINISHED_IMPORTS_MAX
     {
@@ -161,7 +161,7 @@ pub async fn start(room: Arc<AppState>, tenant: Tenant, list: ImportSuppressions
         return Err(Problem::new(ErrorCode::CONFLICT, text));
     }
     let import = SuppressionImport {
-        id: ImportId::new(now, room.intake.entropy().unique_bits()),
+        id: ImportId::new(now, state.intake.entropy().unique_bits()),
         account,
         status: ImportStatus::Queued,
         counts: ImportCounts { total, ..ImportCounts::default() },
@@ -174,7 +174,7 @@ pub async fn start(room: Arc<AppState>, tenant: Tenant, list: ImportSuppressions
     store::suppression_import::create(&mut batch, &import, text.into());
     store::suppression_import::purge_oldest(store, &mut batch, account, IMPORTS_KEPT_MAX).await?;
     store.commit(batch).await.map_err(commit_error_problem)?;
-    room.intake.notify_suppression_import();
+    state.intake.notify_suppression_import();
     Ok(ImportResponse::from_import(&import))
 }
 
@@ -198,8 +198,8 @@ impl FromRequest for ImportPath {
 ///
 /// # Errors
 /// The import does not exist; the store cannot be read.
-pub async fn get(room: Arc<AppState>, tenant: Tenant, ImportPath(id): ImportPath) -> Result<ImportResponse, Problem> {
-    let found = store::suppression_import::get(room.intake.store(), tenant.account().id, id).await?;
+pub async fn get(state: Arc<AppState>, tenant: Tenant, ImportPath(id): ImportPath) -> Result<ImportResponse, Problem> {
+    let found = store::suppression_import::get(state.intake.store(), tenant.account().id, id).await?;
     let found = found.ok_or_else(|| Problem::not_found("import"))?;
     Ok(ImportResponse::from_import(&found.import))
 }

@@ -28,24 +28,24 @@ impl SuppressionQuery {
     pub fn from_query(query: &str) -> Result<Self, Problem> {
         let parameters = paging::parse_query(query)?;
         let mut errors = FieldErrors::default();
-        let given = |name| paging::single_value(&parameters, name);
+        let parameter = |name| paging::single_value(&parameters, name);
         let mut selection = Self::default();
-        if let Some(text) = given("email")? {
+        if let Some(text) = parameter("email")? {
             let target = SuppressionTarget::parse(text).map_err(|error| errors.add("email", error.to_string()));
             selection.email = target.ok();
         }
-        if let Some(text) = given("reason")? {
+        if let Some(text) = parameter("reason")? {
             selection.filter.reasons =
                 parse_words(text, "reason", (SuppressionReason::from_word, &reason_words()), &mut errors);
         }
-        if let Some(text) = given("source")? {
+        if let Some(text) = parameter("source")? {
             selection.filter.sources =
                 parse_words(text, "source", (SuppressionSource::from_word, &source_words()), &mut errors);
         }
-        if let Some(text) = given("created_after")? {
+        if let Some(text) = parameter("created_after")? {
             selection.filter.created_after = parse_time(text, "created_after", &mut errors);
         }
-        if let Some(text) = given("created_before")? {
+        if let Some(text) = parameter("created_before")? {
             selection.filter.created_before = parse_time(text, "created_before", &mut errors);
         }
         if errors.is_empty() { Ok(selection) } else { Err(errors.into()) }
@@ -70,15 +70,15 @@ impl SuppressionQuery {
 fn parse_words<T: PartialEq>(
     text: &str,
     name: &str,
-    (from_word, known): (impl Fn(&str) -> Option<T>, &[&str]),
+    (from_word, words): (impl Fn(&str) -> Option<T>, &[&str]),
     errors: &mut FieldErrors,
 ) -> Vec<T> {
     let mut found = Vec::new();
     for word in text.split(',').map(str::trim) {
         match from_word(word) {
-            Some(one) if !found.contains(&one) => found.push(one),
+            Some(value) if !found.contains(&value) => found.push(value),
             Some(_) => {}
-            None => errors.add(name, format!("must be one of {}", known.join(", "))),
+            None => errors.add(name, format!("must be one of {}", words.join(", "))),
         }
     }
     found
@@ -87,7 +87,7 @@ fn parse_words<T: PartialEq>(
 fn parse_time(text: &str, name: &str, errors: &mut FieldErrors) -> Option<Timestamp> {
     // A `+` that was not percent-encoded is decoded as a space.
     let parsed = timestamp::parse(text).or_else(|_| timestamp::parse(&text.replace(' ', "+")));
-    parsed.map_err(|wrong| errors.add(name, wrong)).ok()
+    parsed.map_err(|error| errors.add(name, error)).ok()
 }
 
 /// Parameters of `GET /suppressions`.

@@ -96,27 +96,27 @@ struct TemplateEdit {
 }
 
 impl TemplateEdit {
-    fn read(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Self {
+    fn read(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Self {
         Self {
-            name: read_nullable(given, "name", notes, parse_name).flatten(),
-            alias: read_nullable(given, "alias", notes, |value| {
+            name: read_nullable(fields, "name", notes, parse_name).flatten(),
+            alias: read_nullable(fields, "alias", notes, |value| {
                 let alias = fields::parse_text(value)?;
                 check_alias(&alias).map(|()| alias.into_owned())
             }),
-            category: is_present(given, "category").then(|| read_category(given, notes).unwrap_or_default()),
-            unsubscribe_enabled: read_nullable(given, "unsubscribe_enabled", notes, fields::parse_bool)
+            category: is_present(fields, "category").then(|| read_category(fields, notes).unwrap_or_default()),
+            unsubscribe_enabled: read_nullable(fields, "unsubscribe_enabled", notes, fields::parse_bool)
                 .map(Option::unwrap_or_default),
-            from: is_present(given, "from").then(|| given.value("from").and_then(|_| read_author(given, notes))),
-            reply_to: is_present(given, "reply_to").then(|| read_reply_to(given, notes)),
-            subject: read_nullable(given, "subject", notes, |value| {
+            from: is_present(fields, "from").then(|| fields.value("from").and_then(|_| read_author(fields, notes))),
+            reply_to: is_present(fields, "reply_to").then(|| read_reply_to(fields, notes)),
+            subject: read_nullable(fields, "subject", notes, |value| {
                 fields::parse_header_line(value, SUBJECT_BYTES_MAX)
             }),
-            preheader: read_nullable(given, "preheader", notes, |value| {
+            preheader: read_nullable(fields, "preheader", notes, |value| {
                 fields::parse_header_line(value, PREHEADER_BYTES_MAX)
             }),
-            html: read_nullable(given, "html", notes, parse_markup),
-            text: read_nullable(given, "text", notes, parse_markup),
-            variables: is_present(given, "variables").then(|| read_variables(given, notes)),
+            html: read_nullable(fields, "html", notes, parse_markup),
+            text: read_nullable(fields, "text", notes, parse_markup),
+            variables: is_present(fields, "variables").then(|| read_variables(fields, notes)),
         }
     }
 
@@ -136,17 +136,17 @@ impl TemplateEdit {
             .collect()
     }
 
-    /// The warning when managed unsubscribe is switched off for a category that requires it (email-api.md "Template
-    /// categories").
+    /// The warning when managed unsubscribe is switched off for a category that requires it
+    /// (product email and newsletters).
     fn unsubscribe_warning(&self, category: Category) -> Option<String> {
-        let overruled = self.unsubscribe_enabled == Some(false) && OPTIONAL_CATEGORIES.contains(&category);
-        overruled.then(|| format!("`unsubscribe_enabled` stays on: {} mail always has it", category_word(category)))
+        let is_overruled = self.unsubscribe_enabled == Some(false) && OPTIONAL_CATEGORIES.contains(&category);
+        is_overruled.then(|| format!("`unsubscribe_enabled` stays on: {} mail always has it", category_word(category)))
     }
 
     fn apply(&self, settings: &mut TemplateSettings, bodies: &mut TemplateBodies) {
-        fn set<T: Clone>(place: &mut T, value: &Option<T>) {
+        fn set<T: Clone>(field: &mut T, value: &Option<T>) {
             if let Some(value) = value {
-                place.clone_from(value);
+                field.clone_from(value);
             }
         }
         set(&mut settings.category, &self.category);
@@ -173,19 +173,19 @@ fn blank_settings() -> TemplateSettings {
     }
 }
 
-fn is_present(given: &ObjectFields<'_>, name: &str) -> bool {
-    given.fields().iter().any(|(n, _)| *n == name)
+fn is_present(fields: &ObjectFields<'_>, name: &str) -> bool {
+    fields.fields().iter().any(|(n, _)| *n == name)
 }
 
 /// `None` for a missing or invalid field, `Some(None)` for null, else the parsed value.
 fn read_nullable<T>(
-    given: &ObjectFields<'_>,
+    fields: &ObjectFields<'_>,
     name: &str,
     notes: &mut FieldDiagnostics,
-    read: impl Fn(&RawValue) -> Result<T, String>,
+    parse: impl Fn(&RawValue) -> Result<T, String>,
 ) -> Option<Option<T>> {
-    let Some(value) = given.value(name) else { return is_present(given, name).then_some(None) };
-    match read(value) {
+    let Some(value) = fields.value(name) else { return is_present(fields, name).then_some(None) };
+    match parse(value) {
         Ok(value) => Some(Some(value)),
         Err(text) => {
             notes.errors.add(name, text);
@@ -210,8 +210,8 @@ fn parse_markup(value: &RawValue) -> Result<String, String> {
     Ok(text.replace("\r\n", "\n").replace('\r', "\n"))
 }
 
-fn read_variables(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Vec<TemplateVariable> {
-    let Some(value) = given.value("variables") else { return Vec::new() };
+fn read_variables(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Vec<TemplateVariable> {
+    let Some(value) = fields.value("variables") else { return Vec::new() };
     let entries = match fields::parse_list(value, VARIABLES_MAX) {
         Ok(entries) => entries,
         Err(text) => {
@@ -222,49 +222,49 @@ fn read_variables(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Vec
     let mut variables: Vec<TemplateVariable> = Vec::with_capacity(entries.len());
     let mut fallback_bytes = 0;
     for (n, entry) in entries.iter().enumerate() {
-        let place = format!("variables[{n}]");
+        let path = format!("variables[{n}]");
         let object = match fields::parse_object(entry) {
             Ok(object) => object,
             Err(text) => {
-                notes.errors.add(&place, text);
+                notes.errors.add(&path, text);
                 continue;
             }
         };
-        let entry = ObjectFields::from_object(object, &VARIABLE_NAMES, &format!("{place}."), notes);
+        let entry = ObjectFields::from_object(object, &VARIABLE_NAMES, &format!("{path}."), notes);
         fallback_bytes += entry.value("fallback_value").map_or(0, |value| value.get().len());
         if fallback_bytes > FALLBACKS_BYTES_MAX {
             let text = format!("have fallback values of more than {FALLBACKS_BYTES_MAX} bytes");
             notes.errors.add("variables", text);
             return Vec::new();
         }
-        let Some(variable) = read_variable(&entry, &place, notes) else { continue };
+        let Some(variable) = read_variable(&entry, &path, notes) else { continue };
         if variables.iter().any(|earlier| earlier.key == variable.key) {
-            notes.errors.add(&format!("{place}.key"), format!("`{}` is declared twice", variable.key));
+            notes.errors.add(&format!("{path}.key"), format!("`{}` is declared twice", variable.key));
         }
         variables.push(variable);
     }
     variables
 }
 
-fn read_variable(given: &ObjectFields<'_>, place: &str, notes: &mut FieldDiagnostics) -> Option<TemplateVariable> {
-    let key = match given.value("key") {
+fn read_variable(fields: &ObjectFields<'_>, path: &str, notes: &mut FieldDiagnostics) -> Option<TemplateVariable> {
+    let key = match fields.value("key") {
         Some(value) => fields::parse_text(value).and_then(|key| check_key(&key).map(|()| key.into_owned())),
-        None if given.is_present_or_misnamed("key") => return None,
+        None if fields.is_present_or_misnamed("key") => return None,
         None => Err("is required".to_owned()),
     };
-    let kind = given.value("type").map_or(Ok(VariableType::String), |value| {
+    let kind = fields.value("type").map_or(Ok(VariableType::String), |value| {
         let word = fields::parse_text(value).ok().and_then(|word| VariableType::from_word(&word));
         word.ok_or_else(|| format!("must be one of {}", VariableType::WORDS.join(", ")))
     });
-    let required = given.value("required").map(fields::parse_bool).transpose();
-    let fallback = given.value("fallback_value").map(|value| {
+    let required = fields.value("required").map(fields::parse_bool).transpose();
+    let fallback = fields.value("fallback_value").map(|value| {
         let value = raw_number::parse(value.get()).map_err(|_| "cannot be parsed".to_owned())?;
         match &kind {
             Ok(kind) if !kind.accepts(&value) => Err(format!("must be {}", kind.phrase())),
             _ => Ok(value),
         }
     });
-    let mut note = |name: &str, text: &String| notes.errors.add(&format!("{place}.{name}"), text);
+    let mut note = |name: &str, text: &String| notes.errors.add(&format!("{path}.{name}"), text);
     let fallback = fallback.transpose().inspect_err(|text| note("fallback_value", text));
     let key = key.inspect_err(|text| note("key", text));
     let kind = kind.inspect_err(|text| note("type", text));
@@ -333,18 +333,18 @@ impl FromRequest for CreateTemplate {
 
     fn read(call: &Request) -> Result<Self, Problem> {
         let mut notes = FieldDiagnostics::default();
-        let given = ObjectFields::from_object(fields::parse_body(&call.body)?, &NAMES, "", &mut notes);
-        let edit = TemplateEdit::read(&given, &mut notes);
+        let fields = ObjectFields::from_object(fields::parse_body(&call.body)?, &NAMES, "", &mut notes);
+        let edit = TemplateEdit::read(&fields, &mut notes);
         for name in ["status", "if_version"] {
-            if is_present(&given, name) {
+            if is_present(&fields, name) {
                 notes.warn(format!("`{name}` has no effect on a new template and was ignored"));
             }
         }
-        let overruled = edit.unsubscribe_warning(edit.category.unwrap_or_default());
-        overruled.into_iter().for_each(|text| notes.warn(text));
+        let warning = edit.unsubscribe_warning(edit.category.unwrap_or_default());
+        warning.into_iter().for_each(|text| notes.warn(text));
         // Without a name the alias becomes the name.
         let name = edit.name.clone().or_else(|| edit.alias.clone().flatten());
-        if name.is_none() && !given.is_present_or_misnamed("name") && !given.is_present_or_misnamed("alias") {
+        if name.is_none() && !fields.is_present_or_misnamed("name") && !fields.is_present_or_misnamed("alias") {
             notes.errors.add("name", "is required");
         }
         let markup = edit.check_markup(&mut notes);
@@ -370,11 +370,12 @@ impl UpdateTemplate {
     ///
     /// # Errors
     /// 409 `conflict` when `if_version` does not match.
-    pub fn check_version(&self, seen: &Template) -> Result<(), Problem> {
+    pub fn check_version(&self, template: &Template) -> Result<(), Problem> {
         match self.if_version {
-            Some(wanted) if wanted != seen.draft_version => {
-                let text = format!("The draft is at version {}, not {wanted}", seen.draft_version);
-                Err(Problem::new(ErrorCode::CONFLICT, text).with_details(json!({"draft_version": seen.draft_version})))
+            Some(expected) if expected != template.draft_version => {
+                let text = format!("The draft is at version {}, not {expected}", template.draft_version);
+                Err(Problem::new(ErrorCode::CONFLICT, text)
+                    .with_details(json!({"draft_version": template.draft_version})))
             }
             _ => Ok(()),
         }
@@ -440,17 +441,17 @@ impl FromRequest for (TemplatePath, UpdateTemplate) {
 
     fn read(call: &Request) -> Result<Self, Problem> {
         let mut notes = FieldDiagnostics::default();
-        let given = ObjectFields::from_object(fields::parse_body(&call.body)?, &NAMES, "", &mut notes);
-        let edit = TemplateEdit::read(&given, &mut notes);
-        if is_present(&given, "name") && given.value("name").is_none() {
+        let fields = ObjectFields::from_object(fields::parse_body(&call.body)?, &NAMES, "", &mut notes);
+        let edit = TemplateEdit::read(&fields, &mut notes);
+        if is_present(&fields, "name") && fields.value("name").is_none() {
             notes.errors.add("name", "cannot be removed");
         }
-        let status = read_nullable(&given, "status", &mut notes, |value| {
+        let status = read_nullable(&fields, "status", &mut notes, |value| {
             let word = fields::parse_text(value)?;
             let text = || format!("must be one of {}", TemplateStatus::WORDS.join(", "));
             TemplateStatus::from_word(&word).ok_or_else(text)
         });
-        let if_version = read_nullable(&given, "if_version", &mut notes, parse_version);
+        let if_version = read_nullable(&fields, "if_version", &mut notes, parse_version);
         let markup = edit.check_markup(&mut notes);
         if !notes.errors.is_empty() {
             return Err(validation_problem(notes, &markup));
@@ -494,8 +495,8 @@ impl FromRequest for (TemplatePath, DuplicateTemplate) {
 
     fn read(call: &Request) -> Result<Self, Problem> {
         let mut notes = FieldDiagnostics::default();
-        let given = ObjectFields::from_object(fields::parse_optional_body(&call.body)?, &COPY_NAMES, "", &mut notes);
-        let edit = TemplateEdit::read(&given, &mut notes);
+        let fields = ObjectFields::from_object(fields::parse_optional_body(&call.body)?, &COPY_NAMES, "", &mut notes);
+        let edit = TemplateEdit::read(&fields, &mut notes);
         if !notes.errors.is_empty() {
             return Err(notes.errors.into());
         }

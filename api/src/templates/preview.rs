@@ -43,33 +43,33 @@ struct RenderRequest {
 }
 
 impl RenderRequest {
-    fn read(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Self {
-        let version = given.value("version").map_or(Ok(None), |value| {
+    fn read(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Self {
+        let version = fields.value("version").map_or(Ok(None), |value| {
             let is_draft = JsonKind::of_value(value) == JsonKind::Text
                 && fields::parse_text(value).is_ok_and(|word| word == "draft");
             if is_draft { Ok(None) } else { parse_version(value).map(Some) }
         });
         let version = version.map_err(|_| notes.errors.add("version", "must be \"draft\" or a version's number"));
-        let variables = given.value("variables").and_then(|value| parse_variables(value, "variables", notes));
+        let variables = fields.value("variables").and_then(|value| parse_variables(value, "variables", notes));
         Self { variables: Value::Object(variables.unwrap_or_default()), version: version.unwrap_or_default() }
     }
 
     /// Loads and parses the template, and runs `work` on a blocking thread.
     async fn render_blocking<T: Send + 'static>(
         self,
-        room: &AppState,
+        state: &AppState,
         tenant: &Tenant,
         key: &TemplateKey,
         work: impl FnOnce(&ParsedTemplate, &Value) -> T + Send + 'static,
     ) -> Result<T, Problem> {
         let (settings, bodies) = match self.version {
             None => {
-                let (template, bodies) = find_with_bodies(room, tenant, key).await?;
+                let (template, bodies) = find_with_bodies(state, tenant, key).await?;
                 (template.draft, bodies)
             }
             Some(number) => {
-                let template = find(room, tenant, key).await?;
-                let (store, account) = (room.intake.store(), template.account);
+                let template = find(state, tenant, key).await?;
+                let (store, account) = (state.intake.store(), template.account);
                 let found = store::template::get_version(store, account, template.id, number).await?;
                 let (version, bodies) = found.ok_or_else(|| Problem::not_found("version"))?;
                 (version.settings, bodies)
@@ -115,8 +115,8 @@ impl FromRequest for (TemplatePath, PreviewTemplate) {
             foreign: &[("TestRenderModel", "variables")],
         };
         let mut notes = FieldDiagnostics::default();
-        let given = ObjectFields::from_object(fields::parse_optional_body(&call.body)?, &NAMES, "", &mut notes);
-        let rendering = RenderRequest::read(&given, &mut notes);
+        let fields = ObjectFields::from_object(fields::parse_optional_body(&call.body)?, &NAMES, "", &mut notes);
+        let rendering = RenderRequest::read(&fields, &mut notes);
         if !notes.errors.is_empty() {
             return Err(notes.errors.into());
         }
@@ -142,10 +142,10 @@ impl PreviewResponse {
     fn render(program: &ParsedTemplate, variables: &Value) -> Self {
         let (rendered, error) = program.preview(variables);
         let declared = &program.settings().variables;
-        let given = variables.as_object().into_iter().flat_map(Map::keys);
-        let known = declared.iter().map(|variable| &variable.key);
+        let given_keys = variables.as_object().into_iter().flat_map(Map::keys);
+        let declared_keys = declared.iter().map(|variable| &variable.key);
         let mut unused_variables: Vec<String> = Vec::new();
-        for name in given.chain(known) {
+        for name in given_keys.chain(declared_keys) {
             if !program.usage().uses(name) && !unused_variables.contains(name) {
                 unused_variables.push(name.clone());
             }
@@ -201,11 +201,11 @@ fn content_warnings(program: &ParsedTemplate, rendered: &RenderedTemplate) -> Ve
 /// # Errors
 /// The template or version does not exist.
 pub async fn preview(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     (TemplatePath(key), PreviewTemplate(rendering, mut warnings)): (TemplatePath, PreviewTemplate),
 ) -> Result<PreviewResponse, Problem> {
-    let mut preview = rendering.render_blocking(&room, &tenant, &key, PreviewResponse::render).await?;
+    let mut preview = rendering.render_blocking(&state, &tenant, &key, PreviewResponse::render).await?;
     warnings.append(&mut preview.warnings);
     Ok(PreviewResponse { warnings, ..preview })
 }
@@ -240,15 +240,15 @@ impl FromRequest for (TemplatePath, SendTestTemplate) {
             foreign: &[("To", "to"), ("From", "from")],
         };
         let mut notes = FieldDiagnostics::default();
-        let given = ObjectFields::from_object(fields::parse_body(&call.body)?, &NAMES, "", &mut notes);
-        let rendering = RenderRequest::read(&given, &mut notes);
-        let people = read_recipients(&given, &mut notes);
-        let from = given.value("from").and_then(|_| read_author(&given, &mut notes));
+        let fields = ObjectFields::from_object(fields::parse_body(&call.body)?, &NAMES, "", &mut notes);
+        let rendering = RenderRequest::read(&fields, &mut notes);
+        let recipients = read_recipients(&fields, &mut notes);
+        let from = fields.value("from").and_then(|_| read_author(&fields, &mut notes));
         if !notes.errors.is_empty() {
             return Err(notes.errors.into());
         }
         let warnings = notes.warnings;
-        Ok((TemplatePath::from_request(call), SendTestTemplate { rendering, recipients: people, from, warnings }))
+        Ok((TemplatePath::from_request(call), SendTestTemplate { rendering, recipients, from, warnings }))
     }
 }
 
@@ -257,17 +257,17 @@ impl FromRequest for (TemplatePath, SendTestTemplate) {
 /// # Errors
 /// The template or version does not exist, or cannot be rendered with these variables; the intake refuses the email.
 pub async fn send_test(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     (TemplatePath(key), test): (TemplatePath, SendTestTemplate),
 ) -> Result<IdempotentResponse<SendResponse>, Problem> {
-    let draft = build_test_draft(&room, &tenant, (key, test));
+    let draft = build_test_draft(&state, &tenant, (key, test));
     // This operation has no idempotency key.
-    send_idempotent(&room, &tenant, (IdempotencyScope::Send, None), draft).await
+    send_idempotent(&state, &tenant, (IdempotencyScope::Send, None), draft).await
 }
 
 async fn build_test_draft(
-    room: &AppState,
+    state: &AppState,
     tenant: &Tenant,
     (key, test): (TemplateKey, SendTestTemplate),
 ) -> Result<(Draft, Vec<String>), Problem> {
@@ -275,7 +275,7 @@ async fn build_test_draft(
     let work = |program: &ParsedTemplate, variables: &Value| {
         program.render(variables).map(|rendered| (rendered, program.settings().clone()))
     };
-    let outcome = rendering.render_blocking(room, tenant, &key, work).await?;
+    let outcome = rendering.render_blocking(state, tenant, &key, work).await?;
     let (rendered, settings) = outcome.map_err(|error| render_error_problem(&error))?;
     let needed = |name: &str| Problem::field(name, "is required: the template has none");
     let from = from.or(settings.from).ok_or_else(|| needed("from"))?;

@@ -5,8 +5,8 @@ use serde_json::json;
 
 use crate::problem::{FieldErrors, Problem};
 
-/// 400: the template cannot be rendered. `details.missing_variables` names the missing variables
-/// (completions-email.md 2.3).
+/// 400: the template cannot be rendered. `details.missing_variables` names the
+/// missing variables.
 #[must_use]
 pub(crate) fn render_error_problem(error: &RenderError) -> Problem {
     let mut fields = FieldErrors::default();

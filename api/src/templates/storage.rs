@@ -21,20 +21,20 @@ fn template_not_found() -> Problem {
     Problem::not_found("template")
 }
 
-pub(super) async fn find(room: &AppState, tenant: &Tenant, key: &TemplateKey) -> Result<Template, Problem> {
-    let found = store::template::find(room.intake.store(), tenant.account().id, key).await?;
+pub(super) async fn find(state: &AppState, tenant: &Tenant, key: &TemplateKey) -> Result<Template, Problem> {
+    let found = store::template::find(state.intake.store(), tenant.account().id, key).await?;
     found.ok_or_else(template_not_found)
 }
 
 /// Loads a template and its draft's bodies, consistent with each other.
 pub(super) async fn find_with_bodies(
-    room: &AppState,
+    state: &AppState,
     tenant: &Tenant,
     key: &TemplateKey,
 ) -> Result<(Template, TemplateBodies), Problem> {
     for _ in 0..TRIES_MAX {
-        let template = find(room, tenant, key).await?;
-        if let Some(bodies) = store::template::get_draft(room.intake.store(), &template).await? {
+        let template = find(state, tenant, key).await?;
+        if let Some(bodies) = store::template::get_draft(state.intake.store(), &template).await? {
             return Ok((template, bodies));
         }
     }
@@ -47,26 +47,26 @@ pub(super) fn conflict_problem() -> Problem {
 
 /// Reserves storage quota for a copy of these bodies.
 pub(super) async fn reserve_storage(
-    room: &AppState,
+    state: &AppState,
     tenant: &Tenant,
     bodies: &TemplateBodies,
 ) -> Result<StorageReservation, Problem> {
-    room.reserve_storage(tenant, Noun::TemplateBytes, bodies.size_bytes() + SETTINGS_BYTES).await
+    state.reserve_storage(tenant, Noun::TemplateBytes, bodies.size_bytes() + SETTINGS_BYTES).await
 }
 
 /// Commits a change; returns `false` when the template was changed concurrently.
-pub(super) async fn commit(room: &AppState, batch: Batch) -> Result<bool, Problem> {
-    let taken = |field: &str| {
+pub(super) async fn commit(state: &AppState, batch: Batch) -> Result<bool, Problem> {
+    let duplicate_problem = |field: &str| {
         Problem::new(ErrorCode::CONFLICT, format!("Another template already has this {field}"))
             .with_details(json!({"field": field}))
     };
-    match room.intake.store().commit(batch).await {
+    match state.intake.store().commit(batch).await {
         Ok(()) => Ok(true),
         Err(CommitError::Conflict { key }) => match store::template::conflict_kind(&key) {
-            Some(TemplateConflict::Alias) => Err(taken("alias")),
-            Some(TemplateConflict::Name) => Err(taken("name")),
+            Some(TemplateConflict::Alias) => Err(duplicate_problem("alias")),
+            Some(TemplateConflict::Name) => Err(duplicate_problem("name")),
             None => Ok(false),
         },
-        Err(error) => Err(Problem::from_refusal(error.into(), room.upgrade_url())),
+        Err(error) => Err(Problem::from_refusal(error.into(), state.upgrade_url())),
     }
 }

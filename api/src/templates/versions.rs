@@ -36,10 +36,10 @@ struct PublishFields {
 impl PublishFields {
     fn read(body: &[u8], names: &FieldNames) -> Result<Self, Problem> {
         let mut notes = FieldDiagnostics::default();
-        let given = ObjectFields::from_object(fields::parse_optional_body(body)?, names, "", &mut notes);
-        let note = given.value("note").map(|value| fields::parse_header_line(value, NOTE_BYTES_MAX)).transpose();
+        let fields = ObjectFields::from_object(fields::parse_optional_body(body)?, names, "", &mut notes);
+        let note = fields.value("note").map(|value| fields::parse_header_line(value, NOTE_BYTES_MAX)).transpose();
         let note = note.map_err(|text| notes.errors.add("note", text)).unwrap_or_default();
-        let number = given.value("version").map(parse_version).transpose();
+        let number = fields.value("version").map(parse_version).transpose();
         let number = number.map_err(|text| notes.errors.add("version", text)).unwrap_or_default();
         if !notes.errors.is_empty() {
             return Err(notes.errors.into());
@@ -111,24 +111,24 @@ fn optional_body_spec(body: Value, body_bytes_max: Option<usize>) -> RequestSpec
 /// # Errors
 /// The template does not exist or has no body; the plan's quota is used up.
 pub async fn publish(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     (TemplatePath(key), PublishTemplate(request)): (TemplatePath, PublishTemplate),
 ) -> Result<PublishTemplateResponse, Problem> {
     for _ in 0..TRIES_MAX {
-        let (before, bodies) = find_with_bodies(&room, &tenant, &key).await?;
+        let (before, bodies) = find_with_bodies(&state, &tenant, &key).await?;
         if bodies.is_empty() {
             return Err(Problem::field("html", "`html` or `text` is required to publish a template"));
         }
-        let reserved = reserve_storage(&room, &tenant, &bodies).await?;
-        let now = room.intake.clock().now();
+        let reserved = reserve_storage(&state, &tenant, &bodies).await?;
+        let now = state.intake.clock().now();
         let (mut after, published) = before.with_next_version(now);
         after.changed = false;
         let version = request.build_version(&tenant, published, before.draft.clone());
         let mut batch = Batch::intake();
         store::template::update(&mut batch, &before, &after);
         store::template::put_version(&mut batch, &after, &version, &bodies);
-        if commit(&room, batch).await? {
+        if commit(&state, batch).await? {
             reserved.confirm();
             let (template, version) =
                 (TemplateView::with_bodies(&after, bodies), TemplateVersionView::from_version(&version));
@@ -144,20 +144,20 @@ pub async fn publish(
 /// # Errors
 /// The template or version does not exist; the plan's quota is used up.
 pub async fn roll_back(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
-    (TemplatePath(key), RollBackTemplate(request, wanted)): (TemplatePath, RollBackTemplate),
+    (TemplatePath(key), RollBackTemplate(request, target_version)): (TemplatePath, RollBackTemplate),
 ) -> Result<PublishTemplateResponse, Problem> {
     for _ in 0..TRIES_MAX {
-        let (before, draft_bodies) = find_with_bodies(&room, &tenant, &key).await?;
-        let (store, account) = (room.intake.store(), before.account);
-        let old = store::template::get_version(store, account, before.id, wanted).await?;
+        let (before, draft_bodies) = find_with_bodies(&state, &tenant, &key).await?;
+        let (store, account) = (state.intake.store(), before.account);
+        let old = store::template::get_version(store, account, before.id, target_version).await?;
         let (old, bodies) = old.ok_or_else(|| Problem::not_found("version"))?;
-        let reserved = reserve_storage(&room, &tenant, &bodies).await?;
-        let now = room.intake.clock().now();
+        let reserved = reserve_storage(&state, &tenant, &bodies).await?;
+        let now = state.intake.clock().now();
         let (mut after, published) = before.with_next_version(now);
         let mut version = request.build_version(&tenant, published, old.settings.clone());
-        version.note.get_or_insert_with(|| format!("Rollback to version {wanted}"));
+        version.note.get_or_insert_with(|| format!("Rollback to version {target_version}"));
         let mut batch = Batch::intake();
         let draft_bodies = if before.changed {
             after.changed = before.draft != old.settings || draft_bodies != bodies;
@@ -170,7 +170,7 @@ pub async fn roll_back(
         };
         store::template::update(&mut batch, &before, &after);
         store::template::put_version(&mut batch, &after, &version, &bodies);
-        if commit(&room, batch).await? {
+        if commit(&state, batch).await? {
             reserved.confirm();
             let (template, version) =
                 (TemplateView::with_bodies(&after, draft_bodies), TemplateVersionView::from_version(&version));
@@ -201,14 +201,14 @@ impl FromRequest for ListTemplateVersions {
 /// # Errors
 /// The template does not exist; the cursor is invalid.
 pub async fn list(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     input: ListTemplateVersions,
 ) -> Result<TemplateVersionList, Problem> {
     let ListTemplateVersions(TemplatePath(key), page) = input;
     let before = page.before_template_version()?;
-    let template = find(&room, &tenant, &key).await?;
-    let mut found = store::template::list_versions(room.intake.store(), &template, before, page.limit + 1).await?;
+    let template = find(&state, &tenant, &key).await?;
+    let mut found = store::template::list_versions(state.intake.store(), &template, before, page.limit + 1).await?;
     let has_more = found.len() > page.limit;
     found.truncate(page.limit);
     let last = found.last().filter(|_| has_more);
@@ -242,14 +242,14 @@ impl FromRequest for TemplateVersionPath {
 /// # Errors
 /// The template or version does not exist.
 pub async fn get(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     TemplateVersionPath(key, number): TemplateVersionPath,
 ) -> Result<TemplateVersionResponse, Problem> {
-    let template = find(&room, &tenant, &key).await?;
-    let no_such_version = || Problem::not_found("version");
-    let number = number.ok_or_else(no_such_version)?;
-    let found = store::template::get_version(room.intake.store(), template.account, template.id, number).await?;
-    let (version, bodies) = found.ok_or_else(no_such_version)?;
+    let template = find(&state, &tenant, &key).await?;
+    let not_found = || Problem::not_found("version");
+    let number = number.ok_or_else(not_found)?;
+    let found = store::template::get_version(state.intake.store(), template.account, template.id, number).await?;
+    let (version, bodies) = found.ok_or_else(not_found)?;
     Ok(TemplateVersionResponse { version: TemplateVersionDetail::from_version(&version, bodies) })
 }

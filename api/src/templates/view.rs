@@ -1,4 +1,4 @@
-//! JSON views of templates and their versions (completions-email.md 2.5).
+//! JSON views of templates and their versions.
 
 use mail::email::Category;
 use mail::id::TemplateId;

@@ -111,13 +111,13 @@ impl UnsubscribePageContent {
 }
 
 /// The page that asks for confirmation.
-pub(super) fn confirm_page(shown: &UnsubscribePageContent) -> String {
-    let (sender, address, scope) = (shown.sender(), shown.address(), shown.scope_text());
-    let rest = match shown.scope {
+pub(super) fn confirm_page(content: &UnsubscribePageContent) -> String {
+    let (sender, address, scope) = (content.sender(), content.address(), content.scope_text());
+    let rest = match content.scope {
         UnsubscribeScope::All => "This stops all email, including receipts and messages about an account.",
         UnsubscribeScope::Category(_) => "Receipts and messages about an account are still sent.",
     };
-    let token = escaped(&shown.token);
+    let token = escaped(&content.token);
     page(
         "Unsubscribe?",
         &format!(
@@ -129,9 +129,9 @@ pub(super) fn confirm_page(shown: &UnsubscribePageContent) -> String {
 }
 
 /// The page after unsubscribing.
-pub(super) fn done_page(shown: &UnsubscribePageContent) -> String {
-    let (sender, address, scope) = (shown.sender(), shown.address(), shown.scope_text());
-    let token = escaped(&shown.token);
+pub(super) fn done_page(content: &UnsubscribePageContent) -> String {
+    let (sender, address, scope) = (content.sender(), content.address(), content.scope_text());
+    let token = escaped(&content.token);
     page(
         "You are unsubscribed",
         &format!(
@@ -142,13 +142,13 @@ pub(super) fn done_page(shown: &UnsubscribePageContent) -> String {
 }
 
 /// The page with the recipient's preferences and a form to change them.
-pub(super) fn preferences_page(shown: &UnsubscribePageContent, saved: bool) -> String {
+pub(super) fn preferences_page(content: &UnsubscribePageContent, saved: bool) -> String {
     let mut main = String::new();
     if saved {
         main.push_str("<p role=\"status\">Your preferences were saved.</p>\n");
     }
-    let _ = writeln!(main, "<p>Emails that {} receives from {}:</p>", shown.address(), shown.sender());
-    if shown.blocked {
+    let _ = writeln!(main, "<p>Emails that {} receives from {}:</p>", content.address(), content.sender());
+    if content.blocked {
         main.push_str(
             "<p class=\"soft\">No email is sent to this address at the moment, because email to it bounced, was \
              reported as spam, or was stopped by the sender. Only the sender can change that.</p>\n",
@@ -157,16 +157,16 @@ pub(super) fn preferences_page(shown: &UnsubscribePageContent, saved: bool) -> S
     let _ = writeln!(main, "<form method=\"post\"><input type=\"hidden\" name=\"{}\" value=\"{}\">", FORM.0, FORM.1);
     main.push_str("<fieldset><legend>I want to receive</legend>\n");
     for category in OPTIONAL_CATEGORIES {
-        let ticked = if shown.opted_out.contains(&category) { "" } else { " checked" };
+        let checked = if content.opted_out.contains(&category) { "" } else { " checked" };
         let (name, label) = (category_word(category), category_label(category));
-        let _ = writeln!(main, "<label><input type=\"checkbox\" name=\"{name}\"{ticked}><span>{label}</span></label>");
+        let _ = writeln!(main, "<label><input type=\"checkbox\" name=\"{name}\"{checked}><span>{label}</span></label>");
     }
     main.push_str("</fieldset>\n");
-    if !shown.blocked {
-        let ticked = if shown.unsubscribed_from_all { " checked" } else { "" };
+    if !content.blocked {
+        let checked = if content.unsubscribed_from_all { " checked" } else { "" };
         let _ = writeln!(
             main,
-            "<fieldset><legend>Or</legend>\n<label><input type=\"checkbox\" name=\"{NOTHING}\"{ticked}>\
+            "<fieldset><legend>Or</legend>\n<label><input type=\"checkbox\" name=\"{NOTHING}\"{checked}>\
              <span>Send me no email at all, not even receipts and messages about my account</span></label></fieldset>"
         );
     }
@@ -183,7 +183,7 @@ pub(super) fn not_found_page() -> String {
 mod tests {
     use super::*;
 
-    fn shown() -> UnsubscribePageContent {
+    fn content() -> UnsubscribePageContent {
         UnsubscribePageContent {
             token: "T0k-en_".to_owned(),
             address: "\"<b>\"@example.net".to_owned(),
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn foreign_text_is_escaped() {
-        for text in [confirm_page(&shown()), done_page(&shown()), preferences_page(&shown(), true)] {
+        for text in [confirm_page(&content()), done_page(&content()), preferences_page(&content(), true)] {
             assert!(!text.contains("<script") && !text.contains("<b>"), "{text}");
             assert!(text.contains("A &amp; B &lt;script&gt;") && text.contains("&quot;&lt;b&gt;&quot;@example.net"));
             assert!(!text.contains("style=") && !text.contains("onclick"), "the policy would refuse it");
@@ -206,10 +206,10 @@ mod tests {
 
     #[test]
     fn checkboxes_show_the_preferences() {
-        let text = preferences_page(&shown(), false);
+        let text = preferences_page(&content(), false);
         assert!(text.contains("name=\"product\" checked") && text.contains("name=\"newsletter\">"));
         assert!(text.contains("name=\"nothing\">") && !text.contains("role=\"status\""));
-        let blocked = preferences_page(&UnsubscribePageContent { blocked: true, ..shown() }, false);
+        let blocked = preferences_page(&UnsubscribePageContent { blocked: true, ..content() }, false);
         assert!(!blocked.contains("name=\"nothing\"") && blocked.contains("Only the sender"));
     }
 

@@ -44,16 +44,16 @@ impl VisitRateLimiter {
         self.try_take(LimitKey::Site(account), RequestRate::new(PER_SITE, 1), now)
     }
 
-    fn try_take(&self, of: LimitKey, rate: RequestRate, now: Timestamp) -> Result<(), RateLimitStatus> {
+    fn try_take(&self, key: LimitKey, rate: RequestRate, now: Timestamp) -> Result<(), RateLimitStatus> {
         let now_ns = u64::try_from(now.as_nanosecond()).unwrap_or_default();
         let mut buckets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if buckets.len() >= BUCKETS_MAX && !buckets.contains_key(&of) {
+        if buckets.len() >= BUCKETS_MAX && !buckets.contains_key(&key) {
             buckets.retain(|_, bucket| !bucket.is_empty(now_ns));
             if buckets.len() >= BUCKETS_MAX {
                 return Err(RateLimitStatus { limit: 0, remaining: 0, reset_s: 1 });
             }
         }
-        buckets.entry(of).or_default().try_take(rate, now_ns).map(drop)
+        buckets.entry(key).or_default().try_take(rate, now_ns).map(drop)
     }
 }
 

@@ -1,4 +1,4 @@
-// Tells of visits: <script async src="https://API/visits.js?site=acct_..."></script>
+// Reports visits: <script async src="https://API/visits.js?site=acct_..."></script>
 // Sets the first-party cookies stx_vid (a random visitor id, 13 months) and rnl_ad (identifiers of clicks on
 // advertisements, 90 days). Respects Global Privacy Control and Do Not Track: then it does nothing at all.
 // data-domain="example.com" on the script tag shares the cookies with subdomains.

@@ -22,7 +22,7 @@ use crate::state::AppState;
 
 /// The start of the stream: a comment that confirms the connection, and the reconnection delay.
 pub(super) const BEGINNING: Bytes = Bytes::from_static(b": connected\nretry: 2000\n\n");
-/// Interval of heartbeat comments on an idle stream. The second one that is not read shows that the client is gone,
+/// Interval of heartbeat comments on an idle stream. The second one that is not read shows a dead connection,
 /// and the stream ends.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(5);
 /// Polling interval for events that other nodes dispatched.
@@ -34,30 +34,30 @@ const CHUNK_EVENTS: usize = 50;
 
 /// Starts the stream, after the cursor or with the next dispatched event.
 pub(super) async fn start(
-    room: &Arc<AppState>,
+    state: &Arc<AppState>,
     tenant: &Tenant,
     input: ListWebhookEvents,
 ) -> Result<BodyStream, Problem> {
     let account = tenant.account().id;
-    let Some(follower) = room.intake.subscribe(account) else {
+    let Some(subscriber) = state.intake.subscribe(account) else {
         let text = "Too many event streams are open: close one";
         return Err(Problem::new(ErrorCode::SERVICE_UNAVAILABLE, text));
     };
-    let seen = match input.cursor {
-        Some(seen) => seen,
-        None => store::event_log::last_number(room.intake.store(), account).await?,
+    let position = match input.cursor {
+        Some(position) => position,
+        None => store::event_log::last_number(state.intake.store(), account).await?,
     };
-    let (pieces, more) = mpsc::channel(CHUNKS_BUFFERED);
-    let following =
-        EventStreamWriter { room: Arc::clone(room), account, query: input, last_sent: seen, chunks: pieces };
-    room.tasks.spawn(async move {
-        let _ = following.run(&follower).await;
+    let (sender, stream) = mpsc::channel(CHUNKS_BUFFERED);
+    let writer =
+        EventStreamWriter { state: Arc::clone(state), account, query: input, last_sent: position, chunks: sender };
+    state.tasks.spawn(async move {
+        let _ = writer.run(&subscriber).await;
     });
-    Ok(more)
+    Ok(stream)
 }
 
 struct EventStreamWriter {
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     account: mail::id::AccountId,
     query: ListWebhookEvents,
     last_sent: u64,
@@ -65,17 +65,17 @@ struct EventStreamWriter {
 }
 
 impl EventStreamWriter {
-    async fn run(mut self, follower: &StreamSubscriber) -> Result<(), ReadError> {
-        let room = Arc::clone(&self.room);
-        let shared = room.intake.store().is_shared();
-        let mut quiet_since = tokio::time::Instant::now();
+    async fn run(mut self, subscriber: &StreamSubscriber) -> Result<(), ReadError> {
+        let state = Arc::clone(&self.state);
+        let shared = state.intake.store().is_shared();
+        let mut last_write = tokio::time::Instant::now();
         loop {
             // Subscribe before reading the store, so that no event is missed in between.
-            let dispatched = follower.next_dispatch();
-            let piece = self.read_chunk().await?;
-            if let Some(piece) = piece {
-                quiet_since = tokio::time::Instant::now();
-                if !self.send_chunk(piece).await {
+            let dispatched = subscriber.next_dispatch();
+            let chunk = self.read_chunk().await?;
+            if let Some(chunk) = chunk {
+                last_write = tokio::time::Instant::now();
+                if !self.send_chunk(chunk).await {
                     return Ok(());
                 }
                 continue;
@@ -83,29 +83,29 @@ impl EventStreamWriter {
             tokio::select! {
                 () = dispatched => {}
                 () = tokio::time::sleep(POLL_INTERVAL), if shared => {}
-                () = tokio::time::sleep_until(quiet_since + HEARTBEAT_INTERVAL) => {
-                    quiet_since = tokio::time::Instant::now();
+                () = tokio::time::sleep_until(last_write + HEARTBEAT_INTERVAL) => {
+                    last_write = tokio::time::Instant::now();
                     if !self.send_chunk(Bytes::from_static(b":\n\n")).await {
                         return Ok(());
                     }
                 }
                 () = self.chunks.closed() => return Ok(()),
-                () = room.shutdown.cancelled() => return Ok(()),
+                () = state.shutdown.cancelled() => return Ok(()),
             }
         }
     }
 
     /// Sends a chunk; returns false when the client has disconnected or the server shuts down.
-    async fn send_chunk(&self, piece: Bytes) -> bool {
+    async fn send_chunk(&self, chunk: Bytes) -> bool {
         tokio::select! {
-            sent = self.chunks.send(Ok(piece)) => sent.is_ok(),
-            () = self.room.shutdown.cancelled() => false,
+            sent = self.chunks.send(Ok(chunk)) => sent.is_ok(),
+            () = self.state.shutdown.cancelled() => false,
         }
     }
 
     /// Reads the next matching events; `None` if there are none yet.
     async fn read_chunk(&mut self) -> Result<Option<Bytes>, ReadError> {
-        let intake = &self.room.intake;
+        let intake = &self.state.intake;
         loop {
             let entries = store::event_log::list_after(intake.store(), self.account, self.last_sent).await?;
             let Some(last) = entries.last().map(|entry| entry.number) else { return Ok(None) };
@@ -114,16 +114,16 @@ impl EventStreamWriter {
             // A full chunk ends at its last event; else all entries that were read are done.
             let full = chosen.len() == CHUNK_EVENTS;
             self.last_sent = chosen.last().map(|entry| entry.number).filter(|_| full).unwrap_or(last);
-            let mut piece = String::new();
+            let mut chunk = String::new();
             for dispatched in intake.dispatched_events(self.account, &chosen).await? {
                 let (cursor, kind) =
                     (paging::after_number(KIND_STREAM, dispatched.number), dispatched.event.kind.name());
                 let data = serde_json::to_string(&WebhookEventView::from(dispatched)).unwrap_or_default();
                 // JSON contains no raw line breaks, so one `data` line is enough.
-                piece.push_str(&format!("id: {cursor}\nevent: {kind}\ndata: {data}\n\n"));
+                chunk.push_str(&format!("id: {cursor}\nevent: {kind}\ndata: {data}\n\n"));
             }
-            if !piece.is_empty() {
-                return Ok(Some(piece.into()));
+            if !chunk.is_empty() {
+                return Ok(Some(chunk.into()));
             }
         }
     }

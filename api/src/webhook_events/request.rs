@@ -27,7 +27,7 @@ pub struct ListWebhookEvents {
     pub(super) direction: SortDirection,
     pub(super) kinds: Vec<EventKind>,
     /// True for server-sent events.
-    pub(super) live: bool,
+    pub(super) is_live: bool,
 }
 
 impl ListWebhookEvents {
@@ -56,19 +56,22 @@ impl FromRequest for ListWebhookEvents {
     fn read(call: &Request) -> Result<Self, Problem> {
         let parameters = paging::parse_query(&call.query)?;
         let page = PageParameters::from_query(&call.query)?;
-        let live = call.headers.get(ACCEPT).and_then(|value| value.to_str().ok());
-        let live = live.is_some_and(|accepted| accepted.to_ascii_lowercase().contains(EVENT_STREAM));
+        let is_live = call.headers.get(ACCEPT).and_then(|value| value.to_str().ok());
+        let is_live = is_live.is_some_and(|accepted| accepted.to_ascii_lowercase().contains(EVENT_STREAM));
         let direction = match paging::single_value(&parameters, "order")? {
             Some("asc") => SortDirection::OldestFirst,
             None | Some("desc") => SortDirection::NewestFirst,
             Some(_) => return Err(Problem::field("order", "must be `asc` or `desc`")),
         };
         let mut cursor = page.cursor_number(KIND_STREAM)?;
-        if let Some(seen) = call.headers.get("last-event-id").filter(|seen| live && !seen.is_empty()) {
-            let seen = seen.to_str().ok().and_then(|seen| paging::decode_number(KIND_STREAM, seen));
-            cursor = Some(seen.ok_or_else(paging::invalid_cursor)?);
+        if let Some(last_event_id) =
+            call.headers.get("last-event-id").filter(|last_event_id| is_live && !last_event_id.is_empty())
+        {
+            let last_event_id =
+                last_event_id.to_str().ok().and_then(|last_event_id| paging::decode_number(KIND_STREAM, last_event_id));
+            cursor = Some(last_event_id.ok_or_else(paging::invalid_cursor)?);
         }
         let kinds = paging::parse_words(&call.query, "types", &event_kind_words(), EventKind::from_name)?;
-        Ok(Self { limit: page.limit, cursor, direction, kinds, live })
+        Ok(Self { limit: page.limit, cursor, direction, kinds, is_live })
     }
 }

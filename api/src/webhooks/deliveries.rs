@@ -85,23 +85,24 @@ pub(crate) fn parse_event_name(word: &str) -> Option<String> {
 ///
 /// # Errors
 /// The endpoint does not exist; the cursor is invalid; the store cannot be read.
-pub async fn list(room: Arc<AppState>, tenant: Tenant, input: ListDeliveries) -> Result<WebhookDeliveryList, Problem> {
+pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListDeliveries) -> Result<WebhookDeliveryList, Problem> {
     let account = tenant.account().id;
-    let found = room.intake.webhook(account, input.webhook).await;
-    found.map_err(|error| webhook_error_problem(error, &room))?;
+    let found = state.intake.webhook(account, input.webhook).await;
+    found.map_err(|error| webhook_error_problem(error, &state))?;
     let mut before = input.page.before_id(paging::KIND_DELIVERY)?.map(DeliveryId::from_bytes);
     if let Some(at) = input.created_before {
-        let young = DeliveryId::new(at, 0);
-        before = Some(before.map_or(young, |before| before.min(young)));
+        let first_excluded = DeliveryId::new(at, 0);
+        before = Some(before.map_or(first_excluded, |before| before.min(first_excluded)));
     }
     let passes = |delivery: &WebhookDelivery| {
         (input.statuses.is_empty() || input.statuses.contains(&delivery.status))
             && (input.kinds.is_empty() || input.kinds.contains(&delivery.kind))
             && input.created_after.is_none_or(|after| delivery.created_at > after)
     };
-    let (store, of) = (room.intake.store(), (account, input.webhook));
+    let (store, webhook_key) = (state.intake.store(), (account, input.webhook));
     let listed =
-        store::webhook_delivery::list(store, of, before, (input.page.limit, SCANNED_DELIVERIES_MAX), passes).await?;
+        store::webhook_delivery::list(store, webhook_key, before, (input.page.limit, SCANNED_DELIVERIES_MAX), passes)
+            .await?;
     // Ids are ordered by time, so nothing older than `created_after` needs to be scanned.
     let old = |id: &DeliveryId| input.created_after.is_some_and(|after| id.born_at() < after);
     let (deliveries, next) = (listed.0, listed.1.filter(|next| !old(next)));
@@ -136,16 +137,16 @@ impl FromRequest for WebhookDeliveryPath {
 /// # Errors
 /// The delivery does not exist; the store cannot be read.
 pub async fn get(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     input: WebhookDeliveryPath,
 ) -> Result<WebhookDeliveryResponse, Problem> {
-    let (store, of) = (room.intake.store(), (tenant.account().id, input.webhook));
-    room.intake.webhook(of.0, of.1).await.map_err(|error| webhook_error_problem(error, &room))?;
-    let found = store::webhook_delivery::get(store, of, input.id).await?;
+    let (store, webhook_key) = (state.intake.store(), (tenant.account().id, input.webhook));
+    state.intake.webhook(webhook_key.0, webhook_key.1).await.map_err(|error| webhook_error_problem(error, &state))?;
+    let found = store::webhook_delivery::get(store, webhook_key, input.id).await?;
     let delivery = found.ok_or_else(delivery_not_found)?;
     let attempts = store::webhook_delivery::list_attempts(store, &delivery).await?;
-    let body = room.intake.delivery_body(&delivery).await?;
+    let body = state.intake.delivery_body(&delivery).await?;
     Ok(WebhookDeliveryResponse::from_delivery(&delivery, body.as_deref(), attempts))
 }
 
@@ -154,12 +155,12 @@ pub async fn get(
 /// # Errors
 /// The delivery does not exist; 409 while it is pending or the endpoint is disabled; the store cannot be written.
 pub async fn replay(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     input: WebhookDeliveryPath,
 ) -> Result<QueuedDeliveryResponse, Problem> {
-    let replayed = room.intake.replay_delivery(tenant.account().id, input.webhook, input.id).await;
-    let delivery = replayed.map_err(|error| webhook_error_problem(error, &room))?;
+    let replayed = state.intake.replay_delivery(tenant.account().id, input.webhook, input.id).await;
+    let delivery = replayed.map_err(|error| webhook_error_problem(error, &state))?;
     Ok(QueuedDeliveryResponse { delivery: WebhookDeliveryView::from_delivery(&delivery) })
 }
 
@@ -207,14 +208,14 @@ impl FromRequest for ReplayDeliveries {
             foreign: &[],
         };
         let mut notes = FieldDiagnostics::default();
-        let given = call.body_fields(&NAMES, &mut notes)?;
+        let fields = call.body_fields(&NAMES, &mut notes)?;
         let mut time = |name: &str| {
-            let text = given.value(name).map(fields::parse_text)?;
+            let text = fields.value(name).map(fields::parse_text)?;
             let read = text.and_then(|text| mail::timestamp::parse(&text).map_err(str::to_owned));
             read.map_err(|text| notes.errors.add(name, text)).ok()
         };
         let (since, until) = (time("since"), time("until"));
-        if !given.is_present_or_misnamed("since") {
+        if !fields.is_present_or_misnamed("since") {
             notes.errors.add("since", "is required");
         }
         if let (Some(since), Some(until)) = (since, until)
@@ -222,7 +223,7 @@ impl FromRequest for ReplayDeliveries {
         {
             notes.errors.add("until", "must not be before `since`");
         }
-        let status = match given.value("status").map(fields::parse_text) {
+        let status = match fields.value("status").map(fields::parse_text) {
             None => Some(WebhookDeliveryStatus::Failed),
             Some(text) => text
                 .ok()
@@ -232,7 +233,7 @@ impl FromRequest for ReplayDeliveries {
         if status.is_none() {
             notes.errors.add("status", format!("must be one of {}", STATUSES.join(", ")));
         }
-        let events = given.value("events").map(parse_events).transpose();
+        let events = fields.value("events").map(parse_events).transpose();
         let events = events.map_err(|text| notes.errors.add("events", text)).ok().flatten();
         let WebhookPath(webhook) = WebhookPath::from_request(call)?;
         match (since, status) {
@@ -249,15 +250,15 @@ impl FromRequest for ReplayDeliveries {
 /// # Errors
 /// The endpoint does not exist; 409 when it is disabled; the store cannot be written.
 pub async fn replay_many(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     input: ReplayDeliveries,
 ) -> Result<QueuedDeliveriesResponse, Problem> {
     let ReplayDeliveries { webhook, since, until, status, events } = input;
     // Deliveries that are created from now on are not replayed.
-    let until = until.unwrap_or_else(|| room.intake.clock().now());
+    let until = until.unwrap_or_else(|| state.intake.clock().now());
     let range = ReplaySelection { since, until, status, events };
-    let replayed = room.intake.replay_deliveries(tenant.account().id, webhook, &range).await;
-    let (queued, next) = replayed.map_err(|error| webhook_error_problem(error, &room))?;
+    let replayed = state.intake.replay_deliveries(tenant.account().id, webhook, &range).await;
+    let (queued, next) = replayed.map_err(|error| webhook_error_problem(error, &state))?;
     Ok(QueuedDeliveriesResponse { queued, next_since: next.map(JsonTimestamp) })
 }

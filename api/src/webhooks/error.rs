@@ -9,7 +9,7 @@ pub(crate) fn webhook_not_found() -> Problem {
     Problem::not_found("webhook")
 }
 
-pub(crate) fn webhook_error_problem(error: WebhookError, room: &AppState) -> Problem {
+pub(crate) fn webhook_error_problem(error: WebhookError, state: &AppState) -> Problem {
     let conflict = |text: &str| Problem::new(ErrorCode::CONFLICT, text);
     match error {
         WebhookError::Unknown => webhook_not_found(),
@@ -21,6 +21,6 @@ pub(crate) fn webhook_error_problem(error: WebhookError, room: &AppState) -> Pro
         WebhookError::Unavailable => Problem::unavailable("Webhook deliveries cannot be queued at the moment", 1),
         WebhookError::Seal => Problem::internal(error),
         WebhookError::Read(error) => error.into(),
-        WebhookError::Commit(error) => Problem::from_refusal(error.into(), room.upgrade_url()),
+        WebhookError::Commit(error) => Problem::from_refusal(error.into(), state.upgrade_url()),
     }
 }

@@ -143,29 +143,29 @@ struct WebhookSettings {
 }
 
 impl WebhookSettings {
-    fn read(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Self {
+    fn read(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Self {
         fn field<T>(
-            given: &ObjectFields<'_>,
+            fields: &ObjectFields<'_>,
             notes: &mut FieldDiagnostics,
             name: &str,
-            read: impl Fn(&RawValue) -> Result<T, String>,
+            parsed: impl Fn(&RawValue) -> Result<T, String>,
         ) -> Option<T> {
-            let read = given.value(name).map(read)?;
-            read.map_err(|text| notes.errors.add(name, text)).ok()
+            let parsed = fields.value(name).map(parsed)?;
+            parsed.map_err(|text| notes.errors.add(name, text)).ok()
         }
-        let is_null = |name: &str| given.is_null(name);
+        let is_null = |name: &str| fields.is_null(name);
         let mut settings = Self {
-            url: field(given, notes, "url", |value| fields::parse_header_line(value, URL_BYTES_MAX)),
-            events: field(given, notes, "events", parse_events),
-            enabled: field(given, notes, "enabled", fields::parse_bool),
-            description: field(given, notes, "description", |value| {
+            url: field(fields, notes, "url", |value| fields::parse_header_line(value, URL_BYTES_MAX)),
+            events: field(fields, notes, "events", parse_events),
+            enabled: field(fields, notes, "enabled", fields::parse_bool),
+            description: field(fields, notes, "description", |value| {
                 fields::parse_header_line(value, DESCRIPTION_BYTES_MAX).map(Some)
             }),
-            domain_ids: field(given, notes, "domain_ids", parse_domain_ids),
-            inbound_addresses: field(given, notes, "inbound_addresses", |value| {
+            domain_ids: field(fields, notes, "domain_ids", parse_domain_ids),
+            inbound_addresses: field(fields, notes, "inbound_addresses", |value| {
                 fields::parse_address_patterns(value, ADDRESSES_MAX)
             }),
-            retry: field(given, notes, "retry_policy", |value| {
+            retry: field(fields, notes, "retry_policy", |value| {
                 let text = fields::parse_text(value)?;
                 RetryPolicy::from_word(&text).ok_or_else(|| "must be `default` or `extended`".to_owned())
             }),
@@ -239,9 +239,9 @@ impl FromRequest for CreateWebhook {
 
     fn read(call: &Request) -> Result<Self, Problem> {
         let mut notes = FieldDiagnostics::default();
-        let given = call.body_fields(&NAMES, &mut notes)?;
-        let settings = WebhookSettings::read(&given, &mut notes);
-        if !given.is_present_or_misnamed("url") {
+        let fields = call.body_fields(&NAMES, &mut notes)?;
+        let settings = WebhookSettings::read(&fields, &mut notes);
+        if !fields.is_present_or_misnamed("url") {
             notes.errors.add("url", "is required");
         }
         match settings.url {
@@ -283,9 +283,9 @@ impl FromRequest for (WebhookPath, UpdateWebhook) {
 
     fn read(call: &Request) -> Result<Self, Problem> {
         let mut notes = FieldDiagnostics::default();
-        let given = call.body_fields(&NAMES, &mut notes)?;
+        let fields = call.body_fields(&NAMES, &mut notes)?;
         let WebhookSettings { url, events, enabled, description, domain_ids, inbound_addresses, retry } =
-            WebhookSettings::read(&given, &mut notes);
+            WebhookSettings::read(&fields, &mut notes);
         if !notes.errors.is_empty() {
             return Err(notes.errors.into());
         }
@@ -320,8 +320,8 @@ impl FromRequest for (WebhookPath, RotateWebhookSecret) {
         const NAMES: FieldNames =
             FieldNames { known: &[("grace_hours", "grace_hours"), ("graceHours", "grace_hours")], foreign: &[] };
         let mut notes = FieldDiagnostics::default();
-        let given = call.optional_body_fields(&NAMES, &mut notes)?;
-        let grace_hours = match given.value("grace_hours") {
+        let fields = call.optional_body_fields(&NAMES, &mut notes)?;
+        let grace_hours = match fields.value("grace_hours") {
             None => Some(GRACE_HOURS),
             Some(value) => value.get().parse().ok().filter(|hours| *hours <= GRACE_HOURS_MAX),
         };

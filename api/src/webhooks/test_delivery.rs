@@ -40,8 +40,8 @@ impl FromRequest for TestWebhook {
     fn read(call: &Request) -> Result<Self, Problem> {
         const NAMES: FieldNames = FieldNames { known: &[("event", "event"), ("type", "event")], foreign: &[] };
         let mut notes = FieldDiagnostics::default();
-        let given = call.body_fields(&NAMES, &mut notes)?;
-        let event = match given.value("event").map(fields::parse_text) {
+        let fields = call.body_fields(&NAMES, &mut notes)?;
+        let event = match fields.value("event").map(fields::parse_text) {
             None => Err("is required".to_owned()),
             Some(text) => text,
         };
@@ -78,23 +78,23 @@ pub(crate) fn example_data(event: &str, id: EventId, example: Value) -> Map<Stri
 /// # Errors
 /// The endpoint does not exist; 409 when it is disabled; the store cannot be written.
 pub async fn send_test(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     input: TestWebhook,
 ) -> Result<QueuedDeliveryResponse, Problem> {
-    let webhook = room.intake.webhook(tenant.account().id, input.webhook).await;
-    let webhook = webhook.map_err(|error| webhook_error_problem(error, &room))?;
+    let webhook = state.intake.webhook(tenant.account().id, input.webhook).await;
+    let webhook = webhook.map_err(|error| webhook_error_problem(error, &state))?;
     if !webhook.enabled {
         return Err(Problem::new(ErrorCode::CONFLICT, "The webhook endpoint is disabled: enable it first"));
     }
-    let now = room.intake.clock().now();
-    let id = EventId::new(now, room.intake.entropy().unique_bits());
+    let now = state.intake.clock().now();
+    let id = EventId::new(now, state.intake.entropy().unique_bits());
     let data = example_data(&input.event, id, input.example);
     let envelope =
         mail::webhook::WebhookBody { r#type: &input.event, created_at: mail::timestamp::to_rfc3339(now), data: &data };
     let body = serde_json::to_string(&envelope).map_err(Problem::internal)?;
-    let tried = room.intake.send_test_deliveries(std::slice::from_ref(&webhook), (id, &input.event), &body).await;
-    let tried = tried.map_err(|error| webhook_error_problem(error, &room))?;
-    let delivery = tried.first().ok_or_else(webhook_not_found)?;
+    let queued = state.intake.send_test_deliveries(std::slice::from_ref(&webhook), (id, &input.event), &body).await;
+    let queued = queued.map_err(|error| webhook_error_problem(error, &state))?;
+    let delivery = queued.first().ok_or_else(webhook_not_found)?;
     Ok(QueuedDeliveryResponse { delivery: WebhookDeliveryView::from_delivery(delivery) })
 }

@@ -260,7 +260,7 @@ impl WebhookDeliveryResponse {
 
 impl ToSchema for WebhookDeliveryResponse {
     fn schema(schemas: &mut Schemas) -> Value {
-        let whole = schemas.component("WholeWebhookDelivery", |_| {
+        let detail = schemas.component("WholeWebhookDelivery", |_| {
             let attempt = schema::object(
                 "An attempt",
                 [
@@ -281,7 +281,7 @@ impl ToSchema for WebhookDeliveryResponse {
             fields.push(("attempts", schema::list(attempt, "The attempts, oldest first")));
             schema::object("A delivery with its body and attempts", fields)
         });
-        schemas.component("OneWebhookDelivery", |_| schema::object("A delivery", [("delivery", whole)]))
+        schemas.component("OneWebhookDelivery", |_| schema::object("A delivery", [("delivery", detail)]))
     }
 }
 

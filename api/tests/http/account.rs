@@ -9,12 +9,12 @@ use store::engine::Batch;
 
 #[tokio::test]
 async fn the_account_its_limits_and_its_usage() {
-    let world = World::with(|options| {
+    let world = World::with_options(|options| {
         options.sandbox_sender = Some("onboarding@example.net".parse().unwrap());
         options.receives_mail = true;
     })
     .await;
-    let store = world.hall.store();
+    let store = world.intake.store();
     let before = store::account::find(store, "owner1@example.com").await.unwrap().unwrap();
     let after = Account { plan: Plan::Free, ..before.clone() };
     let mut batch = Batch::progress();
@@ -22,47 +22,47 @@ async fn the_account_its_limits_and_its_usage() {
     store.commit(batch).await.unwrap();
     let mail = json!({"from": "a@example.com", "to": ["b@example.net", "c@example.net"], "subject": "s", "text": "t"});
     assert_eq!(world.call(Method::POST, "/emails", &mail).await.status, StatusCode::OK);
-    let mut told = world.get("/account").await.json();
-    assert_eq!(told["account"]["email"], "owner1@example.com");
-    assert_eq!(told["account"]["plan"], "free");
-    assert_eq!(told["account"]["access_level"], "production");
-    assert_eq!(told["account"]["sandbox_sender"], "onboarding@example.net");
+    let mut account = world.get("/account").await.json();
+    assert_eq!(account["account"]["email"], "owner1@example.com");
+    assert_eq!(account["account"]["plan"], "free");
+    assert_eq!(account["account"]["access_level"], "production");
+    assert_eq!(account["account"]["sandbox_sender"], "onboarding@example.net");
     let features = json!({"inbound": true, "automations": true, "sms": false, "affiliates": false});
-    assert_eq!(told["account"]["features"], features);
+    assert_eq!(account["account"]["features"], features);
     let limits = json!({
         "emails_per_month": 3000, "emails_per_day": 100, "domains": 1, "requests_per_second": 10,
         "retention_days": 30,
     });
-    let storage = told["limits"].as_object_mut().unwrap().remove("storage").unwrap();
-    assert_eq!((&storage["templates"], &told["usage"]["storage"]["templates"]), (&json!(100), &json!(0)));
-    assert_eq!(told["usage"]["storage"]["api_keys"], 1);
-    assert_eq!(told["limits"], limits);
-    assert_eq!(told["usage"]["domains"], 1);
+    let storage = account["limits"].as_object_mut().unwrap().remove("storage").unwrap();
+    assert_eq!((&storage["templates"], &account["usage"]["storage"]["templates"]), (&json!(100), &json!(0)));
+    assert_eq!(account["usage"]["storage"]["api_keys"], 1);
+    assert_eq!(account["limits"], limits);
+    assert_eq!(account["usage"]["domains"], 1);
     for (name, count) in [("emails_month", 2), ("emails_day", 2), ("overage", 0)] {
-        assert_eq!(told["usage"][name], count, "{name}");
+        assert_eq!(account["usage"][name], count, "{name}");
     }
     for time in ["period_start", "period_end", "resets_at"] {
-        assert!(told["usage"][time].as_str().unwrap().ends_with("T00:00:00.000Z"), "{time}");
+        assert!(account["usage"][time].as_str().unwrap().ends_with("T00:00:00.000Z"), "{time}");
     }
 
     // An account without a domain is in the sandbox. A sending key gets 403.
     let other = world.account(2, ApiKeyScope::Full).await;
-    let told = world.get_as(&other, "/account").await.json();
-    assert_eq!((&told["account"]["access_level"], &told["usage"]["domains"]), (&json!("sandbox"), &json!(0)));
+    let account = world.get_as(&other, "/account").await.json();
+    assert_eq!((&account["account"]["access_level"], &account["usage"]["domains"]), (&json!("sandbox"), &json!(0)));
     let sending = world.account(3, ApiKeyScope::Sending).await;
     assert_eq!(world.get_as(&sending, "/account").await.status, StatusCode::FORBIDDEN);
     let session = world.session(2).await;
-    let same = world.browse(&session, Method::GET, "/api/account", &Value::Null).await.json();
-    assert_eq!(same["account"], told["account"]);
+    let same = world.call_with_session(&session, Method::GET, "/api/account", &Value::Null).await.json();
+    assert_eq!(same["account"], account["account"]);
     world.end().await;
 }
 
 /// Only the operator can verify the domain of the sandbox sender, so the error names the operator.
 #[tokio::test]
-async fn a_sandbox_that_is_not_set_up_says_so() {
+async fn unconfigured_sandbox_is_reported() {
     let world = World::with_intake(|parts| parts.sandbox_sender = Some("hi@sandbox.test".parse().unwrap())).await;
     assert_eq!(
-        world.hall.unverified_sandbox_domain().await.unwrap().map(ToString::to_string).as_deref(),
+        world.intake.unverified_sandbox_domain().await.unwrap().map(ToString::to_string).as_deref(),
         Some("sandbox.test")
     );
     let mail = json!({"from": "hi@sandbox.test", "to": "owner1@example.com", "subject": "s", "text": "t"});

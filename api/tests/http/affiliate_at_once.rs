@@ -15,11 +15,11 @@ use store::engine::{RedbOptions, Store};
 
 use crate::affiliate_ledger::event;
 use crate::affiliate_program::{owner, set_up};
-use crate::world::{World, hall};
+use crate::world::{World, intake};
 
 struct Shop {
     world: World,
-    office: AffiliateService,
+    service: AffiliateService,
     account: AccountId,
     _directory: tempfile::TempDir,
 }
@@ -28,11 +28,11 @@ impl Shop {
     async fn open() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let options = RedbOptions { segment_bytes: 4 << 20, ..RedbOptions::new(directory.path().join("store")) };
-        let world = World::in_handler(hall(Store::open(&options).unwrap()).await).await;
+        let world = World::with_existing_intake(intake(Store::open(&options).unwrap()).await).await;
         set_up(&world, 1).await;
-        let office = AffiliateService::new(world.hall.clone());
+        let service = AffiliateService::new(world.intake.clone());
         let account = world.tenant().await.account().id;
-        Self { world, office, account, _directory: directory }
+        Self { world, service, account, _directory: directory }
     }
 
     async fn partner(&self, name: &str) -> PartnerId {
@@ -54,17 +54,17 @@ impl Shop {
             send_invite: false,
             terms_accepted: false,
         };
-        self.office.create_partner(self.account, &draft, &no_extension).await.unwrap().partner.id
+        self.service.create_partner(self.account, &draft, &no_extension).await.unwrap().partner.id
     }
 
     /// Makes one partner the recruiter of another.
-    async fn recruit(&self, whose: PartnerId, parent: PartnerId) -> Result<(), AffiliateError> {
+    async fn recruit(&self, partner: PartnerId, parent: PartnerId) -> Result<(), AffiliateError> {
         let change = PartnerChange { parent: Some(Some(parent)), ..PartnerChange::default() };
-        self.office.change_partner((self.account, whose), None, &change).await.map(|_| ())
+        self.service.change_partner((self.account, partner), None, &change).await.map(|_| ())
     }
 
     async fn audit(&self) {
-        let audit = ::affiliate::audit::audit(&self.office.ledger(), self.account).await.unwrap();
+        let audit = ::affiliate::audit::audit(&self.service.ledger(), self.account).await.unwrap();
         assert!(audit.ok, "{:#?}", audit.broken);
     }
 
@@ -92,29 +92,29 @@ async fn concurrent_links_stay_within_the_limit() {
     let link = async |number: usize| {
         let token = PartnerLinkToken::parse(&format!("ada-{number}")).unwrap();
         let draft = LinkDraft { token, destination_url: None, label: None };
-        shop.office.create_link((shop.account, ada), &draft, &no_extension).await
+        shop.service.create_link((shop.account, ada), &draft, &no_extension).await
     };
     let made = join_all((0..75).map(link)).await;
     assert_eq!(made.iter().filter(|made| made.is_ok()).count(), LINKS_MAX - 1);
     for refused in made.iter().filter_map(|made| made.as_ref().err()) {
         assert!(matches!(refused, AffiliateError::Fields(_)), "{refused:?}");
     }
-    assert_eq!(shop.office.list_links(shop.account, ada).await.unwrap().len(), LINKS_MAX);
+    assert_eq!(shop.service.list_links(shop.account, ada).await.unwrap().len(), LINKS_MAX);
     shop.close().await;
 }
 
 #[tokio::test]
 async fn concurrent_leads_over_the_velocity_are_held_for_review() {
     let shop = Shop::open().await;
-    let who = shop.world.session(1).await;
+    let session = shop.world.session(1).await;
     let bounty = json!({"name": "Partners", "commission_bps": 2000, "lead_bounty_cents": 500});
     let path = "/campaigns/default";
-    assert_eq!(owner(&shop.world, &who, Method::PUT, (path, bounty)).await.status, StatusCode::OK);
+    assert_eq!(owner(&shop.world, &session, Method::PUT, (path, bounty)).await.status, StatusCode::OK);
     for (name, limits) in [
         ("ada", json!({"velocity_per_hour": 20, "max_bounties_per_day": 1_000})),
         ("bob", json!({"velocity_per_hour": 1_000, "max_bounties_per_day": 20})),
     ] {
-        assert_eq!(owner(&shop.world, &who, Method::PATCH, ("", limits)).await.status, StatusCode::OK);
+        assert_eq!(owner(&shop.world, &session, Method::PATCH, ("", limits)).await.status, StatusCode::OK);
         let partner = shop.partner(name).await;
         let lead = async |number: usize| {
             let draft = ReferralDraft {
@@ -123,7 +123,7 @@ async fn concurrent_leads_over_the_velocity_are_held_for_review() {
                 customer: None,
                 sub_id: None,
             };
-            shop.office.record_referral(shop.account, &draft, &no_extension).await.unwrap().referral
+            shop.service.record_referral(shop.account, &draft, &no_extension).await.unwrap().referral
         };
         let leads = join_all((0..75).map(lead)).await;
         let looked_at = leads.iter().filter(|lead| lead.is_frozen()).count();
@@ -145,17 +145,17 @@ async fn invoice_during_partner_deletion_is_reversed() {
             customer: Some(format!("cus_{name}")),
             sub_id: None,
         };
-        shop.office.record_referral(shop.account, &draft, &no_extension).await.unwrap();
-        let now = shop.world.hall.clock().now().as_second();
+        shop.service.record_referral(shop.account, &draft, &no_extension).await.unwrap();
+        let now = shop.world.intake.clock().now().as_second();
         let invoice = json!({
             "id": format!("in_{name}"), "object": "invoice", "customer": format!("cus_{name}"), "currency": "usd",
             "status": "paid", "total": 5_000, "total_excluding_tax": 5_000, "amount_paid": 5_000,
             "status_transitions": {"paid_at": now},
         });
         let paid = event(&shop.world, (&format!("evt_{name}"), "invoice.paid"), &invoice).to_string();
-        let ledger = shop.office.ledger();
+        let ledger = shop.service.ledger();
         let hear = ledger.ingest(shop.account, paid.as_bytes());
-        let delete = shop.office.delete_partner((shop.account, partner), None);
+        let delete = shop.service.delete_partner((shop.account, partner), None);
         // While the first commit is in progress, the second operation reads the earlier state.
         let deleted =
             if number % 2 == 0 { futures_util::join!(hear, delete).1 } else { futures_util::join!(delete, hear).0 };

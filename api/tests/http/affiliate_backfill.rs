@@ -18,7 +18,7 @@ use crate::world::World;
 
 /// Responses of the simulated processor by path prefix. An object is returned as it is. A list is filtered by the
 /// requested time range, unless it is `"unfiltered"`: then a filtered request is refused. A number is a status.
-/// `{"in_turn": […]}` returns one response after the other, and the last one for ever.
+/// `{"in_turn": […]}` returns one response after the other, and then always the last one.
 pub(crate) type StripePages = Vec<(&'static str, Value)>;
 
 /// A Stripe list object.
@@ -27,7 +27,7 @@ pub(crate) fn list(data: Value) -> Value {
 }
 
 /// The response to a request for a path that was requested `times` times before.
-fn said(path: &str, body: &Value, times: usize) -> (String, Value) {
+fn response_for(path: &str, body: &Value, times: usize) -> (String, Value) {
     let body = match body["in_turn"].as_array() {
         Some(turns) => turns.get(times).or(turns.last()).cloned().unwrap_or_default(),
         None => body.clone(),
@@ -45,8 +45,8 @@ fn said(path: &str, body: &Value, times: usize) -> (String, Value) {
     let (from, end) = (bound("created%5Bgte%5D="), bound("created%5Blt%5D="));
     let mut body = body;
     if let Some(data) = body["data"].as_array_mut() {
-        data.retain(|one| {
-            let created = one["created"].as_i64();
+        data.retain(|entry| {
+            let created = entry["created"].as_i64();
             created.is_none_or(|at| from.is_none_or(|from| at >= from) && end.is_none_or(|end| at < end))
         });
     }
@@ -54,15 +54,15 @@ fn said(path: &str, body: &Value, times: usize) -> (String, Value) {
 }
 
 /// Runs the processor; returns its address and the number of requests.
-pub(crate) async fn play(known: StripePages, silent_for: usize) -> (String, Arc<AtomicUsize>) {
+pub(crate) async fn start_processor(pages: StripePages, silent_for: usize) -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let (address, asked) = (listener.local_addr().unwrap(), Arc::new(AtomicUsize::default()));
-    let counted = Arc::clone(&asked);
-    let turns: Arc<Vec<AtomicUsize>> = Arc::new(known.iter().map(|_| AtomicUsize::default()).collect());
+    let (address, requests) = (listener.local_addr().unwrap(), Arc::new(AtomicUsize::default()));
+    let request_count = Arc::clone(&requests);
+    let turns: Arc<Vec<AtomicUsize>> = Arc::new(pages.iter().map(|_| AtomicUsize::default()).collect());
     tokio::spawn(async move {
         loop {
             let Ok((mut stream, _)) = listener.accept().await else { return };
-            let (known, counted, turns) = (known.clone(), Arc::clone(&counted), Arc::clone(&turns));
+            let (pages, request_count, turns) = (pages.clone(), Arc::clone(&request_count), Arc::clone(&turns));
             tokio::spawn(async move {
                 let (read, mut write) = stream.split();
                 let mut lines = BufReader::new(read.take(1 << 20)).lines();
@@ -70,12 +70,12 @@ pub(crate) async fn play(known: StripePages, silent_for: usize) -> (String, Arc<
                     while lines.next_line().await.ok().flatten().is_some_and(|line| !line.is_empty()) {}
                     let path = first.split(' ').nth(1).unwrap_or_default().to_owned();
                     let number =
-                        if path == "/v1/account" { usize::MAX } else { counted.fetch_add(1, Ordering::Relaxed) };
-                    let found = known.iter().position(|(start, _)| path.starts_with(start));
-                    let times = found.map(|place| (place, turns[place].fetch_add(1, Ordering::Relaxed)));
+                        if path == "/v1/account" { usize::MAX } else { request_count.fetch_add(1, Ordering::Relaxed) };
+                    let found = pages.iter().position(|(start, _)| path.starts_with(start));
+                    let times = found.map(|index| (index, turns[index].fetch_add(1, Ordering::Relaxed)));
                     let (status, body) = match times {
                         _ if number < silent_for => ("503 Busy".to_owned(), json!({})),
-                        Some((place, times)) => said(&path, &known[place].1, times),
+                        Some((index, times)) => response_for(&path, &pages[index].1, times),
                         None => ("200 OK".to_owned(), list(json!([]))),
                     };
                     let body = body.to_string();
@@ -88,50 +88,50 @@ pub(crate) async fn play(known: StripePages, silent_for: usize) -> (String, Arc<
             });
         }
     });
-    (format!("http://{address}"), asked)
+    (format!("http://{address}"), requests)
 }
 
 /// A program with a referral of `grace@example.net` and a simulated processor, which is built one minute later.
-pub(crate) async fn connected(
+pub(crate) async fn connect_program(
     world: &World,
-    known: impl FnOnce() -> StripePages,
+    pages: impl FnOnce() -> StripePages,
     silent_for: usize,
-) -> (crate::world::Signed, Arc<AtomicUsize>) {
-    let who = set_up(world, 1).await;
+) -> (crate::world::TestSession, Arc<AtomicUsize>) {
+    let session = set_up(world, 1).await;
     partner(world, json!({"email": "ada@example.org", "token": "ada"})).await;
-    let told = json!({"token": "ada", "email": "grace@example.net"});
-    assert_eq!(world.call(Method::POST, "/affiliate-referrals", &told).await.status, StatusCode::CREATED);
-    world.hall.clock().advance(Duration::from_secs(60));
-    let (address, asked) = play(known(), silent_for).await;
-    world.hall.clock().advance(Duration::from_secs(60));
+    let referral = json!({"token": "ada", "email": "grace@example.net"});
+    assert_eq!(world.call(Method::POST, "/affiliate-referrals", &referral).await.status, StatusCode::CREATED);
+    world.intake.clock().advance(Duration::from_secs(60));
+    let (address, requests) = start_processor(pages(), silent_for).await;
+    world.intake.clock().advance(Duration::from_secs(60));
     let connection = json!({"webhook_secrets": ["whsec_one"], "api_base": address, "restricted_key": "rk_live_1"});
-    let answer = owner(world, &who, Method::PUT, ("/processor", connection)).await;
-    assert_eq!(answer.status, StatusCode::OK, "{answer:?}");
-    (who, asked)
+    let response = owner(world, &session, Method::PUT, ("/processor", connection)).await;
+    assert_eq!(response.status, StatusCode::OK, "{response:?}");
+    (session, requests)
 }
 
 /// Runs backfills until none is left.
-async fn go_on(world: &World) {
-    let office = AffiliateService::new(world.hall.clone());
-    while office.backfill_due(0..=PARTITIONS - 1, world.hall.clock().now()).await.unwrap() {}
+async fn run_backfills(world: &World) {
+    let service = AffiliateService::new(world.intake.clone());
+    while service.backfill_due(0..=PARTITIONS - 1, world.intake.clock().now()).await.unwrap() {}
 }
 
 /// Starts a backfill and runs it to its end.
-async fn back_fill(world: &World, who: &crate::world::Signed, since: i64) -> Value {
-    let begun = owner(world, who, Method::POST, ("/backfill", json!({"since": since}))).await;
-    assert_eq!(begun.status, StatusCode::ACCEPTED, "{begun:?}");
-    let path = format!("/backfill/{}", begun.json()["backfill"]["id"].as_str().unwrap());
+async fn run_backfill(world: &World, session: &crate::world::TestSession, since: i64) -> Value {
+    let started = owner(world, session, Method::POST, ("/backfill", json!({"since": since}))).await;
+    assert_eq!(started.status, StatusCode::ACCEPTED, "{started:?}");
+    let path = format!("/backfill/{}", started.json()["backfill"]["id"].as_str().unwrap());
     for _ in 0..3 {
-        go_on(world).await;
-        world.hall.clock().advance(Duration::from_secs(15));
+        run_backfills(world).await;
+        world.intake.clock().advance(Duration::from_secs(15));
     }
-    owner(world, who, Method::GET, (&path, json!({}))).await.json()["backfill"].clone()
+    owner(world, session, Method::GET, (&path, json!({}))).await.json()["backfill"].clone()
 }
 
 #[tokio::test]
 async fn backfill_reads_oldest_first() {
     let world = World::start().await;
-    let known = || {
+    let pages = || {
         let newest = invoice(&world, ("in_2", "cus_1"), 1_000);
         let oldest = invoice(&world, ("in_1", "cus_1"), 4_900);
         let customer = json!({"id": "cus_1", "object": "customer", "email": "Grace@example.net", "metadata": {}});
@@ -141,28 +141,29 @@ async fn backfill_reads_oldest_first() {
             ("/v1/invoices", list(json!([newest, oldest]))),
         ]
     };
-    let (who, _) = connected(&world, known, 0).await;
-    let since = json!({"since": world.hall.clock().now().as_second() - 3600});
-    let begun = owner(&world, &who, Method::POST, ("/backfill", since)).await;
-    assert_eq!(begun.status, StatusCode::ACCEPTED, "{begun:?}");
-    let begun = begun.json()["backfill"].clone();
-    assert_eq!((&begun["status"], &begun["invoices_seen"]), (&json!("running"), &json!(0)));
-    let twice = owner(&world, &who, Method::POST, ("/backfill", json!({}))).await;
+    let (session, _) = connect_program(&world, pages, 0).await;
+    let since = json!({"since": world.intake.clock().now().as_second() - 3600});
+    let started = owner(&world, &session, Method::POST, ("/backfill", since)).await;
+    assert_eq!(started.status, StatusCode::ACCEPTED, "{started:?}");
+    let started = started.json()["backfill"].clone();
+    assert_eq!((&started["status"], &started["invoices_seen"]), (&json!("running"), &json!(0)));
+    let twice = owner(&world, &session, Method::POST, ("/backfill", json!({}))).await;
     assert_eq!((twice.status, twice.code()), (StatusCode::CONFLICT, "conflict".to_owned()));
-    go_on(&world).await;
-    let path = format!("/backfill/{}", begun["id"].as_str().unwrap());
-    let done = owner(&world, &who, Method::GET, (&path, json!({}))).await.json()["backfill"].clone();
+    run_backfills(&world).await;
+    let path = format!("/backfill/{}", started["id"].as_str().unwrap());
+    let done = owner(&world, &session, Method::GET, (&path, json!({}))).await.json()["backfill"].clone();
     assert_eq!(done["status"], "done", "{done}");
     assert_eq!((&done["invoices_seen"], &done["lines_written"], &done["error"]), (&json!(2), &json!(2), &Value::Null));
     let lines = all(&world, "/affiliate-commissions").await;
     let amounts: Vec<_> = lines.iter().map(|line| line["amount_cents"].as_i64().unwrap()).collect();
     assert_eq!(amounts, [200, 980], "newest first, as stored");
     // A second backfill changes nothing.
-    let again = owner(&world, &who, Method::POST, ("/backfill", json!({"silent": true, "since": 1_790_000_000}))).await;
+    let again =
+        owner(&world, &session, Method::POST, ("/backfill", json!({"silent": true, "since": 1_790_000_000}))).await;
     assert_eq!(again.status, StatusCode::ACCEPTED);
-    go_on(&world).await;
+    run_backfills(&world).await;
     assert_eq!(all(&world, "/affiliate-commissions").await.len(), 2);
-    let audit = owner(&world, &who, Method::GET, ("/audit", json!({}))).await.json();
+    let audit = owner(&world, &session, Method::GET, ("/audit", json!({}))).await.json();
     assert_eq!(audit["broken"], json!([]));
     world.end().await;
 }
@@ -170,32 +171,32 @@ async fn backfill_reads_oldest_first() {
 #[tokio::test]
 async fn unresponsive_processor_is_retried_then_fails() {
     let world = World::start().await;
-    let known = || vec![("/v1/account", json!({"id": "acct_1"}))];
-    let (who, asked) = connected(&world, known, 1_000).await;
-    let begun = owner(&world, &who, Method::POST, ("/backfill", json!({"since": 1_760_000_000}))).await;
-    let path = format!("/backfill/{}", begun.json()["backfill"]["id"].as_str().unwrap());
+    let pages = || vec![("/v1/account", json!({"id": "acct_1"}))];
+    let (session, requests) = connect_program(&world, pages, 1_000).await;
+    let started = owner(&world, &session, Method::POST, ("/backfill", json!({"since": 1_760_000_000}))).await;
+    let path = format!("/backfill/{}", started.json()["backfill"]["id"].as_str().unwrap());
     for _ in 0..5 {
-        go_on(&world).await;
-        world.hall.clock().advance(Duration::from_secs(301));
+        run_backfills(&world).await;
+        world.intake.clock().advance(Duration::from_secs(301));
     }
-    let failed = owner(&world, &who, Method::GET, (&path, json!({}))).await.json()["backfill"].clone();
+    let failed = owner(&world, &session, Method::GET, (&path, json!({}))).await.json()["backfill"].clone();
     assert_eq!(failed["status"], "failed", "{failed}");
     assert!(failed["error"].as_str().unwrap().contains("503"), "{failed}");
-    assert_eq!(asked.load(Ordering::Relaxed), 3);
+    assert_eq!(requests.load(Ordering::Relaxed), 3);
     world.end().await;
 }
 
 #[tokio::test]
 async fn backfill_needs_an_api_key() {
     let world = World::start().await;
-    let who = set_up(&world, 1).await;
-    let refused = owner(&world, &who, Method::POST, ("/backfill", json!({}))).await;
+    let session = set_up(&world, 1).await;
+    let refused = owner(&world, &session, Method::POST, ("/backfill", json!({}))).await;
     assert_eq!((refused.status, refused.code()), (StatusCode::CONFLICT, "conflict".to_owned()));
-    for wrong in [json!({"since": "soon"}), json!({"silent": 1})] {
-        let refused = owner(&world, &who, Method::POST, ("/backfill", wrong.clone())).await;
-        assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{wrong}");
+    for invalid in [json!({"since": "soon"}), json!({"silent": 1})] {
+        let refused = owner(&world, &session, Method::POST, ("/backfill", invalid.clone())).await;
+        assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{invalid}");
     }
-    let unknown = owner(&world, &who, Method::GET, ("/backfill/bkf_1", json!({}))).await;
+    let unknown = owner(&world, &session, Method::GET, ("/backfill/bkf_1", json!({}))).await;
     assert_eq!(unknown.status, StatusCode::NOT_FOUND);
     world.end().await;
 }
@@ -203,19 +204,20 @@ async fn backfill_needs_an_api_key() {
 /// Covers invoices billed before the range and paid in it, a deleted customer, a processor that stops responding in
 /// the middle of a window (which is read again), and objects of the second in which the backfill starts.
 #[tokio::test]
-async fn backfill_misses_nothing() {
+async fn backfill_records_every_object() {
     let world = World::start().await;
-    let since = world.hall.clock().now().as_second() + 60;
-    let known = || {
+    let since = world.intake.clock().now().as_second() + 60;
+    let pages = || {
         let mut billed_before = invoice(&world, ("in_1", "cus_1"), 1_000);
         billed_before["created"] = json!(since - 40 * 86_400);
         let mut too_old = invoice(&world, ("in_0", "cus_1"), 1_000);
         too_old["created"] = json!(since - 40 * 86_400);
         too_old["status_transitions"]["paid_at"] = json!(since - 39 * 86_400);
-        let (gone, other) = (invoice(&world, ("in_2", "cus_gone"), 2_000), invoice(&world, ("in_3", "cus_2"), 3_000));
+        let (deleted_customer, other) =
+            (invoice(&world, ("in_2", "cus_gone"), 2_000), invoice(&world, ("in_3", "cus_2"), 3_000));
         let mut last = invoice(&world, ("in_4", "cus_1"), 4_000);
-        // Advance the clock by a minute before the backfill starts.
-        last["created"] = json!(world.hall.clock().now().as_second() + 60);
+        // The clock advances by a minute before the backfill starts.
+        last["created"] = json!(world.intake.clock().now().as_second() + 60);
         let customer = |id: &str| json!({"id": id, "object": "customer", "email": "grace@example.net", "metadata": {}});
         let note = json!({"id": "cn_1", "object": "credit_note", "invoice": "in_4", "currency": "usd",
             "status": "issued", "post_payment_amount": 2_000, "out_of_band_amount": 2_000});
@@ -224,12 +226,12 @@ async fn backfill_misses_nothing() {
             ("/v1/customers/cus_1", customer("cus_1")),
             ("/v1/customers/cus_2", json!({"in_turn": [503, customer("cus_2")]})),
             ("/v1/customers/cus_gone", json!(404)),
-            ("/v1/invoices", list(json!([last, other, gone, too_old, billed_before]))),
+            ("/v1/invoices", list(json!([last, other, deleted_customer, too_old, billed_before]))),
             ("/v1/credit_notes", list(json!([note]))),
         ]
     };
-    let (who, _) = connected(&world, known, 0).await;
-    let done = back_fill(&world, &who, since).await;
+    let (session, _) = connect_program(&world, pages, 0).await;
+    let done = run_backfill(&world, &session, since).await;
     assert_eq!((&done["status"], &done["error"]), (&json!("done"), &Value::Null), "{done}");
     // The buyer is known for all invoices but the deleted customer's: one line each. The other two belong to one
     // person.
@@ -238,9 +240,9 @@ async fn backfill_misses_nothing() {
     let amounts: Vec<_> = lines.iter().map(|line| line["amount_cents"].as_i64().unwrap()).collect();
     assert_eq!(amounts, [400, 600, 200], "half of the last one was refunded: {lines:?}");
     // No event was received from the processor itself.
-    let shown = owner(&world, &who, Method::GET, ("", json!({}))).await.json();
-    assert_eq!(shown["processor"]["last_event_at"], Value::Null);
-    let events = owner(&world, &who, Method::GET, ("/processor/events", json!({}))).await.json();
+    let view = owner(&world, &session, Method::GET, ("", json!({}))).await.json();
+    assert_eq!(view["processor"]["last_event_at"], Value::Null);
+    let events = owner(&world, &session, Method::GET, ("/processor/events", json!({}))).await.json();
     assert_eq!(events["data"], json!([]));
     world.end().await;
 }
@@ -248,22 +250,22 @@ async fn backfill_misses_nothing() {
 #[tokio::test]
 async fn unrecordable_objects_are_reported() {
     let world = World::start().await;
-    let known = || {
+    let pages = || {
         let mut broken = invoice(&world, ("in_1", "cus_1"), 1_000);
         broken["amount_paid"] = json!("much");
         let account = json!({"id": "acct_1", "object": "account"});
         let lists = json!({"in_turn": [list(json!([broken]))]});
         vec![("/v1/account", account), ("/v1/customers", json!(404)), ("/v1/invoices", lists)]
     };
-    let (who, _) = connected(&world, known, 0).await;
-    let since = world.hall.clock().now().as_second() - 3_600;
-    let ended = back_fill(&world, &who, since).await;
+    let (session, _) = connect_program(&world, pages, 0).await;
+    let since = world.intake.clock().now().as_second() - 3_600;
+    let ended = run_backfill(&world, &session, since).await;
     assert_eq!(ended["status"], "failed", "{ended}");
-    let why = ended["error"].as_str().unwrap();
-    assert!(why.contains("in_1") && why.contains("amount_paid"), "{why}");
-    let failed = owner(&world, &who, Method::GET, ("/processor/events?status=failed", json!({}))).await.json();
+    let error = ended["error"].as_str().unwrap();
+    assert!(error.contains("in_1") && error.contains("amount_paid"), "{error}");
+    let failed = owner(&world, &session, Method::GET, ("/processor/events?status=failed", json!({}))).await.json();
     assert_eq!(failed["data"][0]["id"], "asked_in_1", "{failed}");
-    let processor = owner(&world, &who, Method::GET, ("", json!({}))).await.json()["processor"].clone();
+    let processor = owner(&world, &session, Method::GET, ("", json!({}))).await.json()["processor"].clone();
     assert_eq!((&processor["failed_events"], &processor["last_event_at"]), (&json!(1), &Value::Null));
     world.end().await;
 }
@@ -271,13 +273,13 @@ async fn unrecordable_objects_are_reported() {
 #[tokio::test]
 async fn error_names_the_failed_request() {
     let world = World::start().await;
-    let known = || vec![("/v1/account", json!({"id": "acct_1"})), ("/v1/charges", json!(403))];
-    let (who, _) = connected(&world, known, 0).await;
-    let since = world.hall.clock().now().as_second() - 3_600;
-    let begun = owner(&world, &who, Method::POST, ("/backfill", json!({"since": since}))).await;
-    let path = format!("/backfill/{}", begun.json()["backfill"]["id"].as_str().unwrap());
-    go_on(&world).await;
-    let failed = owner(&world, &who, Method::GET, (&path, json!({}))).await.json()["backfill"].clone();
+    let pages = || vec![("/v1/account", json!({"id": "acct_1"})), ("/v1/charges", json!(403))];
+    let (session, _) = connect_program(&world, pages, 0).await;
+    let since = world.intake.clock().now().as_second() - 3_600;
+    let started = owner(&world, &session, Method::POST, ("/backfill", json!({"since": since}))).await;
+    let path = format!("/backfill/{}", started.json()["backfill"]["id"].as_str().unwrap());
+    run_backfills(&world).await;
+    let failed = owner(&world, &session, Method::GET, (&path, json!({}))).await.json()["backfill"].clone();
     assert_eq!(failed["status"], "failed", "{failed}");
     assert_eq!(
         failed["error"],
@@ -289,37 +291,37 @@ async fn error_names_the_failed_request() {
 /// A permanent refusal is not retried.
 #[tokio::test]
 async fn permanent_refusal_ends_the_backfill() {
-    for (path, status, why) in [
+    for (path, status, error) in [
         ("/v1/invoices", 401, "the processor rejects the API key: it answered /v1/invoices with status 401 (no)"),
         ("/v1/invoices", 404, "the processor answered /v1/invoices with status 404 (no)"),
         ("/v1/checkout", 403, "answered /v1/checkout/sessions with status 403: the key may not read checkout sessions"),
     ] {
         let world = World::start().await;
-        let known = || vec![("/v1/account", json!({"id": "acct_1"})), (path, json!(status))];
-        let (who, asked) = connected(&world, known, 0).await;
+        let pages = || vec![("/v1/account", json!({"id": "acct_1"})), (path, json!(status))];
+        let (session, requests) = connect_program(&world, pages, 0).await;
         // Without `since` the first window covers all objects, not only invoices.
-        let begun = owner(&world, &who, Method::POST, ("/backfill", json!({}))).await;
-        let at = format!("/backfill/{}", begun.json()["backfill"]["id"].as_str().unwrap());
-        go_on(&world).await;
-        let failed = owner(&world, &who, Method::GET, (&at, json!({}))).await.json()["backfill"].clone();
+        let started = owner(&world, &session, Method::POST, ("/backfill", json!({}))).await;
+        let at = format!("/backfill/{}", started.json()["backfill"]["id"].as_str().unwrap());
+        run_backfills(&world).await;
+        let failed = owner(&world, &session, Method::GET, (&at, json!({}))).await.json()["backfill"].clone();
         assert_eq!(failed["status"], "failed", "{failed}");
-        assert!(failed["error"].as_str().unwrap().contains(why), "{failed}");
-        assert!(asked.load(Ordering::Relaxed) <= 3, "{path}");
+        assert!(failed["error"].as_str().unwrap().contains(error), "{failed}");
+        assert!(requests.load(Ordering::Relaxed) <= 3, "{path}");
         world.end().await;
     }
 }
 
 /// Like localstripe: lists are not filtered, and some endpoints are missing.
 #[tokio::test]
-async fn a_processor_that_filters_nothing_is_read() {
+async fn processor_without_filters_is_backfilled() {
     let world = World::start().await;
-    let known = || {
-        let whole = |data: Value| {
+    let pages = || {
+        let list_of = |data: Value| {
             let mut list = list(data);
             list["unfiltered"] = json!(true);
             list
         };
-        let now = world.hall.clock().now().as_second();
+        let now = world.intake.clock().now().as_second();
         let mut unpaid = invoice(&world, ("in_3", "cus_1"), 7_000);
         unpaid["status"] = json!("open");
         let mut early = invoice(&world, ("in_0", "cus_1"), 9_000);
@@ -334,19 +336,19 @@ async fn a_processor_that_filters_nothing_is_read() {
         vec![
             ("/v1/account", json!({"id": "acct_1", "object": "account"})),
             ("/v1/customers/cus_1", customer),
-            ("/v1/invoices", whole(json!([unpaid, paid("in_2", 2_000), paid("in_1", 4_000), early]))),
-            ("/v1/charges", whole(json!([flagged, refunded]))),
-            ("/v1/subscriptions", whole(json!([]))),
+            ("/v1/invoices", list_of(json!([unpaid, paid("in_2", 2_000), paid("in_1", 4_000), early]))),
+            ("/v1/charges", list_of(json!([flagged, refunded]))),
+            ("/v1/subscriptions", list_of(json!([]))),
             ("/v1/checkout/sessions", json!(404)),
             ("/v1/disputes", json!(404)),
             ("/v1/credit_notes", json!(404)),
-            ("/v1/refunds", whole(json!([]))),
+            ("/v1/refunds", list_of(json!([]))),
             ("/v1/events", json!(400)),
         ]
     };
-    let (who, _) = connected(&world, known, 0).await;
-    let since = world.hall.clock().now().as_second() - 3_600;
-    let done = back_fill(&world, &who, since).await;
+    let (session, _) = connect_program(&world, pages, 0).await;
+    let since = world.intake.clock().now().as_second() - 3_600;
+    let done = run_backfill(&world, &session, since).await;
     assert_eq!((&done["status"], &done["error"]), (&json!("done"), &Value::Null), "{done}");
     assert_eq!(done["invoices_seen"], 2, "neither the open invoice nor the early one: {done}");
     let lines = all(&world, "/affiliate-commissions").await;
@@ -359,24 +361,24 @@ async fn a_processor_that_filters_nothing_is_read() {
 #[tokio::test]
 async fn unreadable_customers_stop_the_backfill() {
     let world = World::start().await;
-    let known = || {
+    let pages = || {
         let mut paid = invoice(&world, ("in_1", "cus_1"), 1_000);
         paid["customer_email"] = json!("grace@example.net");
         let account = json!({"id": "acct_1", "object": "account"});
         vec![("/v1/account", account), ("/v1/customers", json!(403)), ("/v1/invoices", list(json!([paid])))]
     };
-    let (who, _) = connected(&world, known, 0).await;
-    let since = world.hall.clock().now().as_second() - 3_600;
-    let begun = owner(&world, &who, Method::POST, ("/backfill", json!({"since": since}))).await;
-    let path = format!("/backfill/{}", begun.json()["backfill"]["id"].as_str().unwrap());
+    let (session, _) = connect_program(&world, pages, 0).await;
+    let since = world.intake.clock().now().as_second() - 3_600;
+    let started = owner(&world, &session, Method::POST, ("/backfill", json!({"since": since}))).await;
+    let path = format!("/backfill/{}", started.json()["backfill"]["id"].as_str().unwrap());
     for _ in 0..6 {
-        go_on(&world).await;
-        world.hall.clock().advance(Duration::from_secs(300));
+        run_backfills(&world).await;
+        world.intake.clock().advance(Duration::from_secs(300));
     }
-    let failed = owner(&world, &who, Method::GET, (&path, json!({}))).await.json()["backfill"].clone();
+    let failed = owner(&world, &session, Method::GET, (&path, json!({}))).await.json()["backfill"].clone();
     assert_eq!(failed["status"], "failed", "{failed}");
-    let why = failed["error"].as_str().unwrap();
-    assert!(why.contains("403") && why.contains("may not read customers"), "{why}");
+    let error = failed["error"].as_str().unwrap();
+    assert!(error.contains("403") && error.contains("may not read customers"), "{error}");
     assert_eq!(all(&world, "/affiliate-commissions").await, [json!(null); 0]);
     world.end().await;
 }
@@ -386,7 +388,7 @@ async fn unreadable_customers_stop_the_backfill() {
 #[tokio::test]
 async fn charges_without_permission_are_not_reconciled() {
     let world = World::start().await;
-    let known = || {
+    let pages = || {
         let mut paid = invoice(&world, ("in_1", "cus_1"), 10_000);
         (paid["charge"], paid["customer_email"]) = (json!("ch_1"), json!("grace@example.net"));
         let refunded = json!({"id": "ch_1", "object": "charge", "amount": 10_000, "amount_refunded": 10_000,
@@ -398,18 +400,18 @@ async fn charges_without_permission_are_not_reconciled() {
             ("/v1/charges/ch_1", json!({"in_turn": [401, 403, refunded]})),
         ]
     };
-    let (who, asked) = connected(&world, known, 0).await;
-    let done = back_fill(&world, &who, world.hall.clock().now().as_second() - 3_600).await;
+    let (session, requests) = connect_program(&world, pages, 0).await;
+    let done = run_backfill(&world, &session, world.intake.clock().now().as_second() - 3_600).await;
     assert_eq!(done["status"], "done", "{done}");
-    let (office, before) = (AffiliateService::new(world.hall.clone()), asked.load(Ordering::Relaxed));
-    world.hall.clock().advance(Duration::from_secs(29 * 86_400 + 3_600));
+    let (service, before) = (AffiliateService::new(world.intake.clone()), requests.load(Ordering::Relaxed));
+    world.intake.clock().advance(Duration::from_secs(29 * 86_400 + 3_600));
     for status in ["pending", "pending", "reversed"] {
-        let now = world.hall.clock().now();
-        office.ledger().reconcile_due(0..=PARTITIONS - 1, now, &office).await.unwrap();
+        let now = world.intake.clock().now();
+        service.ledger().reconcile_due(0..=PARTITIONS - 1, now, &service).await.unwrap();
         assert_eq!(all(&world, "/affiliate-commissions").await[0]["status"], status);
-        world.hall.clock().advance(Duration::from_secs(601));
+        world.intake.clock().advance(Duration::from_secs(601));
     }
-    assert_eq!(asked.load(Ordering::Relaxed), before + 3);
+    assert_eq!(requests.load(Ordering::Relaxed), before + 3);
     world.end().await;
 }
 
@@ -417,7 +419,7 @@ async fn charges_without_permission_are_not_reconciled() {
 #[tokio::test]
 async fn charges_are_reconciled_before_a_draft() {
     let world = World::start().await;
-    let known = || {
+    let pages = || {
         let paid = |id: &str, charge: &str| {
             let mut invoice = invoice(&world, (id, "cus_1"), 10_000);
             invoice["charge"] = json!(charge);
@@ -450,17 +452,17 @@ async fn charges_are_reconciled_before_a_draft() {
             ("/v1/charges?payment_intent=pi_4", list(json!([refunded]))),
         ]
     };
-    let (who, _) = connected(&world, known, 0).await;
-    let since = json!({"since": world.hall.clock().now().as_second() - 3600});
-    owner(&world, &who, Method::POST, ("/backfill", since)).await;
-    go_on(&world).await;
+    let (session, _) = connect_program(&world, pages, 0).await;
+    let since = json!({"since": world.intake.clock().now().as_second() - 3600});
+    owner(&world, &session, Method::POST, ("/backfill", since)).await;
+    run_backfills(&world).await;
     let lines = all(&world, "/affiliate-commissions").await;
     assert!(lines.len() == 4 && lines.iter().all(|line| line["status"] == "pending"), "{lines:?}");
-    let office = AffiliateService::new(world.hall.clone());
+    let service = AffiliateService::new(world.intake.clone());
     // Each line is checked a day before its hold ends, and waits for the response.
-    world.hall.clock().advance(Duration::from_secs(29 * 86_400 + 3_600));
-    let (ledger, now) = (office.ledger(), world.hall.clock().now());
-    ledger.reconcile_due(0..=PARTITIONS - 1, now, &office).await.unwrap();
+    world.intake.clock().advance(Duration::from_secs(29 * 86_400 + 3_600));
+    let (ledger, now) = (service.ledger(), world.intake.clock().now());
+    ledger.reconcile_due(0..=PARTITIONS - 1, now, &service).await.unwrap();
     let status = |lines: &[Value]| lines.iter().map(|line| line["status"].clone()).collect::<Vec<_>>();
     let lines = all(&world, "/affiliate-commissions").await;
     assert_eq!(status(&lines), ["reversed", "reversed", "pending", "reversed"], "newest first");
@@ -473,45 +475,45 @@ async fn charges_are_reconciled_before_a_draft() {
 }
 
 /// A program with a started backfill; returns the backfill's id.
-async fn begun(world: &World, known: StripePages) -> (crate::world::Signed, Arc<AtomicUsize>, String) {
-    let known = || [known, vec![("/v1/account", json!({"id": "acct_1", "object": "account"}))]].concat();
-    let (who, asked) = connected(world, known, 0).await;
-    let since = json!({"since": world.hall.clock().now().as_second() - 3_600});
-    let begun = owner(world, &who, Method::POST, ("/backfill", since)).await;
-    let path = format!("/backfill/{}", begun.json()["backfill"]["id"].as_str().unwrap());
-    (who, asked, path)
+async fn start_backfill(world: &World, pages: StripePages) -> (crate::world::TestSession, Arc<AtomicUsize>, String) {
+    let pages = || [pages, vec![("/v1/account", json!({"id": "acct_1", "object": "account"}))]].concat();
+    let (session, requests) = connect_program(world, pages, 0).await;
+    let since = json!({"since": world.intake.clock().now().as_second() - 3_600});
+    let started = owner(world, &session, Method::POST, ("/backfill", since)).await;
+    let path = format!("/backfill/{}", started.json()["backfill"]["id"].as_str().unwrap());
+    (session, requests, path)
 }
 
 /// Waits until the processor has received more than `before` requests.
-async fn more_than(asked: &AtomicUsize, before: usize) {
-    while asked.load(Ordering::Relaxed) <= before {
+async fn wait_for_requests(requests: &AtomicUsize, before: usize) {
+    while requests.load(Ordering::Relaxed) <= before {
         tokio::task::yield_now().await;
     }
 }
 
-/// A process that repeatedly dies in one window, for example out of memory, does not retry it for ever.
+/// A window in which the process is repeatedly killed, for example out of memory, is not retried forever.
 #[tokio::test]
 async fn window_that_kills_the_process_is_abandoned() {
     let world = World::start().await;
-    let (who, asked, path) = begun(&world, Vec::new()).await;
-    let office = AffiliateService::new(world.hall.clone());
-    let mut begun = 0;
+    let (session, requests, path) = start_backfill(&world, Vec::new()).await;
+    let service = AffiliateService::new(world.intake.clone());
+    let mut started = 0;
     for _ in 0..10 {
-        let (before, now) = (asked.load(Ordering::Relaxed), world.hall.clock().now());
+        let (before, now) = (requests.load(Ordering::Relaxed), world.intake.clock().now());
         tokio::select! {
             biased;
-            () = more_than(&asked, before) => begun += 1,
+            () = wait_for_requests(&requests, before) => started += 1,
             // No window was left, or only its end was recorded.
-            _ = office.backfill_due(0..=PARTITIONS - 1, now) => {}
+            _ = service.backfill_due(0..=PARTITIONS - 1, now) => {}
         }
-        world.hall.clock().advance(Duration::from_secs(301));
+        world.intake.clock().advance(Duration::from_secs(301));
     }
-    assert_eq!(begun, 3);
-    let failed = owner(&world, &who, Method::GET, (&path, json!({}))).await.json()["backfill"].clone();
+    assert_eq!(started, 3);
+    let failed = owner(&world, &session, Method::GET, (&path, json!({}))).await.json()["backfill"].clone();
     assert_eq!(failed["status"], "failed", "{failed}");
     assert!(failed["error"].as_str().unwrap().contains("the server stopped"), "{failed}");
     // The owner may start another backfill.
-    let another = owner(&world, &who, Method::POST, ("/backfill", json!({}))).await;
+    let another = owner(&world, &session, Method::POST, ("/backfill", json!({}))).await;
     assert_eq!(another.status, StatusCode::ACCEPTED);
     world.end().await;
 }
@@ -519,14 +521,14 @@ async fn window_that_kills_the_process_is_abandoned() {
 #[tokio::test]
 async fn graceful_stop_is_not_a_failure() {
     let world = World::start().await;
-    let (who, asked, path) = begun(&world, Vec::new()).await;
-    let office = AffiliateService::new(world.hall.clone());
+    let (session, requests, path) = start_backfill(&world, Vec::new()).await;
+    let service = AffiliateService::new(world.intake.clone());
     for _ in 0..4 {
-        let before = asked.load(Ordering::Relaxed);
-        office.run_backfills(more_than(&asked, before)).await;
+        let before = requests.load(Ordering::Relaxed);
+        service.run_backfills(wait_for_requests(&requests, before)).await;
     }
-    go_on(&world).await;
-    let done = owner(&world, &who, Method::GET, (&path, json!({}))).await.json()["backfill"].clone();
+    run_backfills(&world).await;
+    let done = owner(&world, &session, Method::GET, (&path, json!({}))).await.json()["backfill"].clone();
     assert_eq!(done["status"], "done", "{done}");
     world.end().await;
 }
@@ -538,19 +540,19 @@ async fn oversized_object_is_reported_and_others_recorded() {
     large["description"] = json!("x".repeat(64 << 10));
     let mut small = invoice(&world, ("in_small", "cus_1"), 2_000);
     // Paid after the referral, which is created while the clock advances by two minutes.
-    let paid_at = world.hall.clock().now().as_second() + 60;
+    let paid_at = world.intake.clock().now().as_second() + 60;
     for invoice in [&mut large, &mut small] {
         invoice["created"] = json!(paid_at);
         invoice["status_transitions"]["paid_at"] = json!(paid_at);
     }
     let customer = json!({"id": "cus_1", "object": "customer", "email": "grace@example.net", "metadata": {}});
-    let known = vec![("/v1/customers/cus_1", customer), ("/v1/invoices", list(json!([small, large])))];
-    let (who, _, path) = begun(&world, known).await;
-    go_on(&world).await;
-    let ended = owner(&world, &who, Method::GET, (&path, json!({}))).await.json()["backfill"].clone();
+    let pages = vec![("/v1/customers/cus_1", customer), ("/v1/invoices", list(json!([small, large])))];
+    let (session, _, path) = start_backfill(&world, pages).await;
+    run_backfills(&world).await;
+    let ended = owner(&world, &session, Method::GET, (&path, json!({}))).await.json()["backfill"].clone();
     assert_eq!(ended["status"], "failed", "{ended}");
     assert!(ended["error"].as_str().unwrap().contains("in_large is larger than 65536 bytes"), "{ended}");
-    let failed = owner(&world, &who, Method::GET, ("/processor/events?status=failed", json!({}))).await.json();
+    let failed = owner(&world, &session, Method::GET, ("/processor/events?status=failed", json!({}))).await.json();
     assert_eq!(failed["data"][0]["id"], "asked_in_large", "{failed}");
     let lines = all(&world, "/affiliate-commissions").await;
     assert_eq!(lines.len(), 1, "{lines:?}");
@@ -562,7 +564,7 @@ async fn oversized_object_is_reported_and_others_recorded() {
 #[tokio::test]
 async fn oversized_window_is_split() {
     let world = World::start().await;
-    let now = world.hall.clock().now().as_second();
+    let now = world.intake.clock().now().as_second();
     let filler = "x".repeat(60 << 10);
     let charges: Vec<Value> =
         (0..100).map(|nth| json!({"id": format!("ch_{nth}"), "created": now - 3_000, "filler": filler})).collect();
@@ -572,10 +574,10 @@ async fn oversized_window_is_split() {
                 "filler": filler})
         })
         .collect();
-    let known = vec![("/v1/charges", list(json!(charges))), ("/v1/refunds", list(json!(refunds)))];
-    let (who, _, path) = begun(&world, known).await;
-    go_on(&world).await;
-    let done = owner(&world, &who, Method::GET, (&path, json!({}))).await.json()["backfill"].clone();
+    let pages = vec![("/v1/charges", list(json!(charges))), ("/v1/refunds", list(json!(refunds)))];
+    let (session, _, path) = start_backfill(&world, pages).await;
+    run_backfills(&world).await;
+    let done = owner(&world, &session, Method::GET, (&path, json!({}))).await.json()["backfill"].clone();
     assert_eq!((&done["status"], &done["error"]), (&json!("done"), &Value::Null), "{done}");
     world.end().await;
 }

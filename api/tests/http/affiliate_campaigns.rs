@@ -43,7 +43,7 @@ async fn campaigns_are_created_from_the_request() {
 async fn campaign_response_round_trips() {
     let world = World::start().await;
     set_up(&world, 1).await;
-    let whole = json!({
+    let complete = json!({
         "name": "Whole", "visibility": "unlisted", "auto_approve": true, "commission_type": "flat",
         "commission_flat_cents": 500, "commission_bps": 0, "commission_duration": "recurring", "recurring_months": 12,
         "max_commission_cents": 9900,
@@ -57,7 +57,7 @@ async fn campaign_response_round_trips() {
         ],
         "second_tier_bps": 500, "lead_bounty_cents": 100, "cookie_days": 1, "hold_days": 365, "make_default": true,
     });
-    let made = world.call(Method::POST, "/affiliate-campaigns", &whole).await;
+    let made = world.call(Method::POST, "/affiliate-campaigns", &complete).await;
     assert_eq!(made.status, StatusCode::CREATED, "{made:?}");
     let made = made.json()["campaign"].clone();
     assert_eq!(made["is_default"], json!(true));
@@ -83,7 +83,7 @@ async fn campaign_response_round_trips() {
     // There is one default campaign at a time; new partners get it.
     let listed = world.get("/affiliate-campaigns").await.json();
     let defaults: Vec<&Value> =
-        listed["data"].as_array().unwrap().iter().filter(|one| one["is_default"] == true).collect();
+        listed["data"].as_array().unwrap().iter().filter(|entry| entry["is_default"] == true).collect();
     assert_eq!((defaults.len(), &defaults[0]["id"]), (1, &made["id"]));
     assert_eq!((&listed["has_more"], &listed["next_cursor"]), (&json!(false), &Value::Null));
     assert_eq!(partner(&world, json!({"email": "a@example.org"})).await["campaign_id"], made["id"]);
@@ -94,15 +94,15 @@ async fn campaign_response_round_trips() {
 async fn both_numbers_of_a_rate_are_kept() {
     let world = World::start().await;
     set_up(&world, 1).await;
-    let whole = json!({
+    let complete = json!({
         "name": "Both", "commission_type": "percent", "commission_bps": 2500, "commission_flat_cents": 700,
         "tiers": [{"min_paid_customers": 5, "commission_bps": 3000, "commission_flat_cents": 900}],
         "product_rates": [{"product_id": "prod_1", "price_id": null, "commission_type": "flat",
             "commission_bps": 1000, "commission_flat_cents": 300, "label": null}],
     });
-    let made = world.call(Method::POST, "/affiliate-campaigns", &whole).await.json()["campaign"].clone();
+    let made = world.call(Method::POST, "/affiliate-campaigns", &complete).await.json()["campaign"].clone();
     for field in ["commission_bps", "commission_flat_cents", "tiers", "product_rates"] {
-        assert_eq!(made[field], whole[field], "{field}");
+        assert_eq!(made[field], complete[field], "{field}");
     }
     // When the type changes, also of tiers, the stored number of the other type applies again.
     let path = format!("/affiliate-campaigns/{}", made["id"].as_str().unwrap());
@@ -112,7 +112,7 @@ async fn both_numbers_of_a_rate_are_kept() {
         let turned = turned.json()["campaign"].clone();
         assert_eq!(turned["commission_type"], kind);
         for field in ["commission_bps", "commission_flat_cents", "tiers", "product_rates"] {
-            assert_eq!(turned[field], whole[field], "{field} with {kind}");
+            assert_eq!(turned[field], complete[field], "{field} with {kind}");
         }
     }
     world.end().await;
@@ -164,8 +164,8 @@ async fn invalid_campaigns_are_refused() {
         assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{body}: {refused:?}");
         assert!(refused.json()["error"]["details"]["fields"][field].is_string(), "{body}: {refused:?}");
     }
-    let taken = world.call(Method::POST, "/affiliate-campaigns", &json!({"name": "PARTNERS"})).await;
-    assert_eq!((taken.status, taken.code()), (StatusCode::CONFLICT, "conflict".to_owned()));
+    let duplicate = world.call(Method::POST, "/affiliate-campaigns", &json!({"name": "PARTNERS"})).await;
+    assert_eq!((duplicate.status, duplicate.code()), (StatusCode::CONFLICT, "conflict".to_owned()));
     world.end().await;
 }
 
@@ -183,15 +183,15 @@ async fn campaigns_are_updated_and_archived() {
     assert!(flat.json()["error"]["details"]["fields"]["tiers"].is_string(), "{flat:?}");
     let flat = json!({"commission_type": "flat", "commission_flat_cents": 100, "tiers": []});
     assert_eq!(patch(&other, flat).await.json()["campaign"]["commission_flat_cents"], json!(100));
-    let kept = patch(&other, json!({"commission_duration": "once"})).await.json()["campaign"].clone();
-    assert_eq!((&kept["commission_flat_cents"], &kept["commission_duration"]), (&json!(100), &json!("once")));
+    let unchanged = patch(&other, json!({"commission_duration": "once"})).await.json()["campaign"].clone();
+    assert_eq!((&unchanged["commission_flat_cents"], &unchanged["commission_duration"]), (&json!(100), &json!("once")));
     let now = "2026-01-01T00:00:00.000Z";
     let stays = patch(&default, json!({"archived_at": now})).await;
     assert_eq!((stays.status, stays.code()), (StatusCode::CONFLICT, "conflict".to_owned()));
     assert_eq!(patch(&other, json!({"archived_at": now})).await.json()["campaign"]["archived_at"], json!(now));
     let names = async |path: &str| -> Vec<Value> {
         let listed = world.get(path).await.json();
-        listed["data"].as_array().unwrap().iter().map(|one| one["name"].clone()).collect()
+        listed["data"].as_array().unwrap().iter().map(|entry| entry["name"].clone()).collect()
     };
     assert_eq!(names("/affiliate-campaigns").await, ["Partners"]);
     assert_eq!(names("/affiliate-campaigns?include_archived=true").await, ["Other", "Partners"]);

@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 
 use crate::affiliate_program::{owner, set_up};
 use crate::affiliates::{all, partner, with_headers};
-use crate::world::{Answered, Signed, World};
+use crate::world::{TestResponse, TestSession, World};
 
 /// The webhook secret of the program that [`set_up`] creates.
 const SECRET: &str = "whsec_one";
 
 /// The processor's signature over a body, at the current time.
 fn signature(world: &World, secret: &str, body: &str) -> String {
-    let now = world.hall.clock().now().as_second();
+    let now = world.intake.clock().now().as_second();
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
     let tag = hmac::sign(&key, format!("{now}.{body}").as_bytes());
     let hex: String = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
@@ -24,33 +24,33 @@ fn signature(world: &World, secret: &str, body: &str) -> String {
 }
 
 /// Posts a body with this signature.
-async fn post(world: &World, program: &str, (signature, body): (&str, &str)) -> Answered {
+async fn post(world: &World, program: &str, (signature, body): (&str, &str)) -> TestResponse {
     let path = format!("/processor/stripe/{program}");
     let request = http::Request::post(path).header("host", "test").header("stripe-signature", signature);
     world.send(request.body(Full::new(body.to_owned().into())).unwrap()).await
 }
 
-pub(crate) async fn program(world: &World, who: &Signed) -> String {
-    let shown = owner(world, who, Method::GET, ("", json!({}))).await.json();
-    shown["program"]["id"].as_str().unwrap().to_owned()
+pub(crate) async fn program(world: &World, session: &TestSession) -> String {
+    let view = owner(world, session, Method::GET, ("", json!({}))).await.json();
+    view["program"]["id"].as_str().unwrap().to_owned()
 }
 
 /// Sends a signed event of the processor.
-pub(crate) async fn tell(world: &World, program: &str, event: &Value) -> Answered {
+pub(crate) async fn post_event(world: &World, program: &str, event: &Value) -> TestResponse {
     let body = event.to_string();
     post(world, program, (&signature(world, SECRET, &body), &body)).await
 }
 
 /// A processor event with the current time.
 pub(crate) fn event(world: &World, (id, kind): (&str, &str), object: &Value) -> Value {
-    let created = world.hall.clock().now().as_second();
+    let created = world.intake.clock().now().as_second();
     json!({"id": id, "object": "event", "type": kind, "created": created, "livemode": true,
            "data": {"object": object}})
 }
 
 /// A paid invoice of this customer.
 pub(crate) fn invoice(world: &World, (id, customer): (&str, &str), cents: i64) -> Value {
-    let now = world.hall.clock().now().as_second();
+    let now = world.intake.clock().now().as_second();
     json!({
         "id": id, "object": "invoice", "customer": customer, "currency": "usd", "status": "paid", "created": now,
         "status_transitions": {"paid_at": now}, "amount_paid": cents, "total": cents, "subtotal": cents,
@@ -63,13 +63,13 @@ pub(crate) fn invoice(world: &World, (id, customer): (&str, &str), cents: i64) -
 
 /// Creates a commission of partner `ada` and returns its id.
 pub(crate) async fn commission(world: &World) -> String {
-    let who = set_up(world, 1).await;
-    let program = program(world, &who).await;
+    let session = set_up(world, 1).await;
+    let program = program(world, &session).await;
     partner(world, json!({"email": "ada@example.org", "token": "ada"})).await;
-    let told = json!({"token": "ada", "email": "grace@example.net", "processor_customer_id": "cus_1"});
-    assert_eq!(world.call(Method::POST, "/affiliate-referrals", &told).await.status, StatusCode::CREATED);
+    let referral = json!({"token": "ada", "email": "grace@example.net", "processor_customer_id": "cus_1"});
+    assert_eq!(world.call(Method::POST, "/affiliate-referrals", &referral).await.status, StatusCode::CREATED);
     let paid = event(world, ("evt_1", "invoice.paid"), &invoice(world, ("in_1", "cus_1"), 4_900));
-    assert_eq!(tell(world, &program, &paid).await.json()["status"], "done");
+    assert_eq!(post_event(world, &program, &paid).await.json()["status"], "done");
     let found = all(world, "/affiliate-commissions").await;
     found[0]["id"].as_str().unwrap().to_owned()
 }
@@ -78,17 +78,17 @@ pub(crate) async fn commission(world: &World) -> String {
 #[tokio::test]
 async fn sales_of_connected_accounts_are_ignored() {
     let world = World::start().await;
-    let who = set_up(&world, 1).await;
-    let program = program(&world, &who).await;
+    let session = set_up(&world, 1).await;
+    let program = program(&world, &session).await;
     let mut anothers = event(&world, ("evt_1", "invoice.paid"), &invoice(&world, ("in_1", "cus_1"), 4_900));
     anothers["account"] = json!("acct_connected");
-    assert_eq!(tell(&world, &program, &anothers).await.json()["status"], "ignored");
+    assert_eq!(post_event(&world, &program, &anothers).await.json()["status"], "ignored");
     // Events about partners' accounts belong to those accounts.
     let account = json!({"id": "acct_connected", "object": "account", "capabilities": {"transfers": "active"}});
     let mut updated = event(&world, ("evt_2", "account.updated"), &account);
     updated["account"] = json!("acct_connected");
-    let heard = tell(&world, &program, &updated).await.json();
-    assert_eq!(heard["reason"], "no partner has this account", "{heard}");
+    let acknowledgement = post_event(&world, &program, &updated).await.json();
+    assert_eq!(acknowledgement["reason"], "no partner has this account", "{acknowledgement}");
     world.end().await;
 }
 
@@ -97,9 +97,9 @@ async fn a_paid_invoice_is_a_commission() {
     let world = World::start().await;
     let id = commission(&world).await;
     let path = format!("/affiliate-commissions/{id}");
-    let shown = world.get(&path).await;
-    assert_eq!(shown.status, StatusCode::OK, "{shown:?}");
-    let line = shown.json()["commission"].clone();
+    let view = world.get(&path).await;
+    assert_eq!(view.status, StatusCode::OK, "{view:?}");
+    let line = view.json()["commission"].clone();
     for (field, value) in [
         ("object", json!("affiliate_commission")),
         ("tier", json!(1)),
@@ -158,8 +158,8 @@ async fn commission_is_reversed_and_restored() {
         assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{body}");
         assert!(refused.json()["error"]["details"]["fields"][field].is_string(), "{body}: {refused:?}");
     }
-    let (reverse, seen) = (json!({"status": "reversed"}), [("if-match", "\"99\"")]);
-    let old = with_headers(&world, (Method::PATCH, &path), &seen, &reverse).await;
+    let (reverse, if_match) = (json!({"status": "reversed"}), [("if-match", "\"99\"")]);
+    let old = with_headers(&world, (Method::PATCH, &path), &if_match, &reverse).await;
     assert_eq!(old.status, StatusCode::CONFLICT);
     let reversed = patch(json!({"status": "reversed", "reason": "fraud", "note": "stolen card"})).await;
     assert_eq!(reversed.status, StatusCode::OK, "{reversed:?}");
@@ -168,11 +168,11 @@ async fn commission_is_reversed_and_restored() {
     assert!(line["reversed_at"].is_string() && line.get("note").is_none());
     // Reversing again changes nothing.
     assert_eq!(patch(json!({"status": "reversed"})).await.json()["commission"], line);
-    let who = world.session(1).await;
+    let session = world.session(1).await;
     let reinstate = format!("/commissions/{id}/reinstate");
-    let back = owner(&world, &who, Method::POST, (&reinstate, json!({}))).await;
+    let back = owner(&world, &session, Method::POST, (&reinstate, json!({}))).await;
     assert_eq!(back.json()["commission"]["status"], "pending", "{back:?}");
-    let again = owner(&world, &who, Method::POST, (&reinstate, json!({}))).await;
+    let again = owner(&world, &session, Method::POST, (&reinstate, json!({}))).await;
     assert_eq!((again.status, again.code()), (StatusCode::CONFLICT, "conflict".to_owned()));
     world.end().await;
 }
@@ -182,7 +182,7 @@ async fn commission_is_reversed_and_restored() {
 async fn commission_of_a_deleted_partner_is_not_restored() {
     let world = World::start().await;
     let id = commission(&world).await;
-    let who = world.session(1).await;
+    let session = world.session(1).await;
     let path = format!("/affiliate-commissions/{id}");
     let partner = world.get(&path).await.json()["commission"]["affiliate_id"].clone();
     let deleted = world.call(Method::DELETE, &format!("/affiliates/{}", partner.as_str().unwrap()), &Value::Null).await;
@@ -190,19 +190,19 @@ async fn commission_of_a_deleted_partner_is_not_restored() {
     let before = world.get(&path).await;
     let line = before.json()["commission"].clone();
     assert_eq!((&line["status"], &line["reverse_reason"]), (&json!("reversed"), &json!("partner_deleted")));
-    let told = async || world.get("/webhook-events?limit=100").await.json()["data"].clone();
-    let told_before = told().await;
+    let list_events = async || world.get("/webhook-events?limit=100").await.json()["data"].clone();
+    let told_before = list_events().await;
     for _ in 0..2 {
         let reinstate = format!("/commissions/{id}/reinstate");
-        let refused = owner(&world, &who, Method::POST, (&reinstate, json!({}))).await;
+        let refused = owner(&world, &session, Method::POST, (&reinstate, json!({}))).await;
         assert_eq!((refused.status, refused.code()), (StatusCode::CONFLICT, "conflict".to_owned()));
         let message = refused.json()["error"]["message"].as_str().unwrap().to_owned();
         assert!(message.contains("partner was deleted"), "{message}");
         let after = world.get(&path).await;
         assert_eq!((&after.body, &after.headers["etag"]), (&before.body, &before.headers["etag"]));
     }
-    assert_eq!(told().await, told_before);
-    let audit = owner(&world, &who, Method::GET, ("/audit", json!({}))).await.json();
+    assert_eq!(list_events().await, told_before);
+    let audit = owner(&world, &session, Method::GET, ("/audit", json!({}))).await.json();
     assert_eq!((&audit["ok"], &audit["broken"]), (&json!(true), &json!([])));
     world.end().await;
 }
@@ -210,8 +210,8 @@ async fn commission_of_a_deleted_partner_is_not_restored() {
 #[tokio::test]
 async fn unsigned_events_are_refused() {
     let world = World::start().await;
-    let who = set_up(&world, 1).await;
-    let program = program(&world, &who).await;
+    let session = set_up(&world, 1).await;
+    let program = program(&world, &session).await;
     let body = event(&world, ("evt_1", "invoice.paid"), &invoice(&world, ("in_1", "cus_1"), 100)).to_string();
     let good = signature(&world, SECRET, &body);
     for (about, signature) in [
@@ -230,9 +230,9 @@ async fn unsigned_events_are_refused() {
     assert_eq!(post(&world, &program, (&good, &body)).await.json()["status"], "duplicate");
     let other_mode =
         json!({"id": "evt_2", "type": "invoice.paid", "created": 1, "livemode": false, "data": {"object": {}}});
-    let ignored = tell(&world, &program, &other_mode).await;
+    let ignored = post_event(&world, &program, &other_mode).await;
     assert_eq!((ignored.status, &ignored.json()["status"]), (StatusCode::OK, &json!("ignored")));
-    world.hall.clock().advance(Duration::from_secs(301));
+    world.intake.clock().advance(Duration::from_secs(301));
     assert_eq!(post(&world, &program, (&good, &body)).await.status, StatusCode::BAD_REQUEST, "an old signature");
     world.end().await;
 }
@@ -240,17 +240,17 @@ async fn unsigned_events_are_refused() {
 #[tokio::test]
 async fn unreadable_events_are_stored_and_replayed() {
     let world = World::start().await;
-    let who = set_up(&world, 1).await;
-    let program = program(&world, &who).await;
-    let call = async |method, path| owner(&world, &who, method, (path, json!({}))).await;
-    let mut wrong = invoice(&world, ("in_1", "cus_1"), 100);
-    wrong["amount_paid"] = json!("a lot");
-    let failed = tell(&world, &program, &event(&world, ("evt_1", "invoice.paid"), &wrong)).await;
+    let session = set_up(&world, 1).await;
+    let program = program(&world, &session).await;
+    let call = async |method, path| owner(&world, &session, method, (path, json!({}))).await;
+    let mut invalid = invoice(&world, ("in_1", "cus_1"), 100);
+    invalid["amount_paid"] = json!("a lot");
+    let failed = post_event(&world, &program, &event(&world, ("evt_1", "invoice.paid"), &invalid)).await;
     assert_eq!((failed.status, failed.code()), (StatusCode::INTERNAL_SERVER_ERROR, "internal_error".to_owned()));
-    let garbage = tell(&world, &program, &json!("no event")).await;
+    let garbage = post_event(&world, &program, &json!("no event")).await;
     assert_eq!(garbage.status, StatusCode::INTERNAL_SERVER_ERROR);
     let unheard = event(&world, ("evt_3", "price.created"), &json!({"id": "price_1"}));
-    assert_eq!(tell(&world, &program, &unheard).await.json()["status"], "ignored");
+    assert_eq!(post_event(&world, &program, &unheard).await.json()["status"], "ignored");
     let listed = call(Method::GET, "/processor/events?status=failed").await.json();
     assert_eq!(listed["data"].as_array().unwrap().len(), 2, "{listed}");
     let first = listed["data"].as_array().unwrap().iter().find(|event| event["id"] == "evt_1").unwrap();
@@ -263,12 +263,12 @@ async fn unreadable_events_are_stored_and_replayed() {
     let tried = call(Method::POST, "/processor/events/evt_1/replay").await.json()["event"].clone();
     assert_eq!((&tried["status"], &tried["attempts"]), (&json!("failed"), &json!(2)));
     assert_eq!(call(Method::POST, "/processor/events/evt_9/replay").await.status, StatusCode::NOT_FOUND);
-    let shown = call(Method::GET, "").await.json();
-    assert_eq!(shown["processor"]["failed_events"], 2);
-    assert!(shown["processor"]["last_event_at"].is_string());
+    let view = call(Method::GET, "").await.json();
+    assert_eq!(view["processor"]["failed_events"], 2);
+    assert!(view["processor"]["last_event_at"].is_string());
     // The corrected event with the same id is processed.
     let right = event(&world, ("evt_1", "invoice.paid"), &invoice(&world, ("in_1", "cus_1"), 100));
-    assert_eq!(tell(&world, &program, &right).await.json()["status"], "done");
+    assert_eq!(post_event(&world, &program, &right).await.json()["status"], "done");
     let done = call(Method::POST, "/processor/events/evt_1/replay").await.json()["event"].clone();
     assert_eq!((&done["status"], &done["error"]), (&json!("done"), &Value::Null));
     world.end().await;
@@ -278,8 +278,8 @@ async fn unreadable_events_are_stored_and_replayed() {
 async fn owner_reviews_referrals() {
     let world = World::start().await;
     let id = commission(&world).await;
-    let who = world.session(1).await;
-    let call = async |method, path: String| owner(&world, &who, method, (&path, json!({}))).await;
+    let session = world.session(1).await;
+    let call = async |method, path: String| owner(&world, &session, method, (&path, json!({}))).await;
     let referral = world.get("/affiliate-referrals").await.json()["data"][0]["id"].clone();
     let referral = referral.as_str().unwrap();
     assert_eq!(call(Method::GET, "/reviews".to_owned()).await.json()["data"], json!([]));

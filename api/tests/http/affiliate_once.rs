@@ -4,70 +4,70 @@ use http::{Method, StatusCode};
 use http_body_util::Full;
 use serde_json::{Value, json};
 
-use crate::affiliate_payouts::{drafted, processing};
+use crate::affiliate_payouts::{draft_run, processing};
 use crate::affiliate_program::{PROGRAM, owner, set_up};
 use crate::affiliates::{all, partner, with_headers};
-use crate::world::{Answered, Signed, World};
+use crate::world::{TestResponse, TestSession, World};
 
 /// A call by the owner with an additional header field.
 async fn with_header(
     world: &World,
-    who: &Signed,
+    session: &TestSession,
     (method, path, body): (Method, &str, Value),
     (name, value): (&str, &str),
-) -> Answered {
+) -> TestResponse {
     let request = http::Request::builder()
         .method(method)
         .uri(format!("{PROGRAM}{path}"))
         .header("host", "test")
-        .header("cookie", &who.cookie)
-        .header("x-csrf-token", who.csrf.as_deref().unwrap_or_default())
+        .header("cookie", &session.cookie)
+        .header("x-csrf-token", session.csrf.as_deref().unwrap_or_default())
         .header("content-type", "application/json")
         .header(name, value);
     world.send(request.body(Full::new(body.to_string().into())).unwrap()).await
 }
 
-fn is_stale(answer: &Answered) -> bool {
-    (answer.status, answer.code().as_str()) == (StatusCode::CONFLICT, "conflict")
+fn is_stale(response: &TestResponse) -> bool {
+    (response.status, response.code().as_str()) == (StatusCode::CONFLICT, "conflict")
 }
 
 #[tokio::test]
 async fn partner_changes_honour_if_match() {
     let world = World::start().await;
-    let who = set_up(&world, 1).await;
+    let session = set_up(&world, 1).await;
     let ada = partner(&world, json!({"email": "ada@example.org", "token": "ada"})).await;
     let path = format!("/affiliates/{}", ada["id"].as_str().unwrap());
     let link = json!({"token": "ada-podcast"});
     let link = world.call(Method::POST, &format!("{path}/links"), &link).await.json()["link"]["id"].clone();
     let link = format!("{path}/links/{}", link.as_str().unwrap());
-    let seen = world.get(&path).await.headers["etag"].to_str().unwrap().to_owned();
+    let if_match = world.get(&path).await.headers["etag"].to_str().unwrap().to_owned();
     let changed = world.call(Method::PATCH, &path, &json!({"notes": "met in June"})).await;
     let now = changed.headers["etag"].to_str().unwrap().to_owned();
     let delete = async |path: &str, version: &str| {
         with_headers(&world, (Method::DELETE, path), &[("if-match", version)], &json!({})).await
     };
-    assert!(is_stale(&delete(&path, &seen).await) && is_stale(&delete(&link, &seen).await));
+    assert!(is_stale(&delete(&path, &if_match).await) && is_stale(&delete(&link, &if_match).await));
     let pay = json!({"method": "wise", "destination": "ada@example.org"});
     let payout = format!("/partners/{}/payout-method", ada["id"].as_str().unwrap());
     let set = async |version: &str| {
-        with_header(&world, &who, (Method::PUT, &payout, pay.clone()), ("if-match", version)).await
+        with_header(&world, &session, (Method::PUT, &payout, pay.clone()), ("if-match", version)).await
     };
-    assert!(is_stale(&set(&seen).await));
-    let inside = owner(&world, &who, Method::GET, (payout.trim_end_matches("/payout-method"), json!({}))).await;
+    assert!(is_stale(&set(&if_match).await));
+    let inside = owner(&world, &session, Method::GET, (payout.trim_end_matches("/payout-method"), json!({}))).await;
     assert_eq!(inside.json()["payout_destination"], Value::Null);
     assert_eq!(delete(&link, &now).await.status, StatusCode::OK);
     // One matching tag in a list is enough.
-    let set = set(&format!("{seen}, {now}")).await;
+    let set = set(&format!("{if_match}, {now}")).await;
     assert_eq!(set.status, StatusCode::OK, "{set:?}");
-    assert!(is_stale(&delete(&path, &format!("{seen}, {now}")).await));
+    assert!(is_stale(&delete(&path, &format!("{if_match}, {now}")).await));
     assert_eq!(delete(&path, "\"nine\"").await.status, StatusCode::BAD_REQUEST);
     assert_eq!(delete(&path, set.headers["etag"].to_str().unwrap()).await.status, StatusCode::OK);
     // The processor settings share the program's version.
-    let program = owner(&world, &who, Method::GET, ("", json!({}))).await;
+    let program = owner(&world, &session, Method::GET, ("", json!({}))).await;
     let other = json!({"webhook_secrets": ["whsec_two"]});
     let old = format!("\"{}\"", program.json()["program"]["rev"].as_u64().unwrap() - 1);
     let connect = async |version: &str| {
-        with_header(&world, &who, (Method::PUT, "/processor", other.clone()), ("if-match", version)).await
+        with_header(&world, &session, (Method::PUT, "/processor", other.clone()), ("if-match", version)).await
     };
     assert!(is_stale(&connect(&old).await));
     let rev = format!("\"{}\"", program.json()["program"]["rev"]);
@@ -79,7 +79,7 @@ async fn partner_changes_honour_if_match() {
 async fn payout_changes_honour_if_match() {
     let world = World::start().await;
     let id = processing(&world).await;
-    let who = world.session(1).await;
+    let session = world.session(1).await;
     let path = format!("/affiliate-payouts/{id}");
     let etag = world.get(&path).await.headers["etag"].to_str().unwrap().to_owned();
     let mark = async |version: &str| {
@@ -87,9 +87,9 @@ async fn payout_changes_honour_if_match() {
         let path = format!("{path}/mark-paid");
         with_headers(&world, (Method::POST, &path), &[("if-match", version)], &paid).await
     };
-    let why = json!({"reason": "The account is closed"});
+    let reason = json!({"reason": "The account is closed"});
     let fail = format!("/payouts/{id}/fail");
-    let failed = with_header(&world, &who, (Method::POST, &fail, why), ("if-match", "\"1\"")).await;
+    let failed = with_header(&world, &session, (Method::POST, &fail, reason), ("if-match", "\"1\"")).await;
     assert!(is_stale(&mark("\"1\"").await) && is_stale(&failed), "{failed:?}");
     assert_eq!(world.get(&path).await.json()["payout"]["status"], "processing");
     assert_eq!(mark(&etag).await.status, StatusCode::OK);
@@ -99,14 +99,14 @@ async fn payout_changes_honour_if_match() {
 #[tokio::test]
 async fn run_and_program_changes_honour_if_match() {
     let world = World::start().await;
-    let (who, drafted) = drafted(&world).await;
-    let cancel = format!("/payout-runs/{}/cancel", drafted["run"]["id"].as_str().unwrap());
+    let (session, draft) = draft_run(&world).await;
+    let cancel = format!("/payout-runs/{}/cancel", draft["run"]["id"].as_str().unwrap());
     for path in [cancel.as_str(), "/pause", "/go-live"] {
-        let stale = with_header(&world, &who, (Method::POST, path, json!({})), ("if-match", "\"999\"")).await;
+        let stale = with_header(&world, &session, (Method::POST, path, json!({})), ("if-match", "\"999\"")).await;
         assert!(is_stale(&stale), "{path} {stale:?}");
     }
-    let rev = format!("\"{}\"", drafted["run"]["rev"]);
-    let cancelled = with_header(&world, &who, (Method::POST, &cancel, json!({})), ("if-match", &rev)).await;
+    let rev = format!("\"{}\"", draft["run"]["rev"]);
+    let cancelled = with_header(&world, &session, (Method::POST, &cancel, json!({})), ("if-match", &rev)).await;
     assert_eq!(cancelled.status, StatusCode::OK, "{cancelled:?}");
     world.end().await;
 }
@@ -135,7 +135,7 @@ async fn login_link_is_idempotent() {
     // The link's secret must not be stored in plain text.
     let secret = made.json()["url"].as_str().unwrap().rsplit('/').next().unwrap().to_owned();
     let everything = store::engine::Key::new()..vec![0xff; 40].into();
-    let rows = world.hall.store().scan(everything, store::engine::ScanOrder::Ascending, 100_000).await.unwrap();
+    let rows = world.intake.store().scan(everything, store::engine::ScanOrder::Ascending, 100_000).await.unwrap();
     assert!(rows.len() > 10 && rows.iter().all(|(_, row)| !String::from_utf8_lossy(row).contains(&secret)));
     world.end().await;
 }
@@ -143,10 +143,10 @@ async fn login_link_is_idempotent() {
 #[tokio::test]
 async fn owner_operations_are_idempotent() {
     let world = World::start().await;
-    let (who, drafted) = drafted(&world).await;
+    let (session, drafted) = draft_run(&world).await;
     let id = drafted["run"]["id"].as_str().unwrap();
     let post = async |path: &str, body: Value| {
-        with_header(&world, &who, (Method::POST, path, body), ("idempotency-key", "k")).await
+        with_header(&world, &session, (Method::POST, path, body), ("idempotency-key", "k")).await
     };
     // A refused request leaves its key free.
     assert_eq!(post("/payout-runs", json!({})).await.code(), "conflict");
@@ -157,7 +157,7 @@ async fn owner_operations_are_idempotent() {
     assert_eq!(again.headers["idempotent-replayed"], "true");
     assert_eq!(post("/payout-runs", json!({})).await.code(), "idempotency_conflict");
     let draft = async |body: Value| {
-        with_header(&world, &who, (Method::POST, "/payout-runs", body), ("idempotency-key", "draft")).await
+        with_header(&world, &session, (Method::POST, "/payout-runs", body), ("idempotency-key", "draft")).await
     };
     let made = draft(json!({})).await;
     let again = draft(json!({})).await;
@@ -170,22 +170,23 @@ async fn owner_operations_are_idempotent() {
 }
 
 /// The stored idempotency records of owners.
-async fn kept(world: &World) -> Vec<Value> {
+async fn stored_records(world: &World) -> Vec<Value> {
     let space = store::key::prefix_range(&[store::key::Space::Idempotency as u8]);
-    let rows = world.hall.store().scan(space, store::engine::ScanOrder::Ascending, 1_000).await.unwrap();
+    let rows = world.intake.store().scan(space, store::engine::ScanOrder::Ascending, 1_000).await.unwrap();
     rows.iter().map(|(_, row)| serde_json::from_slice(row).unwrap()).collect()
 }
 
 #[tokio::test]
 async fn owner_operations_store_their_response() {
     let world = World::start().await;
-    let (who, drafted) = drafted(&world).await;
-    let id = drafted["run"]["id"].as_str().unwrap().to_owned();
-    let payout = drafted["payouts"][0]["id"].as_str().unwrap().to_owned();
-    let partner = drafted["payouts"][1]["affiliate_id"].as_str().unwrap().to_owned();
+    let (session, draft) = draft_run(&world).await;
+    let id = draft["run"]["id"].as_str().unwrap().to_owned();
+    let payout = draft["payouts"][0]["id"].as_str().unwrap().to_owned();
+    let partner = draft["payouts"][1]["affiliate_id"].as_str().unwrap().to_owned();
     let suspended = world.call(Method::POST, &format!("/affiliates/{partner}/suspend"), &json!({})).await;
     assert_eq!(suspended.status, StatusCode::OK, "{suspended:?}");
-    let run = owner(&world, &who, Method::GET, (&format!("/payout-runs/{id}"), json!({}))).await.json()["run"].clone();
+    let run =
+        owner(&world, &session, Method::GET, (&format!("/payout-runs/{id}"), json!({}))).await.json()["run"].clone();
     let acts = [
         (format!("/payout-runs/{id}/approve"), json!({"rev": run["rev"], "totals": run["totals"]})),
         (format!("/payouts/{payout}/fail"), json!({"reason": "The account is closed"})),
@@ -194,19 +195,19 @@ async fn owner_operations_store_their_response() {
     for (number, (path, body)) in acts.iter().enumerate() {
         let key = format!("key-{number}");
         let post =
-            async || with_header(&world, &who, (Method::POST, path, body.clone()), ("idempotency-key", &key)).await;
+            async || with_header(&world, &session, (Method::POST, path, body.clone()), ("idempotency-key", &key)).await;
         let first = post().await;
         assert_eq!(first.status, StatusCode::OK, "{path}: {first:?}");
         let again = post().await;
         assert_eq!((again.json(), &again.headers["etag"]), (first.json(), &first.headers["etag"]), "{path}");
         assert_eq!(again.headers["idempotent-replayed"], "true");
         // The same operation with another key is refused, and stores no record.
-        let other = with_header(&world, &who, (Method::POST, path, body.clone()), ("idempotency-key", "other"));
+        let other = with_header(&world, &session, (Method::POST, path, body.clone()), ("idempotency-key", "other"));
         assert!(other.await.status.is_client_error(), "{path}");
-        assert_eq!(kept(&world).await.len(), number + 1, "{path}");
+        assert_eq!(stored_records(&world).await.len(), number + 1, "{path}");
     }
     // A key is bound to one operation.
-    let other = with_header(&world, &who, (Method::POST, "/go-live", json!({})), ("idempotency-key", "key-2"));
+    let other = with_header(&world, &session, (Method::POST, "/go-live", json!({})), ("idempotency-key", "key-2"));
     assert_eq!(other.await.code(), "idempotency_conflict");
     world.end().await;
 }
@@ -214,22 +215,23 @@ async fn owner_operations_store_their_response() {
 #[tokio::test]
 async fn interrupted_draft_is_resumed_by_its_key() {
     let world = World::start().await;
-    let (who, first) = drafted(&world).await;
+    let (session, first) = draft_run(&world).await;
     let cancel = format!("/payout-runs/{}/cancel", first["run"]["id"].as_str().unwrap());
-    assert_eq!(owner(&world, &who, Method::POST, (&cancel, json!({}))).await.status, StatusCode::OK);
-    let draft =
-        async || with_header(&world, &who, (Method::POST, "/payout-runs", json!({})), ("idempotency-key", "k")).await;
+    assert_eq!(owner(&world, &session, Method::POST, (&cancel, json!({}))).await.status, StatusCode::OK);
+    let draft = async || {
+        with_header(&world, &session, (Method::POST, "/payout-runs", json!({})), ("idempotency-key", "k")).await
+    };
     let runs = async || {
-        let runs = owner(&world, &who, Method::GET, ("/payout-runs", json!({}))).await.json();
+        let runs = owner(&world, &session, Method::GET, ("/payout-runs", json!({}))).await.json();
         runs["data"].as_array().unwrap().clone()
     };
     let made = draft().await;
     assert_eq!(made.status, StatusCode::CREATED, "{made:?}");
     // Simulates a crash before the response was stored: the record names only the run.
     let id = made.json()["run"]["id"].clone();
-    begun_only(&world, id.as_str().unwrap()).await;
+    truncate_record(&world, id.as_str().unwrap()).await;
     let cancel = format!("/payout-runs/{}/cancel", id.as_str().unwrap());
-    assert_eq!(owner(&world, &who, Method::POST, (&cancel, json!({}))).await.status, StatusCode::OK);
+    assert_eq!(owner(&world, &session, Method::POST, (&cancel, json!({}))).await.status, StatusCode::OK);
     let again = draft().await;
     assert_eq!((again.status, &again.json()["run"]["id"]), (StatusCode::CREATED, &id), "{again:?}");
     assert_eq!((&again.json()["run"]["status"], runs().await.len()), (&json!("cancelled"), 2));
@@ -240,13 +242,13 @@ async fn interrupted_draft_is_resumed_by_its_key() {
 }
 
 /// Reduces the idempotency record of a draft to what its first commit stored.
-async fn begun_only(world: &World, run: &str) {
+async fn truncate_record(world: &World, run: &str) {
     let space = store::key::prefix_range(&[store::key::Space::Idempotency as u8]);
-    let rows = world.hall.store().scan(space, store::engine::ScanOrder::Ascending, 10).await.unwrap();
+    let rows = world.intake.store().scan(space, store::engine::ScanOrder::Ascending, 10).await.unwrap();
     let (at, row) = rows.last().unwrap().clone();
     let mut used: Value = serde_json::from_slice(&row).unwrap();
     used[1]["outcome"] = json!({"partly": {"answer": run, "open": [0]}});
     let mut batch = store::engine::Batch::progress();
     batch.put(at, used.to_string().into_bytes());
-    world.hall.store().commit(batch).await.unwrap();
+    world.intake.store().commit(batch).await.unwrap();
 }

@@ -11,125 +11,125 @@ use store::task::PARTITIONS;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-use crate::affiliate_ledger::{event, invoice, tell};
+use crate::affiliate_ledger::{event, invoice, post_event};
 use crate::affiliate_program::{PROGRAM, owner, set_up};
 use crate::affiliates::{all, partner, with_headers};
-use crate::world::{Answered, Signed, World};
+use crate::world::{TestResponse, TestSession, World};
 
 /// A program without a hold period; returns its owner and its id.
-async fn program(world: &World) -> (Signed, String) {
-    let who = set_up(world, 1).await;
-    let now = owner(world, &who, Method::PUT, ("/campaigns/default", json!({"hold_days": 0}))).await;
+async fn program(world: &World) -> (TestSession, String) {
+    let session = set_up(world, 1).await;
+    let now = owner(world, &session, Method::PUT, ("/campaigns/default", json!({"hold_days": 0}))).await;
     assert_eq!(now.status, StatusCode::OK, "{now:?}");
-    let shown = owner(world, &who, Method::GET, ("", json!({}))).await.json();
-    (who, shown["program"]["id"].as_str().unwrap().to_owned())
+    let view = owner(world, &session, Method::GET, ("", json!({}))).await.json();
+    (session, view["program"]["id"].as_str().unwrap().to_owned())
 }
 
 /// A partner with this PayPal address, and a customer `cus_NAME`.
-async fn seller(world: &World, name: &str, paypal: Option<&str>) -> String {
+async fn create_seller(world: &World, name: &str, paypal: Option<&str>) -> String {
     let mut body = json!({"email": format!("{name}@example.org"), "token": name});
     if let Some(paypal) = paypal {
         body["paypal_email"] = json!(paypal);
     }
     let made = partner(world, body).await;
-    let told = json!({
+    let referral = json!({
         "token": name, "email": format!("{name}.buys@example.net"), "processor_customer_id": format!("cus_{name}"),
     });
-    assert_eq!(world.call(Method::POST, "/affiliate-referrals", &told).await.status, StatusCode::CREATED);
+    assert_eq!(world.call(Method::POST, "/affiliate-referrals", &referral).await.status, StatusCode::CREATED);
     made["id"].as_str().unwrap().to_owned()
 }
 
 /// Records a paid invoice of a seller's customer.
-async fn sell(world: &World, program: &str, (name, number): (&str, u32), cents: i64) {
+async fn record_sale(world: &World, program: &str, (name, number): (&str, u32), cents: i64) {
     let (id, customer) = (format!("in_{name}{number}"), format!("cus_{name}"));
     let paid = invoice(world, (&id, &customer), cents);
     let paid = event(world, (&format!("evt_{name}{number}"), "invoice.paid"), &paid);
-    assert_eq!(tell(world, program, &paid).await.json()["status"], "done");
+    assert_eq!(post_event(world, program, &paid).await.json()["status"], "done");
 }
 
 /// A draft run with 2,000 for Ada and 400 for Bob.
-pub(crate) async fn drafted(world: &World) -> (Signed, Value) {
-    let (who, program) = program(world).await;
-    seller(world, "ada", Some("ada@paypal.example")).await;
-    seller(world, "bob", Some("bob@paypal.example")).await;
-    sell(world, &program, ("ada", 1), 10_000).await;
-    sell(world, &program, ("bob", 1), 2_000).await;
-    let drafted = owner(world, &who, Method::POST, ("/payout-runs", json!({}))).await;
-    assert_eq!(drafted.status, StatusCode::CREATED, "{drafted:?}");
-    (who, drafted.json())
+pub(crate) async fn draft_run(world: &World) -> (TestSession, Value) {
+    let (session, program) = program(world).await;
+    create_seller(world, "ada", Some("ada@paypal.example")).await;
+    create_seller(world, "bob", Some("bob@paypal.example")).await;
+    record_sale(world, &program, ("ada", 1), 10_000).await;
+    record_sale(world, &program, ("bob", 1), 2_000).await;
+    let draft = owner(world, &session, Method::POST, ("/payout-runs", json!({}))).await;
+    assert_eq!(draft.status, StatusCode::CREATED, "{draft:?}");
+    (session, draft.json())
 }
 
 #[tokio::test]
 async fn draft_follows_the_current_payout_destination() {
     let world = World::start().await;
-    let (who, drafted) = drafted(&world).await;
-    let path = format!("/payout-runs/{}", drafted["run"]["id"].as_str().unwrap());
-    let ada = drafted["payouts"][0].clone();
+    let (session, draft) = draft_run(&world).await;
+    let path = format!("/payout-runs/{}", draft["run"]["id"].as_str().unwrap());
+    let ada = draft["payouts"][0].clone();
     assert_eq!(ada["destination"], "ada@paypal.example");
     let method = format!("/partners/{}/payout-method", ada["affiliate_id"].as_str().unwrap());
-    let set = async |body| owner(&world, &who, Method::PUT, (&method, body)).await;
-    let shown = async || owner(&world, &who, Method::GET, (&path, json!({}))).await.json();
+    let set = async |body| owner(&world, &session, Method::PUT, (&method, body)).await;
+    let view = async || owner(&world, &session, Method::GET, (&path, json!({}))).await.json();
     set(json!({"method": "wise", "destination": "ada@wise.example"})).await;
-    let run = shown().await;
+    let run = view().await;
     let payout = &run["payouts"][0];
     assert_eq!((&payout["method"], &payout["destination"]), (&json!("wise"), &json!("ada@wise.example")));
     assert_eq!((&payout["id"], &payout["amount_cents"]), (&ada["id"], &ada["amount_cents"]));
-    assert!(run["run"]["rev"].as_u64() > drafted["run"]["rev"].as_u64(), "{run}");
-    assert_eq!(approve(&world, &who, &drafted["run"]).await.status, StatusCode::CONFLICT);
+    assert!(run["run"]["rev"].as_u64() > draft["run"]["rev"].as_u64(), "{run}");
+    assert_eq!(approve(&world, &session, &draft["run"]).await.status, StatusCode::CONFLICT);
     // The same change again changes nothing. A payout without a destination leaves the draft.
     set(json!({"method": "wise", "destination": "ada@wise.example"})).await;
-    assert_eq!(shown().await["run"]["rev"], run["run"]["rev"]);
+    assert_eq!(view().await["run"]["rev"], run["run"]["rev"]);
     set(json!({"method": "stripe", "destination": "acct_ada"})).await;
-    let run = shown().await;
+    let run = view().await;
     assert_eq!((&run["run"]["payouts_count"], &run["run"]["totals"]), (&json!(1), &json!({"usd": 400})));
     assert_eq!(run["skipped"][0]["reason"], "not_ready");
-    assert_eq!(approve(&world, &who, &run["run"]).await.status, StatusCode::OK);
+    assert_eq!(approve(&world, &session, &run["run"]).await.status, StatusCode::OK);
     // An approved payout is in progress and keeps its destination.
     let method = format!("/partners/{}/payout-method", run["payouts"][0]["affiliate_id"].as_str().unwrap());
     let elsewhere = json!({"method": "wise", "destination": "bob@wise.example"});
-    assert_eq!(owner(&world, &who, Method::PUT, (&method, elsewhere)).await.status, StatusCode::OK);
-    assert_eq!(shown().await["payouts"][0]["destination"], "bob@paypal.example");
-    books(&world, &who).await;
+    assert_eq!(owner(&world, &session, Method::PUT, (&method, elsewhere)).await.status, StatusCode::OK);
+    assert_eq!(view().await["payouts"][0]["destination"], "bob@paypal.example");
+    check_audit(&world, &session).await;
     world.end().await;
 }
 
 #[tokio::test]
 async fn draft_uses_allowed_payout_methods() {
     let world = World::start().await;
-    let (who, drafted) = drafted(&world).await;
-    let path = format!("/payout-runs/{}", drafted["run"]["id"].as_str().unwrap());
-    let shown = async || owner(&world, &who, Method::GET, (&path, json!({}))).await.json();
+    let (session, draft) = draft_run(&world).await;
+    let path = format!("/payout-runs/{}", draft["run"]["id"].as_str().unwrap());
+    let view = async || owner(&world, &session, Method::GET, (&path, json!({}))).await.json();
     let bank = json!({"method": "bank", "destination": "DE02"});
-    let method = format!("/partners/{}/payout-method", drafted["payouts"][0]["affiliate_id"].as_str().unwrap());
-    assert_eq!(owner(&world, &who, Method::PUT, (&method, bank)).await.status, StatusCode::OK);
-    let before = shown().await;
+    let method = format!("/partners/{}/payout-method", draft["payouts"][0]["affiliate_id"].as_str().unwrap());
+    assert_eq!(owner(&world, &session, Method::PUT, (&method, bank)).await.status, StatusCode::OK);
+    let before = view().await;
     let set = json!({"allowed_methods": ["bank", "wise"]});
-    assert_eq!(owner(&world, &who, Method::PATCH, ("", set)).await.status, StatusCode::OK);
-    let after = shown().await;
+    assert_eq!(owner(&world, &session, Method::PATCH, ("", set)).await.status, StatusCode::OK);
+    let after = view().await;
     assert_eq!((&after["run"]["payouts_count"], &after["run"]["totals"]), (&json!(1), &json!({"usd": 2000})));
     assert_eq!(after["run"]["rev"].as_u64(), before["run"]["rev"].as_u64().map(|rev| rev + 1));
     assert_eq!(after["skipped"][0]["reason"], "not_ready");
-    assert_eq!(approve(&world, &who, &before["run"]).await.status, StatusCode::CONFLICT);
-    assert_eq!(approve(&world, &who, &after["run"]).await.status, StatusCode::OK);
-    books(&world, &who).await;
+    assert_eq!(approve(&world, &session, &before["run"]).await.status, StatusCode::CONFLICT);
+    assert_eq!(approve(&world, &session, &after["run"]).await.status, StatusCode::OK);
+    check_audit(&world, &session).await;
     world.end().await;
 }
 
 /// The id of a payout in progress.
 pub(crate) async fn processing(world: &World) -> String {
-    let (who, drafted) = drafted(world).await;
-    assert_eq!(approve(world, &who, &drafted["run"]).await.status, StatusCode::OK);
-    drafted["payouts"][0]["id"].as_str().unwrap().to_owned()
+    let (session, draft) = draft_run(world).await;
+    assert_eq!(approve(world, &session, &draft["run"]).await.status, StatusCode::OK);
+    draft["payouts"][0]["id"].as_str().unwrap().to_owned()
 }
 
-async fn approve(world: &World, who: &Signed, run: &Value) -> Answered {
+async fn approve(world: &World, session: &TestSession, run: &Value) -> TestResponse {
     let path = format!("/payout-runs/{}/approve", run["id"].as_str().unwrap());
-    let seen = json!({"rev": run["rev"], "totals": run["totals"]});
-    owner(world, who, Method::POST, (&path, seen)).await
+    let reviewed = json!({"rev": run["rev"], "totals": run["totals"]});
+    owner(world, session, Method::POST, (&path, reviewed)).await
 }
 
-async fn books(world: &World, who: &Signed) -> Value {
-    let audit = owner(world, who, Method::GET, ("/audit", json!({}))).await.json();
+async fn check_audit(world: &World, session: &TestSession) -> Value {
+    let audit = owner(world, session, Method::GET, ("/audit", json!({}))).await.json();
     assert_eq!(audit["ok"], true, "{audit}");
     audit["checked"].clone()
 }
@@ -137,9 +137,9 @@ async fn books(world: &World, who: &Signed) -> Value {
 #[tokio::test]
 async fn a_run_is_drafted_approved_and_paid() {
     let world = World::start().await;
-    let (who, drafted) = drafted(&world).await;
-    let call = async |method, path: &str, body| owner(&world, &who, method, (path, body)).await;
-    let run = drafted["run"].clone();
+    let (session, draft) = draft_run(&world).await;
+    let call = async |method, path: &str, body| owner(&world, &session, method, (path, body)).await;
+    let run = draft["run"].clone();
     for (field, value) in [
         ("status", json!("draft")),
         ("partial", json!(false)),
@@ -150,17 +150,17 @@ async fn a_run_is_drafted_approved_and_paid() {
     ] {
         assert_eq!(run[field], value, "{field}");
     }
-    assert_eq!((drafted["payouts"].as_array().unwrap().len(), &drafted["skipped"]), (2, &json!([])));
+    assert_eq!((draft["payouts"].as_array().unwrap().len(), &draft["skipped"]), (2, &json!([])));
     let id = run["id"].as_str().unwrap();
-    let shown = call(Method::GET, &format!("/payout-runs/{id}"), json!({})).await;
-    assert_eq!((shown.status, shown.json()), (StatusCode::OK, drafted.clone()));
-    assert_eq!(shown.headers["etag"], format!("\"{}\"", run["rev"]).as_str());
+    let view = call(Method::GET, &format!("/payout-runs/{id}"), json!({})).await;
+    assert_eq!((view.status, view.json()), (StatusCode::OK, draft.clone()));
+    assert_eq!(view.headers["etag"], format!("\"{}\"", run["rev"]).as_str());
     assert_eq!(call(Method::GET, "/payout-runs", json!({})).await.json()["data"], json!([run]));
     assert_eq!(call(Method::POST, "/payout-runs", json!({})).await.code(), "conflict");
     assert_eq!(call(Method::GET, &format!("/payout-runs/{id}/csv"), json!({})).await.code(), "conflict");
     // An API key sees drafts but cannot mark them as paid.
     let payouts = all(&world, "/affiliate-payouts").await;
-    let ada = payouts.iter().find(|one| one["amount_cents"] == 2_000).unwrap().clone();
+    let ada = payouts.iter().find(|entry| entry["amount_cents"] == 2_000).unwrap().clone();
     assert_eq!((&ada["status"], &ada["method"], &ada["run_id"]), (&json!("draft"), &json!("paypal"), &run["id"]));
     let paid_path = format!("/affiliate-payouts/{}/mark-paid", ada["id"].as_str().unwrap());
     let reference = json!({"reference": "BATCH-1"});
@@ -171,8 +171,8 @@ async fn a_run_is_drafted_approved_and_paid() {
     let reversal = format!("/affiliate-commissions/{}", line["id"].as_str().unwrap());
     let refused = world.call(Method::PATCH, &reversal, &json!({"status": "reversed"})).await;
     assert_eq!(refused.status, StatusCode::FORBIDDEN, "{refused:?}");
-    let of = format!("/affiliates/{}", ada["affiliate_id"].as_str().unwrap());
-    assert_eq!(world.call(Method::DELETE, &of, &json!({})).await.code(), "conflict", "it is in a payout");
+    let partner_path = format!("/affiliates/{}", ada["affiliate_id"].as_str().unwrap());
+    assert_eq!(world.call(Method::DELETE, &partner_path, &json!({})).await.code(), "conflict", "it is in a payout");
 
     world.end().await;
 }
@@ -180,18 +180,18 @@ async fn a_run_is_drafted_approved_and_paid() {
 #[tokio::test]
 async fn payouts_of_an_approved_run_are_paid_or_fail() {
     let world = World::start().await;
-    let (who, drafted) = drafted(&world).await;
-    let call = async |method, path: &str, body| owner(&world, &who, method, (path, body)).await;
-    let run = drafted["run"].clone();
+    let (session, draft) = draft_run(&world).await;
+    let call = async |method, path: &str, body| owner(&world, &session, method, (path, body)).await;
+    let run = draft["run"].clone();
     let id = run["id"].as_str().unwrap();
     let payouts = all(&world, "/affiliate-payouts").await;
-    let ada = payouts.iter().find(|one| one["amount_cents"] == 2_000).unwrap().clone();
+    let ada = payouts.iter().find(|entry| entry["amount_cents"] == 2_000).unwrap().clone();
     let paid_path = format!("/affiliate-payouts/{}/mark-paid", ada["id"].as_str().unwrap());
     let reference = json!({"reference": "BATCH-1"});
-    let of = format!("/affiliates/{}", ada["affiliate_id"].as_str().unwrap());
-    let approved = approve(&world, &who, &run).await;
+    let partner_path = format!("/affiliates/{}", ada["affiliate_id"].as_str().unwrap());
+    let approved = approve(&world, &session, &run).await;
     assert_eq!((approved.status, &approved.json()["run"]["status"]), (StatusCode::OK, &json!("approved")));
-    assert_eq!(approve(&world, &who, &run).await.code(), "conflict");
+    assert_eq!(approve(&world, &session, &run).await.code(), "conflict");
     assert_eq!(call(Method::POST, &format!("/payout-runs/{id}/cancel"), json!({})).await.code(), "conflict");
     for (query, found) in [
         ("status=processing", 2),
@@ -208,11 +208,11 @@ async fn payouts_of_an_approved_run_are_paid_or_fail() {
         let refused = world.get(&format!("/affiliate-payouts?{query}")).await;
         assert_eq!(refused.code(), "validation_error", "{query}");
     }
-    for wrong in
+    for invalid in
         [json!({}), json!({"reference": ""}), json!({"reference": "  "}), json!({"reference": "x".repeat(201)})]
     {
-        let refused = world.call(Method::POST, &paid_path, &wrong).await;
-        assert!(refused.json()["error"]["details"]["fields"]["reference"].is_string(), "{wrong} {refused:?}");
+        let refused = world.call(Method::POST, &paid_path, &invalid).await;
+        assert!(refused.json()["error"]["details"]["fields"]["reference"].is_string(), "{invalid} {refused:?}");
     }
     let keyed = [("idempotency-key", "k1")];
     let paid = with_headers(&world, (Method::POST, &paid_path), &keyed, &reference).await;
@@ -227,7 +227,7 @@ async fn payouts_of_an_approved_run_are_paid_or_fail() {
     let other = world.call(Method::POST, &paid_path, &json!({"reference": "BATCH-2"})).await;
     assert_eq!((other.status, other.code()), (StatusCode::CONFLICT, "conflict".to_owned()));
     assert_eq!(all(&world, "/affiliate-commissions?status=paid").await.len(), 1);
-    assert_eq!(world.call(Method::DELETE, &of, &json!({})).await.code(), "forbidden", "it was paid already");
+    assert_eq!(world.call(Method::DELETE, &partner_path, &json!({})).await.code(), "forbidden", "it was paid already");
     assert_eq!(world.get("/affiliate-payouts/pay_1").await.code(), "not_found");
 
     let bob = all(&world, "/affiliate-payouts?status=processing").await[0].clone();
@@ -240,26 +240,27 @@ async fn payouts_of_an_approved_run_are_paid_or_fail() {
     let done = call(Method::GET, &format!("/payout-runs/{id}"), json!({})).await.json()["run"].clone();
     assert_eq!((&done["status"], &done["partial"]), (&json!("completed"), &json!(true)));
     assert!(done["completed_at"].is_string());
-    assert_eq!(books(&world, &who).await["payouts"], 2);
+    assert_eq!(check_audit(&world, &session).await["payouts"], 2);
     world.end().await;
 }
 
 #[tokio::test]
 async fn payout_files_match_each_method() {
     let world = World::start().await;
-    let (who, program) = program(&world).await;
-    seller(&world, "ada", Some("ada@paypal.example")).await;
-    let bob = seller(&world, "bob", None).await;
+    let (session, program) = program(&world).await;
+    create_seller(&world, "ada", Some("ada@paypal.example")).await;
+    let bob = create_seller(&world, "bob", None).await;
     let method = format!("/partners/{bob}/payout-method");
     let bank = json!({"method": "bank", "destination": "=IBAN()"});
-    assert_eq!(owner(&world, &who, Method::PUT, (&method, bank)).await.status, StatusCode::OK);
-    sell(&world, &program, ("ada", 1), 10_000).await;
-    sell(&world, &program, ("bob", 1), 2_000).await;
-    let drafted = owner(&world, &who, Method::POST, ("/payout-runs", json!({}))).await.json();
-    approve(&world, &who, &drafted["run"]).await;
-    let id = drafted["run"]["id"].as_str().unwrap();
-    let get =
-        async |path: &str| owner(&world, &who, Method::GET, (&format!("/payout-runs/{id}/{path}"), json!({}))).await;
+    assert_eq!(owner(&world, &session, Method::PUT, (&method, bank)).await.status, StatusCode::OK);
+    record_sale(&world, &program, ("ada", 1), 10_000).await;
+    record_sale(&world, &program, ("bob", 1), 2_000).await;
+    let draft = owner(&world, &session, Method::POST, ("/payout-runs", json!({}))).await.json();
+    approve(&world, &session, &draft["run"]).await;
+    let id = draft["run"]["id"].as_str().unwrap();
+    let get = async |path: &str| {
+        owner(&world, &session, Method::GET, (&format!("/payout-runs/{id}/{path}"), json!({}))).await
+    };
     let file = get("csv?method=paypal").await;
     assert_eq!(file.headers["content-type"], "text/csv; charset=utf-8");
     let text = String::from_utf8(file.body.to_vec()).unwrap();
@@ -295,18 +296,18 @@ async fn payout_files_match_each_method() {
 #[tokio::test]
 async fn run_without_payees_is_not_created() {
     let world = World::start().await;
-    let (who, program) = program(&world).await;
-    let draft = async || owner(&world, &who, Method::POST, ("/payout-runs", json!({"cutoff": null}))).await;
+    let (session, program) = program(&world).await;
+    let draft = async || owner(&world, &session, Method::POST, ("/payout-runs", json!({"cutoff": null}))).await;
     let nobody = draft().await;
     assert_eq!(nobody.status, StatusCode::OK, "{nobody:?}");
     assert_eq!(nobody.json(), json!({"run": null, "payouts": [], "skipped": []}));
-    let ada = seller(&world, "ada", None).await;
-    sell(&world, &program, ("ada", 1), 10_000).await;
+    let ada = create_seller(&world, "ada", None).await;
+    record_sale(&world, &program, ("ada", 1), 10_000).await;
     let skipped = json!([{"affiliate_id": ada, "currency": "usd", "amount_cents": 2_000, "reason": "not_ready"}]);
     assert_eq!(draft().await.json(), json!({"run": null, "payouts": [], "skipped": skipped}));
-    assert_eq!(owner(&world, &who, Method::GET, ("/payout-runs", json!({}))).await.json()["data"], json!([]));
-    for wrong in ["yesterday", ""] {
-        let refused = owner(&world, &who, Method::POST, ("/payout-runs", json!({"cutoff": wrong}))).await;
+    assert_eq!(owner(&world, &session, Method::GET, ("/payout-runs", json!({}))).await.json()["data"], json!([]));
+    for invalid in ["yesterday", ""] {
+        let refused = owner(&world, &session, Method::POST, ("/payout-runs", json!({"cutoff": invalid}))).await;
         assert!(refused.json()["error"]["details"]["fields"]["cutoff"].is_string(), "{refused:?}");
     }
     // A commission outside of payouts is deleted with its partner.
@@ -314,17 +315,17 @@ async fn run_without_payees_is_not_created() {
     assert_eq!(world.call(Method::DELETE, &path, &json!({})).await.status, StatusCode::OK);
     let line = all(&world, "/affiliate-commissions").await[0].clone();
     assert_eq!((&line["status"], &line["reverse_reason"]), (&json!("reversed"), &json!("partner_deleted")));
-    books(&world, &who).await;
+    check_audit(&world, &session).await;
     world.end().await;
 }
 
 #[tokio::test]
 async fn approval_needs_a_fresh_sign_in_and_the_current_revision() {
     let world = World::start().await;
-    let (who, drafted) = drafted(&world).await;
-    let run = drafted["run"].clone();
+    let (session, draft) = draft_run(&world).await;
+    let run = draft["run"].clone();
     let path = format!("/payout-runs/{}/approve", run["id"].as_str().unwrap());
-    let call = async |who: &Signed, body| owner(&world, who, Method::POST, (&path, body)).await;
+    let call = async |session: &TestSession, body| owner(&world, session, Method::POST, (&path, body)).await;
     for (body, field) in [
         (json!({}), "rev"),
         (json!({"rev": 1}), "totals"),
@@ -332,7 +333,7 @@ async fn approval_needs_a_fresh_sign_in_and_the_current_revision() {
         (json!({"rev": 1, "totals": {"dollars": 1}}), "totals"),
         (json!({"rev": 1, "totals": {"usd": 1.5}}), "totals"),
     ] {
-        let refused = call(&who, body).await;
+        let refused = call(&session, body).await;
         assert!(refused.json()["error"]["details"]["fields"][field].is_string(), "{refused:?}");
     }
     for body in [
@@ -340,63 +341,63 @@ async fn approval_needs_a_fresh_sign_in_and_the_current_revision() {
         json!({"rev": run["rev"], "totals": {"usd": 2_399}}),
         json!({"rev": run["rev"], "totals": {}}),
     ] {
-        assert_eq!(call(&who, body).await.code(), "conflict");
+        assert_eq!(call(&session, body).await.code(), "conflict");
     }
-    world.hall.clock().advance(Duration::from_secs(15 * 60 + 1));
-    let seen = json!({"rev": run["rev"], "totals": {"USD": 2_400}});
-    let stale = call(&who, seen.clone()).await;
+    world.intake.clock().advance(Duration::from_secs(15 * 60 + 1));
+    let reviewed = json!({"rev": run["rev"], "totals": {"USD": 2_400}});
+    let stale = call(&session, reviewed.clone()).await;
     assert_eq!((stale.status, stale.code()), (StatusCode::FORBIDDEN, "reauthentication_required".to_owned()));
     assert_eq!(all(&world, "/affiliate-payouts?status=draft").await.len(), 2, "nothing has changed");
     let fresh = world.session(1).await;
-    assert_eq!(call(&fresh, seen).await.status, StatusCode::OK);
+    assert_eq!(call(&fresh, reviewed).await.status, StatusCode::OK);
     world.end().await;
 }
 
 #[tokio::test]
 async fn suspended_partner_leaves_the_draft() {
     let world = World::start().await;
-    let (who, drafted) = drafted(&world).await;
-    let ada = drafted["payouts"].as_array().unwrap().iter().find(|one| one["amount_cents"] == 2_000).unwrap();
+    let (session, draft) = draft_run(&world).await;
+    let ada = draft["payouts"].as_array().unwrap().iter().find(|entry| entry["amount_cents"] == 2_000).unwrap();
     let path = format!("/affiliates/{}/suspend", ada["affiliate_id"].as_str().unwrap());
     assert_eq!(world.call(Method::POST, &path, &json!({})).await.status, StatusCode::OK);
-    let path = format!("/payout-runs/{}", drafted["run"]["id"].as_str().unwrap());
-    let shown = owner(&world, &who, Method::GET, (&path, json!({}))).await.json();
-    assert_eq!((&shown["run"]["totals"], shown["payouts"].as_array().unwrap().len()), (&json!({"usd": 400}), 1));
-    assert!(shown["run"]["rev"].as_u64() > drafted["run"]["rev"].as_u64());
-    let skipped = &shown["skipped"][0];
+    let path = format!("/payout-runs/{}", draft["run"]["id"].as_str().unwrap());
+    let view = owner(&world, &session, Method::GET, (&path, json!({}))).await.json();
+    assert_eq!((&view["run"]["totals"], view["payouts"].as_array().unwrap().len()), (&json!({"usd": 400}), 1));
+    assert!(view["run"]["rev"].as_u64() > draft["run"]["rev"].as_u64());
+    let skipped = &view["skipped"][0];
     assert_eq!((&skipped["amount_cents"], &skipped["reason"]), (&json!(2_000), &json!("not_active")));
-    assert_eq!(approve(&world, &who, &drafted["run"]).await.code(), "conflict");
-    assert_eq!(approve(&world, &who, &shown["run"]).await.status, StatusCode::OK);
-    books(&world, &who).await;
+    assert_eq!(approve(&world, &session, &draft["run"]).await.code(), "conflict");
+    assert_eq!(approve(&world, &session, &view["run"]).await.status, StatusCode::OK);
+    check_audit(&world, &session).await;
     world.end().await;
 }
 
 #[tokio::test]
 async fn cancelled_run_is_deleted_with_its_payouts() {
     let world = World::start().await;
-    let (who, drafted) = drafted(&world).await;
-    let id = drafted["run"]["id"].as_str().unwrap();
-    let cancelled = owner(&world, &who, Method::POST, (&format!("/payout-runs/{id}/cancel"), json!({}))).await;
+    let (session, draft) = draft_run(&world).await;
+    let id = draft["run"]["id"].as_str().unwrap();
+    let cancelled = owner(&world, &session, Method::POST, (&format!("/payout-runs/{id}/cancel"), json!({}))).await;
     assert_eq!(cancelled.json()["run"]["status"], "cancelled");
-    let payout = format!("/affiliate-payouts/{}", drafted["payouts"][0]["id"].as_str().unwrap());
+    let payout = format!("/affiliate-payouts/{}", draft["payouts"][0]["id"].as_str().unwrap());
     assert_eq!(world.get(&payout).await.code(), "not_found");
     assert!(all(&world, "/affiliate-payouts").await.is_empty());
     let lines = all(&world, "/affiliate-commissions").await;
     assert!(lines.iter().all(|line| line["status"] == "earned" && line["payout_id"].is_null()), "{lines:?}");
-    let shown = owner(&world, &who, Method::GET, (&format!("/payout-runs/{id}"), json!({}))).await.json();
-    assert_eq!((&shown["run"]["status"], &shown["payouts"]), (&json!("cancelled"), &json!([])));
-    books(&world, &who).await;
+    let view = owner(&world, &session, Method::GET, (&format!("/payout-runs/{id}"), json!({}))).await.json();
+    assert_eq!((&view["run"]["status"], &view["payouts"]), (&json!("cancelled"), &json!([])));
+    check_audit(&world, &session).await;
     world.end().await;
 }
 
 #[tokio::test]
 async fn payouts_are_isolated_between_accounts() {
     let world = World::start().await;
-    let (_, drafted) = drafted(&world).await;
+    let (_, draft) = draft_run(&world).await;
     world.account(2, mail::credential::ApiKeyScope::Full).await;
     let other = set_up(&world, 2).await;
-    let id = drafted["run"]["id"].as_str().unwrap();
-    let payout = drafted["payouts"][0]["id"].as_str().unwrap();
+    let id = draft["run"]["id"].as_str().unwrap();
+    let payout = draft["payouts"][0]["id"].as_str().unwrap();
     for (method, path, body) in [
         (Method::GET, format!("/payout-runs/{id}"), json!({})),
         (Method::POST, format!("/payout-runs/{id}/approve"), json!({"rev": 1, "totals": {}})),
@@ -423,12 +424,12 @@ fn api_keys_cannot_change_payout_runs() {
 }
 
 /// A processor that pays; collects its requests.
-async fn processor(asked: Arc<Mutex<Vec<String>>>) -> String {
-    account(("acct_own", Arc::new(AtomicBool::new(true))), asked).await
+async fn processor(requests: Arc<Mutex<Vec<String>>>) -> String {
+    account(("acct_own", Arc::new(AtomicBool::new(true))), requests).await
 }
 
 /// An account of a processor, which pays or fails.
-async fn account((id, pays): (&'static str, Arc<AtomicBool>), asked: Arc<Mutex<Vec<String>>>) -> String {
+async fn account((id, pays): (&'static str, Arc<AtomicBool>), requests: Arc<Mutex<Vec<String>>>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
@@ -446,19 +447,19 @@ async fn account((id, pays): (&'static str, Arc<AtomicBool>), asked: Arc<Mutex<V
                     break text;
                 }
             };
-            let answer = match text.split(' ').nth(1).unwrap() {
+            let response = match text.split(' ').nth(1).unwrap() {
                 "/v1/account" => json!({"id": id, "livemode": true}),
                 "/v1/accounts/acct_ada" => json!({"id": "acct_ada", "capabilities": {"transfers": "active"}}),
                 "/v1/transfers" => json!({"id": "tr_1", "object": "transfer"}),
                 path => json!({"error": path}),
             };
-            let body = answer.to_string();
+            let body = response.to_string();
             let is_well = pays.load(Ordering::Relaxed) || !text.starts_with("POST /v1/transfers ");
             let status = if is_well { "200 OK" } else { "500 Trouble" };
             let length = body.len();
             let head = format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n");
             stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
-            asked.lock().unwrap().push(text);
+            requests.lock().unwrap().push(text);
         }
     });
     format!("http://{address}")
@@ -467,31 +468,31 @@ async fn account((id, pays): (&'static str, Arc<AtomicBool>), asked: Arc<Mutex<V
 #[tokio::test]
 async fn payouts_are_transferred_by_the_processor() {
     let world = World::start().await;
-    let (who, program) = program(&world).await;
-    let ada = seller(&world, "ada", None).await;
-    let asked = Arc::new(Mutex::new(Vec::new()));
-    let base = processor(Arc::clone(&asked)).await;
+    let (session, program) = program(&world).await;
+    let ada = create_seller(&world, "ada", None).await;
+    let requests = Arc::new(Mutex::new(Vec::new()));
+    let base = processor(Arc::clone(&requests)).await;
     let connect = json!({"webhook_secrets": ["whsec_one"], "api_base": base, "restricted_key": "rk_live_1"});
-    assert_eq!(owner(&world, &who, Method::PUT, ("/processor", connect)).await.status, StatusCode::OK);
+    assert_eq!(owner(&world, &session, Method::PUT, ("/processor", connect)).await.status, StatusCode::OK);
     let method = format!("/partners/{ada}/payout-method");
     for (account, is_ready) in [("acct_other", false), ("acct_ada", true)] {
         let body = json!({"method": "stripe", "destination": account});
-        let set = owner(&world, &who, Method::PUT, (&method, body)).await.json();
+        let set = owner(&world, &session, Method::PUT, (&method, body)).await.json();
         assert_eq!(set["affiliate"]["payout_ready"], is_ready, "{account}");
     }
-    sell(&world, &program, ("ada", 1), 10_000).await;
-    let drafted = owner(&world, &who, Method::POST, ("/payout-runs", json!({}))).await.json();
-    approve(&world, &who, &drafted["run"]).await;
-    let payout = drafted["payouts"][0]["id"].as_str().unwrap();
+    record_sale(&world, &program, ("ada", 1), 10_000).await;
+    let draft = owner(&world, &session, Method::POST, ("/payout-runs", json!({}))).await.json();
+    approve(&world, &session, &draft["run"]).await;
+    let payout = draft["payouts"][0]["id"].as_str().unwrap();
     let path = format!("/affiliate-payouts/{payout}");
     let refused = world.call(Method::POST, &format!("{path}/mark-paid"), &json!({"reference": "r"})).await;
     assert_eq!((refused.status, refused.code()), (StatusCode::FORBIDDEN, "forbidden".to_owned()));
-    let (office, now) = (AffiliateService::new(world.hall.clone()), world.hall.clock().now());
-    office.ledger().run_due_jobs(0..=PARTITIONS - 1, now, &office).await.unwrap();
+    let (service, now) = (AffiliateService::new(world.intake.clone()), world.intake.clock().now());
+    service.ledger().run_due_jobs(0..=PARTITIONS - 1, now, &service).await.unwrap();
     let paid = world.get(&path).await.json()["payout"].clone();
     assert_eq!((&paid["status"], &paid["processor_transfer_id"]), (&json!("paid"), &json!("tr_1")));
-    let asked = asked.lock().unwrap().clone();
-    let transfer = asked.iter().find(|text| text.starts_with("POST /v1/transfers ")).unwrap();
+    let requests = requests.lock().unwrap().clone();
+    let transfer = requests.iter().find(|text| text.starts_with("POST /v1/transfers ")).unwrap();
     for part in [
         format!("idempotency-key: {payout}:1\r\n"),
         "content-type: application/x-www-form-urlencoded\r\n".to_owned(),
@@ -501,55 +502,55 @@ async fn payouts_are_transferred_by_the_processor() {
     ] {
         assert!(transfer.contains(&part), "{part}: {transfer}");
     }
-    let run = format!("{PROGRAM}/payout-runs/{}", drafted["run"]["id"].as_str().unwrap());
-    let shown = world.browse(&who, Method::GET, &run, &json!({})).await.json();
-    assert_eq!(shown["run"]["status"], "completed");
-    books(&world, &who).await;
+    let run = format!("{PROGRAM}/payout-runs/{}", draft["run"]["id"].as_str().unwrap());
+    let view = world.call_with_session(&session, Method::GET, &run, &json!({})).await.json();
+    assert_eq!(view["run"]["status"], "completed");
+    check_audit(&world, &session).await;
     world.end().await;
 }
 
-/// A processor that did not respond may have paid, so another account is never asked to pay instead.
+/// A processor that did not respond may have paid, so another account never gets the request instead.
 #[tokio::test]
 async fn unconfirmed_transfer_is_not_repeated_by_another_account() {
     let world = World::start().await;
-    let (who, program) = program(&world).await;
-    let ada = seller(&world, "ada", None).await;
+    let (session, program) = program(&world).await;
+    let ada = create_seller(&world, "ada", None).await;
     let pays = [false, true].map(|pays| Arc::new(AtomicBool::new(pays)));
-    let asked = [(), ()].map(|()| Arc::new(Mutex::new(Vec::new())));
-    let own = account(("acct_own", Arc::clone(&pays[0])), Arc::clone(&asked[0])).await;
-    let other = account(("acct_another", Arc::clone(&pays[1])), Arc::clone(&asked[1])).await;
+    let requests = [(), ()].map(|()| Arc::new(Mutex::new(Vec::new())));
+    let own = account(("acct_own", Arc::clone(&pays[0])), Arc::clone(&requests[0])).await;
+    let other = account(("acct_another", Arc::clone(&pays[1])), Arc::clone(&requests[1])).await;
     let connect = async |base: &str| {
         let body = json!({"webhook_secrets": ["whsec_one"], "api_base": base, "restricted_key": "rk_live_1"});
-        assert_eq!(owner(&world, &who, Method::PUT, ("/processor", body)).await.status, StatusCode::OK);
+        assert_eq!(owner(&world, &session, Method::PUT, ("/processor", body)).await.status, StatusCode::OK);
     };
     connect(&own).await;
     let method = json!({"method": "stripe", "destination": "acct_ada"});
-    owner(&world, &who, Method::PUT, (&format!("/partners/{ada}/payout-method"), method)).await;
-    sell(&world, &program, ("ada", 1), 10_000).await;
-    let drafted = owner(&world, &who, Method::POST, ("/payout-runs", json!({}))).await.json();
-    approve(&world, &who, &drafted["run"]).await;
-    let path = format!("/affiliate-payouts/{}", drafted["payouts"][0]["id"].as_str().unwrap());
-    let office = AffiliateService::new(world.hall.clone());
+    owner(&world, &session, Method::PUT, (&format!("/partners/{ada}/payout-method"), method)).await;
+    record_sale(&world, &program, ("ada", 1), 10_000).await;
+    let draft = owner(&world, &session, Method::POST, ("/payout-runs", json!({}))).await.json();
+    approve(&world, &session, &draft["run"]).await;
+    let path = format!("/affiliate-payouts/{}", draft["payouts"][0]["id"].as_str().unwrap());
+    let service = AffiliateService::new(world.intake.clone());
     let go_on = async || {
-        let now = world.hall.clock().now();
-        office.ledger().run_due_jobs(0..=PARTITIONS - 1, now, &office).await.unwrap();
+        let now = world.intake.clock().now();
+        service.ledger().run_due_jobs(0..=PARTITIONS - 1, now, &service).await.unwrap();
         world.get(&path).await.json()["payout"]["status"].clone()
     };
     let transfers = |nth: usize| {
-        let asked = asked[nth].lock().unwrap();
-        asked.iter().filter(|text| text.starts_with("POST /v1/transfers ")).count()
+        let requests = requests[nth].lock().unwrap();
+        requests.iter().filter(|text| text.starts_with("POST /v1/transfers ")).count()
     };
     assert_eq!((go_on().await, transfers(0)), (json!("processing"), 1));
     connect(&other).await;
     for _ in 0..3 {
-        world.hall.clock().advance(Duration::from_secs(3_600));
+        world.intake.clock().advance(Duration::from_secs(3_600));
         assert_eq!((go_on().await, transfers(1)), (json!("processing"), 0));
     }
     connect(&own).await;
     pays[0].store(true, Ordering::Relaxed);
-    world.hall.clock().advance(Duration::from_secs(3_600));
+    world.intake.clock().advance(Duration::from_secs(3_600));
     assert_eq!((go_on().await, transfers(0), transfers(1)), (json!("paid"), 2, 0));
-    books(&world, &who).await;
+    check_audit(&world, &session).await;
     world.end().await;
 }
 
@@ -557,9 +558,10 @@ async fn unconfirmed_transfer_is_not_repeated_by_another_account() {
 #[tokio::test]
 async fn results_file_marks_payouts() {
     let world = World::start().await;
-    let (who, drafted) = drafted(&world).await;
-    let run = drafted["run"].clone();
-    let ids: Vec<&str> = drafted["payouts"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();
+    let (session, draft) = draft_run(&world).await;
+    let run = draft["run"].clone();
+    let ids: Vec<&str> =
+        draft["payouts"].as_array().unwrap().iter().map(|entry| entry["id"].as_str().unwrap()).collect();
     let file = format!(
         "Transaction ID,Transaction Status,Unique ID,Reason\r\n8AB,Completed,{0},\r\n9CD,Returned,{1},closed\r\n\
          1,Completed,none,\r\n2,Perhaps,{1},\r\n",
@@ -569,14 +571,14 @@ async fn results_file_marks_payouts() {
         let path = format!("{PROGRAM}/payout-runs/{}/results", run["id"].as_str().unwrap());
         let request = http::Request::post(path)
             .header("host", "test")
-            .header("cookie", &who.cookie)
-            .header("x-csrf-token", who.csrf.as_deref().unwrap_or_default())
+            .header("cookie", &session.cookie)
+            .header("x-csrf-token", session.csrf.as_deref().unwrap_or_default())
             .header("content-type", "text/csv");
         world.send(request.body(http_body_util::Full::new(file.into())).unwrap()).await
     };
     let early = send(file.clone()).await.json();
     assert_eq!((&early["paid"], early["skipped"].as_array().unwrap().len()), (&json!(0), 4), "{early}");
-    assert_eq!(approve(&world, &who, &run).await.status, StatusCode::OK);
+    assert_eq!(approve(&world, &session, &run).await.status, StatusCode::OK);
     let skipped = json!([
         {"row": 3, "id": null, "reason": "invalid_id"}, {"row": 4, "id": ids[1], "reason": "invalid_status"},
     ]);
@@ -588,6 +590,6 @@ async fn results_file_marks_payouts() {
     let payout = world.get(&format!("/affiliate-payouts/{}", ids[1])).await.json()["payout"].clone();
     assert_eq!((&payout["status"], &payout["failure_reason"]), (&json!("failed"), &json!("closed")));
     assert_eq!(send("name\nada\n".to_owned()).await.status, StatusCode::BAD_REQUEST);
-    books(&world, &who).await;
+    check_audit(&world, &session).await;
     world.end().await;
 }

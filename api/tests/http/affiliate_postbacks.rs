@@ -10,23 +10,23 @@ use serde_json::{Value, json};
 use crate::affiliate_program::{owner, set_up};
 use crate::affiliates::partner;
 use crate::webhooks::Receiver;
-use crate::world::{Signed, World};
+use crate::world::{TestSession, World};
 use ::affiliate::postbacks::PostbackDelivery;
 use ::affiliate::service::AffiliateService;
 
 struct Program {
     world: World,
-    who: Signed,
-    office: AffiliateService,
+    session: TestSession,
+    service: AffiliateService,
     account: AccountId,
 }
 
 impl Program {
     async fn start() -> Self {
-        let world = World::working().await;
-        let who = set_up(&world, 1).await;
-        let (office, account) = (AffiliateService::new(world.hall.clone()), world.tenant().await.account().id);
-        Self { world, who, office, account }
+        let world = World::with_worker().await;
+        let session = set_up(&world, 1).await;
+        let (service, account) = (AffiliateService::new(world.intake.clone()), world.tenant().await.account().id);
+        Self { world, session, service, account }
     }
 
     /// A partner with this postback URL; returns the signing secret.
@@ -35,7 +35,7 @@ impl Program {
         let id = made["id"].as_str().unwrap().to_owned();
         self.change(&id, json!({"postback_url": url})).await;
         let path = format!("/partners/{id}");
-        let inside = owner(&self.world, &self.who, Method::GET, (&path, json!({}))).await.json();
+        let inside = owner(&self.world, &self.session, Method::GET, (&path, json!({}))).await.json();
         assert_eq!(inside["postback_url"], json!(url));
         (id.parse().unwrap(), inside["postback_secret"].as_str().unwrap().to_owned())
     }
@@ -45,18 +45,18 @@ impl Program {
         assert_eq!(changed.status, StatusCode::OK, "{changed:?}");
     }
 
-    async fn refer(&self, token: &str, email: &str) -> Value {
+    async fn create_referral(&self, token: &str, email: &str) -> Value {
         let body = json!({"token": token, "email": email});
-        let told = self.world.call(Method::POST, "/affiliate-referrals", &body).await;
-        assert_eq!(told.status, StatusCode::CREATED, "{told:?}");
-        told.json()["referral"].clone()
+        let response = self.world.call(Method::POST, "/affiliate-referrals", &body).await;
+        assert_eq!(response.status, StatusCode::CREATED, "{response:?}");
+        response.json()["referral"].clone()
     }
 
     /// The partner's postback log, once `passes` holds.
     async fn log(&self, partner: PartnerId, passes: impl Fn(&[PostbackDelivery]) -> bool) -> Vec<PostbackDelivery> {
         loop {
-            let settled = self.world.hall.next_outcome();
-            let (log, _) = self.office.list_postbacks((self.account, partner), None, 50).await.unwrap();
+            let settled = self.world.intake.next_outcome();
+            let (log, _) = self.service.list_postbacks((self.account, partner), None, 50).await.unwrap();
             if passes(&log) {
                 return log;
             }
@@ -75,21 +75,21 @@ async fn postbacks_contain_only_own_events_and_masked_addresses() {
     let (mut adas, mut bobs) = (Receiver::start(&["200 OK"]).await, Receiver::start(&["200 OK"]).await);
     let (ada, secret) = program.partner("ada", &adas.url()).await;
     let (_, other) = program.partner("bob", &bobs.url()).await;
-    let referral = program.refer("ada", "grace@example.net").await;
-    let told = adas.next().await;
-    assert!(told.is_signed_with(&secret) && !told.is_signed_with(&other));
-    let body = told.json();
+    let referral = program.create_referral("ada", "grace@example.net").await;
+    let postback = adas.next().await;
+    assert!(postback.is_signed_with(&secret) && !postback.is_signed_with(&other));
+    let body = postback.json();
     assert_eq!((&body["type"], &body["data"]["affiliate_id"]), (&json!("referral.created"), &json!(ada)));
     assert_eq!(body["data"]["referral"]["id"], referral["id"]);
     assert_eq!(body["data"]["referral"]["email"], json!("g***@example.net"));
-    assert_eq!(told.header("webhook-id"), body["data"]["event_id"].as_str().unwrap());
+    assert_eq!(postback.header("webhook-id"), body["data"]["event_id"].as_str().unwrap());
     // The next postback to Bob is about Bob's referral.
-    program.refer("bob", "edsger@example.net").await;
+    program.create_referral("bob", "edsger@example.net").await;
     assert_eq!(bobs.next().await.json()["data"]["referral"]["email"], json!("e***@example.net"));
     let shared = json!({"share_customer_email": true});
-    let set = owner(&program.world, &program.who, Method::PATCH, ("", shared)).await;
+    let set = owner(&program.world, &program.session, Method::PATCH, ("", shared)).await;
     assert_eq!(set.status, StatusCode::OK);
-    program.refer("ada", "alan@example.net").await;
+    program.create_referral("ada", "alan@example.net").await;
     assert_eq!(adas.next().await.json()["data"]["referral"]["email"], json!("alan@example.net"));
     let log = program.log(ada, |log| log.len() == 2 && log.iter().all(|sent| sent.attempts.len() == 1)).await;
     assert!(log.iter().all(|sent| sent.delivery.status == WebhookDeliveryStatus::Delivered));
@@ -100,18 +100,18 @@ async fn postbacks_contain_only_own_events_and_masked_addresses() {
 #[tokio::test]
 async fn owner_sees_the_postback_log() {
     let program = Program::start().await;
-    let takes = Receiver::start(&["200 OK", "500 Internal Server Error"]).await;
-    let (ada, _) = program.partner("ada", &takes.url()).await;
+    let accepting = Receiver::start(&["200 OK", "500 Internal Server Error"]).await;
+    let (ada, _) = program.partner("ada", &accepting.url()).await;
     for email in ["grace@example.net", "alan@example.net"] {
-        program.refer("ada", email).await;
+        program.create_referral("ada", email).await;
     }
     let log = program.log(ada, |log| log.len() == 2 && log.iter().all(|sent| !sent.attempts.is_empty())).await;
     let path = format!("/partners/{ada}/postbacks");
     let list = async |query: &str| {
         let path = format!("{path}{query}");
-        let answer = owner(&program.world, &program.who, Method::GET, (&path, json!({}))).await;
-        assert_eq!(answer.status, StatusCode::OK, "{answer:?}");
-        answer.json()
+        let response = owner(&program.world, &program.session, Method::GET, (&path, json!({}))).await;
+        assert_eq!(response.status, StatusCode::OK, "{response:?}");
+        response.json()
     };
     let all = list("").await;
     assert_eq!((&all["has_more"], all["data"].as_array().unwrap().len()), (&json!(false), 2));
@@ -131,7 +131,7 @@ async fn owner_sees_the_postback_log() {
     for (path, status) in
         [("/partners/aff_x/postbacks", StatusCode::NOT_FOUND), (&format!("{path}?cursor=x"), StatusCode::BAD_REQUEST)]
     {
-        assert_eq!(owner(&program.world, &program.who, Method::GET, (path, json!({}))).await.status, status);
+        assert_eq!(owner(&program.world, &program.session, Method::GET, (path, json!({}))).await.status, status);
     }
     program.world.end().await;
 }
@@ -143,19 +143,19 @@ async fn postback_is_tried_four_times_without_delaying_others() {
     let (ada, _) = program.partner("ada", &adas.url()).await;
     program.partner("bob", &bobs.url()).await;
     // After 410 Gone there is no retry. The URL stays, and the next event is sent there.
-    program.refer("ada", "one@example.net").await;
+    program.create_referral("ada", "one@example.net").await;
     adas.next().await;
     program.log(ada, is_done(WebhookDeliveryStatus::Failed)).await;
-    program.refer("ada", "two@example.net").await;
+    program.create_referral("ada", "two@example.net").await;
     let first = adas.next().await;
     for (attempt, wait) in [(1, 5), (2, 30), (3, 120)] {
         let was_booked = move |log: &[PostbackDelivery]| log.first().is_some_and(|sent| sent.attempts.len() == attempt);
         let log = program.log(ada, was_booked).await;
         let due = log[0].delivery.next_attempt_at.unwrap().duration_since(log[0].attempts[attempt - 1].at);
         assert!(due.as_secs() >= wait && due.as_secs() < wait + 60, "attempt {attempt}: {due:?}");
-        program.refer("bob", &format!("bobs-{attempt}@example.net")).await;
+        program.create_referral("bob", &format!("bobs-{attempt}@example.net")).await;
         bobs.next().await;
-        program.world.hall.clock().advance(Duration::from_secs(180));
+        program.world.intake.clock().advance(Duration::from_secs(180));
         let again = adas.next().await;
         assert_eq!(
             (again.body.as_str(), again.header("webhook-id")),
@@ -172,17 +172,24 @@ async fn postback_url_is_tested_and_removed() {
     let program = Program::start().await;
     let mut adas = Receiver::start(&["302 Found", "204 No Content"]).await;
     let (ada, secret) = program.partner("ada", &adas.url()).await;
-    let of = (program.account, ada);
-    program.office.send_test_postback(of).await.unwrap();
-    let told = adas.next().await;
-    assert!(told.is_signed_with(&secret));
-    assert_eq!((&told.json()["type"], &told.json()["data"]["test"]), (&json!("referral.created"), &json!(true)));
+    let partner_key = (program.account, ada);
+    program.service.send_test_postback(partner_key).await.unwrap();
+    let postback = adas.next().await;
+    assert!(postback.is_signed_with(&secret));
+    assert_eq!(
+        (&postback.json()["type"], &postback.json()["data"]["test"]),
+        (&json!("referral.created"), &json!(true))
+    );
     let log = program.log(ada, is_done(WebhookDeliveryStatus::Failed)).await;
     assert_eq!((log[0].attempts.len(), log[0].attempts[0].response_status), (1, Some(302)), "no redirects");
     program.change(&ada.to_string(), json!({"postback_url": null})).await;
-    assert!(program.office.send_test_postback(of).await.is_err());
-    program.refer("ada", "grace@example.net").await;
-    program.world.hall.dispatch_outbox().await.unwrap();
-    assert_eq!(program.office.list_postbacks(of, None, 50).await.unwrap().0.len(), 1, "no delivery is created");
+    assert!(program.service.send_test_postback(partner_key).await.is_err());
+    program.create_referral("ada", "grace@example.net").await;
+    program.world.intake.dispatch_outbox().await.unwrap();
+    assert_eq!(
+        program.service.list_postbacks(partner_key, None, 50).await.unwrap().0.len(),
+        1,
+        "no delivery is created"
+    );
     program.world.end().await;
 }

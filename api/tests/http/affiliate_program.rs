@@ -9,18 +9,23 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-use crate::world::{Answered, BASE_URL, Signed, World};
+use crate::world::{BASE_URL, TestResponse, TestSession, World};
 
 pub(crate) const PROGRAM: &str = "/dashboard/api/affiliate-program";
 
 /// A call by the owner.
-pub(crate) async fn owner(world: &World, who: &Signed, method: Method, (path, body): (&str, Value)) -> Answered {
-    world.browse(who, method, &format!("{PROGRAM}{path}"), &body).await
+pub(crate) async fn owner(
+    world: &World,
+    session: &TestSession,
+    method: Method,
+    (path, body): (&str, Value),
+) -> TestResponse {
+    world.call_with_session(session, method, &format!("{PROGRAM}{path}"), &body).await
 }
 
 /// Sets up a live program for the account with this number, in webhook-only mode.
-pub(crate) async fn set_up(world: &World, number: u8) -> Signed {
-    let who = world.session(number).await;
+pub(crate) async fn set_up(world: &World, number: u8) -> TestSession {
+    let session = world.session(number).await;
     let enable = json!({"website_url": "https://shop.example", "currency": "usd"});
     let campaign = json!({"name": "Partners", "commission_bps": 2000});
     for (method, path, body) in [
@@ -29,26 +34,26 @@ pub(crate) async fn set_up(world: &World, number: u8) -> Signed {
         (Method::PUT, "/campaigns/default", campaign),
         (Method::POST, "/go-live", json!({})),
     ] {
-        let answer = owner(world, &who, method, (path, body)).await;
-        assert!(answer.status.is_success(), "{path}: {answer:?}");
+        let response = owner(world, &session, method, (path, body)).await;
+        assert!(response.status.is_success(), "{path}: {response:?}");
     }
-    who
+    session
 }
 
 #[tokio::test]
 async fn a_program_is_enabled_filled_and_goes_live() {
     let world = World::start().await;
-    let who = world.session(1).await;
-    let call = async |method, path, body| owner(&world, &who, method, (path, body)).await;
+    let session = world.session(1).await;
+    let call = async |method, path, body| owner(&world, &session, method, (path, body)).await;
     assert_eq!(call(Method::GET, "", json!({})).await.code(), "not_found");
     assert_eq!(call(Method::PATCH, "", json!({"nonsense": 1})).await.code(), "not_found");
-    let wrong = call(Method::POST, "", json!({"website_url": "ftp://x", "currency": "dollar"})).await;
-    assert_eq!(wrong.status, StatusCode::BAD_REQUEST);
-    let fields = wrong.json()["error"]["details"]["fields"].clone();
+    let invalid = call(Method::POST, "", json!({"website_url": "ftp://x", "currency": "dollar"})).await;
+    assert_eq!(invalid.status, StatusCode::BAD_REQUEST);
+    let fields = invalid.json()["error"]["details"]["fields"].clone();
     assert!(fields["website_url"].is_string() && fields["currency"].is_string(), "{fields}");
     let unknown = call(Method::POST, "", json!({"website_url": "https://shop.example", "currency": "zzz"})).await;
-    let why = unknown.json()["error"]["details"]["fields"]["currency"].clone();
-    assert_eq!(why, "`zzz` is not a currency in use (ISO 4217)");
+    let reason = unknown.json()["error"]["details"]["fields"]["currency"].clone();
+    assert_eq!(reason, "`zzz` is not a currency in use (ISO 4217)");
     let enable = json!({"website_url": "https://shop.example", "currency": "EUR", "mode": "test"});
     let made = call(Method::POST, "", enable.clone()).await;
     assert_eq!(made.status, StatusCode::CREATED);
@@ -59,9 +64,9 @@ async fn a_program_is_enabled_filled_and_goes_live() {
     assert!(program["publishable_key"].as_str().unwrap().starts_with("pk_"));
     let again = call(Method::POST, "", enable).await;
     assert_eq!((again.status, again.code()), (StatusCode::CONFLICT, "conflict".to_owned()));
-    let shown = call(Method::GET, "", json!({})).await.json();
-    assert_eq!(shown["missing"], json!(["processor", "campaign"]));
-    assert_eq!(shown["processor"], Value::Null);
+    let view = call(Method::GET, "", json!({})).await.json();
+    assert_eq!(view["missing"], json!(["processor", "campaign"]));
+    assert_eq!(view["processor"], Value::Null);
     let early = call(Method::POST, "/go-live", json!({})).await;
     assert_eq!(early.status, StatusCode::CONFLICT);
     assert_eq!(early.json()["error"]["details"]["missing"], json!(["processor", "campaign"]));
@@ -100,8 +105,8 @@ async fn a_program_is_enabled_filled_and_goes_live() {
 #[tokio::test]
 async fn a_webhook_secret_that_could_be_guessed_is_refused() {
     let world = World::start().await;
-    let who = set_up(&world, 1).await;
-    let call = async |method, path, body| owner(&world, &who, method, (path, body)).await;
+    let session = set_up(&world, 1).await;
+    let call = async |method, path, body| owner(&world, &session, method, (path, body)).await;
     let (good, spaces) = ("whsec_0123456789abcdef", "        ");
     for secrets in [
         json!([]),
@@ -124,8 +129,8 @@ async fn a_webhook_secret_that_could_be_guessed_is_refused() {
 #[tokio::test]
 async fn settings_are_updated_atomically() {
     let world = World::start().await;
-    let who = set_up(&world, 1).await;
-    let set = async |body| owner(&world, &who, Method::PATCH, ("", body)).await;
+    let session = set_up(&world, 1).await;
+    let set = async |body| owner(&world, &session, Method::PATCH, ("", body)).await;
     let all = json!({
         "website_url": "https://www.shop.example/start", "attribution": "last_click",
         "new_customers_only": false, "metadata_key": "ref", "exclude_key": "no", "min_payout": {"USD": 5000, "eur": 1},
@@ -143,7 +148,7 @@ async fn settings_are_updated_atomically() {
     assert_eq!(program["mail_from"], json!("partners@example.com"));
     let (rev, etag) = (program["rev"].as_u64().unwrap(), done.headers["etag"].to_str().unwrap().to_owned());
     assert_eq!(etag, format!("\"{rev}\""));
-    for (wrong, field) in [
+    for (invalid, field) in [
         (json!({"attribution": "first_click", "colour": "blue"}), "colour"),
         (json!({"attribution": "first_click", "status": "setup"}), "status"),
         (json!({"attribution": "first_click", "velocity_per_hour": 0}), "velocity_per_hour"),
@@ -154,15 +159,15 @@ async fn settings_are_updated_atomically() {
         (json!({"attribution": "first_click", "metadata_key": "a b"}), "metadata_key"),
         (json!({"attribution": "middle_click"}), "attribution"),
     ] {
-        let refused = set(wrong.clone()).await;
-        assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{wrong}: {refused:?}");
-        assert!(refused.json()["error"]["details"]["fields"][field].is_string(), "{wrong}: {refused:?}");
+        let refused = set(invalid.clone()).await;
+        assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{invalid}: {refused:?}");
+        assert!(refused.json()["error"]["details"]["fields"][field].is_string(), "{invalid}: {refused:?}");
     }
     for settled in [json!({"currency": "eur"}), json!({"mode": "test"})] {
         assert_eq!(set(settled).await.status, StatusCode::CONFLICT);
     }
-    let shown = owner(&world, &who, Method::GET, ("", json!({}))).await.json();
-    assert_eq!((&shown["program"]["attribution"], &shown["program"]["rev"]), (&json!("last_click"), &json!(rev)));
+    let view = owner(&world, &session, Method::GET, ("", json!({}))).await.json();
+    assert_eq!((&view["program"]["attribution"], &view["program"]["rev"]), (&json!("last_click"), &json!(rev)));
     let cleared = set(json!({"mail_from": null, "terms_url": null, "portal_domain": null})).await;
     assert_eq!(cleared.json()["program"]["mail_from"], Value::Null);
     world.end().await;
@@ -171,7 +176,7 @@ async fn settings_are_updated_atomically() {
 #[tokio::test]
 async fn only_the_owner_sets_up_a_program() {
     let world = World::start().await;
-    let who = set_up(&world, 1).await;
+    let session = set_up(&world, 1).await;
     world.account(2, ApiKeyScope::Full).await;
     let other = world.session(2).await;
     for (method, path) in [
@@ -189,15 +194,15 @@ async fn only_the_owner_sets_up_a_program() {
         (Method::PUT, "/partners/aff_x/payout-method"),
     ] {
         let path = format!("{PROGRAM}{path}");
-        let nobody = world.ask(method.clone(), &path, &json!({})).await;
+        let nobody = world.call_without_key(method.clone(), &path, &json!({})).await;
         assert_eq!((nobody.status, nobody.code()), (StatusCode::UNAUTHORIZED, "unauthorized".to_owned()));
         let key = world.call(method.clone(), &path, &json!({})).await;
         assert_eq!((key.status, key.code()), (StatusCode::FORBIDDEN, "forbidden".to_owned()));
         if method != Method::GET {
-            let forged = world.browse(&who.forged(), method.clone(), &path, &json!({})).await;
+            let forged = world.call_with_session(&session.forged(), method.clone(), &path, &json!({})).await;
             assert_eq!((forged.status, forged.code()), (StatusCode::FORBIDDEN, "forbidden".to_owned()));
         }
-        let elsewhere = world.browse(&other, method.clone(), &path, &json!({})).await;
+        let elsewhere = world.call_with_session(&other, method.clone(), &path, &json!({})).await;
         let status =
             if path == PROGRAM && method == Method::POST { StatusCode::BAD_REQUEST } else { StatusCode::NOT_FOUND };
         assert_eq!(elsewhere.status, status, "{method} {path}");
@@ -211,17 +216,17 @@ async fn processor(status: Arc<AtomicU16>, body: &'static str) -> String {
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
-            let mut asked = vec![0; 4096];
-            let read = stream.read(&mut asked).await.unwrap();
-            let asked = String::from_utf8_lossy(&asked[..read]).to_lowercase();
-            assert!(asked.starts_with("get /v1/account http/1.1"), "{asked}");
-            assert!(asked.contains("authorization: bearer rk_test_1"), "{asked}");
+            let mut request = vec![0; 4096];
+            let read = stream.read(&mut request).await.unwrap();
+            let request = String::from_utf8_lossy(&request[..read]).to_lowercase();
+            assert!(request.starts_with("get /v1/account http/1.1"), "{request}");
+            assert!(request.contains("authorization: bearer rk_test_1"), "{request}");
             let status = status.load(Ordering::Relaxed);
-            let answer = format!(
+            let response = format!(
                 "HTTP/1.1 {status} X\r\nlocation: /elsewhere\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
                 body.len()
             );
-            stream.write_all(answer.as_bytes()).await.unwrap();
+            stream.write_all(response.as_bytes()).await.unwrap();
         }
     });
     format!("http://{address}")
@@ -230,8 +235,8 @@ async fn processor(status: Arc<AtomicU16>, body: &'static str) -> String {
 #[tokio::test]
 async fn processor_key_is_tested_before_it_is_stored() {
     let world = World::start().await;
-    let who = world.session(1).await;
-    let call = async |method, path, body| owner(&world, &who, method, (path, body)).await;
+    let session = world.session(1).await;
+    let call = async |method, path, body| owner(&world, &session, method, (path, body)).await;
     call(Method::POST, "", json!({"website_url": "https://shop.example", "currency": "usd"})).await;
     let status = Arc::new(AtomicU16::new(200));
     let padded = Box::leak(json!({"id": "acct_9", "settings": "x".repeat(20_000)}).to_string().into_boxed_str());
@@ -247,20 +252,20 @@ async fn processor_key_is_tested_before_it_is_stored() {
     // A redirect is not followed and counts as a failure.
     for refused in [401, 302, 500] {
         status.store(refused, Ordering::Relaxed);
-        for answer in
+        for response in
             [call(Method::PUT, "/processor", with(&base)).await, call(Method::POST, "/processor/test", json!({})).await]
         {
-            assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{answer:?}");
-            assert_eq!(answer.code(), "upstream_error");
+            assert_eq!(response.status, StatusCode::UNPROCESSABLE_ENTITY, "{response:?}");
+            assert_eq!(response.code(), "upstream_error");
         }
     }
     let nobody = call(Method::PUT, "/processor", with("http://127.0.0.1:9")).await;
     assert_eq!(nobody.code(), "upstream_error", "{nobody:?}");
-    let wrong = call(Method::PUT, "/processor", with("https://u:p@api.example")).await;
-    assert_eq!(wrong.status, StatusCode::BAD_REQUEST);
+    let invalid = call(Method::PUT, "/processor", with("https://u:p@api.example")).await;
+    assert_eq!(invalid.status, StatusCode::BAD_REQUEST);
     // A failed key does not replace the working one.
-    let shown = call(Method::GET, "", json!({})).await.json();
-    assert_eq!(shown["processor"]["account_id"], json!("acct_9"));
+    let view = call(Method::GET, "", json!({})).await.json();
+    assert_eq!(view["processor"]["account_id"], json!("acct_9"));
     world.end().await;
 }
 
@@ -268,20 +273,20 @@ async fn processor_key_is_tested_before_it_is_stored() {
 async fn operator_acts_for_the_owner() {
     use api::operator::{OwnerRequest, call_as_owner};
     let world = World::start().await;
-    let owner = async |email: &str| store::access::operator_tenant_as_owner(world.hall.store(), email).await;
-    let ask = async |method, target: &str, body: Value| {
-        let asked = OwnerRequest { method, target: format!("{PROGRAM}{target}"), body: body.to_string().into() };
-        let (status, body) = call_as_owner(&world.server, owner("owner1@example.com").await.unwrap(), asked).await;
+    let owner = async |email: &str| store::access::operator_tenant_as_owner(world.intake.store(), email).await;
+    let call_owner = async |method, target: &str, body: Value| {
+        let request = OwnerRequest { method, target: format!("{PROGRAM}{target}"), body: body.to_string().into() };
+        let (status, body) = call_as_owner(&world.server, owner("owner1@example.com").await.unwrap(), request).await;
         (status.as_u16(), serde_json::from_slice::<Value>(&body).unwrap())
     };
-    let (status, refused) = ask(Method::GET, "", json!({})).await;
+    let (status, refused) = call_owner(Method::GET, "", json!({})).await;
     assert_eq!((status, &refused["error"]["code"]), (404, &json!("not_found")));
     let enable = json!({"website_url": "https://shop.example", "currency": "usd"});
-    assert_eq!(ask(Method::POST, "", enable.clone()).await.0, 201);
-    assert_eq!(ask(Method::POST, "", enable).await.0, 409);
-    assert_eq!(ask(Method::PATCH, "", json!({"x": 1})).await.0, 400);
+    assert_eq!(call_owner(Method::POST, "", enable.clone()).await.0, 201);
+    assert_eq!(call_owner(Method::POST, "", enable).await.0, 409);
+    assert_eq!(call_owner(Method::PATCH, "", json!({"x": 1})).await.0, 400);
     // Only owner operations are reachable, no other path of the API.
-    assert_eq!(ask(Method::GET, "/../../../affiliates", json!({})).await.0, 404);
+    assert_eq!(call_owner(Method::GET, "/../../../affiliates", json!({})).await.0, 404);
     assert!(owner("nobody@example.com").await.is_err());
     world.end().await;
 }
@@ -289,14 +294,14 @@ async fn operator_acts_for_the_owner() {
 #[tokio::test]
 async fn conflicting_settings_are_refused() {
     let world = World::start().await;
-    let who = set_up(&world, 1).await;
+    let session = set_up(&world, 1).await;
     let own = BASE_URL.split("://").nth(1).unwrap().split([':', '/']).next().unwrap();
     for (set, field) in [
         (json!({"exclude_key": "stx_referral"}), "exclude_key"),
         (json!({"metadata_key": "k", "exclude_key": "k"}), "exclude_key"),
         (json!({"portal_domain": own}), "portal_domain"),
     ] {
-        let refused = owner(&world, &who, Method::PATCH, ("", set.clone())).await;
+        let refused = owner(&world, &session, Method::PATCH, ("", set.clone())).await;
         assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{set}");
         assert!(refused.json()["error"]["details"]["fields"][field].is_string(), "{refused:?}");
     }

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use crate::affiliate_program::{owner, set_up};
 use crate::affiliates::{all, partner};
-use crate::world::{Answered, World};
+use crate::world::{TestResponse, World};
 
-async fn tell(world: &World, body: &Value) -> Answered {
+async fn create_referral(world: &World, body: &Value) -> TestResponse {
     world.call(Method::POST, "/affiliate-referrals", body).await
 }
 
@@ -21,7 +21,7 @@ async fn first_referral_of_a_person_wins() {
     partner(&world, json!({"email": "bob@example.org", "token": "bob"})).await;
     let body = json!({"affiliate_id": ada["id"], "email": "Grace@Example.net", "sub_id": "spring",
                       "processor_customer_id": "cus_1"});
-    let first = tell(&world, &body).await;
+    let first = create_referral(&world, &body).await;
     assert_eq!((first.status, &first.json()["created"]), (StatusCode::CREATED, &json!(true)));
     let referral = first.json()["referral"].clone();
     for (field, value) in [
@@ -43,9 +43,9 @@ async fn first_referral_of_a_person_wins() {
         json!({"token": "bob", "email": "other@example.net", "processor_customer_id": "cus_1"}),
         body,
     ] {
-        let answer = tell(&world, &again).await;
-        assert_eq!((answer.status, &answer.json()["created"]), (StatusCode::OK, &json!(false)), "{again}");
-        assert_eq!(answer.json()["referral"], referral);
+        let response = create_referral(&world, &again).await;
+        assert_eq!((response.status, &response.json()["created"]), (StatusCode::OK, &json!(false)), "{again}");
+        assert_eq!(response.json()["referral"], referral);
     }
     let path = format!("/affiliate-referrals/{}", referral["id"].as_str().unwrap());
     assert_eq!(world.get(&path).await.json()["referral"], referral);
@@ -59,9 +59,9 @@ async fn lapsed_referral_passes_to_the_next_partner() {
     set_up(&world, 1).await;
     partner(&world, json!({"email": "ada@example.org", "token": "ada"})).await;
     partner(&world, json!({"email": "bob@example.org", "token": "bob"})).await;
-    let first = tell(&world, &json!({"token": "ada", "email": "grace@example.net"})).await.json();
-    world.hall.clock().advance(Duration::from_secs(61 * 24 * 3600));
-    let second = tell(&world, &json!({"token": "bob", "email": "grace@example.net"})).await;
+    let first = create_referral(&world, &json!({"token": "ada", "email": "grace@example.net"})).await.json();
+    world.intake.clock().advance(Duration::from_secs(61 * 24 * 3600));
+    let second = create_referral(&world, &json!({"token": "bob", "email": "grace@example.net"})).await;
     assert_eq!(second.status, StatusCode::CREATED);
     let path = format!("/affiliate-referrals/{}", first["referral"]["id"].as_str().unwrap());
     assert_eq!(world.get(&path).await.json()["referral"]["status"], json!("rejected"));
@@ -74,12 +74,12 @@ async fn self_referral_earns_nothing() {
     set_up(&world, 1).await;
     partner(&world, json!({"email": "a.da@gmail.com", "token": "ada", "paypal_email": "pay@example.org"})).await;
     for email in ["ADA+shop@googlemail.com", "a.da@gmail.com", "pay+x@example.org"] {
-        let told = tell(&world, &json!({"token": "ada", "email": email})).await;
-        let referral = told.json()["referral"].clone();
-        assert_eq!((told.status, &referral["status"]), (StatusCode::CREATED, &json!("lead")), "{email}");
+        let response = create_referral(&world, &json!({"token": "ada", "email": email})).await;
+        let referral = response.json()["referral"].clone();
+        assert_eq!((response.status, &referral["status"]), (StatusCode::CREATED, &json!("lead")), "{email}");
         assert_eq!(referral["blocked_reason"], json!("self_referral"), "{email}");
     }
-    let other = tell(&world, &json!({"token": "ada", "email": "pay@example.com"})).await;
+    let other = create_referral(&world, &json!({"token": "ada", "email": "pay@example.com"})).await;
     assert_eq!(other.json()["referral"]["blocked_reason"], Value::Null);
     world.end().await;
 }
@@ -87,15 +87,15 @@ async fn self_referral_earns_nothing() {
 #[tokio::test]
 async fn invalid_referrals_are_refused_in_order() {
     let world = World::start().await;
-    let who = set_up(&world, 1).await;
+    let session = set_up(&world, 1).await;
     let ada = partner(&world, json!({"email": "ada@example.org", "token": "ada"})).await;
     for (status, token) in [("pending", "pen"), ("invited", "inv")] {
         let email = format!("{token}@example.org");
         partner(&world, json!({"email": email, "token": token, "status": status})).await;
     }
     let refused = async |body: Value| {
-        let answer = tell(&world, &body).await;
-        (answer.status.as_u16(), answer.code())
+        let response = create_referral(&world, &body).await;
+        (response.status.as_u16(), response.code())
     };
     for (body, field) in [
         (json!({"token": "ada"}), "email"),
@@ -106,9 +106,9 @@ async fn invalid_referrals_are_refused_in_order() {
         (json!({"email": "nobody", "token": "ada"}), "email"),
         (json!({"email": "g@example.net", "token": "ada", "sub_id": "x".repeat(256)}), "sub_id"),
     ] {
-        let answer = tell(&world, &body).await;
-        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{body}: {answer:?}");
-        assert!(answer.json()["error"]["details"]["fields"][field].is_string(), "{body}: {answer:?}");
+        let response = create_referral(&world, &body).await;
+        assert_eq!(response.status, StatusCode::BAD_REQUEST, "{body}: {response:?}");
+        assert!(response.json()["error"]["details"]["fields"][field].is_string(), "{body}: {response:?}");
     }
     for by in ["pen", "inv", "none", "what is that?", "x"] {
         let body = json!({"email": "g@example.net", "token": by});
@@ -121,7 +121,7 @@ async fn invalid_referrals_are_refused_in_order() {
     let path = format!("/affiliates/{}/suspend", ada["id"].as_str().unwrap());
     world.post(&path, "").await;
     assert_eq!(refused(json!({"email": "g@example.net", "token": "ada"})).await.0, 404);
-    owner(&world, &who, Method::POST, ("/pause", json!({}))).await;
+    owner(&world, &session, Method::POST, ("/pause", json!({}))).await;
     // Order of the checks: validation, then a paused program, then an unknown token.
     assert_eq!(refused(json!({"token": "none"})).await, (400, "validation_error".to_owned()));
     assert_eq!(refused(json!({"email": "g@example.net", "token": "none"})).await, (409, "conflict".to_owned()));
@@ -141,13 +141,14 @@ async fn referrals_are_filtered() {
     let mut times = Vec::new();
     for n in 0..120 {
         let token = if n % 3 == 0 { "ada" } else { "bob" };
-        let told = tell(&world, &json!({"token": token, "email": format!("p{n}@example.net")})).await.json();
-        times.push(told["referral"]["created_at"].as_str().unwrap().to_owned());
-        world.hall.clock().advance(Duration::from_millis(10));
+        let created =
+            create_referral(&world, &json!({"token": token, "email": format!("p{n}@example.net")})).await.json();
+        times.push(created["referral"]["created_at"].as_str().unwrap().to_owned());
+        world.intake.clock().advance(Duration::from_millis(10));
     }
     let emails = async |query: &str| -> Vec<String> {
         let found = all(&world, &format!("/affiliate-referrals{query}")).await;
-        found.iter().map(|one| one["email"].as_str().unwrap().to_owned()).collect()
+        found.iter().map(|entry| entry["email"].as_str().unwrap().to_owned()).collect()
     };
     let expected = |passes: &dyn Fn(usize) -> bool| -> Vec<String> {
         (0..120).rev().filter(|n| passes(*n)).map(|n| format!("p{n}@example.net")).collect()
@@ -163,8 +164,12 @@ async fn referrals_are_filtered() {
     assert_eq!(emails(&between).await, expected(&|n| (40..60).contains(&n)));
     assert_eq!(emails(&format!("{of_ada}&created_before={}", times[9])).await, expected(&|n| n % 3 == 0 && n < 9));
     for bad in ["status=gone", "source=sky", "affiliate_id=x", "email=x", "created_after=soon", "limit=x"] {
-        let answer = world.get(&format!("/affiliate-referrals?{bad}")).await;
-        assert_eq!((answer.status, answer.code()), (StatusCode::BAD_REQUEST, "validation_error".to_owned()), "{bad}");
+        let response = world.get(&format!("/affiliate-referrals?{bad}")).await;
+        assert_eq!(
+            (response.status, response.code()),
+            (StatusCode::BAD_REQUEST, "validation_error".to_owned()),
+            "{bad}"
+        );
     }
     let partners = world.get("/affiliates?limit=1").await.json();
     let foreign = format!("/affiliate-referrals?cursor={}", partners["next_cursor"].as_str().unwrap());
@@ -182,7 +187,7 @@ async fn concurrent_referrals_of_a_person_have_one_winner() {
     for n in 0..8 {
         let body = |token: &str| json!({"token": token, "email": format!("p{n}@example.net")});
         let (ada, bob) = (body("ada"), body("bob"));
-        let (one, other) = tokio::join!(tell(&world, &ada), tell(&world, &bob));
+        let (one, other) = tokio::join!(create_referral(&world, &ada), create_referral(&world, &bob));
         let mut statuses = [one.status.as_u16(), other.status.as_u16()];
         statuses.sort_unstable();
         assert_eq!(statuses, [200, 201]);
@@ -194,31 +199,31 @@ async fn concurrent_referrals_of_a_person_have_one_winner() {
 /// Each change emits its event, with an event id of its own.
 #[tokio::test]
 async fn changes_emit_events() {
-    let world = World::working().await;
+    let world = World::with_worker().await;
     set_up(&world, 1).await;
     let ada = partner(&world, json!({"email": "ada@example.org", "token": "ada"})).await;
-    tell(&world, &json!({"token": "ada", "email": "grace@example.net"})).await;
-    tell(&world, &json!({"token": "ada", "email": "grace@example.net"})).await;
+    create_referral(&world, &json!({"token": "ada", "email": "grace@example.net"})).await;
+    create_referral(&world, &json!({"token": "ada", "email": "grace@example.net"})).await;
     let path = format!("/affiliates/{}", ada["id"].as_str().unwrap());
     world.call(Method::PATCH, &path, &json!({"company": "Engines"})).await;
     world.call(Method::PATCH, &path, &json!({"company": "Engines"})).await;
     world.call(Method::POST, &format!("{path}/suspend"), &json!({"reason": "spam"})).await;
-    world.hall.dispatch_outbox().await.unwrap();
-    let told = world.get("/webhook-events?limit=50").await.json();
-    let told = told["events"].as_array().or(told["data"].as_array()).unwrap().clone();
-    let mut kinds: Vec<&str> = told.iter().map(|one| one["type"].as_str().unwrap()).collect();
+    world.intake.dispatch_outbox().await.unwrap();
+    let response = world.get("/webhook-events?limit=50").await.json();
+    let response = response["events"].as_array().or(response["data"].as_array()).unwrap().clone();
+    let mut kinds: Vec<&str> = response.iter().map(|entry| entry["type"].as_str().unwrap()).collect();
     kinds.sort_unstable();
     assert_eq!(
         kinds,
         ["affiliate.approved", "affiliate.created", "affiliate.updated", "affiliate.updated", "referral.created"]
     );
-    for event in &told {
+    for event in &response {
         assert_eq!(event["data"]["affiliate_id"], ada["id"], "{event}");
         assert!(event["data"]["program_id"].is_string() && event["data"]["event_id"].is_string(), "{event}");
     }
-    let created = told.iter().find(|one| one["type"] == "referral.created").unwrap();
+    let created = response.iter().find(|entry| entry["type"] == "referral.created").unwrap();
     assert_eq!(created["data"]["referral"]["email"], json!("grace@example.net"));
-    let reason = told.iter().find(|one| !one["data"]["reason"].is_null()).unwrap();
+    let reason = response.iter().find(|entry| !entry["data"]["reason"].is_null()).unwrap();
     assert_eq!(reason["data"]["affiliate"]["status"], json!("suspended"));
     world.end().await;
 }

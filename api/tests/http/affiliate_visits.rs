@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 
 use crate::affiliate_program::{PROGRAM, owner, set_up};
 use crate::affiliates::partner;
-use crate::world::{Answered, Signed, World};
+use crate::world::{TestResponse, TestSession, World};
 
 const FIREFOX: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0";
 const ORIGIN: &str = "https://shop.example";
@@ -20,7 +20,7 @@ const VISITOR: &str = "0123456789abcdef";
 /// A live program with a partner, used from a browser.
 struct Shop {
     world: World,
-    who: Signed,
+    session: TestSession,
     key: String,
     ada: Value,
 }
@@ -28,25 +28,25 @@ struct Shop {
 impl Shop {
     async fn open() -> Self {
         let world = World::start().await;
-        let who = set_up(&world, 1).await;
+        let session = set_up(&world, 1).await;
         let ada = partner(
             &world,
             json!({"email": "ada@example.org", "first_name": "Ada", "last_name": "L; x", "token": "ada"}),
         );
         let ada = ada.await;
         partner(&world, json!({"email": "bob@example.org", "token": "bob"})).await;
-        let program = owner(&world, &who, Method::GET, ("", json!({}))).await.json();
+        let program = owner(&world, &session, Method::GET, ("", json!({}))).await.json();
         let key = program["program"]["publishable_key"].as_str().unwrap().to_owned();
-        Self { world, who, key, ada }
+        Self { world, session, key, ada }
     }
 
     async fn set(&self, settings: Value) {
-        let answer = owner(&self.world, &self.who, Method::PATCH, ("", settings)).await;
-        assert_eq!(answer.status, StatusCode::OK, "{answer:?}");
+        let response = owner(&self.world, &self.session, Method::PATCH, ("", settings)).await;
+        assert_eq!(response.status, StatusCode::OK, "{response:?}");
     }
 
     /// Sends a request like a page, with these header fields.
-    async fn send(&self, path: &str, headers: &[(&str, &str)], body: &Value) -> Answered {
+    async fn send(&self, path: &str, headers: &[(&str, &str)], body: &Value) -> TestResponse {
         let mut request = Request::post(path).header("host", "t").header("content-type", "text/plain");
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -54,18 +54,18 @@ impl Shop {
         self.world.send(request.body(Full::new(body.to_string().into())).unwrap()).await
     }
 
-    fn visit_of(&self, token: &str) -> Value {
+    fn visit_body(&self, token: &str) -> Value {
         json!({
             "key": self.key, "visitor": VISITOR, "token": token, "param": "via", "sub_id": "june",
             "url": format!("{ORIGIN}/?via={token}"), "referrer": "https://blog.example/",
         })
     }
 
-    async fn tell(&self, body: &Value) -> Answered {
+    async fn report_visit(&self, body: &Value) -> TestResponse {
         self.send("/affiliate/visits", &[("origin", ORIGIN), ("user-agent", FIREFOX)], body).await
     }
 
-    async fn follow(&self, method: Method, path: &str, headers: &[(&str, &str)]) -> Answered {
+    async fn follow(&self, method: Method, path: &str, headers: &[(&str, &str)]) -> TestResponse {
         let mut request = Request::builder().method(method).uri(path);
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -73,7 +73,7 @@ impl Shop {
         self.world.send(request.body(Full::default()).unwrap()).await
     }
 
-    async fn follow_by_http2(&self, address: &str) -> Answered {
+    async fn follow_by_http2(&self, address: &str) -> TestResponse {
         let stream = TokioIo::new(TcpStream::connect(self.world.address).await.unwrap());
         let (mut client, connection) =
             hyper::client::conn::http2::handshake(TokioExecutor::new(), stream).await.unwrap();
@@ -82,7 +82,7 @@ impl Shop {
         let request = request.body(Full::<Bytes>::default()).unwrap();
         let (head, body) = client.send_request(request).await.unwrap().into_parts();
         let body = body.collect().await.unwrap().to_bytes();
-        Answered { status: head.status, headers: head.headers, body }
+        TestResponse { status: head.status, headers: head.headers, body }
     }
 
     /// The referrals, newest first, once there are `count`.
@@ -98,14 +98,14 @@ impl Shop {
     }
 }
 
-fn allowed(answer: &Answered) -> Option<&str> {
-    answer.headers.get("access-control-allow-origin").map(|value| value.to_str().unwrap())
+fn allowed_origin(response: &TestResponse) -> Option<&str> {
+    response.headers.get("access-control-allow-origin").map(|value| value.to_str().unwrap())
 }
 
 #[tokio::test]
 async fn script_is_shared_and_cacheable() {
     let world = World::start().await;
-    let got = world.ask(Method::GET, "/stx.js", &Value::Null).await;
+    let got = world.call_without_key(Method::GET, "/stx.js", &Value::Null).await;
     assert_eq!(got.status, StatusCode::OK);
     assert_eq!(&got.body[..], include_bytes!("../../../web/stx.js"));
     assert_eq!(got.headers["content-type"], "text/javascript; charset=utf-8");
@@ -126,24 +126,28 @@ async fn script_is_shared_and_cacheable() {
 #[tokio::test]
 async fn visit_is_recorded_and_shared_only_with_allowed_origins() {
     let shop = Shop::open().await;
-    let told = shop.tell(&shop.visit_of("Ada")).await;
-    assert_eq!((told.status, allowed(&told)), (StatusCode::OK, Some(ORIGIN)), "{told:?}");
-    assert_eq!(told.headers["vary"], "Origin");
-    let visit = told.json();
+    let rejected_case = shop.report_visit(&shop.visit_body("Ada")).await;
+    assert_eq!(
+        (rejected_case.status, allowed_origin(&rejected_case)),
+        (StatusCode::OK, Some(ORIGIN)),
+        "{rejected_case:?}"
+    );
+    assert_eq!(rejected_case.headers["vary"], "Origin");
+    let visit = rejected_case.json();
     assert!(visit["referral"].as_str().unwrap().starts_with("vis_"));
     let affiliate = json!({"id": shop.ada["id"], "name": "Ada L; x", "first_name": "Ada"});
     assert_eq!(visit["affiliate"], affiliate);
-    assert!(visit["expires_at"].is_string() && !told.headers.contains_key("set-cookie"));
+    assert!(visit["expires_at"].is_string() && !rejected_case.headers.contains_key("set-cookie"));
     // The first click keeps the credit, also if the page reports another one as JSON.
     let bob = shop
         .send(
             "/affiliate/visits",
             &[("origin", ORIGIN), ("user-agent", FIREFOX), ("content-type", "application/json")],
-            &shop.visit_of("bob"),
+            &shop.visit_body("bob"),
         )
         .await;
     assert_eq!(bob.json()["referral"], visit["referral"]);
-    for (origin, status, seen) in [
+    for (origin, status, allowed) in [
         (ORIGIN, 200, Some(ORIGIN)),
         ("https://shop.example:443", 200, Some("https://shop.example:443")),
         ("https://www.shop.example", 403, None),
@@ -152,14 +156,14 @@ async fn visit_is_recorded_and_shared_only_with_allowed_origins() {
         ("null", 403, None),
     ] {
         let headers = [("origin", origin), ("user-agent", FIREFOX)];
-        let answer = shop.send("/affiliate/visits", &headers, &shop.visit_of("ada")).await;
-        assert_eq!((answer.status.as_u16(), allowed(&answer)), (status, seen), "{origin}");
-        assert_eq!(answer.headers["vary"], "Origin");
+        let response = shop.send("/affiliate/visits", &headers, &shop.visit_body("ada")).await;
+        assert_eq!((response.status.as_u16(), allowed_origin(&response)), (status, allowed), "{origin}");
+        assert_eq!(response.headers["vary"], "Origin");
     }
     shop.set(json!({"allowed_origins": ["https://www.shop.example"]})).await;
-    assert_eq!(shop.tell(&shop.visit_of("ada")).await.status, StatusCode::FORBIDDEN);
+    assert_eq!(shop.report_visit(&shop.visit_body("ada")).await.status, StatusCode::FORBIDDEN);
     let asks = shop.follow(Method::OPTIONS, "/affiliate/visits", &[("host", "t"), ("origin", ORIGIN)]).await;
-    assert_eq!((asks.status, allowed(&asks)), (StatusCode::NO_CONTENT, Some(ORIGIN)));
+    assert_eq!((asks.status, allowed_origin(&asks)), (StatusCode::NO_CONTENT, Some(ORIGIN)));
     assert_eq!(asks.headers["access-control-allow-headers"], "content-type");
     shop.world.end().await;
 }
@@ -167,13 +171,14 @@ async fn visit_is_recorded_and_shared_only_with_allowed_origins() {
 #[tokio::test]
 async fn unknown_token_stores_nothing() {
     let shop = Shop::open().await;
-    let nobody = |told: &Answered| (told.status, told.body.is_empty()) == (StatusCode::NO_CONTENT, true);
+    let nobody =
+        |response: &TestResponse| (response.status, response.body.is_empty()) == (StatusCode::NO_CONTENT, true);
     for token in ["producthunt", "x", "what is that?", ""] {
-        let told = shop.tell(&shop.visit_of(token)).await;
-        assert!(nobody(&told) && allowed(&told) == Some(ORIGIN), "{token}: {told:?}");
+        let response = shop.report_visit(&shop.visit_body(token)).await;
+        assert!(nobody(&response) && allowed_origin(&response) == Some(ORIGIN), "{token}: {response:?}");
     }
     let with = |name: &str, value: Value| {
-        let mut body = shop.visit_of("ada");
+        let mut body = shop.visit_body("ada");
         body[name] = value;
         body
     };
@@ -183,25 +188,25 @@ async fn unknown_token_stores_nothing() {
         with("param", json!("stx_ref")),
         json!({"key": shop.key, "param": "stx_ref", "token": "vis_01K9ZQ4Y8M3T5V7W2X6B0C1D9E"}),
     ] {
-        assert!(nobody(&shop.tell(&body).await), "{body}");
+        assert!(nobody(&shop.report_visit(&body).await), "{body}");
     }
     for machine in ["Googlebot/2.1 (+http://www.google.com/bot.html)", "WhatsApp/2.23", "facebookexternalhit/1.1"] {
         let headers = [("origin", ORIGIN), ("user-agent", machine)];
-        assert!(nobody(&shop.send("/affiliate/visits", &headers, &shop.visit_of("ada")).await), "{machine}");
+        assert!(nobody(&shop.send("/affiliate/visits", &headers, &shop.visit_body("ada")).await), "{machine}");
     }
     let headers = [("origin", ORIGIN), ("user-agent", FIREFOX), ("sec-purpose", "prefetch;prerender")];
-    assert!(nobody(&shop.send("/affiliate/visits", &headers, &shop.visit_of("ada")).await));
-    for wrong in [json!([]), json!("x"), json!({"key": 1}), with("url", json!(["x"]))] {
-        assert_eq!(shop.tell(&wrong).await.status, StatusCode::BAD_REQUEST, "{wrong}");
+    assert!(nobody(&shop.send("/affiliate/visits", &headers, &shop.visit_body("ada")).await));
+    for invalid in [json!([]), json!("x"), json!({"key": 1}), with("url", json!(["x"]))] {
+        assert_eq!(shop.report_visit(&invalid).await.status, StatusCode::BAD_REQUEST, "{invalid}");
     }
-    assert_eq!(shop.tell(&with("url", json!("x".repeat(9_000)))).await.status, StatusCode::PAYLOAD_TOO_LARGE);
+    assert_eq!(shop.report_visit(&with("url", json!("x".repeat(9_000)))).await.status, StatusCode::PAYLOAD_TOO_LARGE);
     let id = shop.ada["id"].as_str().unwrap();
     let suspended = shop.world.post(&format!("/affiliates/{id}/suspend"), "{}").await;
     assert_eq!(suspended.status, StatusCode::OK);
-    assert!(nobody(&shop.tell(&shop.visit_of("ada")).await));
-    let paused = owner(&shop.world, &shop.who, Method::POST, ("/pause", json!({}))).await;
+    assert!(nobody(&shop.report_visit(&shop.visit_body("ada")).await));
+    let paused = owner(&shop.world, &shop.session, Method::POST, ("/pause", json!({}))).await;
     assert_eq!(paused.status, StatusCode::OK);
-    assert!(nobody(&shop.tell(&shop.visit_of("bob")).await));
+    assert!(nobody(&shop.report_visit(&shop.visit_body("bob")).await));
     shop.world.end().await;
 }
 
@@ -216,15 +221,15 @@ async fn same_site_host_sets_server_cookies() {
         ("https://www.shop.example", "other.example", false),
         ("https://www.shop.example", "", false),
     ] {
-        let mut body = shop.visit_of("ada");
+        let mut body = shop.visit_body("ada");
         body["domain"] = json!(domain);
-        let told = shop.send("/affiliate/visits", &[("origin", origin), ("user-agent", FIREFOX)], &body).await;
-        let cookies: Vec<_> = told.headers.get_all("set-cookie").iter().map(|c| c.to_str().unwrap()).collect();
+        let response = shop.send("/affiliate/visits", &[("origin", origin), ("user-agent", FIREFOX)], &body).await;
+        let cookies: Vec<_> = response.headers.get_all("set-cookie").iter().map(|c| c.to_str().unwrap()).collect();
         assert_eq!(cookies.len(), if sets { 3 } else { 0 }, "{origin} {domain}: {cookies:?}");
         if !sets {
             continue;
         }
-        let id = told.json()["referral"].as_str().unwrap().to_owned();
+        let id = response.json()["referral"].as_str().unwrap().to_owned();
         let tail = |age: &str| {
             let secure = if origin.starts_with("https") { "; Secure" } else { "" };
             format!("; Path=/; Domain=shop.example; Max-Age={age}; SameSite=Lax{secure}")
@@ -245,8 +250,9 @@ async fn same_site_host_sets_server_cookies() {
 #[tokio::test]
 async fn sign_ups_create_leads_without_disclosure() {
     let shop = Shop::open().await;
-    let visit = shop.tell(&shop.visit_of("ada")).await.json()["referral"].clone();
-    let heard = |answer: &Answered| (answer.status, answer.json()) == (StatusCode::ACCEPTED, json!({"ok": true}));
+    let visit = shop.report_visit(&shop.visit_body("ada")).await.json()["referral"].clone();
+    let is_accepted =
+        |response: &TestResponse| (response.status, response.json()) == (StatusCode::ACCEPTED, json!({"ok": true}));
     let page = [("origin", ORIGIN), ("user-agent", FIREFOX)];
     let body = json!({"key": shop.key, "referral": visit, "email": "Grace@Example.net", "visitor": VISITOR});
     let with = |name: &str, value: Value| {
@@ -255,7 +261,7 @@ async fn sign_ups_create_leads_without_disclosure() {
         body
     };
     let elsewhere = [("origin", "https://evil.example"), ("user-agent", FIREFOX)];
-    for (headers, body, seen) in [
+    for (headers, body, allowed) in [
         (&page, with("email", json!("nobody")), Some(ORIGIN)),
         (&page, with("email", json!(5)), Some(ORIGIN)),
         (&page, json!("no object"), None),
@@ -267,14 +273,14 @@ async fn sign_ups_create_leads_without_disclosure() {
         (&[("origin", ORIGIN), ("user-agent", "Googlebot/2.1")], body.clone(), Some(ORIGIN)),
     ] {
         for path in ["/affiliate/signups", "/affiliate/identify"] {
-            let answer = shop.send(path, headers, &body).await;
-            assert!(heard(&answer) && allowed(&answer) == seen, "{path} {body}: {answer:?}");
+            let response = shop.send(path, headers, &body).await;
+            assert!(is_accepted(&response) && allowed_origin(&response) == allowed, "{path} {body}: {response:?}");
         }
     }
-    assert!(heard(&shop.send("/affiliate/identify", &page, &body).await));
+    assert!(is_accepted(&shop.send("/affiliate/identify", &page, &body).await));
     assert!(shop.referrals(0).await.is_empty(), "none of them creates a lead");
     for _ in 0..2 {
-        assert!(heard(&shop.send("/affiliate/signups", &page, &body).await));
+        assert!(is_accepted(&shop.send("/affiliate/signups", &page, &body).await));
     }
     let found = shop.referrals(1).await;
     assert_eq!(found.len(), 1);
@@ -314,9 +320,9 @@ async fn visitor_reports_get_uniform_responses() {
         for path in ["/affiliate/signups", "/affiliate/identify"] {
             let request = Request::post(path).header("host", "t").header("user-agent", FIREFOX);
             let request = request.header("content-type", kind).header("content-encoding", encoding);
-            let answer = shop.world.send(request.body(Full::new(body.clone().into())).unwrap()).await;
-            let heard = (answer.status, answer.json());
-            assert_eq!(heard, (StatusCode::ACCEPTED, json!({"ok": true})), "{path} {kind} {encoding}");
+            let response = shop.world.send(request.body(Full::new(body.clone().into())).unwrap()).await;
+            let outcome = (response.status, response.json());
+            assert_eq!(outcome, (StatusCode::ACCEPTED, json!({"ok": true})), "{path} {kind} {encoding}");
         }
     }
     shop.world.end().await;
@@ -330,7 +336,7 @@ async fn link_works_without_a_script() {
     let made = shop.world.post(&format!("/affiliates/{id}/links"), link.to_string()).await;
     assert_eq!(made.status, StatusCode::CREATED, "{made:?}");
     let key = &shop.key;
-    let to = |answer: &Answered| answer.headers["location"].to_str().unwrap().to_owned();
+    let to = |response: &TestResponse| response.headers["location"].to_str().unwrap().to_owned();
     let person = [("host", "t"), ("user-agent", FIREFOX)];
     let led = shop.follow(Method::GET, &format!("/r/podcast?key={key}&sub_id=may"), &person).await;
     assert_eq!((led.status, led.headers["cache-control"].as_bytes()), (StatusCode::FOUND, &b"no-store"[..]));
@@ -342,10 +348,10 @@ async fn link_works_without_a_script() {
     // The script takes the visit over on any domain.
     let over =
         json!({"key": key, "visitor": VISITOR, "token": visit, "param": "stx_ref", "url": "https://shop.example/"});
-    assert_eq!(shop.tell(&over).await.json()["referral"], json!(visit));
+    assert_eq!(shop.report_visit(&over).await.json()["referral"], json!(visit));
     let plain = "https://shop.example/pricing?plan=pro#top";
     let bare = |path: String| async move { path };
-    for (method, path, headers, place) in [
+    for (method, path, headers, destination) in [
         (Method::HEAD, format!("/r/podcast?key={key}"), vec![("user-agent", FIREFOX)], plain),
         (Method::GET, format!("/r/podcast?key={key}"), vec![("user-agent", "bingbot/2.0; x")], plain),
         (Method::GET, format!("/r/podcast?key={key}"), vec![("user-agent", FIREFOX), ("purpose", "prefetch")], plain),
@@ -355,7 +361,7 @@ async fn link_works_without_a_script() {
         let mut all = vec![("host", "t")];
         all.extend(headers);
         let led = shop.follow(method, &bare(path.clone()).await, &all).await;
-        assert_eq!((led.status, to(&led).trim_end_matches('/')), (StatusCode::FOUND, place), "{path} {all:?}");
+        assert_eq!((led.status, to(&led).trim_end_matches('/')), (StatusCode::FOUND, destination), "{path} {all:?}");
     }
     for path in ["/r/podcast", "/r/podcast?key=pk_x", "/r/podcast?key="] {
         assert_eq!(shop.follow(Method::GET, path, &person).await.status, StatusCode::NOT_FOUND, "{path}");
@@ -371,11 +377,11 @@ async fn link_works_without_a_script() {
     let led = shop.follow_by_http2("http://partners.example.com/r/podcast").await;
     assert!(to(&led).contains("stx_ref=vis_"), "{led:?}");
     // Only clicks of people are counted; prefetches are not.
-    let office = ::affiliate::service::AffiliateService::new(shop.world.hall.clone());
+    let service = ::affiliate::service::AffiliateService::new(shop.world.intake.clone());
     let partner: mail::id::PartnerId = id.parse().unwrap();
     let account = shop.world.tenant().await.account().id;
-    let links = office.list_links(account, partner).await.unwrap();
-    let counts = office.count_clicks_of_links(partner, &links).await.unwrap();
+    let links = service.list_links(account, partner).await.unwrap();
+    let counts = service.count_clicks_of_links(partner, &links).await.unwrap();
     assert_eq!(counts.iter().sum::<u64>(), 3, "{counts:?}");
     shop.world.end().await;
 }
@@ -388,8 +394,8 @@ async fn two_programs_cannot_have_one_host() {
     let other = shop.world.session(2).await;
     let enable = json!({"website_url": "https://other.example", "currency": "usd"});
     assert_eq!(owner(&shop.world, &other, Method::POST, ("", enable)).await.status, StatusCode::CREATED);
-    let taken = json!({"portal_domain": "Partners.example.com"});
-    let refused = shop.world.browse(&other, Method::PATCH, PROGRAM, &taken).await;
+    let duplicate = json!({"portal_domain": "Partners.example.com"});
+    let refused = shop.world.call_with_session(&other, Method::PATCH, PROGRAM, &duplicate).await;
     assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{refused:?}");
     shop.world.end().await;
 }
@@ -399,11 +405,11 @@ async fn visit_reports_are_rate_limited() {
     let shop = Shop::open().await;
     let mut often = 0;
     for number in 0..40 {
-        let told = shop.tell(&shop.visit_of(&format!("nobody-{number}"))).await;
-        often += usize::from(told.status == StatusCode::TOO_MANY_REQUESTS);
+        let response = shop.report_visit(&shop.visit_body(&format!("nobody-{number}"))).await;
+        often += usize::from(response.status == StatusCode::TOO_MANY_REQUESTS);
     }
     assert!(often > 0, "requests over the limit are refused");
-    shop.world.hall.clock().advance(Duration::from_secs(60));
-    assert_eq!(shop.tell(&shop.visit_of("ada")).await.status, StatusCode::OK);
+    shop.world.intake.clock().advance(Duration::from_secs(60));
+    assert_eq!(shop.report_visit(&shop.visit_body("ada")).await.status, StatusCode::OK);
     shop.world.end().await;
 }

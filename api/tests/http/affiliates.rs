@@ -6,7 +6,7 @@ use mail::credential::ApiKeyScope;
 use serde_json::{Value, json};
 
 use crate::affiliate_program::{PROGRAM, owner, set_up};
-use crate::world::{Answered, World};
+use crate::world::{TestResponse, World};
 
 /// Creates a partner.
 pub(crate) async fn partner(world: &World, body: Value) -> Value {
@@ -21,7 +21,7 @@ pub(crate) async fn with_headers(
     (method, path): (Method, &str),
     headers: &[(&str, &str)],
     body: &Value,
-) -> Answered {
+) -> TestResponse {
     let mut request = world.request(method, path).header("content-type", "application/json");
     for (name, value) in headers {
         request = request.header(*name, *value);
@@ -49,19 +49,19 @@ pub(crate) async fn all(world: &World, path: &str) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn without_a_program_everything_is_404() {
+async fn requests_without_a_program_are_404() {
     let world = World::start().await;
-    let who = world.session(1).await;
+    let session = world.session(1).await;
     let everywhere = async |about: &str| {
         for operation in api::affiliate::operations() {
             let path = operation.path.replace("{id}", "x").replace("{link_id}", "x");
             // Responses to browsers do not reveal whether an account has a program.
-            if path.starts_with(PROGRAM) || operation.noun == "affiliate_visits" {
+            if path.starts_with(PROGRAM) || operation.tag == "affiliate_visits" {
                 continue;
             }
-            let answer = with_headers(&world, (operation.method, &path), &[], &json!("wrong")).await;
+            let response = with_headers(&world, (operation.method, &path), &[], &json!("wrong")).await;
             assert_eq!(
-                (answer.status, answer.code()),
+                (response.status, response.code()),
                 (StatusCode::NOT_FOUND, "not_found".to_owned()),
                 "{about} {path}"
             );
@@ -69,16 +69,16 @@ async fn without_a_program_everything_is_404() {
     };
     everywhere("none").await;
     let enable = json!({"website_url": "https://shop.example", "currency": "usd"});
-    owner(&world, &who, Method::POST, ("", enable)).await;
+    owner(&world, &session, Method::POST, ("", enable)).await;
     everywhere("enabled").await;
-    owner(&world, &who, Method::PUT, ("/processor", json!({"webhook_secrets": ["whsec_one"]}))).await;
+    owner(&world, &session, Method::PUT, ("/processor", json!({"webhook_secrets": ["whsec_one"]}))).await;
     everywhere("without a campaign").await;
-    owner(&world, &who, Method::PUT, ("/campaigns/default", json!({}))).await;
+    owner(&world, &session, Method::PUT, ("/campaigns/default", json!({}))).await;
     // The program is not live: only referrals are refused.
     assert_eq!(world.get("/affiliates").await.status, StatusCode::OK);
     let ada = partner(&world, json!({"email": "ada@example.org"})).await;
-    let told = json!({"affiliate_id": ada["id"], "email": "grace@example.net"});
-    let refused = world.call(Method::POST, "/affiliate-referrals", &told).await;
+    let referral = json!({"affiliate_id": ada["id"], "email": "grace@example.net"});
+    let refused = world.call(Method::POST, "/affiliate-referrals", &referral).await;
     assert_eq!((refused.status, refused.code()), (StatusCode::CONFLICT, "conflict".to_owned()));
     world.end().await;
 }
@@ -122,7 +122,7 @@ async fn partners_are_created() {
 #[tokio::test]
 async fn partners_are_updated() {
     let world = World::start().await;
-    let who = set_up(&world, 1).await;
+    let session = set_up(&world, 1).await;
     let body = json!({"email": "ada@example.org", "first_name": "Ada", "last_name": "Lovelace", "notes": "n",
                       "paypal_email": "pay@example.org"});
     let ada = partner(&world, body).await;
@@ -141,7 +141,7 @@ async fn partners_are_updated() {
     assert_eq!((&now["last_name"], &now["company"]), (&Value::Null, &json!("Engines")));
     assert_eq!((&now["links"][0]["token"], &now["email"]), (&json!("Countess"), &ada["email"]));
     assert_eq!(now["parent_affiliate_id"], second["id"]);
-    let inside = owner(&world, &who, Method::GET, (&path.replace("/affiliates", "/partners"), json!({}))).await;
+    let inside = owner(&world, &session, Method::GET, (&path.replace("/affiliates", "/partners"), json!({}))).await;
     let inside = inside.json();
     assert_eq!(inside["commission_override"], json!({"commission_type": "percent", "commission_bps": 4000}));
     assert_eq!((&inside["notes"], &inside["payout_destination"]), (&Value::Null, &json!("pay@example.org")));
@@ -149,8 +149,8 @@ async fn partners_are_updated() {
     assert!(inside["postback_secret"].as_str().unwrap().starts_with("whsec_"));
     // The old token no longer works, and is free.
     partner(&world, json!({"email": "t@example.org", "token": "ada-lovelace"})).await;
-    let taken = world.call(Method::PATCH, &path, &json!({"token": "ADA-lovelace"})).await;
-    assert_eq!(taken.status, StatusCode::CONFLICT, "{taken:?}");
+    let duplicate = world.call(Method::PATCH, &path, &json!({"token": "ADA-lovelace"})).await;
+    assert_eq!(duplicate.status, StatusCode::CONFLICT, "{duplicate:?}");
     world.end().await;
 }
 
@@ -167,8 +167,8 @@ async fn deleted_recruiter_is_removed_from_recruits() {
     assert_eq!(world.call(Method::DELETE, &parent_path, &json!({})).await.status, StatusCode::OK);
     let listed = world.get("/affiliates").await.json()["data"][0].clone();
     let changed = world.call(Method::PATCH, &path, &json!({"company": "Engines"})).await.json();
-    for shown in [world.get(&path).await.json()["affiliate"].clone(), listed, changed["affiliate"].clone()] {
-        assert_eq!((&shown["id"], &shown["parent_affiliate_id"]), (&recruit["id"], &Value::Null), "{shown}");
+    for view in [world.get(&path).await.json()["affiliate"].clone(), listed, changed["affiliate"].clone()] {
+        assert_eq!((&view["id"], &view["parent_affiliate_id"]), (&recruit["id"], &Value::Null), "{view}");
     }
     world.end().await;
 }
@@ -187,8 +187,8 @@ async fn create_refuses_fields_of_other_operations() {
         body[field] = value;
         let refused = world.call(Method::POST, "/affiliates", &body).await;
         assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{refused:?}");
-        let why = refused.json()["error"]["details"]["fields"][field].clone();
-        assert_eq!(why, "is not accepted here; set it with `PATCH /affiliates/{id}`", "{field}");
+        let reason = refused.json()["error"]["details"]["fields"][field].clone();
+        assert_eq!(reason, "is not accepted here; set it with `PATCH /affiliates/{id}`", "{field}");
     }
     // A token generated from a name uses base letters.
     let named = json!({"email": "l@example.org", "first_name": "Łukasz", "last_name": "Żak"});
@@ -254,8 +254,8 @@ async fn errors_name_each_field() {
     }
     assert_eq!(world.post("/affiliates", "{").await.code(), "invalid_json");
     partner(&world, json!({"email": "ada@example.org", "token": "Ada"})).await;
-    for taken in [json!({"email": "ADA@example.org"}), json!({"email": "b@example.org", "token": "ada"})] {
-        let refused = world.call(Method::POST, "/affiliates", &taken).await;
+    for duplicate in [json!({"email": "ADA@example.org"}), json!({"email": "b@example.org", "token": "ada"})] {
+        let refused = world.call(Method::POST, "/affiliates", &duplicate).await;
         assert_eq!((refused.status, refused.code()), (StatusCode::CONFLICT, "conflict".to_owned()));
     }
     world.end().await;
@@ -264,7 +264,7 @@ async fn errors_name_each_field() {
 #[tokio::test]
 async fn status_transitions_are_checked() {
     let world = World::start().await;
-    let who = set_up(&world, 1).await;
+    let session = set_up(&world, 1).await;
     let mut number = 0;
     for (begins, action, ends) in [
         ("pending", "approve", Some("active")),
@@ -284,7 +284,7 @@ async fn status_transitions_are_checked() {
         assert_eq!(made["approved_at"].is_string(), begins == "active");
         let id = made["id"].as_str().unwrap();
         let moved = if action == "reactivate" {
-            owner(&world, &who, Method::POST, (&format!("/partners/{id}/reactivate"), json!({}))).await
+            owner(&world, &session, Method::POST, (&format!("/partners/{id}/reactivate"), json!({}))).await
         } else {
             world.post(&format!("/affiliates/{id}/{action}"), "").await
         };
@@ -305,15 +305,15 @@ async fn status_transitions_are_checked() {
     let id = made["id"].as_str().unwrap();
     let suspended = world.call(Method::POST, &format!("/affiliates/{id}/suspend"), &json!({"reason": "spam"})).await;
     assert_eq!(suspended.json()["affiliate"]["status"], json!("suspended"));
-    let back = owner(&world, &who, Method::POST, (&format!("/partners/{id}/reactivate"), json!({}))).await;
+    let back = owner(&world, &session, Method::POST, (&format!("/partners/{id}/reactivate"), json!({}))).await;
     assert_eq!(back.json()["affiliate"]["status"], json!("active"));
     let rejected = partner(&world, json!({"email": "r@example.org", "status": "pending"})).await;
     let path = format!("/affiliates/{}", rejected["id"].as_str().unwrap());
     world.call(Method::POST, &format!("{path}/reject"), &json!({"reason": "x", "send_email": false})).await;
     let again = world.call(Method::POST, &format!("{path}/approve"), &json!({"send_email": true})).await;
     assert_eq!(again.json()["affiliate"]["status"], json!("active"), "{again:?}");
-    let wrong = world.call(Method::POST, &format!("{path}/suspend"), &json!({"reason": 1})).await;
-    assert_eq!(wrong.status, StatusCode::BAD_REQUEST);
+    let invalid = world.call(Method::POST, &format!("{path}/suspend"), &json!({"reason": 1})).await;
+    assert_eq!(invalid.status, StatusCode::BAD_REQUEST);
     world.end().await;
 }
 
@@ -323,19 +323,19 @@ async fn stale_if_match_is_refused() {
     set_up(&world, 1).await;
     let ada = partner(&world, json!({"email": "ada@example.org", "status": "pending"})).await;
     let path = format!("/affiliates/{}", ada["id"].as_str().unwrap());
-    let patch = async |seen: &str, name: &str| {
-        with_headers(&world, (Method::PATCH, &path), &[("if-match", seen)], &json!({"company": name})).await
+    let patch = async |if_match: &str, name: &str| {
+        with_headers(&world, (Method::PATCH, &path), &[("if-match", if_match)], &json!({"company": name})).await
     };
     assert_eq!(patch("\"1\"", "one").await.status, StatusCode::OK);
     let stale = patch("\"1\"", "two").await;
     assert_eq!((stale.status, stale.code()), (StatusCode::CONFLICT, "conflict".to_owned()));
-    let shown = world.get(&path).await;
+    let view = world.get(&path).await;
     assert_eq!(
-        (&shown.headers["etag"], &shown.json()["affiliate"]["company"]),
+        (&view.headers["etag"], &view.json()["affiliate"]["company"]),
         (&"\"2\"".parse().unwrap(), &json!("one"))
     );
-    let updated_at = shown.json()["affiliate"]["updated_at"].as_str().unwrap().to_owned();
-    world.hall.clock().advance(std::time::Duration::from_secs(1));
+    let updated_at = view.json()["affiliate"]["updated_at"].as_str().unwrap().to_owned();
+    world.intake.clock().advance(std::time::Duration::from_secs(1));
     assert_eq!(patch(&updated_at, "three").await.status, StatusCode::OK);
     assert_eq!(patch(&updated_at, "four").await.status, StatusCode::CONFLICT);
     assert_eq!(patch("*", "five").await.status, StatusCode::OK);
@@ -343,15 +343,19 @@ async fn stale_if_match_is_refused() {
     let approve = format!("{path}/approve");
     let stale = with_headers(&world, (Method::POST, &approve), &[("if-match", "\"1\"")], &json!({})).await;
     assert_eq!(stale.status, StatusCode::CONFLICT);
-    let seen = with_headers(&world, (Method::POST, &approve), &[("if-match", "\"4\"")], &json!({})).await;
-    assert_eq!((seen.status, &seen.headers["etag"]), (StatusCode::OK, &"\"5\"".parse().unwrap()), "{seen:?}");
+    let approved = with_headers(&world, (Method::POST, &approve), &[("if-match", "\"4\"")], &json!({})).await;
+    assert_eq!(
+        (approved.status, &approved.headers["etag"]),
+        (StatusCode::OK, &"\"5\"".parse().unwrap()),
+        "{approved:?}"
+    );
     world.end().await;
 }
 
 #[tokio::test]
 async fn partners_are_listed_page_by_page() {
     let world = World::start().await;
-    let who = set_up(&world, 1).await;
+    let owner_session = set_up(&world, 1).await;
     let other = world.call(Method::POST, "/affiliate-campaigns", &json!({"name": "Other"})).await;
     assert_eq!(other.status, StatusCode::CREATED, "{other:?}");
     let other = other.json()["campaign"]["id"].as_str().unwrap().to_owned();
@@ -360,10 +364,10 @@ async fn partners_are_listed_page_by_page() {
         let campaign = if n % 2 == 0 { json!("other") } else { Value::Null };
         let body = json!({"email": format!("p{n}@example.org"), "status": status, "campaign_id": campaign});
         partner(&world, body).await;
-        world.hall.clock().advance(std::time::Duration::from_millis(2));
+        world.intake.clock().advance(std::time::Duration::from_millis(2));
     }
     let emails = |found: Vec<Value>| -> Vec<String> {
-        found.iter().map(|one| one["email"].as_str().unwrap().to_owned()).collect()
+        found.iter().map(|entry| entry["email"].as_str().unwrap().to_owned()).collect()
     };
     let expected = |passes: &dyn Fn(usize) -> bool| -> Vec<String> {
         (0..230).rev().filter(|n| passes(*n)).map(|n| format!("p{n}@example.org")).collect()
@@ -390,10 +394,10 @@ async fn partners_are_listed_page_by_page() {
     ] {
         assert_eq!(world.get(&format!("/affiliates?{bad}")).await.code(), code, "{bad}");
     }
-    let session = world.browse(&who, Method::GET, "/api/affiliates?limit=1", &Value::Null).await;
+    let session = world.call_with_session(&owner_session, Method::GET, "/api/affiliates?limit=1", &Value::Null).await;
     assert_eq!(session.status, StatusCode::OK);
     let campaigns = world.get("/affiliate-campaigns").await.json();
-    let counts: Vec<_> = campaigns["data"].as_array().unwrap().iter().map(|one| &one["affiliate_count"]).collect();
+    let counts: Vec<_> = campaigns["data"].as_array().unwrap().iter().map(|entry| &entry["affiliate_count"]).collect();
     assert_eq!(counts, [115, 115]);
     world.end().await;
 }
@@ -460,26 +464,27 @@ async fn deleted_partner_keeps_its_tokens_reserved() {
     ] {
         assert_eq!(world.call(method, &path, &json!({})).await.status, StatusCode::NOT_FOUND);
     }
-    let told = json!({"token": "ada", "email": "grace@example.net"});
-    assert_eq!(world.call(Method::POST, "/affiliate-referrals", &told).await.status, StatusCode::NOT_FOUND);
+    let referral = json!({"token": "ada", "email": "grace@example.net"});
+    assert_eq!(world.call(Method::POST, "/affiliate-referrals", &referral).await.status, StatusCode::NOT_FOUND);
     let back = partner(&world, json!({"email": "ada@example.org", "first_name": "Ada"})).await;
     assert_eq!(back["links"][0]["token"], json!("ada-2"));
     for token in ["ada", "MORE"] {
-        let taken = world.call(Method::POST, "/affiliates", &json!({"email": "b@example.org", "token": token})).await;
-        assert_eq!(taken.status, StatusCode::CONFLICT);
+        let duplicate =
+            world.call(Method::POST, "/affiliates", &json!({"email": "b@example.org", "token": token})).await;
+        assert_eq!(duplicate.status, StatusCode::CONFLICT);
     }
-    world.hall.clock().advance(std::time::Duration::from_secs(90 * 24 * 3600 + 1));
+    world.intake.clock().advance(std::time::Duration::from_secs(90 * 24 * 3600 + 1));
     partner(&world, json!({"email": "b@example.org", "token": "ada"})).await;
     // A partner who was ever paid cannot be deleted.
     let id = back["id"].as_str().unwrap().parse().unwrap();
     let account = world.tenant().await.account().id;
-    let before = store::affiliate::partner::get(world.hall.store(), account, id).await.unwrap().unwrap();
+    let before = store::affiliate::partner::get(world.intake.store(), account, id).await.unwrap().unwrap();
     let mut batch = store::engine::Batch::progress();
     let after = mail::affiliate::partner::Partner { was_paid: true, ..before.clone() };
     store::affiliate::partner::update(&mut batch, &before, &after);
-    world.hall.store().commit(batch).await.unwrap();
-    let kept = world.call(Method::DELETE, &format!("/affiliates/{id}"), &json!({})).await;
-    assert_eq!((kept.status, kept.code()), (StatusCode::FORBIDDEN, "forbidden".to_owned()));
+    world.intake.store().commit(batch).await.unwrap();
+    let unchanged = world.call(Method::DELETE, &format!("/affiliates/{id}"), &json!({})).await;
+    assert_eq!((unchanged.status, unchanged.code()), (StatusCode::FORBIDDEN, "forbidden".to_owned()));
     world.end().await;
 }
 
@@ -512,11 +517,11 @@ async fn idempotency_keys_apply() {
     assert_eq!(once(&format!("{path}/links"), "k1", json!({"token": "more"})).await.json(), link.json());
     let campaign = once("/affiliate-campaigns", "k1", json!({"name": "C"})).await;
     assert_eq!(once("/affiliate-campaigns", "k1", json!({"name": "C"})).await.json(), campaign.json());
-    let told = json!({"token": "ada", "email": "grace@example.net"});
-    let new = once("/affiliate-referrals", "k1", told.clone()).await;
-    let standing = once("/affiliate-referrals", "k2", told.clone()).await;
-    for (key, first, status) in [("k1", new, StatusCode::CREATED), ("k2", standing, StatusCode::OK)] {
-        let again = once("/affiliate-referrals", key, told.clone()).await;
+    let referral = json!({"token": "ada", "email": "grace@example.net"});
+    let new = once("/affiliate-referrals", "k1", referral.clone()).await;
+    let existing = once("/affiliate-referrals", "k2", referral.clone()).await;
+    for (key, first, status) in [("k1", new, StatusCode::CREATED), ("k2", existing, StatusCode::OK)] {
+        let again = once("/affiliate-referrals", key, referral.clone()).await;
         assert_eq!((first.status, again.status), (status, status), "{key}");
         assert_eq!(first.json(), again.json());
     }
@@ -531,10 +536,10 @@ async fn concurrent_partners_with_one_address_have_one_winner() {
     for n in 0..8 {
         let body = json!({"email": format!("p{n}@example.org"), "token": format!("token-{n}")});
         let post = || world.call(Method::POST, "/affiliates", &body);
-        let (one, other) = tokio::join!(post(), post());
-        let mut statuses = [one.status.as_u16(), other.status.as_u16()];
+        let (entry, other) = tokio::join!(post(), post());
+        let mut statuses = [entry.status.as_u16(), other.status.as_u16()];
         statuses.sort_unstable();
-        assert_eq!(statuses, [201, 409], "{one:?} {other:?}");
+        assert_eq!(statuses, [201, 409], "{entry:?} {other:?}");
     }
     // Generated tokens do not collide.
     let named = |n: usize| json!({"email": format!("n{n}@example.org"), "first_name": "Grace"});
@@ -542,7 +547,7 @@ async fn concurrent_partners_with_one_address_have_one_winner() {
     let post = |n: usize| world.call(Method::POST, "/affiliates", &bodies[n]);
     let (a, b, c) = tokio::join!(post(0), post(1), post(2));
     let mut tokens: Vec<String> =
-        [a, b, c].iter().map(|one| one.json()["affiliate"]["links"][0]["token"].to_string()).collect();
+        [a, b, c].iter().map(|entry| entry.json()["affiliate"]["links"][0]["token"].to_string()).collect();
     tokens.sort();
     assert_eq!(tokens, ["\"grace\"", "\"grace-2\"", "\"grace-3\""]);
     world.end().await;
@@ -553,7 +558,7 @@ async fn affiliates_are_isolated_between_accounts() {
     let world = World::start().await;
     set_up(&world, 1).await;
     let other = world.account(2, ApiKeyScope::Full).await;
-    let theirs = set_up(&world, 2).await;
+    let foreign = set_up(&world, 2).await;
     let ada = partner(&world, json!({"email": "ada@example.org", "token": "ada"})).await;
     let told = json!({"token": "ada", "email": "grace@example.net"});
     let referral = world.call(Method::POST, "/affiliate-referrals", &told).await.json()["referral"].clone();
@@ -573,39 +578,43 @@ async fn affiliates_are_isolated_between_accounts() {
         (Method::PATCH, format!("/affiliate-campaigns/{}", id(&campaign))),
         (Method::GET, format!("/affiliate-referrals/{}", id(&referral))),
     ] {
-        let answer = world.call_as(&other, method.clone(), &path, &json!({})).await;
-        assert_eq!((answer.status, answer.code()), (StatusCode::NOT_FOUND, "not_found".to_owned()), "{method} {path}");
+        let response = world.call_as(&other, method.clone(), &path, &json!({})).await;
+        assert_eq!(
+            (response.status, response.code()),
+            (StatusCode::NOT_FOUND, "not_found".to_owned()),
+            "{method} {path}"
+        );
     }
     for told in [told.clone(), json!({"affiliate_id": ada["id"], "email": "grace@example.net"})] {
-        let answer = world.call_as(&other, Method::POST, "/affiliate-referrals", &told).await;
-        assert_eq!(answer.status, StatusCode::NOT_FOUND, "{told}");
+        let response = world.call_as(&other, Method::POST, "/affiliate-referrals", &told).await;
+        assert_eq!(response.status, StatusCode::NOT_FOUND, "{told}");
     }
     let link = json!({"token": "more"});
-    let answer = world.call_as(&other, Method::POST, &format!("{partner_path}/links"), &link).await;
-    assert_eq!(answer.status, StatusCode::NOT_FOUND);
+    let response = world.call_as(&other, Method::POST, &format!("{partner_path}/links"), &link).await;
+    assert_eq!(response.status, StatusCode::NOT_FOUND);
     let body = json!({"email": "a@example.org", "campaign_id": campaign["id"]});
-    let answer = world.call_as(&other, Method::POST, "/affiliates", &body).await;
-    assert_eq!(answer.status, StatusCode::BAD_REQUEST);
-    let inside = owner(&world, &theirs, Method::GET, (&format!("/partners/{}", id(&ada)), json!({}))).await;
+    let response = world.call_as(&other, Method::POST, "/affiliates", &body).await;
+    assert_eq!(response.status, StatusCode::BAD_REQUEST);
+    let inside = owner(&world, &foreign, Method::GET, (&format!("/partners/{}", id(&ada)), json!({}))).await;
     assert_eq!(inside.status, StatusCode::NOT_FOUND);
     // In another account the same address and token are free.
     let same = json!({"email": "ada@example.org", "token": "ada"});
     assert_eq!(world.call_as(&other, Method::POST, "/affiliates", &same).await.status, StatusCode::CREATED);
-    let theirs = world.call_as(&other, Method::POST, "/affiliate-referrals", &told).await;
-    assert_eq!((theirs.status, &theirs.json()["created"]), (StatusCode::CREATED, &json!(true)));
+    let foreign = world.call_as(&other, Method::POST, "/affiliate-referrals", &told).await;
+    assert_eq!((foreign.status, &foreign.json()["created"]), (StatusCode::CREATED, &json!(true)));
     world.end().await;
 }
 
 #[tokio::test]
 async fn owner_sets_the_payout_method() {
     let world = World::start().await;
-    let who = set_up(&world, 1).await;
+    let session = set_up(&world, 1).await;
     let ada = partner(&world, json!({"email": "ada@example.org"})).await;
     assert_eq!((&ada["payout_method"], &ada["payout_ready"]), (&Value::Null, &json!(false)));
     let path = format!("/partners/{}/payout-method", ada["id"].as_str().unwrap());
     let put = async |method: &str, destination: &str| {
         let body = json!({"method": method, "destination": destination});
-        owner(&world, &who, Method::PUT, (&path, body)).await
+        owner(&world, &session, Method::PUT, (&path, body)).await
     };
     for (method, destination, ready) in [
         ("wise", "ada@example.org", true),
@@ -622,9 +631,9 @@ async fn owner_sets_the_payout_method() {
         assert_eq!(put(method, destination).await.status, StatusCode::BAD_REQUEST, "{method} {destination}");
     }
     put("wise", "ada@example.org").await;
-    owner(&world, &who, Method::PATCH, ("", json!({"allowed_methods": ["paypal"]}))).await;
-    let shown = world.get(&format!("/affiliates/{}", ada["id"].as_str().unwrap())).await.json();
-    assert_eq!(shown["affiliate"]["payout_ready"], json!(false));
+    owner(&world, &session, Method::PATCH, ("", json!({"allowed_methods": ["paypal"]}))).await;
+    let view = world.get(&format!("/affiliates/{}", ada["id"].as_str().unwrap())).await.json();
+    assert_eq!(view["affiliate"]["payout_ready"], json!(false));
     world.end().await;
 }
 

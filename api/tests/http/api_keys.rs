@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use store::engine::Batch;
 
 async fn create(world: &World, body: &Value) -> (Value, String) {
-    let answer = world.call(Method::POST, "/api-keys", body).await;
-    assert_eq!(answer.status, StatusCode::OK, "{:?}", answer.json());
-    let json = answer.json();
+    let response = world.call(Method::POST, "/api-keys", body).await;
+    assert_eq!(response.status, StatusCode::OK, "{:?}", response.json());
+    let json = response.json();
     (json["api_key"].clone(), json["secret"].as_str().unwrap().to_owned())
 }
 
@@ -36,9 +36,9 @@ async fn a_key_is_shown_once_and_works_by_both_prefixes() {
         let secret = secret.replacen("rnl_", prefix, 1);
         assert_eq!(world.get_as(&secret, "/emails").await.status, StatusCode::OK, "{prefix}");
     }
-    let shown = world.get(&path(&key)).await;
-    assert!(!String::from_utf8_lossy(&shown.body).contains(&secret[4..]));
-    let used = &shown.json()["api_key"];
+    let view = world.get(&path(&key)).await;
+    assert!(!String::from_utf8_lossy(&view.body).contains(&secret[4..]));
+    let used = &view.json()["api_key"];
     assert!(used["last_used_at"].is_string());
     assert_eq!(used["last_used_ip"], "127.0.0.1");
     // A sending key can neither create a full key nor read keys.
@@ -66,9 +66,9 @@ async fn errors_name_the_field() {
         (json!({"name": "n", "scope": "full", "domain_id": "example.com"}), "domain_id"),
         (json!({"name": "n", "scope": "full", "domain_id": "dom_01ARZ3NDEKTSV4RRFFQ69G5FAV"}), "domain_id"),
     ] {
-        let answer = world.call(Method::POST, "/api-keys", &body).await;
-        assert_eq!(answer.code(), "validation_error", "{body}");
-        assert!(answer.json()["error"]["details"]["fields"][field].is_string(), "{body}: {}", answer.json());
+        let response = world.call(Method::POST, "/api-keys", &body).await;
+        assert_eq!(response.code(), "validation_error", "{body}");
+        assert!(response.json()["error"]["details"]["fields"][field].is_string(), "{body}: {}", response.json());
     }
     world.end().await;
 }
@@ -76,7 +76,7 @@ async fn errors_name_the_field() {
 #[tokio::test]
 async fn key_networks_and_expiry_are_enforced() {
     let world = World::start().await;
-    let expires_at = (world.hall.clock().now() + Duration::from_secs(3600)).to_string();
+    let expires_at = (world.intake.clock().now() + Duration::from_secs(3600)).to_string();
     let body =
         json!({"name": "n", "scope": "full", "allowed_ips": ["127.0.0.0/8", "2001:db8::1"], "expires_at": expires_at});
     let (key, secret) = create(&world, &body).await;
@@ -89,22 +89,22 @@ async fn key_networks_and_expiry_are_enforced() {
     assert_eq!((refused.status, refused.code().as_str()), (StatusCode::FORBIDDEN, "ip_not_allowed"));
     assert_eq!(change(json!({"allowed_ips": null})).await["api_key"]["allowed_ips"], json!([]));
     assert_eq!(world.get_as(&secret, "/emails").await.status, StatusCode::OK);
-    let why = async || world.get_as(&secret, "/emails").await.json()["error"]["details"]["reason"].clone();
+    let reason = async || world.get_as(&secret, "/emails").await.json()["error"]["details"]["reason"].clone();
     change(json!({"enabled": false})).await;
     assert_eq!(world.get_as(&secret, "/emails").await.status, StatusCode::UNAUTHORIZED);
-    assert_eq!(why().await, "revoked");
+    assert_eq!(reason().await, "revoked");
     change(json!({"enabled": true})).await;
     assert_eq!(world.get_as(&secret, "/emails").await.status, StatusCode::OK);
-    world.hall.clock().advance(Duration::from_secs(3600));
+    world.intake.clock().advance(Duration::from_secs(3600));
     assert_eq!(world.get_as(&secret, "/emails").await.status, StatusCode::UNAUTHORIZED);
-    assert_eq!(why().await, "expired");
+    assert_eq!(reason().await, "expired");
     world.end().await;
 }
 
 async fn world_call(world: &World, method: Method, path: String, body: Value) -> Value {
-    let answer = world.call(method, &path, &body).await;
-    assert_eq!(answer.status, StatusCode::OK, "{}", answer.json());
-    answer.json()
+    let response = world.call(method, &path, &body).await;
+    assert_eq!(response.status, StatusCode::OK, "{}", response.json());
+    response.json()
 }
 
 #[tokio::test]
@@ -118,13 +118,13 @@ async fn rotation_has_a_grace() {
     let second = second["secret"].as_str().unwrap().to_owned();
     let status = async |secret: &str| world.get_as(secret, "/emails").await.status.as_u16();
     assert_eq!((status(&first).await, status(&second).await), (200, 200));
-    world.hall.clock().advance(Duration::from_secs(2 * 3600));
+    world.intake.clock().advance(Duration::from_secs(2 * 3600));
     assert_eq!((status(&first).await, status(&second).await), (401, 200));
     let third = rotate(json!({"grace_hours": 0})).await["secret"].as_str().unwrap().to_owned();
     assert_eq!((status(&second).await, status(&third).await), (401, 200));
-    for wrong in [json!({"grace_hours": -1}), json!({"grace_hours": 1.5}), json!({"grace_hours": 100_000})] {
-        let answer = world.call(Method::POST, &format!("{}/rotate", path(&key)), &wrong).await;
-        assert_eq!(answer.code(), "validation_error", "{wrong}");
+    for invalid in [json!({"grace_hours": -1}), json!({"grace_hours": 1.5}), json!({"grace_hours": 100_000})] {
+        let response = world.call(Method::POST, &format!("{}/rotate", path(&key)), &invalid).await;
+        assert_eq!(response.code(), "validation_error", "{invalid}");
     }
     let request = world.request(Method::POST, &format!("{}/rotate", path(&key)));
     let bare = world.send(request.body(http_body_util::Full::default()).unwrap()).await;
@@ -135,12 +135,12 @@ async fn rotation_has_a_grace() {
 #[tokio::test]
 async fn domain_bound_key_sees_only_its_domain() {
     let world = World::start().await;
-    let account = store::account::find(world.hall.store(), "owner1@example.com").await.unwrap().unwrap();
+    let account = store::account::find(world.intake.store(), "owner1@example.com").await.unwrap().unwrap();
     let domain = world.domain(account.id).await.id;
     let body = json!({"name": "bound", "scope": "full", "domain_id": domain});
     let (key, secret) = create(&world, &body).await;
     assert_eq!(key["domain_id"], json!(domain));
-    let tenant = world.hall.authenticate_api_key(&secret, None).await.unwrap();
+    let tenant = world.intake.authenticate_api_key(&secret, None).await.unwrap();
     assert_eq!(tenant.bound_to(), Some(domain));
     let mail = |from: &str| json!({"from": from, "to": "b@example.net", "subject": "s", "text": "t"});
     let sent = world.call_as(&secret, Method::POST, "/emails", &mail("a@example.com")).await;
@@ -148,9 +148,9 @@ async fn domain_bound_key_sees_only_its_domain() {
     let mut other = world.domain(account.id).await;
     (other.id, other.name) = (DomainId::from_bytes([9; 16]), "example.org".parse().unwrap());
     let mut batch = Batch::progress();
-    let count = store::domain::count(world.hall.store(), account.id).await.unwrap();
+    let count = store::domain::count(world.intake.store(), account.id).await.unwrap();
     store::domain::create(&mut batch, &other, &count);
-    world.hall.store().commit(batch).await.unwrap();
+    world.intake.store().commit(batch).await.unwrap();
     let mail = mail("a@example.org");
     assert_eq!(world.call(Method::POST, "/emails", &mail).await.status, StatusCode::OK);
     let refused = world.call_as(&secret, Method::POST, "/emails", &mail).await;
@@ -189,8 +189,8 @@ async fn lists_are_paged_and_isolated() {
         (Method::POST, format!("{}/rotate", path(&own))),
         (Method::GET, "/api-keys/key_".to_owned()),
     ] {
-        let answer = world.call_as(&other, method, &path, &json!({})).await;
-        assert_eq!((answer.status, answer.code().as_str()), (StatusCode::NOT_FOUND, "not_found"), "{path}");
+        let response = world.call_as(&other, method, &path, &json!({})).await;
+        assert_eq!((response.status, response.code().as_str()), (StatusCode::NOT_FOUND, "not_found"), "{path}");
     }
     assert_eq!(world.get_as(&other, "/api-keys").await.json()["api_keys"].as_array().unwrap().len(), 1);
     world.end().await;
@@ -200,8 +200,8 @@ async fn lists_are_paged_and_isolated() {
 async fn last_full_key_can_be_deleted() {
     let world = World::start().await;
     let key = world.get("/api-keys").await.json()["api_keys"][0].clone();
-    let answer = world.call(Method::DELETE, &path(&key), &json!({})).await;
-    assert_eq!((answer.status, answer.json()), (StatusCode::OK, json!({"ok": true})));
+    let response = world.call(Method::DELETE, &path(&key), &json!({})).await;
+    assert_eq!((response.status, response.json()), (StatusCode::OK, json!({"ok": true})));
     assert_eq!(world.get("/api-keys").await.status, StatusCode::UNAUTHORIZED);
     world.end().await;
 }

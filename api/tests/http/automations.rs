@@ -12,36 +12,36 @@ use queue::intake::Intake;
 use serde_json::{Value, json};
 use store::engine::Batch;
 
-use crate::world::{Answered, World, hall, store};
+use crate::world::{TestResponse, World, intake, store};
 
-async fn post(world: &World, path: &str, body: Value) -> Answered {
+async fn post(world: &World, path: &str, body: Value) -> TestResponse {
     world.post(path, body.to_string()).await
 }
 
 /// Ingests a product event, as `POST /events` does.
-async fn hear(
-    hall: &Intake,
+async fn ingest_event(
+    intake: &Intake,
     account: AccountId,
     name: &str,
-    who: (Option<&str>, Option<&str>),
+    identity: (Option<&str>, Option<&str>),
     data: Value,
 ) -> SignalEffects {
-    let now = hall.clock().now();
+    let now = intake.clock().now();
     loop {
         let signal = TriggerEvent {
             account,
             name,
-            id: ProductEventId::new(now, hall.entropy().u128()).to_bytes(),
-            user_id: who.0,
-            email: who.1,
+            id: ProductEventId::new(now, intake.entropy().u128()).to_bytes(),
+            user_id: identity.0,
+            email: identity.1,
             data: &data,
             at: now,
         };
         let mut batch = Batch::intake();
-        let reaction = hall.automations().apply_event(&signal, &mut batch).await.unwrap();
+        let reaction = intake.automations().apply_event(&signal, &mut batch).await.unwrap();
         let partitions = store::automation_run::due_work::partitions_of(&batch);
-        if hall.store().commit(batch).await.is_ok() {
-            hall.automations().wake(&partitions);
+        if intake.store().commit(batch).await.is_ok() {
+            intake.automations().wake(&partitions);
             return reaction;
         }
     }
@@ -53,48 +53,48 @@ struct Product<'a> {
 }
 
 impl<'a> Product<'a> {
-    async fn of(world: &'a World) -> Self {
+    async fn new(world: &'a World) -> Self {
         Self { world, account: world.tenant().await.account().id }
     }
 
     /// Ingests an event of user 7.
-    async fn says(&self, name: &str, data: Value) -> (u64, u64, u64) {
-        self.says_of(name, (Some("7"), Some("b@example.net")), data).await
+    async fn ingest(&self, name: &str, data: Value) -> (u64, u64, u64) {
+        self.ingest_for(name, (Some("7"), Some("b@example.net")), data).await
     }
 
-    async fn says_of(&self, name: &str, who: (Option<&str>, Option<&str>), data: Value) -> (u64, u64, u64) {
-        let reaction = hear(&self.world.hall, self.account, name, who, data).await;
-        self.world.hall.run_due_automations().await;
+    async fn ingest_for(&self, name: &str, identity: (Option<&str>, Option<&str>), data: Value) -> (u64, u64, u64) {
+        let reaction = ingest_event(&self.world.intake, self.account, name, identity, data).await;
+        self.world.intake.run_due_automations().await;
         (reaction.matched, reaction.resumed, reaction.cancelled)
     }
 
-    async fn passes(&self, time: &str) {
+    async fn advance(&self, time: &str) {
         let span = mail::automation::time_span::TimeSpan::parse(time).unwrap();
-        self.world.hall.clock().advance(Duration::from_secs(span.seconds()));
-        self.world.hall.run_due_automations().await;
+        self.world.intake.clock().advance(Duration::from_secs(span.seconds()));
+        self.world.intake.run_due_automations().await;
     }
 
     async fn runs(&self, automation: &str) -> Vec<Value> {
-        let answer = self.world.get(&format!("/automations/{automation}/runs")).await.json();
-        answer["runs"].as_array().unwrap().clone()
+        let response = self.world.get(&format!("/automations/{automation}/runs")).await.json();
+        response["runs"].as_array().unwrap().clone()
     }
 
     /// The events emitted about a run, in order.
-    async fn told(&self, run: &Value) -> Vec<(String, Value)> {
+    async fn emitted_events(&self, run: &Value) -> Vec<(String, Value)> {
         let id: mail::id::RunId = run["id"].as_str().unwrap().parse().unwrap();
-        let events = store::event::list(self.world.hall.store(), self.account, id, 100).await.unwrap();
+        let events = store::event::list(self.world.intake.store(), self.account, id, 100).await.unwrap();
         events.into_iter().map(|event| (event.kind.name().to_owned(), event.detail)).collect()
     }
 
     async fn counts(&self, automation: &str) -> [u64; 5] {
-        let shown = self.world.get(&format!("/automations/{automation}")).await.json();
-        let counts = &shown["automation"]["counts"];
+        let view = self.world.get(&format!("/automations/{automation}")).await.json();
+        let counts = &view["automation"]["counts"];
         ["running", "waiting", "completed", "failed", "cancelled"].map(|name| counts[name].as_u64().unwrap())
     }
 }
 
 /// Creates an automation and activates it.
-async fn active(world: &World, trigger: Value, steps: Value) -> String {
+async fn create_active(world: &World, trigger: Value, steps: Value) -> String {
     let made = post(world, "/automations", json!({"name": "A", "trigger": trigger, "steps": steps})).await;
     assert_eq!(made.status, StatusCode::OK, "{made:?}");
     let id = made.json()["automation"]["id"].as_str().unwrap().to_owned();
@@ -104,7 +104,7 @@ async fn active(world: &World, trigger: Value, steps: Value) -> String {
     id
 }
 
-fn letter(text: &str) -> Value {
+fn email_step(text: &str) -> Value {
     json!({"type": "send_email", "from": "ada@example.com", "subject": "Hi", "text": text})
 }
 
@@ -115,14 +115,14 @@ async fn template(world: &World, alias: &str, html: &str) {
     assert_eq!(published.status, StatusCode::OK);
 }
 
-/// The worked example (completions-email.md 2.13), from sign-up to the end of the trial.
+/// The worked example, from sign-up to the end of the trial.
 #[tokio::test]
-async fn the_worked_example_runs_to_its_end() {
+async fn documented_example_runs_to_its_end() {
     let world = World::start().await;
-    let product = Product::of(&world).await;
+    let product = Product::new(&world).await;
     template(&world, "welcome", "Hi {{name}}").await;
     template(&world, "trial-ending", "It ends, {{event.data.name}}: {{wait.received}} {{wait.data.how}}").await;
-    let id = active(
+    let id = create_active(
         &world,
         json!({"event": "user.created", "cancel_on_events": ["subscription.started"]}),
         json!([
@@ -134,9 +134,9 @@ async fn the_worked_example_runs_to_its_end() {
         ]),
     )
     .await;
-    let ends_at = world.hall.clock().now() + Duration::from_secs(14 * 86_400);
+    let ends_at = world.intake.clock().now() + Duration::from_secs(14 * 86_400);
     let data = json!({"name": "Ada", "plan": "trial", "trial_ends_at": ends_at.to_string()});
-    assert_eq!(product.says("user.created", data).await, (1, 0, 0));
+    assert_eq!(product.ingest("user.created", data).await, (1, 0, 0));
     let run = product.runs(&id).await.remove(0);
     assert_eq!((&run["status"], &run["current_step_index"]), (&json!("waiting"), &json!(1)), "{run}");
     assert_eq!(run["wait"]["event"], "user.activated");
@@ -144,13 +144,13 @@ async fn the_worked_example_runs_to_its_end() {
     assert_eq!(product.counts(&id).await, [0, 1, 0, 0, 0]);
 
     // Another person's activation does not match.
-    assert_eq!(product.says_of("user.activated", (Some("8"), Some("b@example.net")), json!({})).await, (0, 0, 0));
-    assert_eq!(product.says("user.activated", json!({"how": "click"})).await, (0, 1, 0));
+    assert_eq!(product.ingest_for("user.activated", (Some("8"), Some("b@example.net")), json!({})).await, (0, 0, 0));
+    assert_eq!(product.ingest("user.activated", json!({"how": "click"})).await, (0, 1, 0));
     let run = product.runs(&id).await.remove(0);
     assert_eq!((&run["status"], &run["current_step_index"]), (&json!("waiting"), &json!(3)), "{run}");
     assert_eq!(run["wait"]["event"], Value::Null);
     assert_eq!(run["steps"][1]["output"]["received"], true);
-    product.passes("14d").await;
+    product.advance("14d").await;
     let run = product.runs(&id).await.remove(0);
     assert_eq!((&run["status"], &run["ended_by"]), (&json!("completed"), &json!("all_steps")), "{run}");
     assert_eq!(product.counts(&id).await, [0, 0, 1, 0, 0]);
@@ -158,18 +158,18 @@ async fn the_worked_example_runs_to_its_end() {
     let email = world.get(&format!("/emails/{last}")).await.json()["email"].clone();
     assert_eq!((&email["html"], &email["to"]), (&json!("It ends, Ada: true click"), &json!(["b@example.net"])));
 
-    is_told_step_by_step(&product.told(&run).await);
+    assert_run_events(&product.emitted_events(&run).await);
     world.end().await;
 }
 
-/// Checks the events of a run with five steps (completions-email.md 2.10).
-fn is_told_step_by_step(told: &[(String, Value)]) {
-    let names: Vec<&str> = told.iter().map(|(name, _)| name.as_str()).collect();
+/// Checks the events of a run with five steps.
+fn assert_run_events(events: &[(String, Value)]) {
+    let names: Vec<&str> = events.iter().map(|(name, _)| name.as_str()).collect();
     let step = "automation.step_completed";
     assert_eq!(names, ["automation.started", step, step, step, step, step, "automation.completed"]);
     let keys = |detail: &Value| detail.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!(
-        keys(&told[1].1),
+        keys(&events[1].1),
         [
             "automation_id",
             "automation_name",
@@ -183,7 +183,7 @@ fn is_told_step_by_step(told: &[(String, Value)]) {
         ]
     );
     assert_eq!(
-        keys(&told[6].1),
+        keys(&events[6].1),
         [
             "automation_id",
             "automation_name",
@@ -201,9 +201,9 @@ fn is_told_step_by_step(told: &[(String, Value)]) {
             "completed_at",
         ]
     );
-    assert_eq!((&told[6].1["step_index"], &told[6].1["ended_by"]), (&json!(4), &json!("all_steps")));
-    assert!(told[0].1["source_event_id"].as_str().unwrap().starts_with("ae_"));
-    assert_eq!(told[0].1["started_at"], told[6].1["started_at"], "a run starts once");
+    assert_eq!((&events[6].1["step_index"], &events[6].1["ended_by"]), (&json!(4), &json!("all_steps")));
+    assert!(events[0].1["source_event_id"].as_str().unwrap().starts_with("ae_"));
+    assert_eq!(events[0].1["started_at"], events[6].1["started_at"], "a run starts once");
 }
 
 #[tokio::test]
@@ -214,16 +214,16 @@ async fn unknown_system_events_are_refused() {
         post(&world, "/automations", json!({"name": "A", "trigger": trigger, "steps": [wait]})).await
     };
     let trigger = json!({"event": "email.deliverd", "cancel_on_events": ["email.opened", "email.open"]});
-    let answer = made(trigger, "email.seen").await;
-    assert_eq!(answer.status, StatusCode::BAD_REQUEST);
-    let fields = answer.json()["error"]["details"]["fields"].clone();
+    let response = made(trigger, "email.seen").await;
+    assert_eq!(response.status, StatusCode::BAD_REQUEST);
+    let fields = response.json()["error"]["details"]["fields"].clone();
     for field in ["trigger.event", "trigger.cancel_on_events[1]", "steps[0].event"] {
         let text = fields[field].as_str().unwrap_or_default();
         assert!(text.contains("email.delivered, email.delivery_delayed"), "{field}: {fields}");
     }
     assert_eq!(fields.as_object().unwrap().len(), 3, "{fields}");
     // System events that automations do not support, and names that resemble system events.
-    for (event, says) in [
+    for (event, expected) in [
         ("domain.verified", "cannot trigger automations; these events can: email.received, "),
         ("automation.completed", "cannot trigger automations"),
         ("suppression.created", "cannot trigger automations"),
@@ -232,31 +232,31 @@ async fn unknown_system_events_are_refused() {
         ("EMAIL.verified", "is unknown: it is not an event of the service (email.received, "),
         (&"x".repeat(201), "is longer than 200 bytes"),
     ] {
-        let answer = made(json!({"event": event}), event).await;
-        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{event}");
-        let fields = answer.json()["error"]["details"]["fields"].clone();
+        let response = made(json!({"event": event}), event).await;
+        assert_eq!(response.status, StatusCode::BAD_REQUEST, "{event}");
+        let fields = response.json()["error"]["details"]["fields"].clone();
         for field in ["trigger.event", "steps[0].event"] {
-            assert!(fields[field].as_str().unwrap_or_default().starts_with(says), "{event}: {fields}");
+            assert!(fields[field].as_str().unwrap_or_default().starts_with(expected), "{event}: {fields}");
         }
     }
     for event in ["domain.moved", "contact.unsubscribed", &"x".repeat(200)] {
-        let answer = made(json!({"event": event}), "email.opened").await;
-        assert_eq!(answer.status, StatusCode::OK, "{answer:?}");
+        let response = made(json!({"event": event}), "email.opened").await;
+        assert_eq!(response.status, StatusCode::OK, "{response:?}");
     }
     // Clients cannot send system events.
     for name in ["email.delivered", "Email.Received", "contact.unsubscribed", "domain.verified"] {
         let body = json!({"name": name, "email": "b@example.net"});
-        let told = post(&world, "/events", body).await;
-        assert_eq!(told.status, StatusCode::BAD_REQUEST, "{name}");
-        assert!(told.json()["error"]["details"]["fields"]["name"].is_string(), "{told:?}");
+        let event_response = post(&world, "/events", body).await;
+        assert_eq!(event_response.status, StatusCode::BAD_REQUEST, "{name}");
+        assert!(event_response.json()["error"]["details"]["fields"]["name"].is_string(), "{event_response:?}");
     }
     // A product event may have this name, because no system event has it.
     assert_eq!(made(json!({"event": "email.verified"}), "email.clicked").await.status, StatusCode::BAD_REQUEST);
-    let told = world.post("/events", r#"{"name": "email.verified", "user_id": "7"}"#).await;
-    assert_eq!(told.status, StatusCode::ACCEPTED);
-    let answer = made(json!({"event": "email.verified"}), "email.clicked").await;
-    assert_eq!(answer.status, StatusCode::OK, "{answer:?}");
-    let path = format!("/automations/{}", answer.json()["automation"]["id"].as_str().unwrap());
+    let event_response = world.post("/events", r#"{"name": "email.verified", "user_id": "7"}"#).await;
+    assert_eq!(event_response.status, StatusCode::ACCEPTED);
+    let response = made(json!({"event": "email.verified"}), "email.clicked").await;
+    assert_eq!(response.status, StatusCode::OK, "{response:?}");
+    let path = format!("/automations/{}", response.json()["automation"]["id"].as_str().unwrap());
     let edited = post(&world, &path, json!({"trigger": {"event": "email.verifyed"}})).await;
     assert_eq!(edited.status, StatusCode::BAD_REQUEST);
     world.end().await;
@@ -267,26 +267,26 @@ async fn definitions_are_checked() {
     let world = World::start().await;
     let bad = json!({"name": " ", "trigger": {}, "steps": [{"type": "delay", "duration": "1d"}, {"type": "delay"},
                      {"type": "sms", "to": "1", "body": "x"}]});
-    let answer = post(&world, "/automations", bad).await;
-    let fields = answer.json()["error"]["details"]["fields"].clone();
-    assert_eq!(answer.status, StatusCode::BAD_REQUEST);
+    let response = post(&world, "/automations", bad).await;
+    let fields = response.json()["error"]["details"]["fields"].clone();
+    assert_eq!(response.status, StatusCode::BAD_REQUEST);
     for field in ["name", "trigger.event", "steps[1].duration"] {
         assert!(fields[field].is_string(), "{field}: {fields}");
     }
     let texts = json!({"name": "S", "trigger": {"event": "a"}, "steps": [{"type": "sms", "to": "1", "body": "x"}]});
-    let answer = post(&world, "/automations", texts).await;
-    assert!(answer.json()["error"]["details"]["steps[0]"].as_str().unwrap().contains("[sms]"), "{answer:?}");
+    let response = post(&world, "/automations", texts).await;
+    assert!(response.json()["error"]["details"]["steps[0]"].as_str().unwrap().contains("[sms]"), "{response:?}");
 
-    let steps = json!([{"type": "send_email", "template": "nothing"}, letter("x"),
+    let steps = json!([{"type": "send_email", "template": "nothing"}, email_step("x"),
                        {"type": "send_email", "from": "x@other.example", "subject": "s", "text": "t"}]);
     let body = json!({"name": "A", "trigger": {"event": "a", "colour": 1}, "steps": steps});
     let made = post(&world, "/automations", body).await.json();
     assert_eq!(made["warnings"], json!(["`trigger.colour` is not a known field and was ignored"]));
     let path = format!("/automations/{}", made["automation"]["id"].as_str().unwrap());
     assert_eq!((&made["automation"]["status"], &made["automation"]["version"]), (&json!("draft"), &json!(1)));
-    let answer = post(&world, &path, json!({"action": "activate"})).await;
-    let details = answer.json()["error"]["details"].clone();
-    assert_eq!(answer.code(), "validation_error");
+    let response = post(&world, &path, json!({"action": "activate"})).await;
+    let details = response.json()["error"]["details"].clone();
+    assert_eq!(response.code(), "validation_error");
     assert!(details["steps[0]"].as_str().unwrap().contains("nothing"), "{details}");
     assert!(details["steps[2]"].as_str().unwrap().contains("other.example"), "{details}");
     assert!(details.get("steps[1]").is_none());
@@ -296,12 +296,12 @@ async fn definitions_are_checked() {
         (json!({"action": "pause", "name": "x"}), "action"),
         (json!({"steps": [5]}), "steps[0]"),
     ] {
-        let answer = post(&world, &path, body.clone()).await;
-        assert!(answer.json()["error"]["details"]["fields"][field].is_string(), "{body}: {answer:?}");
+        let response = post(&world, &path, body.clone()).await;
+        assert!(response.json()["error"]["details"]["fields"][field].is_string(), "{body}: {response:?}");
     }
-    let answer = post(&world, &path, json!({"action": "pause"})).await;
+    let response = post(&world, &path, json!({"action": "pause"})).await;
     assert_eq!(
-        (answer.code().as_str(), &answer.json()["error"]["details"]["status"]),
+        (response.code().as_str(), &response.json()["error"]["details"]["status"]),
         ("validation_error", &json!("draft"))
     );
     world.end().await;
@@ -311,14 +311,14 @@ async fn definitions_are_checked() {
 #[tokio::test]
 async fn definitions_are_stored_and_updated() {
     let world = World::start().await;
-    let body = json!({"name": "A", "trigger": {"event": "a"}, "steps": [letter("zero")]});
+    let body = json!({"name": "A", "trigger": {"event": "a"}, "steps": [email_step("zero")]});
     let made = post(&world, "/automations", body).await.json();
     let path = format!("/automations/{}", made["automation"]["id"].as_str().unwrap());
-    let edited = post(&world, &path, json!({"steps": [letter("one")]})).await.json();
+    let edited = post(&world, &path, json!({"steps": [email_step("one")]})).await.json();
     assert_eq!(edited["automation"]["version"], 1);
     let activated = post(&world, &path, json!({"action": "activate"})).await.json();
     assert!(activated["automation"]["activated_at"].is_string());
-    let edited = post(&world, &path, json!({"steps": [letter("two")], "name": "B"})).await.json();
+    let edited = post(&world, &path, json!({"steps": [email_step("two")], "name": "B"})).await.json();
     assert_eq!((&edited["automation"]["version"], &edited["automation"]["name"]), (&json!(2), &json!("B")));
     assert_eq!(post(&world, &path, json!({"name": "C"})).await.json()["automation"]["version"], 2);
     let versions = world.get(&format!("{path}/versions?limit=1")).await.json();
@@ -352,27 +352,27 @@ async fn definitions_are_stored_and_updated() {
 #[tokio::test]
 async fn reentry_rules_apply() {
     let world = World::start().await;
-    let product = Product::of(&world).await;
+    let product = Product::new(&world).await;
     let steps = json!([{"type": "delay", "duration": "1h"}]);
     for (reentry, expected) in [("always", [1, 1, 1]), ("once", [1, 0, 0]), ("while_not_running", [1, 0, 1])] {
         let trigger = json!({"event": reentry, "reentry": reentry});
-        active(&world, trigger, steps.clone()).await;
+        create_active(&world, trigger, steps.clone()).await;
         let mut matched = Vec::new();
         for n in 0..3 {
             if n == 2 {
-                product.passes("1h").await;
+                product.advance("1h").await;
             }
-            matched.push(product.says(reentry, json!({})).await.0);
+            matched.push(product.ingest(reentry, json!({})).await.0);
         }
         assert_eq!(matched, expected, "{reentry}");
         // Another id is another person; the same address without an id is the same person.
-        assert_eq!(product.says_of(reentry, (Some("9"), Some("b@example.net")), json!({})).await.0, 1, "{reentry}");
+        assert_eq!(product.ingest_for(reentry, (Some("9"), Some("b@example.net")), json!({})).await.0, 1, "{reentry}");
     }
     // Many concurrent events start one run.
     let trigger = json!({"event": "rush", "reentry": "once"});
-    active(&world, trigger, steps.clone()).await;
-    let hear = || hear(&world.hall, product.account, "rush", (Some("7"), None), json!({}));
-    let all = futures_util::future::join_all((0..8).map(|_| hear())).await;
+    create_active(&world, trigger, steps.clone()).await;
+    let ingest_rush = || ingest_event(&world.intake, product.account, "rush", (Some("7"), None), json!({}));
+    let all = futures_util::future::join_all((0..8).map(|_| ingest_rush())).await;
     assert_eq!(all.iter().map(|reaction| reaction.matched).sum::<u64>(), 1);
     world.end().await;
 }
@@ -380,8 +380,8 @@ async fn reentry_rules_apply() {
 #[tokio::test]
 async fn filters_branches_and_timeouts() {
     let world = World::start().await;
-    let product = Product::of(&world).await;
-    let id = active(
+    let product = Product::new(&world).await;
+    let id = create_active(
         &world,
         json!({"event": "order", "filter": {"all": [{"field": "event.data.total", "op": "gt", "value": 10}]}}),
         json!([
@@ -393,24 +393,23 @@ async fn filters_branches_and_timeouts() {
         ]),
     )
     .await;
-    assert_eq!(product.says("order", json!({"total": 5, "order": 1})).await, (0, 0, 0));
-    assert_eq!(product.says("order", json!({"total": 50, "order": 1})).await, (1, 0, 0));
-    assert_eq!(product.says("order", json!({"total": 50, "order": 2})).await, (1, 0, 0));
-    assert_eq!(product.says_of("paid", (None, Some("B@example.net")), json!({"order": 2})).await, (0, 1, 0));
+    assert_eq!(product.ingest("order", json!({"total": 5, "order": 1})).await, (0, 0, 0));
+    assert_eq!(product.ingest("order", json!({"total": 50, "order": 1})).await, (1, 0, 0));
+    assert_eq!(product.ingest("order", json!({"total": 50, "order": 2})).await, (1, 0, 0));
+    assert_eq!(product.ingest_for("paid", (None, Some("B@example.net")), json!({"order": 2})).await, (0, 1, 0));
     let runs = product.runs(&id).await;
     let (two, one) = (&runs[0], &runs[1]);
     assert_eq!((&two["status"], &two["ended_by"]), (&json!("completed"), &json!("condition")));
     assert_eq!(two["steps"][3]["status"], "skipped");
     assert_eq!(one["status"], "waiting");
-    product.passes("1h").await;
+    product.advance("1h").await;
     let one = product.runs(&id).await.remove(1);
     assert_eq!((&one["current_step_index"], &one["steps"][2]["status"]), (&json!(3), &json!("skipped")), "{one}");
     for (on_timeout, status) in [("stop", "completed"), ("fail", "failed")] {
-        let wait =
-            json!([{"type": "wait_for_event", "event": "x", "timeout": "1h", "on_timeout": on_timeout}, letter("x")]);
-        let id = active(&world, json!({"event": on_timeout}), wait).await;
-        product.says(on_timeout, json!({})).await;
-        product.passes("1h").await;
+        let wait = json!([{"type": "wait_for_event", "event": "x", "timeout": "1h", "on_timeout": on_timeout}, email_step("x")]);
+        let id = create_active(&world, json!({"event": on_timeout}), wait).await;
+        product.ingest(on_timeout, json!({})).await;
+        product.advance("1h").await;
         let run = product.runs(&id).await.remove(0);
         assert_eq!((&run["status"], &run["ended_by"]), (&json!(status), &Value::Null), "{run}");
     }
@@ -420,25 +419,29 @@ async fn filters_branches_and_timeouts() {
 #[tokio::test]
 async fn runs_pause_resume_and_cancel() {
     let world = World::start().await;
-    let product = Product::of(&world).await;
+    let product = Product::new(&world).await;
     let trigger = json!({"event": "a", "cancel_on_events": ["stop"]});
-    let id = active(&world, trigger, json!([{"type": "delay", "duration": "1h"}, {"type": "delay", "duration": "1h"}]))
-        .await;
+    let id = create_active(
+        &world,
+        trigger,
+        json!([{"type": "delay", "duration": "1h"}, {"type": "delay", "duration": "1h"}]),
+    )
+    .await;
     let path = format!("/automations/{id}");
-    product.says("a", json!({})).await;
+    product.ingest("a", json!({})).await;
     post(&world, &path, json!({"action": "pause"})).await;
-    assert_eq!(product.says("a", json!({})).await, (0, 0, 0));
-    product.passes("5h").await;
+    assert_eq!(product.ingest("a", json!({})).await, (0, 0, 0));
+    product.advance("5h").await;
     let run = product.runs(&id).await.remove(0);
     assert_eq!((&run["status"], &run["current_step_index"]), (&json!("waiting"), &json!(0)), "{run}");
     // An edit creates a new version; the run stays on its own.
-    post(&world, &path, json!({"steps": [letter("x")]})).await;
+    post(&world, &path, json!({"steps": [email_step("x")]})).await;
     post(&world, &path, json!({"action": "activate"})).await;
-    world.hall.run_due_automations().await;
+    world.intake.run_due_automations().await;
     let run = product.runs(&id).await.remove(0);
     assert_eq!((&run["current_step_index"], &run["automation_version"]), (&json!(1), &json!(1)), "{run}");
-    assert_eq!(product.says_of("stop", (Some("8"), None), json!({})).await, (0, 0, 0));
-    assert_eq!(product.says("stop", json!({})).await, (0, 0, 1));
+    assert_eq!(product.ingest_for("stop", (Some("8"), None), json!({})).await, (0, 0, 0));
+    assert_eq!(product.ingest("stop", json!({})).await, (0, 0, 1));
     let run = product.runs(&id).await.remove(0);
     assert_eq!((&run["status"], &run["cancelled_by"]), (&json!("cancelled"), &json!("event")));
     assert_eq!(product.counts(&id).await, [0, 0, 0, 0, 1]);
@@ -446,17 +449,17 @@ async fn runs_pause_resume_and_cancel() {
     // Cancel one run, then all.
     post(&world, &path, json!({"steps": [{"type": "delay", "duration": "1h"}]})).await;
     for _ in 0..3 {
-        product.says("a", json!({})).await;
+        product.ingest("a", json!({})).await;
     }
     let one = product.runs(&id).await.remove(0)["id"].as_str().unwrap().to_owned();
     let cancelled = world.post(&format!("{path}/runs/{one}/cancel"), "").await.json()["run"].clone();
     assert_eq!((&cancelled["status"], &cancelled["cancelled_by"]), (&json!("cancelled"), &json!("api")));
     assert_eq!(product.counts(&id).await, [0, 2, 0, 0, 2]);
     // The response reports the number of cancelled runs.
-    let answer = post(&world, &path, json!({"action": "cancel_runs"})).await;
-    let counts = &answer.json()["automation"]["counts"];
-    assert_eq!((&counts["waiting"], &counts["cancelled"]), (&json!(0), &json!(4)), "{answer:?}");
-    world.hall.run_due_automations().await;
+    let response = post(&world, &path, json!({"action": "cancel_runs"})).await;
+    let counts = &response.json()["automation"]["counts"];
+    assert_eq!((&counts["waiting"], &counts["cancelled"]), (&json!(0), &json!(4)), "{response:?}");
+    world.intake.run_due_automations().await;
     assert_eq!(product.counts(&id).await, [0, 0, 0, 0, 4]);
     for (query, count) in [
         ("status=cancelled", 4),
@@ -468,33 +471,35 @@ async fn runs_pause_resume_and_cancel() {
         let runs = world.get(&format!("{path}/runs?{query}")).await.json()["runs"].as_array().unwrap().len();
         assert_eq!(runs, count, "{query}");
     }
-    product.says("a", json!({})).await;
+    product.ingest("a", json!({})).await;
     post(&world, &path, json!({"action": "archive"})).await;
-    world.hall.run_due_automations().await;
+    world.intake.run_due_automations().await;
     assert_eq!(product.counts(&id).await, [0, 0, 0, 0, 5]);
-    assert_eq!(product.says("a", json!({})).await, (0, 0, 0));
+    assert_eq!(product.ingest("a", json!({})).await, (0, 0, 0));
     // Deletion leaves no rows behind.
     world.call(Method::DELETE, &path, &json!({})).await;
-    world.hall.run_due_automations().await;
+    world.intake.run_due_automations().await;
     let (account, automation) = (product.account, id.parse().unwrap());
     assert!(
-        store::automation_run::list_oldest(world.hall.store(), (account, automation), None, 9)
+        store::automation_run::list_oldest(world.intake.store(), (account, automation), None, 9)
             .await
             .unwrap()
             .is_empty()
     );
-    assert!(store::automation::list_trigger_events(world.hall.store(), account).await.unwrap().unwrap().is_empty());
+    assert!(store::automation::list_trigger_events(world.intake.store(), account).await.unwrap().unwrap().is_empty());
     world.end().await;
 }
 
 #[tokio::test]
 async fn failed_sends_are_recorded_in_the_run() {
     let world = World::start().await;
-    let product = Product::of(&world).await;
+    let product = Product::new(&world).await;
     post(&world, "/suppressions", json!({"email": "gone@example.net"})).await;
-    let id = active(&world, json!({"event": "a"}), json!([letter("Hi {{event.data.name}}"), letter("more")])).await;
-    let run = async |who: Option<&str>, data: Value| {
-        product.says_of("a", (None, who), data).await;
+    let id =
+        create_active(&world, json!({"event": "a"}), json!([email_step("Hi {{event.data.name}}"), email_step("more")]))
+            .await;
+    let run = async |email: Option<&str>, data: Value| {
+        product.ingest_for("a", (None, email), data).await;
         product.runs(&id).await.remove(0)
     };
     let skipped = run(Some("gone@example.net"), json!({"name": "x"})).await;
@@ -502,15 +507,15 @@ async fn failed_sends_are_recorded_in_the_run() {
     let missing = run(Some("b@example.net"), json!({})).await;
     assert_eq!(missing["status"], "failed");
     assert!(missing["error"].as_str().unwrap().contains("event.data.name"), "{missing}");
-    assert_eq!(product.told(&missing).await.last().unwrap().0, "automation.failed");
+    assert_eq!(product.emitted_events(&missing).await.last().unwrap().0, "automation.failed");
     let nobody = run(None, json!({"name": "x"})).await;
     assert!(nobody["error"].as_str().unwrap().contains("`to`"), "{nobody}");
-    let several = run(Some("a@x.example, b@y.example"), json!({"name": "x"})).await;
-    assert_eq!(several["status"], "failed", "{several}");
+    let multiple = run(Some("a@x.example, b@y.example"), json!({"name": "x"})).await;
+    assert_eq!(multiple["status"], "failed", "{multiple}");
     // The domain is deleted, and is restored too late for a step that does not wait.
     let domain = world.domain(product.account).await;
     world.call(Method::DELETE, &format!("/domains/{}?force=true", domain.id), &json!({})).await;
-    world.hall.clock().advance(Duration::from_secs(5));
+    world.intake.clock().advance(Duration::from_secs(5));
     let refused = run(Some("b@example.net"), json!({"name": "x"})).await;
     assert!(refused["error"].as_str().unwrap().contains("not verified"), "{refused}");
     world.end().await;
@@ -520,19 +525,21 @@ async fn failed_sends_are_recorded_in_the_run() {
 #[tokio::test]
 async fn events_about_emails_start_runs_but_not_endlessly() {
     let world = World::start().await;
-    let product = Product::of(&world).await;
-    let sent = active(&world, json!({"event": "email.sent"}), json!([letter("again, {{event.data.subject}}")])).await;
-    let other = active(
+    let product = Product::new(&world).await;
+    let sent =
+        create_active(&world, json!({"event": "email.sent"}), json!([email_step("again, {{event.data.subject}}")]))
+            .await;
+    let other = create_active(
         &world,
         json!({"event": "email.sent", "filter": {"all": [{"field": "event.data.subject", "op": "eq", "value": "Hi"}]}}),
-        json!([letter("b")]),
+        json!([email_step("b")]),
     )
     .await;
     let mail = json!({"from": "ada@example.com", "to": "b@example.net", "subject": "first", "text": "t"});
     post(&world, "/emails", mail).await;
     for _ in 0..6 {
-        world.hall.dispatch_outbox().await.unwrap();
-        world.hall.run_due_automations().await;
+        world.intake.dispatch_outbox().await.unwrap();
+        world.intake.run_due_automations().await;
     }
     // The first email starts one run; that run's email starts one run of the other; its email starts none.
     let (one, two) = (product.runs(&sent).await, product.runs(&other).await);
@@ -547,27 +554,27 @@ async fn events_about_emails_start_runs_but_not_endlessly() {
 async fn run_survives_a_crash() {
     for patience in (0..60).step_by(4) {
         let store = store().await;
-        let world = World::in_handler(hall(store.clone()).await).await;
-        let product = Product::of(&world).await;
-        let id = active(
+        let world = World::with_existing_intake(intake(store.clone()).await).await;
+        let product = Product::new(&world).await;
+        let id = create_active(
             &world,
             json!({"event": "a"}),
-            json!([letter("one"), {"type": "condition", "all": [{"field": "event.name", "op": "eq", "value": "a"}]}, letter("two")]),
+            json!([email_step("one"), {"type": "condition", "all": [{"field": "event.name", "op": "eq", "value": "a"}]}, email_step("two")]),
         )
         .await;
-        hear(&world.hall, product.account, "a", (Some("7"), Some("b@example.net")), json!({})).await;
-        let cut = world.hall.clone();
+        ingest_event(&world.intake, product.account, "a", (Some("7"), Some("b@example.net")), json!({})).await;
+        let cut = world.intake.clone();
         let running = tokio::spawn(async move { cut.run_due_automations().await });
         for _ in 0..patience {
             tokio::task::yield_now().await;
         }
         running.abort();
         let _ = running.await;
-        let next = hall(store.clone()).await;
+        let next = intake(store.clone()).await;
         next.run_due_automations().await;
         let run = product.runs(&id).await.remove(0);
         assert_eq!(run["status"], "completed", "{patience}: {run}");
-        assert_eq!(product.told(&run).await.len(), 5, "{patience}");
+        assert_eq!(product.emitted_events(&run).await.len(), 5, "{patience}");
         let emails = world.get("/emails").await.json()["emails"].as_array().unwrap().len();
         assert_eq!(emails, 2, "{patience}");
         world.end().await;
@@ -578,20 +585,20 @@ async fn run_survives_a_crash() {
 #[tokio::test]
 async fn many_waiting_runs_resume_in_slices() {
     let world = World::start().await;
-    let product = Product::of(&world).await;
+    let product = Product::new(&world).await;
     let wait = json!([{"type": "wait_for_event", "event": "go", "timeout": "1d"}]);
-    let id = active(&world, json!({"event": "a", "cancel_on_events": ["stop"]}), wait).await;
+    let id = create_active(&world, json!({"event": "a", "cancel_on_events": ["stop"]}), wait).await;
     for _ in 0..1_100 {
-        hear(&world.hall, product.account, "a", (Some("7"), None), json!({})).await;
+        ingest_event(&world.intake, product.account, "a", (Some("7"), None), json!({})).await;
     }
-    world.hall.run_due_automations().await;
+    world.intake.run_due_automations().await;
     assert_eq!(product.counts(&id).await, [0, 1_100, 0, 0, 0]);
-    assert_eq!(product.says("go", json!({})).await, (0, 1_100, 0));
+    assert_eq!(product.ingest("go", json!({})).await, (0, 1_100, 0));
     assert_eq!(product.counts(&id).await, [0, 0, 1_100, 0, 0]);
     for _ in 0..1_100 {
-        hear(&world.hall, product.account, "a", (Some("7"), None), json!({})).await;
+        ingest_event(&world.intake, product.account, "a", (Some("7"), None), json!({})).await;
     }
-    assert_eq!(product.says("stop", json!({})).await, (0, 0, 1_100));
+    assert_eq!(product.ingest("stop", json!({})).await, (0, 0, 1_100));
     assert_eq!(product.counts(&id).await, [0, 0, 1_100, 0, 1_100]);
     world.end().await;
 }
@@ -599,9 +606,9 @@ async fn many_waiting_runs_resume_in_slices() {
 #[tokio::test]
 async fn accounts_do_not_see_each_other() {
     let world = World::start().await;
-    let product = Product::of(&world).await;
-    let id = active(&world, json!({"event": "a"}), json!([{"type": "delay", "duration": "1h"}])).await;
-    product.says("a", json!({})).await;
+    let product = Product::new(&world).await;
+    let id = create_active(&world, json!({"event": "a"}), json!([{"type": "delay", "duration": "1h"}])).await;
+    product.ingest("a", json!({})).await;
     let run = product.runs(&id).await.remove(0)["id"].as_str().unwrap().to_owned();
     let other = world.account(2, ApiKeyScope::Full).await;
     assert_eq!(world.get_as(&other, "/automations").await.json()["automations"], json!([]));
@@ -616,11 +623,11 @@ async fn accounts_do_not_see_each_other() {
         (Method::POST, format!("/automations/{id}/runs/{run}/cancel")),
         (Method::GET, "/automations/none".to_owned()),
     ] {
-        let answer = world.call_as(&other, method, &path, &json!({"action": "pause"})).await;
-        assert_eq!((answer.status, answer.code().as_str()), (StatusCode::NOT_FOUND, "not_found"), "{path}");
+        let response = world.call_as(&other, method, &path, &json!({"action": "pause"})).await;
+        assert_eq!((response.status, response.code().as_str()), (StatusCode::NOT_FOUND, "not_found"), "{path}");
     }
-    let theirs = AccountId::new(Timestamp::from_second(1_700_000_000).unwrap(), 2);
-    assert_eq!(hear(&world.hall, theirs, "a", (Some("7"), None), json!({})).await, SignalEffects::default());
+    let foreign = AccountId::new(Timestamp::from_second(1_700_000_000).unwrap(), 2);
+    assert_eq!(ingest_event(&world.intake, foreign, "a", (Some("7"), None), json!({})).await, SignalEffects::default());
     assert_eq!(product.counts(&id).await, [0, 1, 0, 0, 0]);
     world.end().await;
 }
@@ -628,16 +635,16 @@ async fn accounts_do_not_see_each_other() {
 #[tokio::test]
 async fn emails_of_a_suspended_account_wait() {
     let world = World::start().await;
-    let product = Product::of(&world).await;
-    let steps = json!([{"type": "delay", "duration": "1h"}, letter("x")]);
-    let id = active(&world, json!({"event": "a"}), steps).await;
-    product.says("a", json!({})).await;
+    let product = Product::new(&world).await;
+    let steps = json!([{"type": "delay", "duration": "1h"}, email_step("x")]);
+    let id = create_active(&world, json!({"event": "a"}), steps).await;
+    product.ingest("a", json!({})).await;
     world.change_account(|account| account.suspended = true).await;
-    product.passes("2h").await;
+    product.advance("2h").await;
     world.change_account(|account| account.suspended = false).await;
     let [_, _, completed, failed, _] = product.counts(&id).await;
     assert_eq!((completed, failed), (0, 0), "the run waits");
-    product.passes("1h").await;
+    product.advance("1h").await;
     assert_eq!(product.counts(&id).await, [0, 0, 1, 0, 0]);
     world.end().await;
 }

@@ -1,6 +1,6 @@
 //! `POST /emails/batch`: an entry for each email, all-or-nothing mode, idempotency.
 
-use crate::world::{Answered, World};
+use crate::world::{TestResponse, World};
 use futures_util::future::join_all;
 use http::{Method, StatusCode};
 use http_body_util::Full;
@@ -8,11 +8,11 @@ use mail::account::Plan;
 use mail::plan::Plans;
 use serde_json::{Value, json};
 
-fn mail(to: &str) -> Value {
+fn email_body(to: &str) -> Value {
     json!({"from": "Ada <ada@example.com>", "to": to, "subject": "s", "text": "t"})
 }
 
-async fn post(world: &World, headers: &[(&str, &str)], body: Value) -> Answered {
+async fn post(world: &World, headers: &[(&str, &str)], body: Value) -> TestResponse {
     let mut request = world.request(Method::POST, "/emails/batch").header("content-type", "application/json");
     for (name, value) in headers {
         request = request.header(*name, *value);
@@ -27,23 +27,23 @@ async fn count(world: &World) -> usize {
 #[tokio::test]
 async fn each_email_has_its_own_result() {
     let world = World::start().await;
-    let mut odd = mail("d@example.net");
+    let mut odd = email_body("d@example.net");
     odd["colour"] = json!("blue");
     let emails = json!([
-        mail("a@example.net"),
+        email_body("a@example.net"),
         {"from": "ada@example.com", "to": "no address", "text": "t"},
-        mail("b@example.net"),
+        email_body("b@example.net"),
         {"from": "ada@elsewhere.example", "to": "c@example.net", "subject": "s", "text": "t"},
         odd,
     ]);
     // A bare list is accepted too.
     for body in [json!({"emails": emails}), emails.clone()] {
-        let answer = post(&world, &[], body).await;
-        assert_eq!(answer.status, StatusCode::OK, "{:?}", answer.body);
-        let data = answer.json()["data"].as_array().unwrap().clone();
-        let shown = |n: usize| (data[n]["index"].as_u64().unwrap(), data[n]["status"].as_str().unwrap().to_owned());
+        let response = post(&world, &[], body).await;
+        assert_eq!(response.status, StatusCode::OK, "{:?}", response.body);
+        let data = response.json()["data"].as_array().unwrap().clone();
+        let view = |n: usize| (data[n]["index"].as_u64().unwrap(), data[n]["status"].as_str().unwrap().to_owned());
         assert_eq!(
-            [0, 1, 2, 3, 4].map(shown),
+            [0, 1, 2, 3, 4].map(view),
             [(0, "sent"), (1, "failed"), (2, "sent"), (3, "failed"), (4, "sent")].map(|(n, s)| (n, s.to_owned()))
         );
         assert!(data[0]["id"].as_str().unwrap().starts_with("msg_") && data[0].get("error").is_none());
@@ -66,36 +66,36 @@ const STRICT: [(&str, &str); 1] = [("batch-validation", "strict")];
 async fn all_or_nothing_mode() {
     let world = World::start().await;
     let unfit = json!({"from": "ada@example.com", "to": "b@example.net", "text": "t"});
-    let mut foreign = mail("b@example.net");
+    let mut foreign = email_body("b@example.net");
     foreign["from"] = json!("ada@elsewhere.example");
-    let blocked = mail("blocked@example.net");
+    let blocked = email_body("blocked@example.net");
     let suppress = json!({"email": "blocked@example.net"}).to_string();
     assert_eq!(world.post("/suppressions", suppress).await.status, StatusCode::OK);
-    let (good, bad_request, forbidden) = (mail("a@example.net"), StatusCode::BAD_REQUEST, StatusCode::FORBIDDEN);
-    for (batch, status, code, told) in [
+    let (good, bad_request, forbidden) = (email_body("a@example.net"), StatusCode::BAD_REQUEST, StatusCode::FORBIDDEN);
+    for (batch, status, code, errors) in [
         (json!([good, unfit]), bad_request, "validation_error", "subject"),
         (json!([good, foreign, foreign]), forbidden, "domain_not_verified", "not verified"),
         // Without a common status the whole request is a 400.
         (json!([good, foreign, blocked]), bad_request, "validation_error", "not verified"),
     ] {
-        let answer = post(&world, &STRICT, batch).await;
-        assert_eq!((answer.status, answer.code().as_str()), (status, code), "{:?}", answer.body);
-        let details = answer.json()["error"]["details"].clone();
-        assert!(details["fields"]["emails[1]"].as_str().unwrap().contains(told), "{details}");
-        assert!(details["errors"][0]["message"].as_str().unwrap().contains(told), "{details}");
+        let response = post(&world, &STRICT, batch).await;
+        assert_eq!((response.status, response.code().as_str()), (status, code), "{:?}", response.body);
+        let details = response.json()["error"]["details"].clone();
+        assert!(details["fields"]["emails[1]"].as_str().unwrap().contains(errors), "{details}");
+        assert!(details["errors"][0]["message"].as_str().unwrap().contains(errors), "{details}");
     }
     // Each error has the email's index and the same content as in a single send.
     let both = post(&world, &STRICT, json!([blocked, good, foreign])).await.json()["error"]["details"].clone();
-    let told: Vec<_> =
+    let errors: Vec<_> =
         both["errors"].as_array().unwrap().iter().map(|e| (e["index"].clone(), e["code"].clone())).collect();
-    assert_eq!(told, [(json!(0), json!("validation_error")), (json!(2), json!("domain_not_verified"))], "{both}");
+    assert_eq!(errors, [(json!(0), json!("validation_error")), (json!(2), json!("domain_not_verified"))], "{both}");
     assert_eq!(both["errors"][1]["details"], json!({"domain": "elsewhere.example"}));
     assert_eq!(count(&world).await, 0);
-    let good = post(&world, &STRICT, json!([mail("a@example.net"), mail("b@example.net")])).await;
+    let good = post(&world, &STRICT, json!([email_body("a@example.net"), email_body("b@example.net")])).await;
     assert_eq!(good.status, StatusCode::OK);
     assert_eq!(count(&world).await, 2);
     assert_eq!(
-        post(&world, &[("batch-validation", "loose")], json!([mail("a@x.example")])).await.status,
+        post(&world, &[("batch-validation", "loose")], json!([email_body("a@x.example")])).await.status,
         StatusCode::BAD_REQUEST
     );
     world.end().await;
@@ -103,10 +103,10 @@ async fn all_or_nothing_mode() {
 
 #[tokio::test]
 async fn all_or_nothing_reports_plan_and_recipient_errors() {
-    let world = World::start().await.on(Plan::Free).await;
+    let world = World::start().await.with_plan(Plan::Free).await;
     let suppress = json!({"email": "b@example.net"}).to_string();
     assert_eq!(world.post("/suppressions", suppress).await.status, StatusCode::OK);
-    let blocked = post(&world, &STRICT, json!([mail("a@example.net"), mail("b@example.net")])).await;
+    let blocked = post(&world, &STRICT, json!([email_body("a@example.net"), email_body("b@example.net")])).await;
     assert_eq!((blocked.status, blocked.code().as_str()), (StatusCode::UNPROCESSABLE_ENTITY, "validation_error"));
     let details = blocked.json()["error"]["details"].clone();
     assert_eq!(details["suppressed"], json!(["b@example.net"]));
@@ -125,15 +125,15 @@ async fn all_or_nothing_reports_plan_and_recipient_errors() {
 #[tokio::test]
 async fn invalid_entries_in_a_batch() {
     let world = World::start().await;
-    let body = json!({"emails": [5, mail("a@example.net"), null, [], "x"], "attachments": [{"name": "a"}]});
-    let answer = post(&world, &[], body).await.json();
-    let data = answer["data"].as_array().unwrap();
+    let body = json!({"emails": [5, email_body("a@example.net"), null, [], "x"], "attachments": [{"name": "a"}]});
+    let response = post(&world, &[], body).await.json();
+    let data = response["data"].as_array().unwrap();
     let codes: Vec<_> = data.iter().map(|entry| entry["error"]["code"].as_str()).collect();
-    let wrong = Some("validation_error");
-    assert_eq!(codes, [wrong, None, wrong, wrong, wrong], "{answer}");
+    let invalid = Some("validation_error");
+    assert_eq!(codes, [invalid, None, invalid, invalid, invalid], "{response}");
     assert_eq!(data[0]["error"]["message"], "An email of a batch must be an object");
-    assert_eq!(answer["warnings"], json!(["`attachments` is not a known field and was ignored"]));
-    let strict = post(&world, &STRICT, json!([mail("a@example.net"), 5])).await;
+    assert_eq!(response["warnings"], json!(["`attachments` is not a known field and was ignored"]));
+    let strict = post(&world, &STRICT, json!([email_body("a@example.net"), 5])).await;
     assert_eq!(strict.status, StatusCode::BAD_REQUEST);
     assert!(strict.json()["error"]["details"]["fields"]["emails[1]"].is_string());
     assert_eq!(count(&world).await, 1);
@@ -143,76 +143,81 @@ async fn invalid_entries_in_a_batch() {
 #[tokio::test]
 async fn errors_that_refuse_the_whole_batch() {
     let world = World::start().await;
-    let mut attached = mail("a@example.net");
+    let mut attached = email_body("a@example.net");
     attached["attachments"] = json!([{"name": "a.txt", "data": "aGk="}]);
-    let many = vec![mail("a@example.net"); 101];
+    let many = vec![email_body("a@example.net"); 101];
     for (body, field) in [
         (json!({"emails": []}), "emails"),
         (json!({"emails": many}), "emails"),
-        (json!({"emails": [mail("a@example.net"), attached]}), "emails[1].attachments"),
+        (json!({"emails": [email_body("a@example.net"), attached]}), "emails[1].attachments"),
         (json!({"emails": "x"}), "emails"),
-        (json!({"Messages": [mail("a@example.net")]}), "Messages"),
+        (json!({"Messages": [email_body("a@example.net")]}), "Messages"),
         (json!({}), "emails"),
     ] {
-        let answer = post(&world, &[], body.clone()).await;
-        assert_eq!((answer.status, answer.code().as_str()), (StatusCode::BAD_REQUEST, "validation_error"), "{body}");
-        assert!(answer.json()["error"]["details"]["fields"][field].is_string(), "{field}: {:?}", answer.body);
+        let response = post(&world, &[], body.clone()).await;
+        assert_eq!(
+            (response.status, response.code().as_str()),
+            (StatusCode::BAD_REQUEST, "validation_error"),
+            "{body}"
+        );
+        assert!(response.json()["error"]["details"]["fields"][field].is_string(), "{field}: {:?}", response.body);
     }
     assert_eq!(post(&world, &[], json!("x")).await.status, StatusCode::BAD_REQUEST);
     assert_eq!(count(&world).await, 0);
-    let most = post(&world, &[], json!(vec![mail("a@example.net"); 100])).await;
-    assert_eq!(most.json()["data"].as_array().unwrap().len(), 100);
+    let largest = post(&world, &[], json!(vec![email_body("a@example.net"); 100])).await;
+    assert_eq!(largest.json()["data"].as_array().unwrap().len(), 100);
     world.end().await;
 }
 
 #[tokio::test]
 async fn a_key_covers_the_whole_batch() {
     let world = World::start().await;
-    let body = json!({"emails": [mail("a@example.net"), {"from": "x"}]});
+    let body = json!({"emails": [email_body("a@example.net"), {"from": "x"}]});
     let first = post(&world, &[("idempotency-key", "k")], body.clone()).await;
     assert_eq!(first.status, StatusCode::OK);
     let again = post(&world, &[("idempotency-key", "k")], body).await;
     assert_eq!((&again.body, again.headers["idempotent-replayed"].to_str().unwrap()), (&first.body, "true"));
-    let other = post(&world, &[("idempotency-key", "k")], json!([mail("b@example.net")])).await;
+    let other = post(&world, &[("idempotency-key", "k")], json!([email_body("b@example.net")])).await;
     assert_eq!(other.code(), "idempotency_conflict");
     assert_eq!(count(&world).await, 1);
     // The same key is free for another operation.
     let single = world.request(Method::POST, "/emails").header("content-type", "application/json");
-    let single = single.header("idempotency-key", "k").body(Full::new(mail("a@example.net").to_string().into()));
+    let single = single.header("idempotency-key", "k").body(Full::new(email_body("a@example.net").to_string().into()));
     assert_eq!(world.send(single.unwrap()).await.status, StatusCode::OK);
     world.end().await;
 }
 
 /// A plan with two emails a day.
 async fn with_two_a_day() -> World {
-    let world = World::start().await.on(Plan::Free).await;
-    a_day(&world, 2);
+    let world = World::start().await.with_plan(Plan::Free).await;
+    set_daily_quota(&world, 2);
     world
 }
 
-fn a_day(world: &World, emails: u64) {
+fn set_daily_quota(world: &World, emails: u64) {
     let mut plans = Plans::default();
     plans.free.emails_per_day = Some(emails);
-    world.hall.set_plans(plans);
+    world.intake.set_plans(plans);
 }
 
-fn entries(answer: &Answered) -> Vec<Value> {
-    assert_eq!(answer.status, StatusCode::OK, "{:?}", answer.body);
-    answer.json()["data"].as_array().unwrap().clone()
+fn entries(response: &TestResponse) -> Vec<Value> {
+    assert_eq!(response.status, StatusCode::OK, "{:?}", response.body);
+    response.json()["data"].as_array().unwrap().clone()
 }
 
 #[tokio::test]
 async fn transient_refusals_are_sent_on_retry() {
     let world = with_two_a_day().await;
     let key = [("idempotency-key", "k")];
-    let body = json!([mail("a@example.net"), {"from": "x"}, mail("b@example.net"), mail("c@example.net")]);
+    let body =
+        json!([email_body("a@example.net"), {"from": "x"}, email_body("b@example.net"), email_body("c@example.net")]);
     let first = entries(&post(&world, &key, body.clone()).await);
     let refused = first.iter().position(|entry| entry["error"]["code"] == "plan_limit").unwrap();
     assert_eq!(first[refused]["error"].get("upgrade_url"), None);
     assert_eq!(count(&world).await, 2);
     // While nothing has changed, nothing is sent and the response is the same.
     assert_eq!(entries(&post(&world, &key, body.clone()).await), first);
-    a_day(&world, 100);
+    set_daily_quota(&world, 100);
     let again = post(&world, &key, body.clone()).await;
     assert!(again.headers.get("idempotent-replayed").is_none());
     let second = entries(&again);
@@ -226,13 +231,13 @@ async fn transient_refusals_are_sent_on_retry() {
     let replayed = post(&world, &key, body).await;
     assert_eq!(replayed.headers["idempotent-replayed"], "true");
     assert_eq!(replayed.body, again.body);
-    assert_eq!(post(&world, &key, json!([mail("z@example.net")])).await.code(), "idempotency_conflict");
+    assert_eq!(post(&world, &key, json!([email_body("z@example.net")])).await.code(), "idempotency_conflict");
     assert_eq!(count(&world).await, 3);
     world.end().await;
 }
 
-fn keyed(to: &str, key: &str) -> Value {
-    let mut mail = mail(to);
+fn email_with_key(to: &str, key: &str) -> Value {
+    let mut mail = email_body(to);
     mail["idempotency_key"] = json!(key);
     mail
 }
@@ -240,19 +245,20 @@ fn keyed(to: &str, key: &str) -> Value {
 #[tokio::test]
 async fn an_email_of_a_batch_may_have_a_key_of_its_own() {
     let world = World::start().await;
-    let first = entries(&post(&world, &[], json!([keyed("a@example.net", "1"), mail("b@example.net")])).await);
+    let first =
+        entries(&post(&world, &[], json!([email_with_key("a@example.net", "1"), email_body("b@example.net")])).await);
     assert!(first[0].get("replayed").is_none());
-    let mut later = keyed("c@example.net", "2");
+    let mut later = email_with_key("c@example.net", "2");
     later["scheduled_at"] = json!("2999-01-01T00:00:00Z");
     let second = json!([
-        mail("b@example.net"),
+        email_body("b@example.net"),
         // The same email written differently; another email; a refused one.
         {"text": "t", "idempotencyKey": "1", "subject": "s", "to": ["a@example.net"], "from": "Ada <ada@example.com>"},
-        keyed("x@example.net", "1"),
+        email_with_key("x@example.net", "1"),
         later,
-        keyed("d@example.net", "3"),
-        keyed("e@example.net", "3"),
-        keyed("f@example.net", ""),
+        email_with_key("d@example.net", "3"),
+        email_with_key("e@example.net", "3"),
+        email_with_key("f@example.net", ""),
     ]);
     let second = entries(&post(&world, &[], second).await);
     assert_eq!((&second[1]["id"], &second[1]["index"]), (&first[0]["id"], &json!(1)));
@@ -264,34 +270,36 @@ async fn an_email_of_a_batch_may_have_a_key_of_its_own() {
     assert_eq!(second[6]["error"]["code"], "invalid_idempotency_key");
     assert_eq!(count(&world).await, 4);
     // A used key with another email; a refused email left its key free.
-    let third = json!([keyed("y@example.net", "1"), keyed("c@example.net", "2")]);
+    let third = json!([email_with_key("y@example.net", "1"), email_with_key("c@example.net", "2")]);
     let third = entries(&post(&world, &[], third).await);
     assert_eq!(third[0]["error"]["code"], "idempotency_conflict");
     assert_eq!(third[1]["status"], "sent", "{third:?}");
     // All-or-nothing: an email that was sent before does not prevent the others.
-    let strict = json!([keyed("a@example.net", "1"), keyed("g@example.net", "4")]);
+    let strict = json!([email_with_key("a@example.net", "1"), email_with_key("g@example.net", "4")]);
     let strict = entries(&post(&world, &STRICT, strict).await);
     assert_eq!((&strict[0]["id"], &strict[1]["status"]), (&first[0]["id"], &json!("sent")));
     assert_eq!(count(&world).await, 6);
     // Keys of batch entries and of single emails are separate; a single email has its key in the header field.
-    let single = world.post("/emails", keyed("a@example.net", "1").to_string()).await;
+    let single = world.post("/emails", email_with_key("a@example.net", "1").to_string()).await;
     assert!(single.json()["error"]["details"]["idempotency_key"].as_str().unwrap().contains("header"));
     world.end().await;
 }
 
 #[tokio::test]
 async fn concurrent_batches_send_a_common_email_once() {
-    let worlds = World::pair().await;
-    let batch = |n: usize| json!([keyed("a@example.net", "common"), keyed("b@example.net", &format!("own {n}"))]);
-    let answers = join_all((0..8).map(|n| post(&worlds[n % 2], &[], batch(n)))).await;
+    let worlds = World::start_pair().await;
+    let batch = |n: usize| {
+        json!([email_with_key("a@example.net", "common"), email_with_key("b@example.net", &format!("own {n}"))])
+    };
+    let responses = join_all((0..8).map(|n| post(&worlds[n % 2], &[], batch(n)))).await;
     let mut common: Vec<String> = Vec::new();
-    for answer in &answers {
-        // Another request may be in progress; the entry or the whole response says so.
-        if answer.status == StatusCode::CONFLICT {
-            assert_eq!(answer.code(), "idempotency_in_progress");
+    for response in &responses {
+        // Another request may be in progress; the entry or the whole response reports that.
+        if response.status == StatusCode::CONFLICT {
+            assert_eq!(response.code(), "idempotency_in_progress");
             continue;
         }
-        match &entries(answer)[0] {
+        match &entries(response)[0] {
             entry if entry["status"] == "failed" => {
                 assert_eq!(entry["error"]["code"], "idempotency_in_progress");
             }

@@ -7,13 +7,13 @@ use mail::account::Account;
 use serde_json::{Value, json};
 use store::engine::Batch;
 
-use crate::world::{Answered, World};
+use crate::world::{TestResponse, World};
 
 const SECRET: &str = "whsec_operator";
 
 /// An API with billing configured; its account can only send to itself.
 async fn world() -> World {
-    let world = World::with(|options| {
+    let world = World::with_options(|options| {
         options.billing_secrets = vec!["whsec_before".to_owned(), SECRET.to_owned()];
         options.upgrade_url = Some("https://pay.example.com/upgrade".to_owned());
     })
@@ -22,23 +22,23 @@ async fn world() -> World {
     let after = Account { production: false, ..before.clone() };
     let mut batch = Batch::progress();
     store::account::update(&mut batch, &before, &after);
-    world.hall.store().commit(batch).await.unwrap();
+    world.intake.store().commit(batch).await.unwrap();
     world
 }
 
 async fn account(world: &World) -> Account {
-    store::account::find(world.hall.store(), "owner1@example.com").await.unwrap().unwrap()
+    store::account::find(world.intake.store(), "owner1@example.com").await.unwrap().unwrap()
 }
 
-async fn post(world: &World, secret: &str, body: &str) -> Answered {
-    let signature = sign(secret, world.hall.clock().now(), body.as_bytes());
+async fn post(world: &World, secret: &str, body: &str) -> TestResponse {
+    let signature = sign(secret, world.intake.clock().now(), body.as_bytes());
     let request = http::Request::post("/billing/stripe").header("host", "test").header("stripe-signature", signature);
     world.send(request.body(Full::new(body.to_owned().into())).unwrap()).await
 }
 
 /// Sends an event of the processor, and returns its status.
-async fn tell(world: &World, kind: &str, object: Value, before: Value) -> Value {
-    let created = world.hall.clock().now().as_second();
+async fn post_event(world: &World, kind: &str, object: Value, before: Value) -> Value {
+    let created = world.intake.clock().now().as_second();
     let event = json!({"id": "evt_1", "type": kind, "created": created,
                        "data": {"object": object, "previous_attributes": before}});
     let answered = post(world, SECRET, &event.to_string()).await;
@@ -46,13 +46,13 @@ async fn tell(world: &World, kind: &str, object: Value, before: Value) -> Value 
     answered.json()["status"].clone()
 }
 
-/// Sends an email to somebody else.
-async fn send(world: &World) -> Answered {
+/// Sends an email to another address.
+async fn send(world: &World) -> TestResponse {
     let mail = json!({"from": "a@example.com", "to": "b@example.net", "subject": "s", "text": "t"});
     world.call(Method::POST, "/emails", &mail).await
 }
 
-async fn may_send(world: &World) -> bool {
+async fn can_send(world: &World) -> bool {
     let answered = send(world).await;
     match answered.status {
         StatusCode::OK => true,
@@ -73,23 +73,23 @@ fn card(id: &str, customer: &str) -> Value {
 #[tokio::test]
 async fn payment_method_grants_production_access() {
     let world = world().await;
-    assert!(!may_send(&world).await);
+    assert!(!can_send(&world).await);
     // The card is attached before its customer is known.
-    let taken = tell(&world, "payment_method.attached", card("pm_1", "cus_1"), json!(null)).await;
-    assert_eq!(taken, "ignored");
-    assert!(!may_send(&world).await);
+    let attached = post_event(&world, "payment_method.attached", card("pm_1", "cus_1"), json!(null)).await;
+    assert_eq!(attached, "ignored");
+    assert!(!can_send(&world).await);
     let session = json!({"object": "checkout.session", "customer": "cus_1",
                          "client_reference_id": account(&world).await.id});
-    assert_eq!(tell(&world, "checkout.session.completed", session, json!(null)).await, "done");
-    assert!(may_send(&world).await);
+    assert_eq!(post_event(&world, "checkout.session.completed", session, json!(null)).await, "done");
+    assert!(can_send(&world).await);
     assert_eq!(world.get("/account").await.json()["account"]["access_level"], "production");
 
-    let gone = || json!({"id": "pm_1", "object": "payment_method", "customer": null});
-    tell(&world, "payment_method.detached", gone(), json!({"customer": "cus_1"})).await;
-    assert!(!may_send(&world).await);
+    let deleted = || json!({"id": "pm_1", "object": "payment_method", "customer": null});
+    post_event(&world, "payment_method.detached", deleted(), json!({"customer": "cus_1"})).await;
+    assert!(!can_send(&world).await);
     // The same event again, late: production access stays off.
-    tell(&world, "payment_method.attached", card("pm_1", "cus_1"), json!(null)).await;
-    assert!(!may_send(&world).await);
+    post_event(&world, "payment_method.attached", card("pm_1", "cus_1"), json!(null)).await;
+    assert!(!can_send(&world).await);
     world.end().await;
 }
 
@@ -100,34 +100,34 @@ async fn a_customer_with_the_owners_address_pays_for_the_account() {
         json!({"id": id, "object": "customer", "email": "Owner1@example.com",
                "invoice_settings": {"default_payment_method": method}})
     };
-    tell(&world, "customer.created", customer("cus_1", json!(null)), json!(null)).await;
-    assert!(!may_send(&world).await);
-    tell(&world, "customer.updated", customer("cus_1", json!("pm_1")), json!(null)).await;
-    assert!(may_send(&world).await);
+    post_event(&world, "customer.created", customer("cus_1", json!(null)), json!(null)).await;
+    assert!(!can_send(&world).await);
+    post_event(&world, "customer.updated", customer("cus_1", json!("pm_1")), json!(null)).await;
+    assert!(can_send(&world).await);
     // One of two paying customers is deleted.
-    tell(&world, "customer.created", customer("cus_2", json!("pm_2")), json!(null)).await;
-    tell(&world, "customer.deleted", json!({"id": "cus_1", "object": "customer"}), json!(null)).await;
-    assert!(may_send(&world).await);
+    post_event(&world, "customer.created", customer("cus_2", json!("pm_2")), json!(null)).await;
+    post_event(&world, "customer.deleted", json!({"id": "cus_1", "object": "customer"}), json!(null)).await;
+    assert!(can_send(&world).await);
     // The metadata of the other one name another account.
     world.account(2, mail::credential::ApiKeyScope::Full).await;
-    let other = store::account::find(world.hall.store(), "owner2@example.com").await.unwrap().unwrap();
+    let other = store::account::find(world.intake.store(), "owner2@example.com").await.unwrap().unwrap();
     let mut moved = customer("cus_2", json!("pm_2"));
     moved["metadata"] = json!({"account_id": other.id});
-    tell(&world, "customer.updated", moved, json!(null)).await;
-    assert!(!may_send(&world).await);
-    let other = store::account::get(world.hall.store(), other.id).await.unwrap().unwrap();
+    post_event(&world, "customer.updated", moved, json!(null)).await;
+    assert!(!can_send(&world).await);
+    let other = store::account::get(world.intake.store(), other.id).await.unwrap().unwrap();
     assert!(other.payment_method);
     world.end().await;
 }
 
 #[tokio::test]
 async fn operator_setting_overrides_the_processor() {
-    let world = World::with(|options| options.billing_secrets = vec![SECRET.to_owned()]).await;
+    let world = World::with_options(|options| options.billing_secrets = vec![SECRET.to_owned()]).await;
     let customer = json!({"id": "cus_1", "object": "customer", "email": "owner1@example.com"});
-    tell(&world, "customer.created", customer, json!(null)).await;
-    tell(&world, "payment_method.attached", card("pm_1", "cus_1"), json!(null)).await;
-    tell(&world, "customer.deleted", json!({"id": "cus_1"}), json!(null)).await;
-    assert!(!account(&world).await.payment_method && may_send(&world).await);
+    post_event(&world, "customer.created", customer, json!(null)).await;
+    post_event(&world, "payment_method.attached", card("pm_1", "cus_1"), json!(null)).await;
+    post_event(&world, "customer.deleted", json!({"id": "cus_1"}), json!(null)).await;
+    assert!(!account(&world).await.payment_method && can_send(&world).await);
     world.end().await;
 }
 
@@ -143,8 +143,8 @@ async fn unsigned_billing_events_are_refused() {
         assert_eq!(post(&world, SECRET, body).await.status, StatusCode::BAD_REQUEST, "{body}");
     }
     let many = "x".repeat(300);
-    let told = json!({"type": "customer.deleted", "data": {"object": {"id": many}}}).to_string();
-    assert_eq!(post(&world, SECRET, &told).await.json()["status"], "ignored");
+    let event = json!({"type": "customer.deleted", "data": {"object": {"id": many}}}).to_string();
+    assert_eq!(post(&world, SECRET, &event).await.json()["status"], "ignored");
     world.end().await;
 
     let deaf = World::start().await;

@@ -14,9 +14,9 @@ async fn non_objects_name_the_expected_type() {
             ("true", "a boolean"),
             ("[{\"from\": 1}]", "a list"),
         ] {
-            let answer = world.post(path, body).await;
-            assert_eq!((answer.status.as_u16(), answer.code().as_str()), (400, "validation_error"), "{path}");
-            let message = answer.json()["error"]["message"].as_str().unwrap().to_owned();
+            let response = world.post(path, body).await;
+            assert_eq!((response.status.as_u16(), response.code().as_str()), (400, "validation_error"), "{path}");
+            let message = response.json()["error"]["message"].as_str().unwrap().to_owned();
             assert_eq!(message, format!("The body must be a JSON object (`{{…}}`), not {found}"), "{path}");
         }
     }

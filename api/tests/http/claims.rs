@@ -42,8 +42,8 @@ async fn claims_are_listed_and_withdrawn() {
     let next = format!("/domains/claims?limit=2&cursor={}", first["next_cursor"].as_str().unwrap());
     let rest = call(Method::GET, &next).await.json();
     assert_eq!((names(&rest), &rest["next_cursor"]), (vec!["d0.test"], &json!(null)));
-    let theirs = world.call(Method::GET, "/domains/claims", &Value::Null).await.json();
-    assert_eq!(theirs["claims"], json!([]));
+    let foreign = world.call(Method::GET, "/domains/claims", &Value::Null).await.json();
+    assert_eq!(foreign["claims"], json!([]));
 
     let cancel = path(&made[0], "/cancel");
     assert_eq!(world.call(Method::POST, &cancel, &json!({})).await.status, StatusCode::NOT_FOUND);
@@ -54,8 +54,8 @@ async fn claims_are_listed_and_withdrawn() {
     // The record no longer has an effect; a new claim needs a new record.
     let value = made[0]["record"]["value"].as_str().unwrap();
     names_server.set(&format!("_service.d0.test TXT \"{value}\"\n"));
-    let looked = call(Method::POST, &path(&made[0], "/verify")).await.json();
-    assert_eq!(looked["claim"]["status"], json!("cancelled"));
+    let verified = call(Method::POST, &path(&made[0], "/verify")).await.json();
+    assert_eq!(verified["claim"]["status"], json!("cancelled"));
     let anew = world.call_as(&other, Method::POST, "/domains/claims", &json!({"name": "d0.test"})).await.json();
     assert_ne!(anew["claim"]["id"], made[0]["id"]);
     let done = call(Method::POST, &path(&anew["claim"], "/verify")).await.json();
@@ -71,7 +71,7 @@ async fn incomplete_claims_expire() {
     let other = world.account(2, ApiKeyScope::Full).await;
     let unproven = claim(&world, &other, "a.test").await;
     let full = claim(&world, &other, "b.test").await;
-    world.hall.account_provisioning().change_account("owner2@example.com", |a| a.plan = Plan::Free).await.unwrap();
+    world.intake.account_provisioning().change_account("owner2@example.com", |a| a.plan = Plan::Free).await.unwrap();
     let call = async |method: Method, path: &str| world.call_as(&other, method, path, &json!({})).await;
     let added = world.call_as(&other, Method::POST, "/domains", &json!({"name": "own.test"})).await;
     assert_eq!(added.status, StatusCode::OK);
@@ -82,10 +82,10 @@ async fn incomplete_claims_expire() {
     let status = async |claim: &Value| call(Method::GET, &path(claim, "")).await.json()["claim"].clone();
     assert_eq!(status(&full).await["status"], json!("verified"), "only the plan's quota prevents the completion");
 
-    world.hall.clock().advance(DAY * 8);
+    world.intake.clock().advance(DAY * 8);
     assert_eq!(status(&unproven).await["status"], json!("expired"));
     assert_eq!(status(&full).await["status"], json!("verified"));
-    world.hall.clock().advance(DAY * 23);
+    world.intake.clock().advance(DAY * 23);
     assert_eq!(status(&full).await["status"], json!("expired"));
     let late = call(Method::POST, &path(&full, "/cancel")).await;
     assert_eq!(late.json()["error"]["details"]["status"], json!("expired"));
@@ -93,12 +93,12 @@ async fn incomplete_claims_expire() {
     assert_eq!(anew["claim"]["status"], json!("pending"));
 }
 
-/// The owner of a domain gets one email as soon as somebody else proves control of its DNS, whichever process sends
+/// The owner of a domain gets one email as soon as another account proves control of its DNS, whichever process sends
 /// it.
 #[tokio::test]
 async fn claimed_domain_owner_is_notified() {
     let server = NameServer::start("").await;
-    let world = World::working_with(|parts| {
+    let world = World::with_worker_settings(|parts| {
         parts.sandbox_sender = Some("sandbox@example.com".parse().unwrap());
         parts.domains = domains(server.address, false);
     })
@@ -106,22 +106,22 @@ async fn claimed_domain_owner_is_notified() {
     let other = world.account(2, ApiKeyScope::Full).await;
     let claim = claim(&world, &other, "acme.test").await;
     // The other account has verified the domain.
-    world.hall.domains().force_verify(&"acme.test".parse().unwrap()).await.unwrap();
+    world.intake.domains().force_verify(&"acme.test".parse().unwrap()).await.unwrap();
     let value = claim["record"]["value"].as_str().unwrap();
     server.set(&format!("_service.acme.test TXT \"{value}\"\n"));
     for _ in 0..2 {
         let proven = world.call_as(&other, Method::POST, &path(&claim, "/verify"), &json!({})).await.json();
         assert_eq!(proven["claim"]["blocked_reason"], json!("grace_period"), "{proven:#}");
     }
-    let letters = async || world.get("/emails?to=owner1@example.com").await.json()["emails"].clone();
-    // The process that found the record died before it sent the email.
-    assert_eq!(letters().await, json!([]));
-    world.hall.start_jobs();
+    let notifications = async || world.get("/emails?to=owner1@example.com").await.json()["emails"].clone();
+    // The process that found the record was killed before it sent the email.
+    assert_eq!(notifications().await, json!([]));
+    world.intake.start_jobs();
     let sent = async {
         loop {
-            let letters = letters().await;
-            if letters != json!([]) {
-                return letters;
+            let notifications = notifications().await;
+            if notifications != json!([]) {
+                return notifications;
             }
         }
     };

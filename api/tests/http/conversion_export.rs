@@ -13,11 +13,11 @@ use tokio::net::TcpListener;
 use crate::world::World;
 
 /// Answers posts with these statuses in turn, and collects heads and bodies.
-async fn platform(statuses: Vec<u16>) -> (String, Arc<Mutex<Vec<(String, Value)>>>) {
+async fn start_platform(statuses: Vec<u16>) -> (String, Arc<Mutex<Vec<(String, Value)>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/conversions", listener.local_addr().unwrap());
-    let heard = Arc::<Mutex<Vec<(String, Value)>>>::default();
-    let keep = Arc::clone(&heard);
+    let received = Arc::<Mutex<Vec<(String, Value)>>>::default();
+    let recorded = Arc::clone(&received);
     tokio::spawn(async move {
         for status in statuses {
             let (mut stream, _) = listener.accept().await.unwrap();
@@ -31,12 +31,12 @@ async fn platform(statuses: Vec<u16>) -> (String, Arc<Mutex<Vec<(String, Value)>
                     break (head.to_ascii_lowercase(), body);
                 }
             };
-            keep.lock().unwrap().push((head, body));
-            let answer = format!("HTTP/1.1 {status} X\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
-            stream.write_all(answer.as_bytes()).await.unwrap();
+            recorded.lock().unwrap().push((head, body));
+            let response = format!("HTTP/1.1 {status} X\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+            stream.write_all(response.as_bytes()).await.unwrap();
         }
     });
-    (url, heard)
+    (url, received)
 }
 
 fn exporter(url: String) -> ConversionExporter {
@@ -52,46 +52,46 @@ fn exporter(url: String) -> ConversionExporter {
 
 #[tokio::test]
 async fn conversion_export_retries_until_accepted() {
-    let (world, (url, heard)) = (World::start().await, platform(vec![500, 429, 204, 400]).await);
-    let events = world.hall.product_events();
+    let (world, (url, received)) = (World::start().await, start_platform(vec![500, 429, 204, 400]).await);
+    let events = world.intake.product_events();
     events.set_exporter(exporter(url));
-    let tell = async |id: &str, more: Value| {
+    let send_event = async |id: &str, extra: Value| {
         let mut data = json!({"id": id});
-        data.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        data.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
         let event = json!({"name": "user.created", "email": "Grace@example.net", "data": data});
-        let answer = world.post("/events", event.to_string()).await;
-        assert_eq!(answer.status, StatusCode::ACCEPTED);
+        let response = world.post("/events", event.to_string()).await;
+        assert_eq!(response.status, StatusCode::ACCEPTED);
         events.aggregate().await.unwrap();
     };
     let try_after = async |seconds: u64| {
-        world.hall.clock().advance(Duration::from_secs(seconds));
+        world.intake.clock().advance(Duration::from_secs(seconds));
         events.export_due_now().await.unwrap()
     };
     // A conversion without a click id is not exported.
-    tell("u0", json!({})).await;
+    send_event("u0", json!({})).await;
     assert_eq!(try_after(0).await, 0);
-    tell("u1", json!({"gclid": "g", "value": 5, "currency": "eur"})).await;
-    tell("u1", json!({"gclid": "h"})).await;
+    send_event("u1", json!({"gclid": "g", "value": 5, "currency": "eur"})).await;
+    send_event("u1", json!({"gclid": "h"})).await;
     // Two temporary failures, with retries after one and two minutes; then accepted.
     assert_eq!((try_after(0).await, try_after(30).await, try_after(31).await), (1, 0, 1));
     assert_eq!((try_after(90).await, try_after(31).await, try_after(100_000).await), (0, 1, 0));
     // A permanent failure.
-    tell("u2", json!({"wbraid": "w"})).await;
+    send_event("u2", json!({"wbraid": "w"})).await;
     assert_eq!((try_after(0).await, try_after(100_000).await), (1, 0));
-    let heard = heard.lock().unwrap().clone();
-    assert_eq!(heard.len(), 4);
-    let (head, body) = &heard[0];
+    let received = received.lock().unwrap().clone();
+    assert_eq!(received.len(), 4);
+    let (head, body) = &received[0];
     assert!(head.starts_with("post /conversions http/1.1") && head.contains("authorization: bearer hush"), "{head}");
     // printf grace@example.net | sha256sum
     assert_eq!(body["email_sha256"], "fa412966147ffb5f96d882bda59443f129f2ae48b8dfa946c74fd0131b08f36a");
-    let wanted = (json!("sign_up"), json!("g"), json!(5.0), json!("EUR"));
+    let expected = (json!("sign_up"), json!("g"), json!(5.0), json!("EUR"));
     assert_eq!(
         (&body["kind"], &body["gclid"], &body["value"], &body["currency"]),
-        (&wanted.0, &wanted.1, &wanted.2, &wanted.3)
+        (&expected.0, &expected.1, &expected.2, &expected.3)
     );
     assert!(head.contains(&format!("idempotency-key: {}", body["id"].as_str().unwrap().to_ascii_lowercase())));
     assert!(body["id"].as_str().unwrap().starts_with("ae_") && body["occurred_at"].is_string());
-    assert!(heard[1].1 == *body && heard[2].1 == *body, "the same id each time");
-    assert_eq!(heard[3].1["wbraid"], "w");
+    assert!(received[1].1 == *body && received[2].1 == *body, "the same id each time");
+    assert_eq!(received[3].1["wbraid"], "w");
     world.end().await;
 }

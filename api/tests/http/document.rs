@@ -45,8 +45,8 @@ fn bodies_are_objects_and_security_is_declared() {
         if let Some(name) = body["$ref"].as_str() {
             body = document.pointer(name.strip_prefix('#').unwrap()).unwrap();
         }
-        for ways in ["oneOf", "anyOf", "allOf"] {
-            assert!(body.get(ways).is_none(), "{} {ways}", operation["operationId"]);
+        for keyword in ["oneOf", "anyOf", "allOf"] {
+            assert!(body.get(keyword).is_none(), "{} {keyword}", operation["operationId"]);
         }
     }
     assert!(document["tags"].as_array().unwrap().iter().all(|tag| tag["description"].is_string()));
@@ -58,8 +58,8 @@ fn bodies_are_objects_and_security_is_declared() {
 #[test]
 fn path_parameters_are_described() {
     for operation in operation_table() {
-        let takes = (operation.request_spec)(&mut api::schema::Schemas::default());
-        let described: BTreeSet<String> = takes
+        let request_spec = (operation.request_spec)(&mut api::schema::Schemas::default());
+        let described: BTreeSet<String> = request_spec
             .parameters
             .iter()
             .filter(|parameter| parameter["in"] == "path")
@@ -93,9 +93,9 @@ async fn document_examples_are_accepted() {
             .header("host", "test")
             .header("authorization", format!("Bearer {}", world.key))
             .header("content-type", "application/json");
-        let answer = world.send(request.body(Full::from(example.to_string())).unwrap()).await;
-        if ![200, 201, 202, 404].contains(&answer.status.as_u16()) {
-            refused.push(format!("{}: {example} {answer:?}", operation.id));
+        let response = world.send(request.body(Full::from(example.to_string())).unwrap()).await;
+        if ![200, 201, 202, 404].contains(&response.status.as_u16()) {
+            refused.push(format!("{}: {example} {response:?}", operation.id));
         }
     }
     assert!(refused.is_empty(), "{refused:#?}");
@@ -108,20 +108,20 @@ fn every_response_is_described() {
     let document = api::openapi::document(&operation_table(), crate::world::BASE_URL);
     for operation in operation_table() {
         let entry = &document["paths"][operation.path][operation.method.as_str().to_lowercase()];
-        let answers = entry["responses"].as_object().unwrap();
+        let responses = entry["responses"].as_object().unwrap();
         assert!(
-            !answers[operation.response_spec.status.as_str()]["content"][operation.response_spec.media_type]["example"]
+            !responses[operation.response_spec.status.as_str()]["content"][operation.response_spec.media_type]["example"]
                 .is_null(),
             "{}",
             operation.id
         );
-        let known = !matches!(operation.handler, OperationHandler::Public(_));
+        let is_known = !matches!(operation.handler, OperationHandler::Public(_));
         let everywhere = ["400", "431", "500", "503"].into_iter();
-        for status in everywhere.chain(["401", "403", "429"].into_iter().filter(|_| known)) {
-            assert!(answers.contains_key(status), "{} {status}", operation.id);
+        for status in everywhere.chain(["401", "403", "429"].into_iter().filter(|_| is_known)) {
+            assert!(responses.contains_key(status), "{} {status}", operation.id);
         }
-        for (status, answer) in answers.iter().filter(|(status, _)| status.as_str() >= "400") {
-            let name = answer["$ref"].as_str().unwrap().rsplit('/').next().unwrap();
+        for (status, response) in responses.iter().filter(|(status, _)| status.as_str() >= "400") {
+            let name = response["$ref"].as_str().unwrap().rsplit('/').next().unwrap();
             let examples = &document["components"]["responses"][name]["content"]["application/json"]["examples"];
             for word in examples.as_object().unwrap().keys() {
                 let example = &document["components"]["examples"][word]["value"]["error"];

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-use crate::world::{Answered, World};
+use crate::world::{TestResponse, World};
 
 const HOST: &str = "connect.dns.example";
 const ZONE: &str = "
@@ -46,33 +46,33 @@ async fn provider() -> (FetchSettings, Pages) {
     let acceptor = TlsAcceptor::from(Arc::new(config));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let shown = Arc::clone(&pages);
+    let served_pages = Arc::clone(&pages);
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             let Ok(stream) = acceptor.accept(stream).await else { continue };
-            let shown = Arc::clone(&shown);
-            let answer = service_fn(move |request: http::Request<hyper::body::Incoming>| {
-                let found = shown.lock().unwrap().get(request.uri().path()).cloned();
+            let served_pages = Arc::clone(&served_pages);
+            let response = service_fn(move |request: http::Request<hyper::body::Incoming>| {
+                let found = served_pages.lock().unwrap().get(request.uri().path()).cloned();
                 let (status, body) = found.unwrap_or((404, String::new()));
-                let answer = Response::builder().status(status).header("location", "https://127.0.0.1/");
-                std::future::ready(Ok::<_, Infallible>(answer.body(Full::new(Bytes::from(body))).unwrap()))
+                let response = Response::builder().status(status).header("location", "https://127.0.0.1/");
+                std::future::ready(Ok::<_, Infallible>(response.body(Full::new(Bytes::from(body))).unwrap()))
             });
-            tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), answer));
+            tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), response));
         }
     });
     (FetchSettings { port, authorities: Some(vec![certificate.to_vec()]) }, pages)
 }
 
-async fn connect(world: &World) -> Answered {
+async fn connect(world: &World) -> TestResponse {
     // Advance the clock past the cached check.
-    world.hall.clock().advance(std::time::Duration::from_secs(10));
+    world.intake.clock().advance(std::time::Duration::from_secs(10));
     world.call(Method::POST, "/domains/acme.test/dns/connect", &json!({})).await
 }
 
 /// Reason and message of an error.
-fn refused(answer: &Answered) -> (String, String) {
-    assert_eq!((answer.status, answer.code().as_str()), (StatusCode::UNPROCESSABLE_ENTITY, "upstream_error"));
-    let error = answer.json()["error"].clone();
+fn error_text(response: &TestResponse) -> (String, String) {
+    assert_eq!((response.status, response.code().as_str()), (StatusCode::UNPROCESSABLE_ENTITY, "upstream_error"));
+    let error = response.json()["error"].clone();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     (text(&error["details"]["reason"]), text(&error["message"]))
 }
@@ -83,30 +83,30 @@ async fn connect_returns_the_provider_url() {
     let template = Some("example.net/email".parse().unwrap());
     let (world, names) = World::with_provider(ZONE, template, None, web).await;
     let added = world.call(Method::POST, "/domains", &json!({"name": "acme.test"})).await.json();
-    assert_eq!(refused(&connect(&world).await).0, "not_offered", "the zone says nothing");
+    assert_eq!(error_text(&connect(&world).await).0, "not_offered", "the zone says nothing");
 
     let offered = format!("{ZONE}_domainconnect.acme.test TXT \"{HOST}/dc\"\n");
     names.set(&offered);
-    assert_eq!(refused(&connect(&world).await).0, "not_offered", "the provider knows no such zone");
+    assert_eq!(error_text(&connect(&world).await).0, "not_offered", "the provider knows no such zone");
     let set = |path: &'static str, status: u16, body: Value| {
         pages.lock().unwrap().insert(path, (status, body.to_string()));
     };
     let settings = json!({"urlSyncUX": "https://dns.example/page", "urlAPI": format!("https://{HOST}/dc")});
     set(SETTINGS, 302, settings.clone());
-    assert_eq!(refused(&connect(&world).await).0, "malformed", "no redirect is followed");
+    assert_eq!(error_text(&connect(&world).await).0, "malformed", "no redirect is followed");
     set(SETTINGS, 200, json!({"urlAPI": format!("https://{HOST}/dc")}));
     set(TEMPLATE, 200, json!({}));
-    let (word, sentence) = refused(&connect(&world).await);
+    let (word, sentence) = error_text(&connect(&world).await);
     assert_eq!(word, "not_offered");
     assert!(sentence.contains("does not offer") && sentence.contains("/dns/apply"), "{sentence}");
     set(SETTINGS, 200, settings);
     set(TEMPLATE, 404, json!({}));
-    assert_eq!(refused(&connect(&world).await).0, "unknown_template");
+    assert_eq!(error_text(&connect(&world).await).0, "unknown_template");
     set(TEMPLATE, 200, json!({}));
 
-    let answer = connect(&world).await;
-    assert_eq!(answer.status, StatusCode::OK, "{}", answer.json());
-    let url = answer.json()["url"].as_str().unwrap().to_owned();
+    let response = connect(&world).await;
+    assert_eq!(response.status, StatusCode::OK, "{}", response.json());
+    let url = response.json()["url"].as_str().unwrap().to_owned();
     let (page, query) = url.split_once('?').unwrap();
     assert_eq!(page, "https://dns.example/page/v2/domainTemplates/providers/example.net/services/email/apply");
     let selector = added["domain"]["dkim"]["selector"].as_str().unwrap();
@@ -119,9 +119,9 @@ async fn connect_returns_the_provider_url() {
         "spf=include%3Aspf.example.net",
         "returnpath=rp.example.net",
     ] {
-        assert!(query.split('&').any(|given| given.starts_with(part)), "{part}: {query}");
+        assert!(query.split('&').any(|actual| actual.starts_with(part)), "{part}: {query}");
     }
-    // The owner's own policy is kept.
+    // The owner's own policy is preserved.
     names.set(&format!("{offered}_dmarc.acme.test TXT \"v=DMARC1; p=reject\"\n"));
     let url = connect(&world).await.json()["url"].as_str().unwrap().to_owned();
     assert!(url.contains("groupId=sending&") && !url.contains("dmarc="), "{url}");
@@ -150,7 +150,7 @@ async fn no_request_without_a_template() {
     let (web, _) = provider().await;
     let (world, _names) = World::with_provider(ZONE, None, None, web).await;
     world.call(Method::POST, "/domains", &json!({"name": "acme.test"})).await;
-    assert_eq!(refused(&connect(&world).await).0, "no_template");
+    assert_eq!(error_text(&connect(&world).await).0, "no_template");
     let none = world.call(Method::POST, "/domains/other.test/dns/connect", &json!({})).await;
     assert_eq!(none.status, StatusCode::NOT_FOUND);
 }

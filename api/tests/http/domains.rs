@@ -31,25 +31,25 @@ fn zone(domain: &Value) -> String {
 }
 
 async fn add(world: &World, body: &Value) -> Value {
-    let answer = world.call(Method::POST, "/domains", body).await;
-    assert_eq!(answer.status, StatusCode::OK, "{}", answer.json());
-    answer.json()["domain"].clone()
+    let response = world.call(Method::POST, "/domains", body).await;
+    assert_eq!(response.status, StatusCode::OK, "{}", response.json());
+    response.json()["domain"].clone()
 }
 
 async fn post(world: &World, path: &str) -> Value {
     if path.ends_with("/verify") {
         // Advance the clock past the cached check.
-        world.hall.clock().advance(FRESH);
+        world.intake.clock().advance(FRESH);
     }
-    let answer = world.call(Method::POST, path, &json!({})).await;
-    assert_eq!(answer.status, StatusCode::OK, "{path}: {}", answer.json());
-    answer.json()
+    let response = world.call(Method::POST, path, &json!({})).await;
+    assert_eq!(response.status, StatusCode::OK, "{path}: {}", response.json());
+    response.json()
 }
 
 async fn get(world: &World, path: &str) -> Value {
-    let answer = world.call(Method::GET, path, &Value::Null).await;
-    assert_eq!(answer.status, StatusCode::OK, "{path}: {}", answer.json());
-    answer.json()
+    let response = world.call(Method::GET, path, &Value::Null).await;
+    assert_eq!(response.status, StatusCode::OK, "{path}: {}", response.json());
+    response.json()
 }
 
 fn statuses(domain: &Value) -> Vec<(String, String)> {
@@ -108,8 +108,8 @@ async fn existing_spf_record_is_merged() {
     let other = "v=spf1 include:other.test -all";
     let zone = zone(&domain).replace("v=spf1 include:spf.example.net ~all", other);
     names.set(&format!("{zone}other.test TXT \"v=spf1 ip4:192.0.2.9 -all\"\n"));
-    let looked = post(&world, "/domains/acme.test/verify").await;
-    let spf = &looked["domain"]["records"][4];
+    let verified = post(&world, "/domains/acme.test/verify").await;
+    let spf = &verified["domain"]["records"][4];
     assert_eq!((&spf["purpose"], &spf["status"]), (&json!("spf"), &json!("mismatch")), "{spf:#}");
     assert_eq!(spf["found"], json!([other]));
     assert_eq!(spf["value"], json!("v=spf1 include:other.test include:spf.example.net -all"));
@@ -127,15 +127,15 @@ async fn missing_records_have_three_days_grace() {
     let (world, names) = World::with_names("").await;
     let domain = add(&world, &json!({"name": "acme.test"})).await;
     names.set(&zone(&domain));
-    world.hall.start_jobs();
-    let state = async |wanted: &str, degraded: bool| {
+    world.intake.start_jobs();
+    let state = async |expected: &str, degraded: bool| {
         loop {
             let domain = get(&world, "/domains/acme.test").await["domain"].clone();
-            if domain["status"] == json!(wanted) && domain["degraded_since"].is_null() != degraded {
+            if domain["status"] == json!(expected) && domain["degraded_since"].is_null() != degraded {
                 return domain;
             }
             // The background check runs every few seconds of its own clock.
-            world.hall.clock().advance(Duration::from_secs(600));
+            world.intake.clock().advance(Duration::from_secs(600));
             tokio::task::yield_now().await;
         }
     };
@@ -147,7 +147,7 @@ async fn missing_records_have_three_days_grace() {
     state("verified", false).await;
     names.set("");
     state("verified", true).await;
-    world.hall.clock().advance(Duration::from_secs(72 * 3_600));
+    world.intake.clock().advance(Duration::from_secs(72 * 3_600));
     state("unverified", false).await;
 }
 
@@ -190,17 +190,17 @@ async fn pending_rotation_can_be_cancelled() {
         assert_eq!(dropped.json()["domain"]["records"].as_array().unwrap().len(), 6);
     }
     names.set(&zone(&turning));
-    let looked = post(&world, "/domains/acme.test/verify").await["domain"].clone();
-    assert_eq!(looked["dkim"]["selector"], domain["dkim"]["selector"]);
+    let verified = post(&world, "/domains/acme.test/verify").await["domain"].clone();
+    assert_eq!(verified["dkim"]["selector"], domain["dkim"]["selector"]);
 }
 
 #[tokio::test]
-async fn links_lead_through_the_tracking_host_once_its_record_is_seen() {
+async fn links_use_the_tracking_host_once_its_record_is_found() {
     let (world, names) = World::with_names("").await;
     let body = json!({"name": "acme.test", "click_tracking": true, "tracking_host": "links.acme.test"});
     let domain = add(&world, &body).await;
-    let whole = zone(&domain);
-    let untracked: Vec<&str> = whole.lines().filter(|line| !line.starts_with("links.")).collect();
+    let complete = zone(&domain);
+    let untracked: Vec<&str> = complete.lines().filter(|line| !line.starts_with("links.")).collect();
     let mail = json!({
         "from": "a@acme.test", "to": "b@example.net", "subject": "s",
         "html": "<a href=\"https://shop.example/\">x</a>",
@@ -217,7 +217,7 @@ async fn links_lead_through_the_tracking_host_once_its_record_is_seen() {
     assert_eq!(verified["verified"], json!(true), "{verified:#}");
     let through_us = link().await;
     assert!(through_us == "api.example.test", "{through_us}");
-    names.set(&whole);
+    names.set(&complete);
     post(&world, "/domains/acme.test/verify").await;
     assert_eq!(link().await, "links.acme.test");
     // Another host needs another record.
@@ -229,17 +229,17 @@ async fn links_lead_through_the_tracking_host_once_its_record_is_seen() {
 #[tokio::test]
 async fn reserved_domain_names_are_refused() {
     let world = World::start().await;
-    for (name, why) in [
+    for (name, reason) in [
         ("github.io", "is a public suffix"),
         ("mx.example.net", "is a host of this service"),
         ("rp.example.net", "is a host of this service"),
     ] {
         let refused = world.call(Method::POST, "/domains", &json!({"name": name})).await;
-        let said = refused.json()["error"]["details"]["fields"]["name"].as_str().unwrap_or_default().to_owned();
-        assert!(refused.status == StatusCode::BAD_REQUEST && said.contains(why), "{name}: {said}");
+        let message = refused.json()["error"]["details"]["fields"]["name"].as_str().unwrap_or_default().to_owned();
+        assert!(refused.status == StatusCode::BAD_REQUEST && message.contains(reason), "{name}: {message}");
     }
     add(&world, &json!({"name": "acme.github.io"})).await;
-    let world = World::in_public().await;
+    let world = World::with_public_dns().await;
     for name in ["printer.local", "acme.test", "x.onion", "db.internal"] {
         let refused = world.call(Method::POST, "/domains", &json!({"name": name})).await;
         assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{name}");
@@ -266,10 +266,10 @@ async fn invalid_names_and_keys_name_the_error() {
         (json!({"name": "acme.test", "tracking_host": "rp.acme.test"}), "tracking_host", "return path"),
         (json!({"name": long}), "name", "253 bytes"),
     ] {
-        let answer = world.call(Method::POST, "/domains", &body).await;
-        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{body}");
-        let said = answer.json()["error"]["details"]["fields"][field].as_str().unwrap_or_default().to_owned();
-        assert!(said.contains(words), "{body}: {}", answer.json());
+        let response = world.call(Method::POST, "/domains", &body).await;
+        assert_eq!(response.status, StatusCode::BAD_REQUEST, "{body}");
+        let sent_bytes = response.json()["error"]["details"]["fields"][field].as_str().unwrap_or_default().to_owned();
+        assert!(sent_bytes.contains(words), "{body}: {}", response.json());
     }
 }
 
@@ -285,14 +285,14 @@ async fn existing_dkim_key_is_imported() {
         let value = domain["records"][1]["value"].as_str().unwrap();
         assert!(value.starts_with("v=DKIM1; k=rsa; p=MIIBIjANBgkq"), "{value}");
         assert!(!domain.to_string().contains("PRIVATE"));
-        let gone = world.call(Method::DELETE, "/domains/acme.test", &Value::Null).await;
-        assert_eq!(gone.json(), json!({"ok": true}));
+        let deleted = world.call(Method::DELETE, "/domains/acme.test", &Value::Null).await;
+        assert_eq!(deleted.json(), json!({"ok": true}));
     }
 }
 
 #[tokio::test]
 async fn settings_are_changed_and_a_domain_is_deleted() {
-    let world = World::trusting().await;
+    let world = World::with_auto_verify().await;
     let domain = add(&world, &json!({"name": "acme.test", "open_tracking": true, "inbound_enabled": true})).await;
     assert_eq!((&domain["status"], &domain["open_tracking"]), (&json!("verified"), &json!(true)));
     assert_eq!(statuses(&domain).last().unwrap().0, "inbound");
@@ -307,13 +307,13 @@ async fn settings_are_changed_and_a_domain_is_deleted() {
 
     let later = json!({
         "from": "a@acme.test", "to": "b@example.net", "subject": "s", "text": "t",
-        "scheduled_at": (world.hall.clock().now() + jiff::SignedDuration::from_hours(2)).to_string(),
+        "scheduled_at": (world.intake.clock().now() + jiff::SignedDuration::from_hours(2)).to_string(),
     });
     assert_eq!(world.call(Method::POST, "/emails", &later).await.status, StatusCode::OK);
-    let kept = world.call(Method::DELETE, "/domains/acme.test", &Value::Null).await;
-    assert_eq!((kept.status, kept.code().as_str()), (StatusCode::CONFLICT, "conflict"));
-    let gone = world.call(Method::DELETE, "/domains/acme.test?force=true", &Value::Null).await;
-    assert_eq!(gone.json(), json!({"ok": true}));
+    let unchanged = world.call(Method::DELETE, "/domains/acme.test", &Value::Null).await;
+    assert_eq!((unchanged.status, unchanged.code().as_str()), (StatusCode::CONFLICT, "conflict"));
+    let deleted = world.call(Method::DELETE, "/domains/acme.test?force=true", &Value::Null).await;
+    assert_eq!(deleted.json(), json!({"ok": true}));
     let none = world.call(Method::GET, "/domains/acme.test", &Value::Null).await;
     assert_eq!(none.status, StatusCode::NOT_FOUND);
     assert_eq!(add(&world, &json!({"name": "acme.test"})).await["status"], json!("verified"));
@@ -345,11 +345,11 @@ async fn lists_are_paged_and_filtered() {
 #[tokio::test]
 async fn plan_limits_domains() {
     let world = World::start().await;
-    let account = store::account::find(world.hall.store(), "owner1@example.com").await.unwrap().unwrap();
+    let account = store::account::find(world.intake.store(), "owner1@example.com").await.unwrap().unwrap();
     let mut batch = store::engine::Batch::progress();
     let free = mail::account::Account { plan: Plan::Free, ..account.clone() };
     store::account::update(&mut batch, &account, &free);
-    world.hall.store().commit(batch).await.unwrap();
+    world.intake.store().commit(batch).await.unwrap();
     let refused = world.call(Method::POST, "/domains", &json!({"name": "acme.test"})).await;
     assert_eq!((refused.status, refused.code().as_str()), (StatusCode::FORBIDDEN, "plan_limit"));
     let error = refused.json()["error"].clone();
@@ -368,9 +368,9 @@ async fn dns_control_proves_a_claim() {
     assert_eq!(post(&world, "/domains/acme.test/verify").await["verified"], json!(true));
 
     let call = async |method: Method, path: &str, body: &Value| world.call_as(&other, method, path, body).await;
-    let taken = call(Method::POST, "/domains", &json!({"name": "acme.test"})).await;
-    assert_eq!((taken.status, taken.code().as_str()), (StatusCode::CONFLICT, "domain_claimed"));
-    let details = taken.json()["error"]["details"].clone();
+    let duplicate = call(Method::POST, "/domains", &json!({"name": "acme.test"})).await;
+    assert_eq!((duplicate.status, duplicate.code().as_str()), (StatusCode::CONFLICT, "domain_claimed"));
+    let details = duplicate.json()["error"]["details"].clone();
     assert_eq!(details["claim"]["create"], json!("POST /domains/claims"));
     let claim = call(Method::POST, "/domains/claims", &json!({"name": "acme.test"})).await.json()["claim"].clone();
     assert_eq!(claim["status"], json!("pending"));
@@ -379,36 +379,36 @@ async fn dns_control_proves_a_claim() {
     let verify = format!("{path}/verify");
     let early = call(Method::POST, &verify, &json!({})).await.json()["claim"].clone();
     assert_eq!((&early["status"], &early["record"]["status"]), (&json!("pending"), &json!("mismatch")), "{early:#}");
-    let theirs = world.call(Method::GET, &path, &Value::Null).await;
-    assert_eq!(theirs.status, StatusCode::NOT_FOUND, "only the claimant sees the claim");
+    let foreign = world.call(Method::GET, &path, &Value::Null).await;
+    assert_eq!(foreign.status, StatusCode::NOT_FOUND, "only the claimant sees the claim");
 
     let both = format!("{}_service.acme.test TXT \"{}\"\n", zone(&domain), claim["record"]["value"].as_str().unwrap());
     names.set(&both);
-    world.hall.clock().advance(FRESH);
+    world.intake.clock().advance(FRESH);
     let proven = call(Method::POST, &verify, &json!({})).await.json()["claim"].clone();
     assert_eq!(
         (&proven["status"], &proven["blocked_reason"]),
         (&json!("blocked"), &json!("grace_period")),
         "{proven:#}"
     );
-    world.hall.clock().advance(Duration::from_secs(73 * 3_600));
+    world.intake.clock().advance(Duration::from_secs(73 * 3_600));
     let disputed = call(Method::POST, &verify, &json!({})).await.json()["claim"].clone();
     assert_eq!(disputed["blocked_reason"], json!("recent_owner_activity"), "both records are published");
-    let asked = names.queries();
+    let queries = names.queries();
     for _ in 0..20 {
         assert_eq!(call(Method::POST, &verify, &json!({})).await.json()["claim"], disputed);
     }
-    assert_eq!(names.queries(), asked, "the cached results are returned");
+    assert_eq!(names.queries(), queries, "the cached results are returned");
     let own = domain["records"][0]["value"].as_str().unwrap();
     names.set(&both.lines().filter(|line| !line.contains(own)).collect::<Vec<_>>().join("\n"));
-    world.hall.clock().advance(FRESH);
+    world.intake.clock().advance(FRESH);
     let done = call(Method::POST, &verify, &json!({})).await.json()["claim"].clone();
     assert_eq!((&done["status"], &done["blocked_reason"]), (&json!("completed"), &json!(null)));
     let moved = call(Method::GET, "/domains/acme.test", &Value::Null).await.json()["domain"].clone();
     assert_eq!(moved["status"], json!("unverified"));
     assert_ne!(moved["dkim"]["selector"], domain["dkim"]["selector"], "the new owner gets new keys");
-    let gone = world.call(Method::GET, "/domains/acme.test", &Value::Null).await;
-    assert_eq!(gone.status, StatusCode::NOT_FOUND);
+    let deleted = world.call(Method::GET, "/domains/acme.test", &Value::Null).await;
+    assert_eq!(deleted.status, StatusCode::NOT_FOUND);
 }
 
 #[tokio::test]
@@ -439,8 +439,8 @@ async fn dns_credentials_are_sealed_and_used() {
     let by_saved = json!({"provider": "rfc2136", "use_saved": true});
     let none = world.call(Method::POST, apply, &by_saved).await;
     assert_eq!((none.status, none.code().as_str()), (StatusCode::BAD_REQUEST, "validation_error"));
-    let wrong = world.call(Method::PUT, path, &json!({"credentials": {"server": "x", "colour": "blue"}})).await;
-    let fields = wrong.json()["error"]["details"]["fields"].clone();
+    let invalid = world.call(Method::PUT, path, &json!({"credentials": {"server": "x", "colour": "blue"}})).await;
+    let fields = invalid.json()["error"]["details"]["fields"].clone();
     assert!(fields["credentials.secret"].is_string() && fields["credentials.colour"].is_string(), "{fields}");
     let saved = world.call(Method::PUT, path, &json!({"credentials": credentials})).await;
     assert_eq!(saved.status, StatusCode::OK, "{}", saved.json());
@@ -448,17 +448,17 @@ async fn dns_credentials_are_sealed_and_used() {
     assert_eq!(listed["dns_credentials"][0]["provider"], json!("rfc2136"));
     assert!(!listed.to_string().contains(secret) && !saved.json().to_string().contains(secret));
     let other = world.account(2, ApiKeyScope::Full).await;
-    let theirs = world.call_as(&other, Method::GET, "/dns-credentials", &Value::Null).await.json();
-    assert_eq!(theirs["dns_credentials"], json!([]));
+    let foreign = world.call_as(&other, Method::GET, "/dns-credentials", &Value::Null).await.json();
+    assert_eq!(foreign["dns_credentials"], json!([]));
 
     // Nothing listens there: the error shows that the saved credentials were decrypted and used.
     let refused = world.call(Method::POST, apply, &by_saved).await;
-    let said = refused.json()["error"].to_string();
-    assert!(said.contains("credentials.server") || said.contains("upstream_error"), "{said}");
+    let message = refused.json()["error"].to_string();
+    assert!(message.contains("credentials.server") || message.contains("upstream_error"), "{message}");
     let once = json!({"provider": "rfc2136", "credentials": credentials, "use_saved": true});
     assert_eq!(world.call(Method::POST, apply, &once).await.status, StatusCode::BAD_REQUEST);
-    let gone = world.call(Method::DELETE, path, &Value::Null).await;
-    assert_eq!(gone.json(), json!({"ok": true}));
+    let deleted = world.call(Method::DELETE, path, &Value::Null).await;
+    assert_eq!(deleted.json(), json!({"ok": true}));
     assert_eq!(world.call(Method::DELETE, path, &Value::Null).await.status, StatusCode::NOT_FOUND);
 }
 
@@ -468,9 +468,9 @@ async fn domain_checks_are_cached() {
     let domain = add(&world, &json!({"domain": "acme.test"})).await;
     names.set(&zone(&domain));
     let verify = async || {
-        let answer = world.call(Method::POST, "/domains/acme.test/verify", &json!({})).await;
-        assert_eq!(answer.status, StatusCode::OK, "{}", answer.json());
-        answer.json()
+        let response = world.call(Method::POST, "/domains/acme.test/verify", &json!({})).await;
+        assert_eq!(response.status, StatusCode::OK, "{}", response.json());
+        response.json()
     };
     // One of many concurrent requests performs the check.
     let first = verify().await;
@@ -478,13 +478,13 @@ async fn domain_checks_are_cached() {
     assert_eq!(first["verified"], json!(true), "{first:#}");
     names.set("");
     let again = futures_util::future::join_all((0..50).map(|_| verify())).await;
-    assert!(again.iter().all(|answer| *answer == first), "the cached result");
+    assert!(again.iter().all(|response| *response == first), "the cached result");
     assert_eq!(names.queries(), once, "no DNS query was sent");
-    world.hall.clock().advance(FRESH);
-    let crowd = futures_util::future::join_all((0..50).map(|_| verify())).await;
-    assert!(crowd.iter().all(|answer| answer["domain"]["degraded_since"].is_string()));
-    let looked = names.queries() - once;
-    assert!(looked <= 3 * once, "one check, not fifty: {looked} queries");
+    world.intake.clock().advance(FRESH);
+    let responses = futures_util::future::join_all((0..50).map(|_| verify())).await;
+    assert!(responses.iter().all(|response| response["domain"]["degraded_since"].is_string()));
+    let extra_queries = names.queries() - once;
+    assert!(extra_queries <= 3 * once, "one check, not fifty: {extra_queries} queries");
 
     // A check of other records is not cached.
     let before = names.queries();
@@ -503,33 +503,33 @@ async fn dns_lookups_are_limited_by_account() {
     for n in 0..60 {
         add(&world, &json!({"domain": format!("d{n}.test")})).await;
     }
-    let ask = async |n: usize| {
+    let send_request = async |n: usize| {
         let path = format!("/domains/d{n}.test/verify");
         world.call(Method::POST, &path, &json!({})).await
     };
-    let begun = world.hall.clock().now();
-    let answers = futures_util::future::join_all((0..60).map(ask)).await;
-    let elapsed_s = world.hall.clock().now().duration_since(begun).as_secs_f64();
-    eprintln!("QUESTIONS {} {}", names.queries(), answers.iter().filter(|a| a.status == StatusCode::OK).count());
-    let refused = answers.iter().position(|answer| answer.status != StatusCode::OK);
+    let started = world.intake.clock().now();
+    let responses = futures_util::future::join_all((0..60).map(send_request)).await;
+    let elapsed_s = world.intake.clock().now().duration_since(started).as_secs_f64();
+    eprintln!("QUESTIONS {} {}", names.queries(), responses.iter().filter(|a| a.status == StatusCode::OK).count());
+    let refused = responses.iter().position(|response| response.status != StatusCode::OK);
     let number = refused.expect("sixty domains are too many at once");
-    let refused = &answers[number];
+    let refused = &responses[number];
     assert_eq!((refused.status, refused.code().as_str()), (StatusCode::TOO_MANY_REQUESTS, "rate_limit_exceeded"));
     assert!(refused.headers["retry-after"].to_str().unwrap().parse::<u32>().unwrap() >= 1);
     let bound = BURST + ONE_MAX + (elapsed_s * 20.0) as usize;
     assert!(names.queries() <= bound, "{} of {bound}", names.queries());
     // The stored result of a domain is still returned, however many requests ask for it.
-    world.hall.clock().advance(FRESH);
-    let again = futures_util::future::join_all((0..60).map(ask)).await;
-    let known = answers.iter().zip(&again).filter(|(before, _)| before.status == StatusCode::OK);
+    world.intake.clock().advance(FRESH);
+    let again = futures_util::future::join_all((0..60).map(send_request)).await;
+    let known = responses.iter().zip(&again).filter(|(before, _)| before.status == StatusCode::OK);
     assert!(known.map(|(_, after)| after.status).all(|status| status == StatusCode::OK));
     let before = names.queries();
     // Another account is still served.
     let body = json!({"domain": "other.test"});
     world.call_as(&other, Method::POST, "/domains", &body).await;
-    let theirs = world.call_as(&other, Method::POST, "/domains/other.test/verify", &json!({})).await;
-    assert_eq!(theirs.status, StatusCode::OK, "{}", theirs.json());
+    let foreign = world.call_as(&other, Method::POST, "/domains/other.test/verify", &json!({})).await;
+    assert_eq!(foreign.status, StatusCode::OK, "{}", foreign.json());
     assert!(names.queries() > before);
-    world.hall.clock().advance(Duration::from_secs(20));
-    assert_eq!(ask(number).await.status, StatusCode::OK);
+    world.intake.clock().advance(Duration::from_secs(20));
+    assert_eq!(send_request(number).await.status, StatusCode::OK);
 }

@@ -5,13 +5,13 @@ use http::StatusCode;
 use mail::credential::ApiKeyScope;
 use serde_json::{Value, json};
 
-fn mail() -> Value {
+fn email_body() -> Value {
     json!({"from": "Ada <ada@example.com>", "to": "b@example.net", "subject": "s", "text": "t"})
 }
 
 /// The smallest valid email with these fields set; null removes a field.
-fn with(fields: Value) -> Value {
-    let mut mail = mail();
+fn body_with(fields: Value) -> Value {
+    let mut mail = email_body();
     for (name, value) in fields.as_object().unwrap() {
         if value.is_null() {
             mail.as_object_mut().unwrap().remove(name);
@@ -27,7 +27,7 @@ fn file(name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn good_requests() {
+async fn valid_requests_are_accepted() {
     let world = World::start().await;
     for fields in [
         json!({}),
@@ -50,9 +50,9 @@ async fn good_requests() {
         json!({"attachments": (0..10).map(|n| file(&format!("{n}.txt"))).collect::<Vec<_>>()}),
         json!({"unsubscribe": false, "attachments": [], "tags": [], "headers": {}, "cc": []}),
     ] {
-        let answer = world.post("/emails", with(fields.clone()).to_string()).await;
-        assert_eq!(answer.status, StatusCode::OK, "{fields}: {:?}", answer.body);
-        let body = answer.json();
+        let response = world.post("/emails", body_with(fields.clone()).to_string()).await;
+        assert_eq!(response.status, StatusCode::OK, "{fields}: {:?}", response.body);
+        let body = response.json();
         assert!(body["id"].as_str().unwrap().starts_with("msg_"));
         assert_eq!(body["status"], "sent");
         assert_eq!(body.get("warnings"), None, "{fields}");
@@ -61,16 +61,16 @@ async fn good_requests() {
 }
 
 /// Checks that each request is refused with one field error of this name.
-async fn each_is_refused(cases: impl IntoIterator<Item = (Value, &'static str)>) {
+async fn assert_refused(cases: impl IntoIterator<Item = (Value, &'static str)>) {
     let world = World::start().await;
     for (fields, named) in cases {
-        let answer = world.post("/emails", with(fields.clone()).to_string()).await;
-        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{fields}");
-        let error = &answer.json()["error"];
+        let response = world.post("/emails", body_with(fields.clone()).to_string()).await;
+        assert_eq!(response.status, StatusCode::BAD_REQUEST, "{fields}");
+        let error = &response.json()["error"];
         assert_eq!(error["code"], "validation_error", "{fields}");
-        let told = &error["details"]["fields"][named];
-        assert!(told.is_string(), "{fields}: {error}");
-        assert_eq!(&error["details"][named], told, "{fields}");
+        let message = &error["details"]["fields"][named];
+        assert!(message.is_string(), "{fields}: {error}");
+        assert_eq!(&error["details"][named], message, "{fields}");
         assert_eq!(error["details"]["fields"].as_object().unwrap().len(), 1, "{fields}: {error}");
     }
     world.end().await;
@@ -79,7 +79,7 @@ async fn each_is_refused(cases: impl IntoIterator<Item = (Value, &'static str)>)
 #[tokio::test]
 async fn bad_addresses_and_texts() {
     let long = "x".repeat(5000);
-    each_is_refused([
+    assert_refused([
         (json!({"from": null}), "from"),
         (json!({"from": ""}), "from"),
         (json!({"from": "ada"}), "from"),
@@ -117,7 +117,7 @@ async fn bad_addresses_and_texts() {
 
 #[tokio::test]
 async fn bad_labels_and_files() {
-    each_is_refused([
+    assert_refused([
         (json!({"headers": []}), "headers"),
         (json!({"headers": {"Bcc": "x@y.example"}}), "headers.Bcc"),
         (json!({"headers": {"X-A": "a\nb"}}), "headers.X-A"),
@@ -165,8 +165,8 @@ async fn bad_labels_and_files() {
 #[tokio::test]
 async fn all_errors_are_reported_at_once() {
     let world = World::start().await;
-    let answer = world.post("/emails", json!({"HtmlBody": "x", "to": "y", "tags": 5}).to_string()).await;
-    let error = &answer.json()["error"];
+    let response = world.post("/emails", json!({"HtmlBody": "x", "to": "y", "tags": 5}).to_string()).await;
+    let error = &response.json()["error"];
     let fields: Vec<_> = error["details"]["fields"].as_object().unwrap().keys().cloned().collect();
     assert_eq!(fields, ["HtmlBody", "from", "subject", "tags", "to"]);
     assert_eq!(error["message"], "`HtmlBody` is not accepted; use `html` (and 4 more errors)");
@@ -194,9 +194,9 @@ async fn invalid_json_is_reported() {
 async fn unknown_fields_are_ignored_and_named() {
     let world = World::start().await;
     let fields = json!({"foo": 1, "attachments": [{"name": "a.txt", "data": "aGk=", "size": 2}]});
-    let answer = world.post("/emails", with(fields).to_string()).await;
+    let response = world.post("/emails", body_with(fields).to_string()).await;
     assert_eq!(
-        answer.json()["warnings"],
+        response.json()["warnings"],
         json!([
             "`foo` is not a known field and was ignored",
             "`attachments[0].size` is not a known field and was ignored"
@@ -208,14 +208,14 @@ async fn unknown_fields_are_ignored_and_named() {
 #[tokio::test]
 async fn intake_errors_map_to_responses() {
     let world = World::start().await;
-    let answer = world.post("/emails", with(json!({"from": "x@other.example"})).to_string()).await;
-    assert_eq!((answer.status, answer.code().as_str()), (StatusCode::FORBIDDEN, "domain_not_verified"));
-    assert_eq!(answer.json()["error"]["details"]["domain"], "other.example");
+    let response = world.post("/emails", body_with(json!({"from": "x@other.example"})).to_string()).await;
+    assert_eq!((response.status, response.code().as_str()), (StatusCode::FORBIDDEN, "domain_not_verified"));
+    assert_eq!(response.json()["error"]["details"]["domain"], "other.example");
     world.end().await;
 }
 
 #[tokio::test]
-async fn an_email_is_shown_as_the_contract_says() {
+async fn shown_email_has_the_documented_fields() {
     let world = World::start().await;
     let fields = json!({
         "to": ["B <b@example.net>", "c@example.net"],
@@ -225,7 +225,7 @@ async fn an_email_is_shown_as_the_contract_says() {
         "tags": {"k": "v"},
         "category": "product",
     });
-    let id = world.post("/emails", with(fields).to_string()).await.json()["id"].clone();
+    let id = world.post("/emails", body_with(fields).to_string()).await.json()["id"].clone();
     let list = world.get("/emails").await.json();
     assert_eq!((&list["has_more"], &list["next_cursor"]), (&json!(false), &Value::Null));
     let email = &list["emails"][0];
@@ -268,25 +268,25 @@ async fn an_email_is_shown_as_the_contract_says() {
 }
 
 #[tokio::test]
-async fn pages_go_through_everything_once() {
+async fn pages_contain_every_entry_once() {
     let world = World::start().await;
     let mut sent = Vec::new();
     for _ in 0..7 {
-        sent.push(world.post("/emails", mail().to_string()).await.json()["id"].clone());
+        sent.push(world.post("/emails", email_body().to_string()).await.json()["id"].clone());
     }
     sent.sort_by_key(|id| std::cmp::Reverse(id.to_string()));
-    let mut seen = Vec::new();
+    let mut collected = Vec::new();
     let mut path = "/emails?limit=3".to_owned();
     loop {
         let page = world.get(&path).await.json();
-        seen.extend(page["emails"].as_array().unwrap().iter().map(|email| email["id"].clone()));
+        collected.extend(page["emails"].as_array().unwrap().iter().map(|email| email["id"].clone()));
         assert_eq!(page["has_more"], page["next_cursor"].is_string());
         match page["next_cursor"].as_str() {
             Some(cursor) => path = format!("/emails?limit=3&cursor={cursor}"),
             None => break,
         }
     }
-    assert_eq!(seen, sent);
+    assert_eq!(collected, sent);
     assert_eq!(world.get("/emails?limit=101").await.code(), "validation_error");
     assert_eq!(world.get("/emails?cursor=x").await.code(), "invalid_cursor");
     assert_eq!(world.get("/emails?status=eaten").await.code(), "validation_error");
@@ -298,12 +298,12 @@ async fn pages_go_through_everything_once() {
 async fn tenants_do_not_see_each_other() {
     let world = World::start().await;
     let other = world.account(2, ApiKeyScope::Full).await;
-    let id = world.post("/emails", mail().to_string()).await.json()["id"].as_str().unwrap().to_owned();
+    let id = world.post("/emails", email_body().to_string()).await.json()["id"].as_str().unwrap().to_owned();
     for rest in ["", "/events", "/attempts", "/raw"] {
         let path = format!("/emails/{id}{rest}");
         assert_eq!(world.get(&path).await.status, StatusCode::OK, "{path}");
-        let answer = world.get_as(&other, &path).await;
-        assert_eq!((answer.status, answer.code().as_str()), (StatusCode::NOT_FOUND, "not_found"), "{path}");
+        let response = world.get_as(&other, &path).await;
+        assert_eq!((response.status, response.code().as_str()), (StatusCode::NOT_FOUND, "not_found"), "{path}");
     }
     assert_eq!(world.get_as(&other, "/emails").await.json()["emails"], json!([]));
     for id in ["x", "msg_", "evt_00000000000000000000000000", "msg_zzzzzzzzzzzzzzzzzzzzzzzzzz"] {
@@ -315,16 +315,16 @@ async fn tenants_do_not_see_each_other() {
 #[tokio::test]
 async fn an_email_has_the_documented_fields() {
     let world = World::start().await;
-    let sent = world.post("/emails", mail().to_string()).await.json();
-    let shown = world.get(&format!("/emails/{}", sent["id"].as_str().unwrap())).await.json();
+    let sent = world.post("/emails", email_body().to_string()).await.json();
+    let view = world.get(&format!("/emails/{}", sent["id"].as_str().unwrap())).await.json();
     let document = api::openapi::document(&api::operations::operation_table(), crate::world::BASE_URL);
     let schemas = &document["components"]["schemas"];
     let fields = |properties: &Value| properties.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     let described = [&schemas["Email"]["properties"], &schemas["EmailDetail"]["allOf"][1]["properties"]];
     let mut described = described.map(fields).concat();
-    let mut shown = fields(&shown["email"]);
+    let mut view = fields(&view["email"]);
     described.sort();
-    shown.sort();
-    assert_eq!(shown, described);
+    view.sort();
+    assert_eq!(view, described);
     world.end().await;
 }

@@ -6,19 +6,19 @@ use http::{Method, Request, StatusCode};
 use http_body_util::Full;
 use serde_json::{Value, json};
 
-use crate::world::{Answered, World};
+use crate::world::{TestResponse, World};
 
-async fn tell(world: &World, event: &Value) -> Answered {
+async fn post_event(world: &World, event: &Value) -> TestResponse {
     world.post("/events", event.to_string()).await
 }
 
-async fn told(world: &World, event: &Value) -> Value {
-    let answer = tell(world, event).await;
-    assert_eq!(answer.status, StatusCode::ACCEPTED, "{event} {answer:?}");
-    answer.json()
+async fn send_event(world: &World, event: &Value) -> Value {
+    let response = post_event(world, event).await;
+    assert_eq!(response.status, StatusCode::ACCEPTED, "{event} {response:?}");
+    response.json()
 }
 
-async fn with_key(world: &World, key: &str, event: &Value) -> Answered {
+async fn with_key(world: &World, key: &str, event: &Value) -> TestResponse {
     let request = world.request(Method::POST, "/events").header("idempotency-key", key);
     world.send(request.body(Full::new(event.to_string().into())).unwrap()).await
 }
@@ -28,26 +28,26 @@ async fn an_event_is_stored_without_its_secrets() {
     let world = World::start().await;
     let event = json!({"type": "auth.code_requested", "user_id": "u1", "email": "Grace@example.net", "colour": 1,
         "data": {"code": 123, "plan": "trial", "n": [{"Reset-Token": {"a": 1}}], "url": "https://a.example/?otp=9&x=1"}});
-    let answer = told(&world, &event).await;
+    let response = send_event(&world, &event).await;
     let stored = json!({"code": "REDACTED", "plan": "trial", "n": [{"Reset-Token": "REDACTED"}],
                         "url": "https://a.example/?otp=REDACTED&x=1"});
-    assert_eq!(answer["event"]["data"], stored);
-    assert_eq!(answer["event"]["name"], "auth.code_requested");
-    assert_eq!(answer["event"]["source"], "api");
+    assert_eq!(response["event"]["data"], stored);
+    assert_eq!(response["event"]["name"], "auth.code_requested");
+    assert_eq!(response["event"]["source"], "api");
     for count in ["matched_automations", "resumed_runs", "cancelled_runs"] {
-        assert_eq!(answer[count], 0);
+        assert_eq!(response[count], 0);
     }
-    assert_eq!(answer["warnings"], json!(["`colour` is not a known field and was ignored"]));
-    let id = answer["event"]["id"].as_str().unwrap().to_owned();
+    assert_eq!(response["warnings"], json!(["`colour` is not a known field and was ignored"]));
+    let id = response["event"]["id"].as_str().unwrap().to_owned();
     assert!(id.starts_with("ae_"));
-    let one = world.get(&format!("/events/{id}")).await.json();
-    assert_eq!(one["event"], answer["event"]);
+    let event_response = world.get(&format!("/events/{id}")).await.json();
+    assert_eq!(event_response["event"], response["event"]);
     // The event does not exist for another account.
     let other = world.account(2, mail::credential::ApiKeyScope::Full).await;
     assert_eq!(world.get_as(&other, &format!("/events/{id}")).await.status, StatusCode::NOT_FOUND);
     assert_eq!(world.get_as(&other, "/events").await.json()["events"], json!([]));
     // The minimum: no address, no user, no data.
-    let least = told(&world, &json!({"name": "a"})).await["event"].clone();
+    let least = send_event(&world, &json!({"name": "a"})).await["event"].clone();
     assert_eq!((&least["user_id"], &least["email"], &least["data"]), (&Value::Null, &Value::Null, &json!({})));
     world.end().await;
 }
@@ -79,11 +79,11 @@ async fn errors_name_the_field() {
         (json!({"name": "a", "test_send": false}).to_string(), 400, "test_send"),
         (json!({"name": "a", "automation_id": "aut_x"}).to_string(), 400, "automation_id"),
     ] {
-        let answer = world.post("/events", body.clone()).await;
-        let shown: String = body.chars().take(60).collect();
-        assert_eq!(answer.status, status, "{shown} {answer:?}");
-        assert_eq!(answer.code(), "validation_error", "{shown}");
-        assert!(answer.json()["error"]["details"]["fields"][field].is_string(), "{shown} {answer:?}");
+        let response = world.post("/events", body.clone()).await;
+        let summary: String = body.chars().take(60).collect();
+        assert_eq!(response.status, status, "{summary} {response:?}");
+        assert_eq!(response.code(), "validation_error", "{summary}");
+        assert!(response.json()["error"]["details"]["fields"][field].is_string(), "{summary} {response:?}");
     }
     for (body, status) in [
         (b"{\"name\":\"a\",\"data\":{\"x\":NaN}}".to_vec(), 400),
@@ -94,8 +94,8 @@ async fn errors_name_the_field() {
         (format!("{{\"name\":\"a\",\"data\":{}}}", deep(100_000 / 6)).into_bytes(), 400),
         (vec![b' '; 200 << 10], 413),
     ] {
-        let answer = world.post("/events", body).await;
-        assert_eq!(answer.status, status, "{answer:?}");
+        let response = world.post("/events", body).await;
+        assert_eq!(response.status, status, "{response:?}");
     }
     // The maximum size.
     let full = format!("{{\"name\":\"{}\",\"data\":{}}}", "ä".repeat(100), deep(32));
@@ -103,7 +103,7 @@ async fn errors_name_the_field() {
     let numbers = "{\"name\":\"a\",\"data\":{\"x\":-0.0,\"y\":18446744073709551616,\"z\":1e-400,\"u\":1e999}}";
     assert_eq!(world.post("/events", numbers).await.status, StatusCode::ACCEPTED);
     let many: Value = (0..5_000).map(|n| (format!("{n:x}"), Value::Null)).collect();
-    assert_eq!(tell(&world, &json!({"name": "a", "data": many})).await.status, StatusCode::ACCEPTED);
+    assert_eq!(post_event(&world, &json!({"name": "a", "data": many})).await.status, StatusCode::ACCEPTED);
     for bad in ["/events/ae_1", "/events/msg_01K9ZQ4Y8M3T5V7W2X6B0C1D9E"] {
         assert_eq!(world.get(bad).await.status, StatusCode::NOT_FOUND, "{bad}");
     }
@@ -116,20 +116,20 @@ async fn errors_name_the_field() {
 #[tokio::test]
 async fn numbers_keep_their_notation() {
     let world = World::start().await;
-    // Number formats and field order are kept, in the response and in later reads.
+    // Number formats and field order are preserved, in the response and in later reads.
     let data = r#"{"z":19.90,"order":12345678901234567890123,"a":[-0,1E+2,{"rate":0.1000}],"token":"REDACTED"}"#;
     let sent = format!(r#"{{"name":"exact","data":{}}}"#, data.replace("\"REDACTED\"", "7.50"));
-    let whole = |answer: &Answered| String::from_utf8(answer.body.to_vec()).unwrap();
-    let told = world.post("/events", sent).await;
-    assert!(whole(&told).contains(data), "{told:?}");
+    let complete = |response: &TestResponse| String::from_utf8(response.body.to_vec()).unwrap();
+    let posted = world.post("/events", sent).await;
+    assert!(complete(&posted).contains(data), "{posted:?}");
     let listed = world.get("/events?name=exact").await;
-    assert!(whole(&listed).contains(data), "{listed:?}");
+    assert!(complete(&listed).contains(data), "{listed:?}");
     world.end().await;
 }
 
 #[tokio::test]
 async fn repeated_events_are_idempotent() {
-    let [world, other] = World::pair().await;
+    let [world, other] = World::start_pair().await;
     let event = json!({"name": "a", "user_id": "u", "data": {"x": 1, "token": "t"}});
     let first = with_key(&world, "k", &event).await;
     assert_eq!(first.status, StatusCode::ACCEPTED);
@@ -149,18 +149,18 @@ async fn repeated_events_are_idempotent() {
     assert_eq!(with_key(&world, "", &event).await.code(), "invalid_idempotency_key");
     // Many at once: one is stored, the others replay it or get 409.
     let together = futures_util::future::join_all((0..16).map(|_| with_key(&world, "many", &event))).await;
-    for answer in &together {
-        let fine = answer.status == StatusCode::ACCEPTED || answer.code() == "idempotency_in_progress";
-        assert!(fine, "{answer:?}");
+    for response in &together {
+        let fine = response.status == StatusCode::ACCEPTED || response.code() == "idempotency_in_progress";
+        assert!(fine, "{response:?}");
     }
     let ids: std::collections::BTreeSet<String> = together
         .iter()
-        .filter(|answer| answer.status == StatusCode::ACCEPTED)
-        .map(|answer| answer.json()["event"]["id"].to_string())
+        .filter(|response| response.status == StatusCode::ACCEPTED)
+        .map(|response| response.json()["event"]["id"].to_string())
         .collect();
     assert_eq!(ids.len(), 1);
     // After a day the key is free.
-    world.hall.clock().advance(Duration::from_secs(24 * 3600));
+    world.intake.clock().advance(Duration::from_secs(24 * 3600));
     let later = with_key(&world, "k", &json!({"name": "b"})).await;
     assert_eq!(later.status, StatusCode::ACCEPTED);
     assert_ne!(later.json()["event"]["id"], first.json()["event"]["id"]);
@@ -175,18 +175,18 @@ async fn events_are_found_by_each_filter() {
     for n in 0..12 {
         let event = json!({"name": (["a", "b"][n % 2]), "user_id": format!("u{}", n % 3), "email": "Ada@example.net",
                            "data": {"n": n}});
-        told(&world, &event).await;
-        world.hall.clock().advance(Duration::from_millis(10));
+        send_event(&world, &event).await;
+        world.intake.clock().advance(Duration::from_millis(10));
     }
     let found = async |query: &str| {
-        let (mut seen, mut next) = (Vec::new(), String::new());
+        let (mut visible, mut next) = (Vec::new(), String::new());
         loop {
             let page = world.get(&format!("/events?limit=2{query}{next}")).await.json();
-            seen.extend(page["events"].as_array().unwrap().iter().map(|event| event["data"]["n"].as_u64().unwrap()));
+            visible.extend(page["events"].as_array().unwrap().iter().map(|event| event["data"]["n"].as_u64().unwrap()));
             assert_eq!(page["has_more"], !page["next_cursor"].is_null());
             match page["next_cursor"].as_str() {
                 Some(cursor) => next = format!("&cursor={cursor}"),
-                None => return seen,
+                None => return visible,
             }
         }
     };
@@ -205,8 +205,8 @@ async fn events_are_found_by_each_filter() {
     let own = world.call_as(sending, Method::POST, "/events", &event).await;
     assert_eq!(own.status, StatusCode::ACCEPTED);
     for query in ["", "?name=a"] {
-        let seen = world.get_as(sending, &format!("/events{query}")).await.json();
-        assert_eq!(seen["events"].as_array().unwrap().len(), 1, "{query}");
+        let visible = world.get_as(sending, &format!("/events{query}")).await.json();
+        assert_eq!(visible["events"].as_array().unwrap().len(), 1, "{query}");
     }
     let id = page["events"][0]["id"].as_str().unwrap();
     assert_eq!(world.get_as(sending, &format!("/events/{id}")).await.status, StatusCode::NOT_FOUND);
@@ -214,23 +214,26 @@ async fn events_are_found_by_each_filter() {
     assert_eq!(world.get_as(sending, &format!("/events/{id}")).await.status, StatusCode::OK);
     // A session sees all.
     let session = world.session(1).await;
-    let seen = world.browse(&session, Method::GET, "/api/events?limit=100", &Value::Null).await.json();
-    assert_eq!(seen["events"].as_array().unwrap().len(), 13);
-    let told = world.browse(&session, Method::POST, "/api/events", &json!({"name": "c"})).await;
-    assert_eq!(told.status, StatusCode::ACCEPTED);
-    let forged = world.browse(&session.forged(), Method::POST, "/api/events", &json!({"name": "c"})).await;
+    let visible = world.call_with_session(&session, Method::GET, "/api/events?limit=100", &Value::Null).await.json();
+    assert_eq!(visible["events"].as_array().unwrap().len(), 13);
+    let response = world.call_with_session(&session, Method::POST, "/api/events", &json!({"name": "c"})).await;
+    assert_eq!(response.status, StatusCode::ACCEPTED);
+    let forged = world.call_with_session(&session.forged(), Method::POST, "/api/events", &json!({"name": "c"})).await;
     assert_eq!(forged.status, StatusCode::FORBIDDEN);
     let both = json!({"name": "c", "dry_run": true, "test_send": true, "automation_id": "x"});
-    assert_eq!(world.browse(&session, Method::POST, "/api/events", &both).await.status, StatusCode::BAD_REQUEST);
+    assert_eq!(
+        world.call_with_session(&session, Method::POST, "/api/events", &both).await.status,
+        StatusCode::BAD_REQUEST
+    );
     world.end().await;
 }
 
 #[tokio::test]
 async fn conversions_are_deduplicated_and_internal_users_excluded() {
     let world = World::start().await;
-    let created = |id: &str, email: &str, more: Value| {
+    let created = |id: &str, email: &str, extra: Value| {
         let mut data = json!({"id": id, "signup_method": "google"});
-        data.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        data.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
         json!({"name": "user.created", "email": email, "data": data})
     };
     for event in [
@@ -247,17 +250,17 @@ async fn conversions_are_deduplicated_and_internal_users_excluded() {
         json!({"name": "subscription.started", "user_id": "u1", "data": {"id": "s1"}}),
         json!({"name": "subscription.started", "user_id": "u1", "data": {}}),
     ] {
-        told(&world, &event).await;
-        world.hall.clock().advance(Duration::from_millis(5));
+        send_event(&world, &event).await;
+        world.intake.clock().advance(Duration::from_millis(5));
     }
     let listed = world.get("/conversions").await.json();
-    let shown: Vec<(&str, &str)> = listed["conversions"]
+    let summary: Vec<(&str, &str)> = listed["conversions"]
         .as_array()
         .unwrap()
         .iter()
-        .map(|one| (one["kind"].as_str().unwrap(), one["subject_id"].as_str().unwrap()))
+        .map(|entry| (entry["kind"].as_str().unwrap(), entry["subject_id"].as_str().unwrap()))
         .collect();
-    assert_eq!(shown, [("subscription", "s1"), ("sign_up", "u2"), ("sign_up", "u1")]);
+    assert_eq!(summary, [("subscription", "s1"), ("sign_up", "u2"), ("sign_up", "u1")]);
     let (u2, u1) = (&listed["conversions"][1], &listed["conversions"][2]);
     assert_eq!((&u1["gclid"], &u1["came_from"]), (&json!("g1"), &json!("friend")));
     assert_eq!((&u2["wbraid"], &u2["value"], &u2["currency"]), (&json!("w"), &json!(5.0), &json!("EUR")));
@@ -265,17 +268,18 @@ async fn conversions_are_deduplicated_and_internal_users_excluded() {
     let next = format!("/conversions?limit=2&cursor={}", page["next_cursor"].as_str().unwrap());
     assert_eq!(world.get(&next).await.json()["conversions"].as_array().unwrap().len(), 1);
     let counts = world.get("/events/counts?granularity=hour").await.json();
-    let of = |name: &str| counts["totals"].as_array().unwrap().iter().find(|total| total["name"] == name).unwrap();
-    let created = of("user.created");
-    let wanted = (json!(4), json!(1), json!(3), json!(2));
-    let shown = (&created["count"], &created["seats"], &created["excluded"], &created["sign_ups"]);
-    assert_eq!(shown, (&wanted.0, &wanted.1, &wanted.2, &wanted.3), "{counts}");
+    let totals_of =
+        |name: &str| counts["totals"].as_array().unwrap().iter().find(|total| total["name"] == name).unwrap();
+    let created = totals_of("user.created");
+    let expected = (json!(4), json!(1), json!(3), json!(2));
+    let summary = (&created["count"], &created["seats"], &created["excluded"], &created["sign_ups"]);
+    assert_eq!(summary, (&expected.0, &expected.1, &expected.2, &expected.3), "{counts}");
     assert_eq!(
-        (&of("subscription.started")["count"], &of("subscription.started")["subscriptions"]),
+        (&totals_of("subscription.started")["count"], &totals_of("subscription.started")["subscriptions"]),
         (&json!(3), &json!(1))
     );
-    let one = world.get("/events/counts?name=user.created,none").await.json();
-    assert_eq!((one["counts"].as_array().unwrap().len(), one["totals"].as_array().unwrap().len()), (1, 2));
+    let entry = world.get("/events/counts?name=user.created,none").await.json();
+    assert_eq!((entry["counts"].as_array().unwrap().len(), entry["totals"].as_array().unwrap().len()), (1, 2));
     assert_eq!(world.get("/events?name=user.created&limit=100").await.json()["events"].as_array().unwrap().len(), 8);
     for bad in ["from=x", "granularity=week", "from=2026-01-02&to=2026-01-01", "from=1990-01-01"] {
         assert_eq!(world.get(&format!("/events/counts?{bad}")).await.status, StatusCode::BAD_REQUEST, "{bad}");
@@ -297,11 +301,11 @@ async fn internal_users_are_known_by_user_id() {
         paid("Owner1+b@example.com", "s3"),
         paid("u3", "s4"),
     ] {
-        told(&world, &event).await;
-        world.hall.clock().advance(Duration::from_millis(5));
+        send_event(&world, &event).await;
+        world.intake.clock().advance(Duration::from_millis(5));
     }
     let listed = world.get("/conversions").await.json();
-    let subjects: Vec<_> = listed["conversions"].as_array().unwrap().iter().map(|one| &one["subject_id"]).collect();
+    let subjects: Vec<_> = listed["conversions"].as_array().unwrap().iter().map(|entry| &entry["subject_id"]).collect();
     assert_eq!(subjects, [&json!("s4")], "{listed}");
     let counts = world.get("/events/counts?name=subscription.started").await.json();
     assert_eq!((&counts["totals"][0]["count"], &counts["totals"][0]["excluded"]), (&json!(1), &json!(3)), "{counts}");
@@ -310,15 +314,15 @@ async fn internal_users_are_known_by_user_id() {
 
 const BROWSER: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
 
-async fn visit(world: &World, visitor: &str, url: &str, more: &[(&'static str, &str)]) -> Answered {
+async fn visit(world: &World, visitor: &str, url: &str, extra: &[(&'static str, &str)]) -> TestResponse {
     let site = world.tenant().await.account().id;
     let body = json!({"site": site, "visitor_id": visitor, "url": url, "referrer": "https://search.example/"});
     let mut request =
         Request::post("/visits").header("host", "test").header("content-type", "text/plain;charset=UTF-8");
-    if more.iter().all(|(name, _)| *name != "user-agent") {
+    if extra.iter().all(|(name, _)| *name != "user-agent") {
         request = request.header("user-agent", BROWSER);
     }
-    for (name, value) in more {
+    for (name, value) in extra {
         request = request.header(*name, *value);
     }
     world.send(request.body(Full::new(body.to_string().into())).unwrap()).await
@@ -334,9 +338,9 @@ async fn visits_lead_to_funnels() {
     assert!(script.body.len() < 4 << 10 && script.body.starts_with(b"//"));
     for n in 0..4 {
         let url = if n == 0 { "https://a.example/?utm_source=News" } else { "https://a.example/" };
-        let answer = visit(&world, &format!("visitor-{n}"), url, &[]).await;
-        assert_eq!(answer.status, StatusCode::ACCEPTED, "{answer:?}");
-        assert_eq!(answer.headers["access-control-allow-origin"], "*");
+        let response = visit(&world, &format!("visitor-{n}"), url, &[]).await;
+        assert_eq!(response.status, StatusCode::ACCEPTED, "{response:?}");
+        assert_eq!(response.headers["access-control-allow-origin"], "*");
     }
     visit(&world, "visitor-1", "https://a.example/again", &[]).await;
     // Bots, and visitors who send GPC or DNT, get 202 and are not counted.
@@ -347,29 +351,29 @@ async fn visits_lead_to_funnels() {
     assert_eq!(counts["totals"][0]["source"], "news");
     assert_eq!((&counts["totals"][0]["visits"], &counts["totals"][0]["visitors"]), (&json!(1), &json!(1)));
     assert_eq!((&counts["totals"][1]["visits"], &counts["totals"][1]["visitors"]), (&json!(4), &json!(3)), "{counts}");
-    world.hall.clock().advance(Duration::from_millis(5));
+    world.intake.clock().advance(Duration::from_millis(5));
     for n in 0..3 {
         let data = json!({"id": format!("u{n}"), "visitor_id": format!("visitor-{n}"), "signup_method": (["x", "y"][n % 2]),
                           "internal": n == 2});
-        told(&world, &json!({"name": "user.created", "data": data})).await;
+        send_event(&world, &json!({"name": "user.created", "data": data})).await;
     }
-    world.hall.clock().advance(Duration::from_millis(5));
-    told(&world, &json!({"name": "user.activated", "user_id": "u0"})).await;
-    told(&world, &json!({"name": "subscription.started", "user_id": "u0", "data": {"id": "s0"}})).await;
+    world.intake.clock().advance(Duration::from_millis(5));
+    send_event(&world, &json!({"name": "user.activated", "user_id": "u0"})).await;
+    send_event(&world, &json!({"name": "subscription.started", "user_id": "u0", "data": {"id": "s0"}})).await;
     let steps = "steps=visit,user.created,user.activated,subscription.started";
     let funnel = world.get(&format!("/funnels?{steps}&group_by=source")).await.json()["funnel"].clone();
-    let people = |steps: &Value| -> Vec<u64> {
+    let count_people = |steps: &Value| -> Vec<u64> {
         steps.as_array().unwrap().iter().map(|step| step["people"].as_u64().unwrap()).collect()
     };
     // The third person is one of the customer's own people.
-    assert_eq!(people(&funnel["steps"]), [3, 2, 1, 1], "{funnel}");
+    assert_eq!(count_people(&funnel["steps"]), [3, 2, 1, 1], "{funnel}");
     assert_eq!(
         (&funnel["steps"][1]["of_first_bp"], &funnel["steps"][2]["of_previous_bp"]),
         (&json!(6_666), &json!(5_000))
     );
     assert_eq!(funnel["groups"][0]["group"], "search.example");
-    assert_eq!(people(&funnel["groups"][0]["steps"]), [2, 1, 0, 0]);
-    assert_eq!(people(&funnel["groups"][1]["steps"]), [1, 1, 1, 1]);
+    assert_eq!(count_people(&funnel["groups"][0]["steps"]), [2, 1, 0, 0]);
+    assert_eq!(count_people(&funnel["groups"][1]["steps"]), [1, 1, 1, 1]);
     let by_method = world.get("/funnels?steps=user.created,user.activated&group_by=signup_method").await.json();
     assert_eq!(by_method["funnel"]["groups"][0]["group"], "x");
     let counts = world.get("/visits").await.json();
@@ -392,12 +396,12 @@ async fn invalid_funnels_are_refused() {
 #[tokio::test]
 async fn public_visit_reports_are_limited() {
     let world = World::start().await;
-    let tell = async |body: String| {
+    let post_visit = async |body: String| {
         let request = Request::post("/visits").header("host", "test").header("user-agent", BROWSER);
         world.send(request.body(Full::new(body.into())).unwrap()).await
     };
     let unknown = json!({"site": "acct_01K9ZQ4Y8M3T5V7W2X6B0C1D9E", "visitor_id": "visitor-0"});
-    assert_eq!(tell(unknown.to_string()).await.status, StatusCode::NOT_FOUND);
+    assert_eq!(post_visit(unknown.to_string()).await.status, StatusCode::NOT_FOUND);
     for (body, status) in [
         ("{}".to_owned(), 400),
         ("x".to_owned(), 400),
@@ -405,12 +409,12 @@ async fn public_visit_reports_are_limited() {
         ("[".repeat(8_000), 400),
         (" ".repeat(9_000), 413),
     ] {
-        assert_eq!(tell(body).await.status, status);
+        assert_eq!(post_visit(body).await.status, status);
     }
     let mut refused = 0;
     for _ in 0..40 {
-        let answer = visit(&world, "visitor-0", "https://a.example/", &[]).await;
-        refused += usize::from(answer.status == StatusCode::TOO_MANY_REQUESTS);
+        let response = visit(&world, "visitor-0", "https://a.example/", &[]).await;
+        refused += usize::from(response.status == StatusCode::TOO_MANY_REQUESTS);
     }
     assert!(refused > 0, "one address is rate-limited");
     world.end().await;

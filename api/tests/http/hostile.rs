@@ -17,10 +17,10 @@ fn check(body: &[u8]) {
     let Ok(request) = SendRequest::from_json(body) else { return };
     let Ok(draft) = request.email.into_draft_without_template() else { return };
     let DraftContent::Parts(parts) = &draft.content else { panic!("not composed") };
-    let mut seen = HashSet::new();
+    let mut collected = HashSet::new();
     assert!(!draft.recipients.is_empty());
     for recipient in &draft.recipients {
-        assert!(seen.insert(&recipient.address), "{}", recipient.address);
+        assert!(collected.insert(&recipient.address), "{}", recipient.address);
         assert!(
             !recipient.address.to_string().contains(['\r', '\n', ' '])
                 || recipient.address.local_part().starts_with('"')
@@ -111,14 +111,14 @@ proptest! {
     }
 
     #[test]
-    fn objects(fields in prop::collection::vec((name(), value()), 0..10)) {
+    fn random_objects(fields in prop::collection::vec((name(), value()), 0..10)) {
         let body: serde_json::Map<String, Value> = fields.into_iter().collect();
         check(Value::Object(body).to_string().as_bytes());
     }
 
     /// A valid request with one part replaced: most of these reach composition.
     #[test]
-    fn nearly_good(place in 0usize..14, text in text(), value in value()) {
+    fn nearly_valid_requests(index in 0usize..14, text in text(), value in value()) {
         let mut body = json!({
             "from": {"email": "a@example.com", "name": "A"}, "to": ["b@example.net"], "subject": "s",
             "html": "h", "text": "t", "headers": {"X-A": "b"}, "tags": {"k": "v"},
@@ -129,7 +129,7 @@ proptest! {
             "/from/name", "/from/email", "/to/0", "/subject", "/html", "/text", "/headers/X-A", "/tags/k",
             "/reply_to", "/attachments/0/name", "/attachments/0/content_type", "/attachments/0/content_id",
             "/attachments/0/data", "/to",
-        ][place];
+        ][index];
         *body.pointer_mut(pointer).unwrap() = Value::String(text);
         check(body.to_string().as_bytes());
         *body.pointer_mut(pointer).unwrap() = value;
@@ -151,7 +151,7 @@ proptest! {
     }
 
     #[test]
-    fn damaged(cut in 0usize..140, at in 0usize..140, byte in any::<u8>()) {
+    fn damaged_requests(cut in 0usize..140, at in 0usize..140, byte in any::<u8>()) {
         let good = br#"{"from":"Ada <a@example.com>","to":["b@example.net","c@example.net"],"subject":"s","text":"t","headers":{"X-A":"b"},"tags":{"k":"v"}}"#;
         check(&good[..cut.min(good.len())]);
         let mut changed = good.to_vec();

@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
-use crate::world::{Answered, World};
+use crate::world::{TestResponse, World};
 use futures_util::future::join_all;
 use http::{Method, StatusCode};
 use http_body_util::Full;
 use serde_json::{Value, json};
 
-fn mail() -> Value {
+fn email_body() -> Value {
     json!({"from": "Ada <ada@example.com>", "to": ["b@example.net"], "subject": "s", "text": "t",
            "attachments": [{"name": "a.txt", "data": "aGk="}]})
 }
 
-async fn post(world: &World, key: &str, body: impl ToString) -> Answered {
+async fn post(world: &World, key: &str, body: impl ToString) -> TestResponse {
     let request = world.request(Method::POST, "/emails").header("content-type", "application/json");
     let body = Full::new(body.to_string().into());
     world.send(request.header("idempotency-key", key).body(body).unwrap()).await
@@ -26,27 +26,27 @@ async fn count(world: &World) -> usize {
 #[tokio::test]
 async fn a_key_sends_once() {
     let world = World::start().await;
-    let first = post(&world, "k1", mail()).await;
+    let first = post(&world, "k1", email_body()).await;
     assert_eq!(first.status, StatusCode::OK, "{:?}", first.body);
     assert!(first.headers.get("idempotent-replayed").is_none());
     // The same request written differently: order, aliases, a null, white space.
     let same = r#"{ "text":"t", "subject" : "s", "cc": null, "to":["b@example.net"], "from":"Ada <ada@example.com>",
         "attachments":[{"content":"aGk=","filename":"a.txt"}] }"#;
-    for body in [mail().to_string(), same.to_owned()] {
+    for body in [email_body().to_string(), same.to_owned()] {
         let again = post(&world, "k1", body).await;
         assert_eq!((again.status, &again.body), (StatusCode::OK, &first.body));
         assert_eq!(again.headers["idempotent-replayed"], "true");
     }
     let other = post(&world, "k1", same.replace("\"t\"", "\"u\"")).await;
     assert_eq!((other.status, other.code().as_str()), (StatusCode::CONFLICT, "idempotency_conflict"));
-    let another = post(&world, "k2", mail()).await;
-    assert_ne!(another.json()["id"], first.json()["id"]);
+    let other_key = post(&world, "k2", email_body()).await;
+    assert_ne!(other_key.json()["id"], first.json()["id"]);
     assert_eq!(count(&world).await, 2);
     // After a day the key is free.
-    world.hall.clock().advance(Duration::from_secs(24 * 3600 + 1));
+    world.intake.clock().advance(Duration::from_secs(24 * 3600 + 1));
     let next_day = post(&world, "k1", same.replace("\"t\"", "\"u\"")).await;
     assert_eq!(next_day.status, StatusCode::OK, "{:?}", next_day.body);
-    assert_eq!(post(&world, "k1", mail()).await.status, StatusCode::CONFLICT);
+    assert_eq!(post(&world, "k1", email_body()).await.status, StatusCode::CONFLICT);
     assert_eq!(count(&world).await, 3);
     world.end().await;
 }
@@ -58,9 +58,9 @@ async fn fingerprint_ignores_notation() {
     let publish = json!({"name": "T", "alias": "t", "subject": "s", "text": "{{data}} {{content}}"});
     assert_eq!(world.post("/templates", publish.to_string()).await.status, StatusCode::OK);
     assert_eq!(world.post("/templates/t/publish", "{}").await.status, StatusCode::OK);
-    let plain = |more: Value| {
+    let plain = |extra: Value| {
         let mut mail = json!({"from": "Ada <ada@example.com>", "to": "b@example.net", "subject": "s", "text": "t"});
-        mail.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        mail.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
         mail
     };
     let of_template = |variables: Value| json!({"from": "ada@example.com", "to": "b@example.net", "template": "t", "variables": variables});
@@ -114,9 +114,9 @@ async fn refused_request_leaves_the_key_free() {
     let world = World::start().await;
     let bad = post(&world, "k", r#"{"from": "ada@example.com"}"#).await;
     assert_eq!(bad.status, StatusCode::BAD_REQUEST);
-    let foreign = post(&world, "k", mail().to_string().replace("ada@example.com", "ada@example.org")).await;
+    let foreign = post(&world, "k", email_body().to_string().replace("ada@example.com", "ada@example.org")).await;
     assert_eq!(foreign.code(), "domain_not_verified");
-    assert_eq!(post(&world, "k", mail()).await.status, StatusCode::OK);
+    assert_eq!(post(&world, "k", email_body()).await.status, StatusCode::OK);
     world.end().await;
 }
 
@@ -124,14 +124,14 @@ async fn refused_request_leaves_the_key_free() {
 async fn invalid_keys_are_refused() {
     let world = World::start().await;
     for key in ["", "   ", &"x".repeat(257)] {
-        let answer = post(&world, key, mail()).await;
-        assert_eq!((answer.status, answer.code().as_str()), (StatusCode::BAD_REQUEST, "invalid_idempotency_key"));
+        let response = post(&world, key, email_body()).await;
+        assert_eq!((response.status, response.code().as_str()), (StatusCode::BAD_REQUEST, "invalid_idempotency_key"));
     }
-    assert_eq!(post(&world, &"x".repeat(256), mail()).await.status, StatusCode::OK);
+    assert_eq!(post(&world, &"x".repeat(256), email_body()).await.status, StatusCode::OK);
     let request = world.request(Method::POST, "/emails").header("content-type", "application/json");
     let request = request.header("idempotency-key", "a").header("idempotency-key", "b");
-    let answer = world.send(request.body(Full::new(mail().to_string().into())).unwrap()).await;
-    assert_eq!(answer.code(), "invalid_idempotency_key");
+    let response = world.send(request.body(Full::new(email_body().to_string().into())).unwrap()).await;
+    assert_eq!(response.code(), "invalid_idempotency_key");
     assert_eq!(count(&world).await, 1);
     world.end().await;
 }
@@ -139,10 +139,10 @@ async fn invalid_keys_are_refused() {
 #[tokio::test]
 async fn keys_are_scoped_to_the_account() {
     let mut world = World::start().await;
-    assert_eq!(post(&world, "k", mail()).await.status, StatusCode::OK);
+    assert_eq!(post(&world, "k", email_body()).await.status, StatusCode::OK);
     world.key = world.account(2, mail::credential::ApiKeyScope::Full).await;
     assert_eq!(
-        post(&world, "k", mail()).await.code(),
+        post(&world, "k", email_body()).await.code(),
         "domain_not_verified",
         "the response is not replayed to other accounts"
     );
@@ -152,19 +152,19 @@ async fn keys_are_scoped_to_the_account() {
 /// Twenty concurrent requests on two nodes with one store: one email is sent; the others replay it or get 409.
 #[tokio::test(flavor = "multi_thread")]
 async fn concurrent_requests_send_once() {
-    let worlds = World::pair().await;
+    let worlds = World::start_pair().await;
     for round in 0..10 {
         let key = format!("round {round}");
-        let answers = join_all((0..20).map(|n| post(&worlds[n % 2], &key, mail()))).await;
+        let responses = join_all((0..20).map(|n| post(&worlds[n % 2], &key, email_body()))).await;
         let mut ids: Vec<String> = Vec::new();
-        for answer in answers {
-            match answer.status {
-                StatusCode::OK => ids.push(answer.json()["id"].to_string()),
+        for response in responses {
+            match response.status {
+                StatusCode::OK => ids.push(response.json()["id"].to_string()),
                 StatusCode::CONFLICT => {
-                    assert_eq!(answer.code(), "idempotency_in_progress");
-                    assert_eq!(answer.headers["retry-after"], "1");
+                    assert_eq!(response.code(), "idempotency_in_progress");
+                    assert_eq!(response.headers["retry-after"], "1");
                 }
-                other => panic!("{other}: {:?}", answer.body),
+                other => panic!("{other}: {:?}", response.body),
             }
         }
         ids.dedup();

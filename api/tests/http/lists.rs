@@ -11,41 +11,41 @@ use mail::recipient::RecipientState;
 use serde_json::{Value, json};
 use store::engine::Batch;
 
-async fn send(world: &World, more: Value) -> String {
+async fn send(world: &World, extra: Value) -> String {
     let mut body = json!({"from": "Ann <Ann@Example.com>", "to": "b@example.net", "subject": "s", "text": "t"});
-    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    let answer = world.call(Method::POST, "/emails", &body).await;
-    assert_eq!(answer.status, StatusCode::OK, "{}", answer.json());
-    world.hall.clock().advance(Duration::from_millis(10));
-    answer.json()["id"].as_str().unwrap().to_owned()
+    body.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+    let response = world.call(Method::POST, "/emails", &body).await;
+    assert_eq!(response.status, StatusCode::OK, "{}", response.json());
+    world.intake.clock().advance(Duration::from_millis(10));
+    response.json()["id"].as_str().unwrap().to_owned()
 }
 
 fn in_an_hour(world: &World) -> String {
-    (world.hall.clock().now() + jiff::SignedDuration::from_hours(1)).to_string()
+    (world.intake.clock().now() + jiff::SignedDuration::from_hours(1)).to_string()
 }
 
 /// The ids of a list over all pages.
 async fn ids(world: &World, query: &str) -> Vec<String> {
-    let (mut seen, mut next) = (Vec::new(), String::new());
+    let (mut collected, mut next) = (Vec::new(), String::new());
     loop {
-        let answer = world.get(&format!("/emails?{query}{next}")).await;
-        let page = answer.json();
-        assert_eq!(answer.status, StatusCode::OK, "{query}: {page}");
-        seen.extend(page["emails"].as_array().unwrap().iter().map(|e| e["id"].as_str().unwrap().to_owned()));
+        let response = world.get(&format!("/emails?{query}{next}")).await;
+        let page = response.json();
+        assert_eq!(response.status, StatusCode::OK, "{query}: {page}");
+        collected.extend(page["emails"].as_array().unwrap().iter().map(|e| e["id"].as_str().unwrap().to_owned()));
         assert_eq!(page["has_more"], !page["next_cursor"].is_null());
         match page["next_cursor"].as_str() {
             Some(cursor) => next = format!("&cursor={cursor}"),
-            None => return seen,
+            None => return collected,
         }
     }
 }
 
 /// Settles all recipients of an email.
-async fn settle(world: &World, id: &str, state: RecipientState, kind: EventKind) {
-    let (store, account) = (world.hall.store(), world.tenant().await.account().id);
+async fn record_outcome(world: &World, id: &str, state: RecipientState, kind: EventKind) {
+    let (store, account) = (world.intake.store(), world.tenant().await.account().id);
     let id: EmailId = id.parse().unwrap();
-    world.hall.clock().advance(Duration::from_millis(10));
-    let now = world.hall.clock().now();
+    world.intake.clock().advance(Duration::from_millis(10));
+    let now = world.intake.clock().now();
     let found = store::email::get(store, account, id).await.unwrap().unwrap();
     let mut batch = Batch::progress();
     for recipient in found.recipients {
@@ -68,39 +68,39 @@ async fn settle(world: &World, id: &str, state: RecipientState, kind: EventKind)
 #[tokio::test]
 async fn emails_are_filtered() {
     let world = World::start().await;
-    let one = send(&world, json!({"subject": "Your order #12 ships", "tags": {"env": "prod", "n": "a,b"}})).await;
+    let first = send(&world, json!({"subject": "Your order #12 ships", "tags": {"env": "prod", "n": "a,b"}})).await;
     let two = send(&world, json!({"to": ["c@example.net", "B@Example.net"], "subject": "Order: yours"})).await;
-    let news = json!({"category": "newsletter", "unsubscribe": false, "tags": {"env": "prod"}});
-    let three = send(&world, news).await;
+    let newsletter = json!({"category": "newsletter", "unsubscribe": false, "tags": {"env": "prod"}});
+    let three = send(&world, newsletter).await;
     let later = send(&world, json!({"scheduled_at": in_an_hour(&world), "cc": "d@example.net"})).await;
-    let (one, two, three, later) = (one.as_str(), two.as_str(), three.as_str(), later.as_str());
+    let (first, two, three, later) = (first.as_str(), two.as_str(), three.as_str(), later.as_str());
     let account = world.tenant().await.account().id;
     let domain = world.domain(account).await.id;
     let domain_id = format!("domain_id={domain}");
     for (query, expected) in [
-        ("to=b@example.net", vec![later, three, two, one]),
+        ("to=b@example.net", vec![later, three, two, first]),
         ("to=C@example.net", vec![two]),
         ("to=c@example.net,d@example.net", vec![later, two]),
         ("to=x@example.net", vec![]),
-        ("from=ann@example.com&limit=1", vec![later, three, two, one]),
+        ("from=ann@example.com&limit=1", vec![later, three, two, first]),
         ("from=bob@example.com", vec![]),
-        ("tag=env:prod", vec![three, one]),
-        ("tag=env:prod&tag=n:a,b", vec![one]),
+        ("tag=env:prod", vec![three, first]),
+        ("tag=env:prod&tag=n:a,b", vec![first]),
         ("tag=env:test", vec![]),
         ("category=newsletter", vec![three]),
-        ("category=newsletter,transactional&limit=2", vec![later, three, two, one]),
-        ("category=transactional&tag=env:prod", vec![one]),
-        ("q=ORDER", vec![two, one]),
-        ("q=order+your", vec![one]),
+        ("category=newsletter,transactional&limit=2", vec![later, three, two, first]),
+        ("category=transactional&tag=env:prod", vec![first]),
+        ("q=ORDER", vec![two, first]),
+        ("q=order+your", vec![first]),
         ("q=ord", vec![]),
         ("status=scheduled", vec![later]),
         ("status=queued", vec![]),
-        ("status=sent&limit=2", vec![three, two, one]),
+        ("status=sent&limit=2", vec![three, two, first]),
         ("status=sent,scheduled&to=c@example.net,d@example.net", vec![later, two]),
-        (domain_id.as_str(), vec![later, three, two, one]),
+        (domain_id.as_str(), vec![later, three, two, first]),
         ("domain_id=dom_01ARZ3NDEKTSV4RRFFQ69G5FAV", vec![]),
         ("template=nothing", vec![]),
-        ("status=&to=&q=&tag=&created_after=", vec![later, three, two, one]),
+        ("status=&to=&q=&tag=&created_after=", vec![later, three, two, first]),
     ] {
         assert_eq!(ids(&world, query).await, expected, "{query}");
     }
@@ -110,17 +110,17 @@ async fn emails_are_filtered() {
 #[tokio::test]
 async fn status_filter_follows_events() {
     let world = World::start().await;
-    let one = send(&world, json!({})).await;
+    let first = send(&world, json!({})).await;
     let two = send(&world, json!({})).await;
     let late = send(&world, json!({"scheduled_at": in_an_hour(&world)})).await;
-    assert_eq!(ids(&world, "status=sent").await, [two.clone(), one.clone()]);
-    settle(&world, &one, RecipientState::Delivered, EventKind::Delivered).await;
-    settle(&world, &two, RecipientState::Bounced, EventKind::Bounced).await;
+    assert_eq!(ids(&world, "status=sent").await, [two.clone(), first.clone()]);
+    record_outcome(&world, &first, RecipientState::Delivered, EventKind::Delivered).await;
+    record_outcome(&world, &two, RecipientState::Bounced, EventKind::Bounced).await;
     // The list shows the state even before its event is dispatched.
     assert_eq!(ids(&world, "status=sent").await, Vec::<String>::new());
-    assert_eq!(ids(&world, "status=delivered").await, std::slice::from_ref(&one));
+    assert_eq!(ids(&world, "status=delivered").await, std::slice::from_ref(&first));
     assert_eq!(ids(&world, "status=bounced").await, std::slice::from_ref(&two));
-    assert_eq!(ids(&world, "status=bounced,delivered&limit=1").await, [two, one]);
+    assert_eq!(ids(&world, "status=bounced,delivered&limit=1").await, [two, first]);
     let cancelled = world.call(Method::POST, &format!("/emails/{late}/cancel"), &json!({})).await;
     assert_eq!(cancelled.status, StatusCode::OK);
     assert_eq!(ids(&world, "status=scheduled").await, Vec::<String>::new());
@@ -167,9 +167,13 @@ async fn invalid_filters_are_named() {
         ("created_before=2026-01-01", "created_before"),
         (many.as_str(), "to"),
     ] {
-        let answer = world.get(&format!("/emails?{query}")).await;
-        assert_eq!((answer.status, answer.code().as_str()), (StatusCode::BAD_REQUEST, "validation_error"), "{query}");
-        assert!(answer.json()["error"]["details"]["fields"][field].is_string(), "{query}: {}", answer.json());
+        let response = world.get(&format!("/emails?{query}")).await;
+        assert_eq!(
+            (response.status, response.code().as_str()),
+            (StatusCode::BAD_REQUEST, "validation_error"),
+            "{query}"
+        );
+        assert!(response.json()["error"]["details"]["fields"][field].is_string(), "{query}: {}", response.json());
     }
     let cursor = world.get("/emails?to=b@example.net&cursor=x").await;
     assert_eq!(cursor.code(), "invalid_cursor");
@@ -190,19 +194,19 @@ async fn lists_are_isolated_between_accounts() {
     world.end().await;
 }
 
-/// Filters may lag behind; then the list says how far they are indexed.
+/// Filters may lag behind; then the list shows how far they are indexed.
 #[tokio::test]
 async fn lagging_filters_report_their_position() {
     let world = World::start().await;
-    let before = world.hall.clock().now();
-    world.hall.dispatch_outbox().await.unwrap();
-    let (late, after) = (world.hall.dispatched_until(), world.hall.clock().now());
+    let before = world.intake.clock().now();
+    world.intake.dispatch_outbox().await.unwrap();
+    let (late, after) = (world.intake.dispatched_until(), world.intake.clock().now());
     assert!(late.as_millisecond() >= before.as_millisecond() && late <= after, "{before} {late} {after}");
-    assert_eq!(world.hall.dispatch_outbox_within(Duration::from_secs(60)).await, None);
+    assert_eq!(world.intake.dispatch_outbox_within(Duration::from_secs(60)).await, None);
     let as_of = Some(api::json_timestamp::JsonTimestamp(late));
     let list = api::emails::view::EmailList { emails: Vec::new(), has_more: false, next_cursor: None, as_of };
-    let shown = serde_json::to_value(&list).unwrap();
-    assert_eq!(shown["as_of"], mail::timestamp::to_rfc3339(late));
+    let view = serde_json::to_value(&list).unwrap();
+    assert_eq!(view["as_of"], mail::timestamp::to_rfc3339(late));
     let list = api::emails::view::EmailList { as_of: None, ..list };
     assert_eq!(serde_json::to_value(&list).unwrap().get("as_of"), None);
     world.end().await;

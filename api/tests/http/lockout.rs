@@ -1,6 +1,6 @@
-//! Failed passwords are counted by network, so that nobody can lock out somebody else.
+//! Failed passwords are counted by network, so that one client cannot lock out another.
 
-use crate::world::{Answered, World};
+use crate::world::{TestResponse, World};
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::TokioIo;
@@ -13,7 +13,8 @@ const PASSWORD: &str = "correct horse battery";
 const EMAIL: &str = "owner1@example.com";
 
 async fn world() -> World {
-    let world = World::with(|options| options.proxies = TrustedProxies::new(&["127.0.0.1".parse().unwrap()])).await;
+    let world =
+        World::with_options(|options| options.proxies = TrustedProxies::new(&["127.0.0.1".parse().unwrap()])).await;
     let session = world.session(1).await;
     let request = Request::post("/auth/password")
         .header("host", "t")
@@ -26,7 +27,7 @@ async fn world() -> World {
 }
 
 /// A request of a client behind the proxy.
-async fn call_from(world: &World, client: &str, request: Request<Full<bytes::Bytes>>) -> Answered {
+async fn call_from(world: &World, client: &str, request: Request<Full<bytes::Bytes>>) -> TestResponse {
     let mut stream = TcpStream::connect(world.address).await.unwrap();
     let header = format!("PROXY TCP4 {client} 198.51.100.1 56324 443\r\n");
     stream.write_all(header.as_bytes()).await.unwrap();
@@ -34,10 +35,10 @@ async fn call_from(world: &World, client: &str, request: Request<Full<bytes::Byt
     tokio::spawn(connection);
     let (head, body) = sender.send_request(request).await.unwrap().into_parts();
     let body = body.collect().await.unwrap().to_bytes();
-    Answered { status: head.status, headers: head.headers, body }
+    TestResponse { status: head.status, headers: head.headers, body }
 }
 
-async fn post_from(world: &World, client: &str, path: &str, body: &Value) -> Answered {
+async fn post_from(world: &World, client: &str, path: &str, body: &Value) -> TestResponse {
     let request = Request::builder().method(Method::POST).uri(path).header("host", "t");
     call_from(world, client, request.body(Full::new(body.to_string().into())).unwrap()).await
 }
@@ -58,7 +59,7 @@ async fn failed_passwords_lock_out_only_their_network() {
     for _ in 0..3 {
         assert_eq!(sign_in(&world, "192.0.2.1", PASSWORD).await, 200);
     }
-    world.hall.clock().advance(std::time::Duration::from_secs(301));
+    world.intake.clock().advance(std::time::Duration::from_secs(301));
     assert_eq!(sign_in(&world, "192.0.2.66", PASSWORD).await, 200);
     world.end().await;
 }

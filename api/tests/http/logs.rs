@@ -14,21 +14,21 @@ fn column(page: &Value, name: &str) -> Vec<Value> {
 #[tokio::test]
 async fn requests_are_filtered_by_result() {
     let world = World::start().await;
-    let asked = [
+    let queries = [
         (Method::POST, "/emails", 400),
         (Method::GET, "/emails?limit=1", 200),
         (Method::GET, "/emails/msg_x@y.example", 404),
         (Method::GET, "/account", 200),
     ];
     let mut ids = Vec::new();
-    for (method, path, status) in &asked {
-        let answer = world.call(method.clone(), path, &json!({})).await;
-        assert_eq!(answer.status.as_u16(), *status, "{path}");
-        ids.push(answer.headers["x-request-id"].to_str().unwrap().to_owned());
-        world.hall.clock().advance(Duration::from_millis(10));
+    for (method, path, status) in &queries {
+        let response = world.call(method.clone(), path, &json!({})).await;
+        assert_eq!(response.status.as_u16(), *status, "{path}");
+        ids.push(response.headers["x-request-id"].to_str().unwrap().to_owned());
+        world.intake.clock().advance(Duration::from_millis(10));
     }
     // Unauthenticated requests are in no account's log.
-    world.ask(Method::GET, "/emails", &Value::Null).await;
+    world.call_without_key(Method::GET, "/emails", &Value::Null).await;
     let all = world.get("/logs").await.json();
     ids.reverse();
     assert_eq!(column(&all, "id"), ids);
@@ -55,8 +55,8 @@ async fn requests_are_filtered_by_result() {
     for bad in ["status=6xx", "status=abc", "created_after=x", "cursor=x", "limit=0", "status=200&status=201"] {
         assert_eq!(world.get(&format!("/logs?{bad}")).await.status, StatusCode::BAD_REQUEST, "{bad}");
     }
-    let one = world.get(&format!("/logs/{}", ids[0])).await.json();
-    assert_eq!(one["log"]["id"], ids[0]);
+    let entry = world.get(&format!("/logs/{}", ids[0])).await.json();
+    assert_eq!(entry["log"]["id"], ids[0]);
 
     let other = world.account(2, ApiKeyScope::Full).await;
     assert_eq!(world.get_as(&other, "/logs").await.json()["logs"], json!([]));
@@ -69,25 +69,25 @@ async fn pages_contain_each_entry_once() {
     let world = World::start().await;
     for n in 0..7 {
         world.get(if n % 2 == 0 { "/emails" } else { "/account" }).await;
-        world.hall.clock().advance(Duration::from_millis(2));
+        world.intake.clock().advance(Duration::from_millis(2));
     }
     for (query, count) in [("limit=3", 7), ("limit=2&path=/emails", 4)] {
-        let (mut seen, mut next) = (Vec::new(), String::new());
+        let (mut collected, mut next) = (Vec::new(), String::new());
         loop {
             let page = world.get(&format!("/logs?{query}{next}")).await.json();
-            seen.extend(column(&page, "id"));
+            collected.extend(column(&page, "id"));
             assert_eq!(page["has_more"].as_bool().unwrap(), page["next_cursor"].is_string());
             match page["next_cursor"].as_str() {
                 Some(cursor) => next = format!("&cursor={cursor}"),
                 None => break,
             }
         }
-        assert_eq!(seen.len(), count, "{query}");
-        let mut ordered = seen.iter().map(|id| id.as_str().unwrap()).collect::<Vec<_>>();
+        assert_eq!(collected.len(), count, "{query}");
+        let mut ordered = collected.iter().map(|id| id.as_str().unwrap()).collect::<Vec<_>>();
         ordered.sort_unstable();
         ordered.reverse();
         ordered.dedup();
-        assert_eq!(ordered, seen.iter().map(|id| id.as_str().unwrap()).collect::<Vec<_>>());
+        assert_eq!(ordered, collected.iter().map(|id| id.as_str().unwrap()).collect::<Vec<_>>());
     }
     world.end().await;
 }
@@ -96,10 +96,11 @@ async fn pages_contain_each_entry_once() {
 async fn a_session_is_logged_as_its_user() {
     let world = World::start().await;
     let session = world.session(1).await;
-    let made = world.browse(&session, Method::POST, "/api/api-keys", &json!({"name": "n", "scope": "full"})).await;
+    let made =
+        world.call_with_session(&session, Method::POST, "/api/api-keys", &json!({"name": "n", "scope": "full"})).await;
     let secret = made.json()["secret"].as_str().unwrap().to_owned();
-    world.browse(&session.forged(), Method::POST, "/api/api-keys", &json!({})).await;
-    let logs = world.browse(&session, Method::GET, "/api/logs", &Value::Null).await;
+    world.call_with_session(&session.forged(), Method::POST, "/api/api-keys", &json!({})).await;
+    let logs = world.call_with_session(&session, Method::GET, "/api/logs", &Value::Null).await;
     let text = String::from_utf8_lossy(&logs.body).into_owned();
     assert!(!text.contains(&secret[4..]) && !text.contains(session.csrf.as_deref().unwrap()));
     let logs = logs.json();

@@ -25,40 +25,40 @@ use tokio::time::Instant;
 const MAIL: &str = r#"{"from":"a@example.com","to":"b@example.net","subject":"s","text":"t"}"#;
 
 /// Announces a body and sends none of it.
-async fn announce(world: &World, path: &str, bytes: usize, key: &str) -> (TcpStream, String) {
+async fn announce_body(world: &World, path: &str, bytes: usize, key: &str) -> (TcpStream, String) {
     let mut stream = TcpStream::connect(world.address).await.unwrap();
     let head = format!(
         "POST {path} HTTP/1.1\r\nHost: t\r\nAuthorization: Bearer {key}\r\nContent-Length: {bytes}\r\n\
          Content-Type: application/json\r\nExpect: 100-continue\r\n\r\n"
     );
     stream.write_all(head.as_bytes()).await.unwrap();
-    let mut answer = vec![0; 25];
-    stream.read_exact(&mut answer).await.unwrap();
-    (stream, String::from_utf8(answer).unwrap())
+    let mut response = vec![0; 25];
+    stream.read_exact(&mut response).await.unwrap();
+    (stream, String::from_utf8(response).unwrap())
 }
 
 #[tokio::test]
 async fn announced_bytes_cost_no_memory() {
-    let world = World::with(|options| options.bytes_in_flight_max = 1 << 20).await;
+    let world = World::with_options(|options| options.bytes_in_flight_max = 1 << 20).await;
     let other = world.account(2, mail::credential::ApiKeyScope::Full).await;
     let mut silent = Vec::new();
     for (path, bytes) in [("/emails", 100 << 20), ("/emails", 200 << 10), ("/auth/sign-in", 60 << 10)] {
         for _ in 0..40 {
-            let (stream, answer) = announce(&world, path, bytes, &world.key).await;
-            assert_eq!(answer, "HTTP/1.1 100 Continue\r\n\r\n");
+            let (stream, response) = announce_body(&world, path, bytes, &world.key).await;
+            assert_eq!(response, "HTTP/1.1 100 Continue\r\n\r\n");
             silent.push(stream);
         }
     }
     for key in [&world.key, &other] {
         let large =
             json!({"from": "a@example.com", "to": "b@example.net", "subject": "s", "text": "a".repeat(2 << 20)});
-        let answer = world.call_as(key, http::Method::POST, "/emails", &large).await;
-        assert_ne!(answer.status, StatusCode::SERVICE_UNAVAILABLE, "{answer:?}");
+        let response = world.call_as(key, http::Method::POST, "/emails", &large).await;
+        assert_ne!(response.status, StatusCode::SERVICE_UNAVAILABLE, "{response:?}");
     }
     assert_eq!(world.post("/emails", MAIL).await.status, StatusCode::OK);
     let signing = json!({"email": "owner1@example.com", "password": "wrong"});
-    let answer = world.ask(http::Method::POST, "/auth/sign-in", &signing).await;
-    assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
+    let response = world.call_without_key(http::Method::POST, "/auth/sign-in", &signing).await;
+    assert_eq!(response.status, StatusCode::UNAUTHORIZED);
     drop(silent);
     world.end().await;
 }
@@ -66,8 +66,8 @@ async fn announced_bytes_cost_no_memory() {
 #[tokio::test]
 async fn unauthenticated_body_is_not_read() {
     let world = World::start().await;
-    let (_stream, answer) = announce(&world, "/emails", 1 << 20, "rnl_nobody").await;
-    assert_eq!(answer, "HTTP/1.1 401 Unauthorized");
+    let (_stream, response) = announce_body(&world, "/emails", 1 << 20, "rnl_nobody").await;
+    assert_eq!(response, "HTTP/1.1 401 Unauthorized");
     world.end().await;
 }
 
@@ -76,7 +76,7 @@ fn public_bodies_are_small() {
     for operation in operation_table() {
         if let (OperationHandler::Public(_), Some(bytes_max)) = (&operation.handler, operation.body_bytes_max) {
             // Events of the payment processor are as large as its objects.
-            let is_large = ["/processor/", "/billing/"].iter().any(|of| operation.path.starts_with(of));
+            let is_large = ["/processor/", "/billing/"].iter().any(|prefix| operation.path.starts_with(prefix));
             assert!(bytes_max <= SMALL_BYTES_MAX << if is_large { 4 } else { 0 }, "{}", operation.path);
         }
     }
@@ -89,16 +89,16 @@ fn account() -> MemoryHolder {
 type Outcome = (Result<Bytes, Problem>, Duration);
 
 /// Reads a body whose chunks arrive at these intervals; then it ends or stalls.
-async fn read_slowly(budget: &MemoryBudget, holder: MemoryHolder, pieces: &[(u64, usize)], ends: bool) -> Outcome {
-    let coming = stream::iter(pieces.to_vec()).then(async |(after_s, bytes)| {
+async fn read_slowly(budget: &MemoryBudget, holder: MemoryHolder, chunks: &[(u64, usize)], ends: bool) -> Outcome {
+    let coming = stream::iter(chunks.to_vec()).then(async |(after_s, bytes)| {
         tokio::time::sleep(Duration::from_secs(after_s)).await;
         Ok::<_, std::io::Error>(Frame::data(Bytes::from(vec![b' '; bytes])))
     });
     let rest = stream::pending().take(usize::from(!ends));
     let body = StreamBody::new(Box::pin(coming.chain(rest)));
-    let (begun, allowance) = (Instant::now(), budget.allowance(holder));
+    let (started_at, allowance) = (Instant::now(), budget.allowance(holder));
     let read = body::read_body(body, &HeaderMap::new(), (1 << 20, Media::Json), &allowance).await;
-    (read.map(|(bytes, _)| bytes), begun.elapsed())
+    (read.map(|(bytes, _)| bytes), started_at.elapsed())
 }
 
 #[tokio::test(start_paused = true)]
@@ -118,12 +118,12 @@ async fn slow_bodies_time_out() {
 #[tokio::test(start_paused = true)]
 async fn refused_body_releases_its_memory() {
     let budget = MemoryBudget::new(10 << 20, 0);
-    let mut held = Vec::new();
+    let mut shares = Vec::new();
     // An account's quota of the ordinary pool is one megabyte.
     for _ in 0..4 {
         let mut share = MemoryShare::default();
         assert!(budget.allowance(account()).try_grow(&mut share, 225 << 10));
-        held.push(share);
+        shares.push(share);
     }
     let (refused, after) = read_slowly(&budget, account(), &[(0, 100 << 10), (0, 100 << 10)], true).await;
     let refused = refused.unwrap_err();
@@ -132,7 +132,7 @@ async fn refused_body_releases_its_memory() {
     // Another account is not affected, and neither is this one once memory is free.
     let other = MemoryHolder::Account(AccountId::from_bytes([2; 16]));
     assert!(read_slowly(&budget, other, &[(0, 100 << 10); 2], true).await.0.is_ok());
-    drop(held);
+    drop(shares);
     assert!(read_slowly(&budget, account(), &[(0, 100 << 10); 2], true).await.0.is_ok());
     assert_eq!(budget.available_bytes(), 10 << 20);
 }
@@ -142,8 +142,8 @@ async fn half_read_bodies_do_not_deadlock() {
     let budget = MemoryBudget::new(BYTES_IN_FLIGHT_MAX, SEND_BYTES_MAX);
     // All bodies are half read at the same time, with and without Content-Length.
     let bytes = (1 << 20) - 1;
-    let pieces = [(0, 200 << 10), (1, 200 << 10), (1, 200 << 10), (1, 200 << 10), (1, bytes - (800 << 10))];
-    let reading = (0..50).map(|_| read_slowly(&budget, account(), &pieces, true));
+    let chunks = [(0, 200 << 10), (1, 200 << 10), (1, 200 << 10), (1, 200 << 10), (1, bytes - (800 << 10))];
+    let reading = (0..50).map(|_| read_slowly(&budget, account(), &chunks, true));
     for (read, _) in futures_util::future::join_all(reading).await {
         assert_eq!(read.unwrap().len(), bytes);
     }

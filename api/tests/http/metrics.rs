@@ -11,20 +11,20 @@ use mail::recipient::Recipient;
 use serde_json::{Value, json};
 use store::engine::Batch;
 
-async fn send(world: &World, more: Value) -> EmailId {
+async fn send(world: &World, extra: Value) -> EmailId {
     let mut body = json!({"from": "a@example.com", "to": "b@example.net", "subject": "s", "text": "t"});
-    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    let answer = world.call(Method::POST, "/emails", &body).await;
-    assert_eq!(answer.status, StatusCode::OK, "{}", answer.json());
-    world.hall.clock().advance(Duration::from_millis(10));
-    answer.json()["id"].as_str().unwrap().parse().unwrap()
+    body.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+    let response = world.call(Method::POST, "/emails", &body).await;
+    assert_eq!(response.status, StatusCode::OK, "{}", response.json());
+    world.intake.clock().advance(Duration::from_millis(10));
+    response.json()["id"].as_str().unwrap().parse().unwrap()
 }
 
 /// Records an event of an email's first recipient.
-async fn happens(world: &World, email: EmailId, kind: EventKind, detail: Value) {
-    let (store, account) = (world.hall.store(), world.tenant().await.account().id);
-    world.hall.clock().advance(Duration::from_millis(10));
-    let now = world.hall.clock().now();
+async fn record_event(world: &World, email: EmailId, kind: EventKind, detail: Value) {
+    let (store, account) = (world.intake.store(), world.tenant().await.account().id);
+    world.intake.clock().advance(Duration::from_millis(10));
+    let now = world.intake.clock().now();
     let found = store::email::get(store, account, email).await.unwrap().unwrap();
     let recipient = Recipient {
         mx_host: Some("aspmx.l.google.com".to_owned()),
@@ -47,39 +47,39 @@ async fn happens(world: &World, email: EmailId, kind: EventKind, detail: Value) 
 }
 
 async fn metrics(world: &World, query: &str) -> Value {
-    let answer = world.get(&format!("/emails/metrics?{query}")).await;
-    assert_eq!(answer.status, StatusCode::OK, "{query}: {}", answer.json());
-    answer.json()["metrics"].clone()
+    let response = world.get(&format!("/emails/metrics?{query}")).await;
+    assert_eq!(response.status, StatusCode::OK, "{query}: {}", response.json());
+    response.json()["metrics"].clone()
 }
 
 /// Sets the clock to one o'clock, so that no test crosses midnight.
-fn at_one(world: &World) {
-    let clock = world.hall.clock();
+fn advance_to_one_o_clock(world: &World) {
+    let clock = world.intake.clock();
     let into_day = clock.now().as_second().rem_euclid(86_400);
     clock.advance(Duration::from_secs(u64::try_from(86_400 - into_day + 3_660).unwrap()));
 }
 
-async fn a_day(world: &World) {
-    at_one(world);
+async fn record_day(world: &World) {
+    advance_to_one_o_clock(world);
     let tagged = send(world, json!({"tags": {"env": "prod"}, "to": ["b@example.net", "c@example.net"]})).await;
     let plain = send(world, json!({})).await;
-    let later = world.hall.clock().now() + jiff::SignedDuration::from_hours(9);
+    let later = world.intake.clock().now() + jiff::SignedDuration::from_hours(9);
     send(world, json!({"scheduled_at": later.to_string()})).await;
-    happens(world, tagged, EventKind::Delivered, json!({})).await;
+    record_event(world, tagged, EventKind::Delivered, json!({})).await;
     let open = |first: bool, machine: bool| json!({"open": {"first": first, "machine": machine}});
-    happens(world, tagged, EventKind::Opened, open(true, true)).await;
-    happens(world, tagged, EventKind::Opened, open(true, false)).await;
-    happens(world, tagged, EventKind::Opened, open(false, false)).await;
-    world.hall.clock().advance(Duration::from_secs(3_600));
-    happens(world, plain, EventKind::DeliveryDelayed, json!({"delay": {"attempt": 1}})).await;
-    happens(world, plain, EventKind::DeliveryDelayed, json!({"delay": {"attempt": 2}})).await;
-    happens(world, plain, EventKind::Bounced, json!({})).await;
+    record_event(world, tagged, EventKind::Opened, open(true, true)).await;
+    record_event(world, tagged, EventKind::Opened, open(true, false)).await;
+    record_event(world, tagged, EventKind::Opened, open(false, false)).await;
+    world.intake.clock().advance(Duration::from_secs(3_600));
+    record_event(world, plain, EventKind::DeliveryDelayed, json!({"delay": {"attempt": 1}})).await;
+    record_event(world, plain, EventKind::DeliveryDelayed, json!({"delay": {"attempt": 2}})).await;
+    record_event(world, plain, EventKind::Bounced, json!({})).await;
 }
 
 #[tokio::test]
 async fn events_are_counted() {
     let world = World::start().await;
-    a_day(&world).await;
+    record_day(&world).await;
     let all = metrics(&world, "").await;
     assert_eq!(
         all["totals"],
@@ -100,8 +100,8 @@ async fn events_are_counted() {
     assert_eq!(hours["totals"], json!({"sent": 3, "bounced": 1, "bounce_rate": 0.3333}));
     let rows = hours["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 25);
-    let of = |row: &Value| (row["sent"].clone(), row["bounced"].clone());
-    assert_eq!((of(&rows[23]), of(&rows[24])), ((json!(3), json!(0)), (json!(0), json!(1))));
+    let counts = |row: &Value| (row["sent"].clone(), row["bounced"].clone());
+    assert_eq!((counts(&rows[23]), counts(&rows[24])), ((json!(3), json!(0)), (json!(0), json!(1))));
     assert_eq!(rows[24].as_object().unwrap().len(), 3);
     // A second request counts nothing twice.
     assert_eq!(metrics(&world, "").await, all);
@@ -111,7 +111,7 @@ async fn events_are_counted() {
 #[tokio::test]
 async fn metrics_are_grouped_by_dimension() {
     let world = World::start().await;
-    a_day(&world).await;
+    record_day(&world).await;
     let by = metrics(&world, "dimensions=tag,provider,domain&metrics=sent,delivered,bounced").await;
     let rows: Vec<Value> = by["rows"]
         .as_array()
@@ -153,9 +153,13 @@ async fn a_range_is_of_whole_periods() {
         ("from=2020-01-01&to=2026-01-01", "from"),
         ("granularity=hour&from=2026-01-01&to=2026-05-01", "from"),
     ] {
-        let answer = world.get(&format!("/emails/metrics?{query}")).await;
-        assert_eq!((answer.status, answer.code().as_str()), (StatusCode::BAD_REQUEST, "validation_error"), "{query}");
-        assert!(answer.json()["error"]["details"]["fields"][field].is_string(), "{query}: {}", answer.json());
+        let response = world.get(&format!("/emails/metrics?{query}")).await;
+        assert_eq!(
+            (response.status, response.code().as_str()),
+            (StatusCode::BAD_REQUEST, "validation_error"),
+            "{query}"
+        );
+        assert!(response.json()["error"]["details"]["fields"][field].is_string(), "{query}: {}", response.json());
     }
     world.end().await;
 }
@@ -165,8 +169,8 @@ async fn metrics_are_isolated_and_need_a_full_key() {
     let world = World::start().await;
     send(&world, json!({})).await;
     let other = world.account(2, ApiKeyScope::Full).await;
-    let theirs = world.get_as(&other, "/emails/metrics").await.json();
-    assert_eq!(theirs["metrics"]["totals"]["sent"], 0);
+    let foreign = world.get_as(&other, "/emails/metrics").await.json();
+    assert_eq!(foreign["metrics"]["totals"]["sent"], 0);
     let sending = world.account(3, ApiKeyScope::Sending).await;
     assert_eq!(world.get_as(&sending, "/emails/metrics").await.status, StatusCode::FORBIDDEN);
     world.end().await;

@@ -5,14 +5,14 @@ use serde_json::json;
 
 use crate::affiliate_program::set_up;
 use crate::affiliates::partner;
-use crate::portal::{Browser, office, settle, text};
-use crate::portal_pages::{letters, link_in, writing, written};
+use crate::portal::{Browser, affiliate_service, text, update_program};
+use crate::portal_pages::{find_link, program_with_sender, sent_emails, stored_emails};
 use crate::world::World;
 
 #[tokio::test]
 async fn partner_status_changes_send_emails() {
     let world = World::start().await;
-    writing(&world).await;
+    program_with_sender(&world).await;
     for (email, status, send) in [
         ("a@example.org", "active", true),
         ("b@example.org", "pending", true),
@@ -23,15 +23,15 @@ async fn partner_status_changes_send_emails() {
     ] {
         partner(&world, json!({"email": email, "status": status, "send_invite": send})).await;
     }
-    let mut told: Vec<(String, String)> =
-        letters(&world).await.into_iter().map(|(to, subject, _)| (to, subject)).collect();
-    told.sort();
+    let mut recipients: Vec<(String, String)> =
+        sent_emails(&world).await.into_iter().map(|(to, subject, _)| (to, subject)).collect();
+    recipients.sort();
     let expected = [
         ("a@example.org", "Welcome to the partner program of shop.example"),
         ("b@example.org", "Your application to the partner program of shop.example"),
         ("c@example.org", "shop.example invites you to its partner program"),
     ];
-    assert_eq!(told, expected.map(|(to, subject)| (to.to_owned(), subject.to_owned())));
+    assert_eq!(recipients, expected.map(|(to, subject)| (to.to_owned(), subject.to_owned())));
 
     let step = async |email: &str, action: &str, body: serde_json::Value| {
         let found = world.get(&format!("/affiliates?email={email}")).await.json();
@@ -44,7 +44,7 @@ async fn partner_status_changes_send_emails() {
     step("f@example.org", "reject", json!({"send_email": false})).await;
     step("f@example.org", "approve", json!({"send_email": false})).await;
     step("a@example.org", "suspend", json!({"reason": "quiet"})).await;
-    let new: Vec<_> = letters(&world).await.into_iter().skip(3).collect();
+    let new: Vec<_> = sent_emails(&world).await.into_iter().skip(3).collect();
     assert_eq!(new.len(), 2, "{new:?}");
     assert!(new.iter().any(|(to, subject, _)| to == "b@example.org" && subject == "You are a partner of shop.example"));
     assert!(new.iter().any(|(to, _, text)| to == "e@example.org" && text.contains("Too few readers")));
@@ -54,12 +54,12 @@ async fn partner_status_changes_send_emails() {
 #[tokio::test]
 async fn invitation_link_signs_in() {
     let world = World::start().await;
-    writing(&world).await;
+    program_with_sender(&world).await;
     let ada = partner(&world, json!({"email": "ada@example.org", "status": "invited"})).await;
-    let letter = letters(&world).await.remove(0).2;
-    let link = link_in(&letter, "/portal/link/");
+    let email_text = sent_emails(&world).await.remove(0).2;
+    let link = find_link(&email_text, "/portal/link/");
     // An invitation link is valid for days, unlike a login link.
-    world.hall.clock().advance(std::time::Duration::from_secs(3 * 24 * 3600));
+    world.intake.clock().advance(std::time::Duration::from_secs(3 * 24 * 3600));
     let mut browser = Browser::new(&world);
     assert!(text(&browser.get(&link).await).contains("You have been invited"));
     let entered = browser.post(&link, &[]).await;
@@ -73,14 +73,14 @@ async fn invitation_link_signs_in() {
 #[tokio::test]
 async fn partner_emails_have_the_program_sender_and_auto_submitted() {
     let world = World::start().await;
-    writing(&world).await;
+    program_with_sender(&world).await;
     partner(&world, json!({"email": "ada@example.org", "first_name": "http://evil.example/"})).await;
-    assert_eq!(letters(&world).await.len(), 1);
-    let raw = written(&world).await.remove(0).1;
-    for says in
+    assert_eq!(sent_emails(&world).await.len(), 1);
+    let raw = stored_emails(&world).await.remove(0).1;
+    for expected in
         ["\r\nAuto-Submitted: auto-generated\r\n", "shop.example", "<partners@example.com>", "text/plain", "text/html"]
     {
-        assert!(raw.contains(says), "{says}: {raw}");
+        assert!(raw.contains(expected), "{expected}: {raw}");
     }
     assert!(!raw.contains("evil.example") && !raw.contains("List-Unsubscribe"), "{raw}");
     world.end().await;
@@ -89,16 +89,16 @@ async fn partner_emails_have_the_program_sender_and_auto_submitted() {
 #[tokio::test]
 async fn opted_out_partner_gets_requested_emails_only() {
     let world = World::start().await;
-    writing(&world).await;
+    program_with_sender(&world).await;
     let ada = json!({"email": "ada@example.org", "status": "pending", "send_invite": false});
     let ada = partner(&world, ada).await;
     let path = format!("/affiliates/{}", ada["id"].as_str().unwrap());
     world.call(Method::PATCH, &path, &json!({"email_opt_out": true})).await;
     world.call(Method::POST, &format!("{path}/approve"), &json!({})).await;
-    assert!(letters(&world).await.is_empty());
+    assert!(sent_emails(&world).await.is_empty());
     let browser = Browser::of(&world, &ada).await;
     browser.submit("payout-method", &[("method", "wise"), ("destination", "w@example.org")]).await;
-    assert_eq!(letters(&world).await.len(), 1);
+    assert_eq!(sent_emails(&world).await.len(), 1);
     world.end().await;
 }
 
@@ -106,30 +106,30 @@ async fn opted_out_partner_gets_requested_emails_only() {
 #[tokio::test]
 async fn partner_emails_are_sent_once_if_still_current() {
     let world = World::start().await;
-    let who = set_up(&world, 1).await;
+    let session = set_up(&world, 1).await;
     // The program has no sender, so nothing is sent.
     partner(&world, json!({"email": "ada@example.org"})).await;
-    assert_eq!(office(&world).send_due_emails(0..=63).await, 0);
-    settle(&world, &who, json!({"mail_from": "partners@example.com"})).await;
-    assert!(letters(&world).await.is_empty(), "the email was given up");
+    assert_eq!(affiliate_service(&world).send_due_emails(0..=63).await, 0);
+    update_program(&world, &session, json!({"mail_from": "partners@example.com"})).await;
+    assert!(sent_emails(&world).await.is_empty(), "the email was given up");
     let bob = partner(&world, json!({"email": "bob@example.org", "status": "pending"})).await;
     let path = format!("/affiliates/{}", bob["id"].as_str().unwrap());
     world.call(Method::POST, &format!("{path}/approve"), &json!({})).await;
-    let offices: Vec<_> = (0..6).map(|_| office(&world)).collect();
-    futures_util::future::join_all(offices.iter().map(|office| office.send_due_emails(0..=63))).await;
-    let written = letters(&world).await;
+    let services: Vec<_> = (0..6).map(|_| affiliate_service(&world)).collect();
+    futures_util::future::join_all(services.iter().map(|service| service.send_due_emails(0..=63))).await;
+    let written = sent_emails(&world).await;
     assert_eq!(written.len(), 1, "{written:?}");
     assert_eq!(written[0].1, "You are a partner of shop.example");
     // A suspended account sends nothing; its waiting emails are sent once it is restored.
     world.change_account(|account| account.suspended = true).await;
-    let eve = office(&world);
+    let eve = affiliate_service(&world);
     world.change_account(|account| account.suspended = false).await;
     partner(&world, json!({"email": "eve@example.org"})).await;
     world.change_account(|account| account.suspended = true).await;
     assert_eq!(eve.send_due_emails(0..=63).await, 0);
     world.change_account(|account| account.suspended = false).await;
     assert_eq!(eve.send_due_emails(0..=63).await, 0, "not before the delay");
-    world.hall.clock().advance(std::time::Duration::from_secs(61));
-    assert_eq!(letters(&world).await.len(), 2);
+    world.intake.clock().advance(std::time::Duration::from_secs(61));
+    assert_eq!(sent_emails(&world).await.len(), 2);
     world.end().await;
 }

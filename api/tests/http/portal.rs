@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::affiliate_program::{PROGRAM, owner, set_up};
 use crate::affiliates::partner;
-use crate::world::{Answered, BASE_URL, Signed, World};
+use crate::world::{BASE_URL, TestResponse, TestSession, World};
 
 /// A partner's browser.
 pub(crate) struct Browser<'a> {
@@ -43,7 +43,7 @@ impl<'a> Browser<'a> {
         set.split(';').next().unwrap().clone_into(&mut self.cookie);
     }
 
-    async fn send(&self, method: Method, path: &str, body: String) -> Answered {
+    async fn send(&self, method: Method, path: &str, body: String) -> TestResponse {
         let mut request = Request::builder()
             .method(method)
             .uri(path)
@@ -58,22 +58,22 @@ impl<'a> Browser<'a> {
         self.world.send(request.body(Full::new(body.into())).unwrap()).await
     }
 
-    pub(crate) async fn get(&self, path: &str) -> Answered {
+    pub(crate) async fn get(&self, path: &str) -> TestResponse {
         self.send(Method::GET, path.strip_prefix(BASE_URL).unwrap_or(path), String::new()).await
     }
 
-    pub(crate) async fn head(&self, path: &str) -> Answered {
+    pub(crate) async fn head(&self, path: &str) -> TestResponse {
         self.send(Method::HEAD, path.strip_prefix(BASE_URL).unwrap_or(path), String::new()).await
     }
 
     /// Posts fields without a CSRF token.
-    pub(crate) async fn post(&self, path: &str, fields: &[(&str, &str)]) -> Answered {
+    pub(crate) async fn post(&self, path: &str, fields: &[(&str, &str)]) -> TestResponse {
         let path = path.strip_prefix(BASE_URL).unwrap_or(path);
         self.send(Method::POST, path, encoded(fields)).await
     }
 
     /// Submits a form of a page with the page's CSRF token.
-    pub(crate) async fn submit(&self, form: &str, fields: &[(&str, &str)]) -> Answered {
+    pub(crate) async fn submit(&self, form: &str, fields: &[(&str, &str)]) -> TestResponse {
         let csrf = self.csrf().await;
         let fields: Vec<_> = fields.iter().copied().chain([("csrf", csrf.as_str())]).collect();
         self.post(&format!("/portal/{form}"), &fields).await
@@ -87,8 +87,8 @@ impl<'a> Browser<'a> {
     }
 }
 
-pub(crate) fn text(answer: &Answered) -> String {
-    String::from_utf8(answer.body.to_vec()).unwrap()
+pub(crate) fn text(response: &TestResponse) -> String {
+    String::from_utf8(response.body.to_vec()).unwrap()
 }
 
 pub(crate) async fn login_link(world: &World, partner: &Value) -> String {
@@ -98,12 +98,12 @@ pub(crate) async fn login_link(world: &World, partner: &Value) -> String {
     made.json()["url"].as_str().unwrap().to_owned()
 }
 
-pub(crate) fn office(world: &World) -> AffiliateService {
-    AffiliateService::new(world.hall.clone())
+pub(crate) fn affiliate_service(world: &World) -> AffiliateService {
+    AffiliateService::new(world.intake.clone())
 }
 
-pub(crate) async fn settle(world: &World, who: &Signed, settings: Value) {
-    let set = owner(world, who, Method::PATCH, ("", settings)).await;
+pub(crate) async fn update_program(world: &World, session: &TestSession, settings: Value) {
+    let set = owner(world, session, Method::PATCH, ("", settings)).await;
     assert_eq!(set.status, StatusCode::OK, "{PROGRAM}: {set:?}");
 }
 
@@ -118,18 +118,18 @@ async fn login_link_works_once_within_a_minute() {
     let url = made["url"].as_str().unwrap();
     let token = url.strip_prefix(&format!("{BASE_URL}/portal/enter/")).unwrap();
     assert_eq!(token.len(), 43);
-    let left = made["expires_at"].as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
-    let left = left.duration_since(world.hall.clock().now()).as_secs();
-    assert!((55..=60).contains(&left), "{left}");
+    let remaining = made["expires_at"].as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
+    let remaining = remaining.duration_since(world.intake.clock().now()).as_secs();
+    assert!((55..=60).contains(&remaining), "{remaining}");
 
     let browser = Browser::new(&world);
     // A prefetch does not use up the link.
     assert_eq!(browser.head(url).await.status, StatusCode::NO_CONTENT);
     for (name, value) in [("sec-purpose", "prefetch;prerender"), ("purpose", "prefetch"), ("x-moz", "prefetch")] {
         let ahead = Browser { headers: vec![(name, value.to_owned())], ..Browser::new(&world) };
-        let looked = ahead.get(url).await;
-        assert_eq!(looked.status, StatusCode::NO_CONTENT);
-        assert!(!looked.headers.contains_key("set-cookie"));
+        let prefetched = ahead.get(url).await;
+        assert_eq!(prefetched.status, StatusCode::NO_CONTENT);
+        assert!(!prefetched.headers.contains_key("set-cookie"));
     }
     let entered = browser.get(url).await;
     assert_eq!((entered.status, &entered.headers["location"]), (StatusCode::FOUND, &"/portal/home".parse().unwrap()));
@@ -146,11 +146,11 @@ async fn login_link_works_once_within_a_minute() {
     // A new link replaces the previous one, and each expires after a minute.
     let (first, second) = (login_link(&world, &ada).await, login_link(&world, &ada).await);
     assert_eq!(browser.get(&first).await.status, StatusCode::GONE);
-    world.hall.clock().advance(std::time::Duration::from_secs(61));
+    world.intake.clock().advance(std::time::Duration::from_secs(61));
     assert_eq!(browser.get(&second).await.status, StatusCode::GONE);
     for nonsense in ["x", &"A".repeat(43), "..", "%00"] {
-        let answer = browser.get(&format!("/portal/enter/{nonsense}")).await;
-        assert_eq!(answer.status, StatusCode::GONE, "{nonsense}");
+        let response = browser.get(&format!("/portal/enter/{nonsense}")).await;
+        assert_eq!(response.status, StatusCode::GONE, "{nonsense}");
     }
     world.end().await;
 }
@@ -162,8 +162,8 @@ async fn concurrent_uses_of_a_link_sign_in_once() {
     let ada = partner(&world, json!({"email": "ada@example.org"})).await;
     let url = login_link(&world, &ada).await;
     let browsers: Vec<_> = (0..20).map(|_| Browser::new(&world)).collect();
-    let answers = futures_util::future::join_all(browsers.iter().map(|browser| browser.get(&url))).await;
-    let mut statuses: Vec<u16> = answers.iter().map(|answer| answer.status.as_u16()).collect();
+    let responses = futures_util::future::join_all(browsers.iter().map(|browser| browser.get(&url))).await;
+    let mut statuses: Vec<u16> = responses.iter().map(|response| response.status.as_u16()).collect();
     statuses.sort_unstable();
     assert_eq!(statuses[0], 302);
     assert!(statuses[1..].iter().all(|status| *status == 410), "{statuses:?}");
@@ -201,14 +201,14 @@ async fn session_ends_by_expiry_sign_out_and_deletion() {
     let world = World::start().await;
     set_up(&world, 1).await;
     let ada = partner(&world, json!({"email": "ada@example.org"})).await;
-    let (one, other) = (Browser::of(&world, &ada).await, Browser::of(&world, &ada).await);
-    let left = one.submit("sign-out", &[]).await;
-    assert_eq!(left.status, StatusCode::SEE_OTHER);
-    assert!(left.headers["location"].to_str().unwrap().starts_with("sign-in?key=pk_"));
-    assert!(left.headers["set-cookie"].to_str().unwrap().contains("; Max-Age=0;"));
-    assert_eq!(one.get("/portal/links").await.status, StatusCode::UNAUTHORIZED);
+    let (first, other) = (Browser::of(&world, &ada).await, Browser::of(&world, &ada).await);
+    let signed_out = first.submit("sign-out", &[]).await;
+    assert_eq!(signed_out.status, StatusCode::SEE_OTHER);
+    assert!(signed_out.headers["location"].to_str().unwrap().starts_with("sign-in?key=pk_"));
+    assert!(signed_out.headers["set-cookie"].to_str().unwrap().contains("; Max-Age=0;"));
+    assert_eq!(first.get("/portal/links").await.status, StatusCode::UNAUTHORIZED);
     assert_eq!(other.get("/portal/links").await.status, StatusCode::OK);
-    world.hall.clock().advance(std::time::Duration::from_secs(12 * 3600));
+    world.intake.clock().advance(std::time::Duration::from_secs(12 * 3600));
     assert_eq!(other.get("/portal/links").await.status, StatusCode::UNAUTHORIZED);
     let last = Browser::of(&world, &ada).await;
     world.call(Method::DELETE, &format!("/affiliates/{}", ada["id"].as_str().unwrap()), &json!({})).await;
@@ -226,7 +226,7 @@ async fn invalid_cookies_are_refused() {
     let (name, value) = right.split_once('=').unwrap();
     let long = "A".repeat(4000);
     let flipped = format!("{}{}", &value[..value.len() - 2], if value.ends_with("AA") { "BB" } else { "AA" });
-    for wrong in [
+    for invalid in [
         String::new(),
         format!("{name}="),
         format!("{name}={long}"),
@@ -238,18 +238,18 @@ async fn invalid_cookies_are_refused() {
         world.session(1).await.cookie,
         format!("{name}={}", world.session(1).await.cookie.split_once('=').unwrap().1),
     ] {
-        let hostile = Browser { cookie: wrong.clone(), ..Browser::new(&world) };
+        let hostile = Browser { cookie: invalid.clone(), ..Browser::new(&world) };
         for page in ["home", "links", "referrals", "earnings", "payouts", "settings"] {
-            let answer = hostile.get(&format!("/portal/{page}")).await;
-            assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{wrong}");
-            assert!(!text(&answer).contains("<script"), "{wrong}");
+            let response = hostile.get(&format!("/portal/{page}")).await;
+            assert_eq!(response.status, StatusCode::UNAUTHORIZED, "{invalid}");
+            assert!(!text(&response).contains("<script"), "{invalid}");
         }
         assert_eq!(hostile.post("/portal/add-link", &[("token", "x1")]).await.status, StatusCode::UNAUTHORIZED);
     }
     // A partner's cookie does not authenticate an owner.
-    let as_owner = Signed { cookie: right.replace("postrider_portal", "postrider_session"), csrf: None };
-    let answer = owner(&world, &as_owner, Method::GET, ("", json!({}))).await;
-    assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
+    let as_owner = TestSession { cookie: right.replace("postrider_portal", "postrider_session"), csrf: None };
+    let response = owner(&world, &as_owner, Method::GET, ("", json!({}))).await;
+    assert_eq!(response.status, StatusCode::UNAUTHORIZED);
     world.end().await;
 }
 
@@ -260,10 +260,10 @@ async fn forms_without_a_csrf_token_are_refused() {
     let ada = partner(&world, json!({"email": "ada@example.org"})).await;
     let bob = partner(&world, json!({"email": "bob@example.org"})).await;
     let (browser, bobs) = (Browser::of(&world, &ada).await, Browser::of(&world, &bob).await);
-    let theirs = bobs.csrf().await;
-    assert_ne!(theirs, browser.csrf().await);
+    let foreign_csrf = bobs.csrf().await;
+    assert_ne!(foreign_csrf, browser.csrf().await);
     for form in api::portal::request::FORMS.iter().filter(|form| !["sign-in", "join"].contains(form)) {
-        for csrf in ["", "x", theirs.as_str()] {
+        for csrf in ["", "x", foreign_csrf.as_str()] {
             let path = format!("/portal/{form}");
             let forged = browser.post(&path, &[("token", "new-one"), ("csrf", csrf)]).await;
             assert_eq!(forged.status, StatusCode::FORBIDDEN, "{form} {csrf}");
@@ -277,8 +277,8 @@ async fn forms_without_a_csrf_token_are_refused() {
         let fields = [("token", "new-one"), ("csrf", csrf.as_str())];
         assert_eq!(foreign.post(&format!("/portal/{form}"), &fields).await.status, StatusCode::FORBIDDEN);
     }
-    let shown = world.get(&format!("/affiliates/{}", ada["id"].as_str().unwrap())).await.json();
-    assert_eq!(shown["affiliate"]["links"].as_array().unwrap().len(), 1);
+    let view = world.get(&format!("/affiliates/{}", ada["id"].as_str().unwrap())).await.json();
+    assert_eq!(view["affiliate"]["links"].as_array().unwrap().len(), 1);
     assert_eq!(browser.get("/portal/home").await.status, StatusCode::OK, "the session was not ended");
     for (path, status) in [("/portal/nothing", 404), ("/portal/payouts/pay_x", 404)] {
         assert_eq!(browser.get(path).await.status.as_u16(), status);
@@ -291,10 +291,10 @@ async fn forms_without_a_csrf_token_are_refused() {
 #[tokio::test]
 async fn a_program_may_have_a_host_of_its_own() {
     let world = World::start().await;
-    let who = set_up(&world, 1).await;
-    world.own(1, "shop.example").await;
+    let session = set_up(&world, 1).await;
+    world.create_domain(1, "shop.example").await;
     let ada = partner(&world, json!({"email": "ada@example.org"})).await;
-    settle(&world, &who, json!({"portal_domain": "partners.shop.example"})).await;
+    update_program(&world, &session, json!({"portal_domain": "partners.shop.example"})).await;
     let url = login_link(&world, &ada).await;
     let path = url.strip_prefix("https://partners.shop.example").unwrap();
     let at = |host: &str| vec![("host", host.to_owned())];
@@ -310,9 +310,9 @@ async fn a_program_may_have_a_host_of_its_own() {
     // Another account's program cannot use the host, and its partners cannot sign in there.
     let key = world.account(2, mail::credential::ApiKeyScope::Full).await;
     let other = set_up(&world, 2).await;
-    let taken = owner(&world, &other, Method::PATCH, ("", json!({"portal_domain": "Partners.Shop.example"}))).await;
-    assert_eq!(taken.status, StatusCode::BAD_REQUEST);
-    assert!(taken.json()["error"]["details"]["fields"]["portal_domain"].is_string(), "{taken:?}");
+    let duplicate = owner(&world, &other, Method::PATCH, ("", json!({"portal_domain": "Partners.Shop.example"}))).await;
+    assert_eq!(duplicate.status, StatusCode::BAD_REQUEST);
+    assert!(duplicate.json()["error"]["details"]["fields"]["portal_domain"].is_string(), "{duplicate:?}");
     let eve = json!({"email": "eve@example.org"});
     let eve = world.call_as(&key, Method::POST, "/affiliates", &eve).await.json()["affiliate"].clone();
     let path = format!("/affiliates/{}/login-link", eve["id"].as_str().unwrap());
@@ -344,14 +344,14 @@ async fn pages_load_nothing_from_elsewhere() {
         (StatusCode::OK, &"text/css; charset=utf-8".parse().unwrap())
     );
     for page in ["home", "links", "referrals", "earnings", "payouts", "settings"] {
-        let answer = browser.get(&format!("/portal/{page}")).await;
-        let policy = answer.headers["content-security-policy"].to_str().unwrap();
+        let response = browser.get(&format!("/portal/{page}")).await;
+        let policy = response.headers["content-security-policy"].to_str().unwrap();
         assert!(policy.starts_with("default-src 'none'; style-src 'self';") && !policy.contains("unsafe"));
         assert_eq!(
-            (&answer.headers["cache-control"], &answer.headers["x-frame-options"]),
+            (&response.headers["cache-control"], &response.headers["x-frame-options"]),
             (&"no-store".parse().unwrap(), &"DENY".parse().unwrap())
         );
-        let text = text(&answer);
+        let text = text(&response);
         for not in ["<script", "style=\"", " onclick", "http-equiv", "@import"] {
             assert!(!text.contains(not), "{page}: {not}");
         }
@@ -367,9 +367,9 @@ async fn sign_in_links_the_browser_to_the_partner() {
     let world = World::start().await;
     set_up(&world, 1).await;
     let ada = partner(&world, json!({"email": "ada@example.org"})).await;
-    let of = (world.tenant().await.account().id, ada["id"].as_str().unwrap().parse().unwrap());
+    let partner_key = (world.tenant().await.account().id, ada["id"].as_str().unwrap().parse().unwrap());
     let known = async |visitor: &str| {
-        store::affiliate::self_referral_guard::is_own_browser(world.hall.store(), of, visitor).await.unwrap()
+        store::affiliate::self_referral_guard::is_own_browser(world.intake.store(), partner_key, visitor).await.unwrap()
     };
     let browser = Browser { cookie: "stx_vid=0123456789abcdef".to_owned(), ..Browser::new(&world) };
     // A prefetch is not a sign-in.

@@ -9,53 +9,53 @@ use mail::id::{AccountId, PayoutId};
 use serde_json::{Value, json};
 use store::affiliate::listing::ListPageRequest;
 
-use crate::affiliate_ledger::{event, invoice, tell};
+use crate::affiliate_ledger::{event, invoice, post_event};
 use crate::affiliate_program::owner;
 use crate::affiliates::partner;
-use crate::portal::{Browser, office, text};
-use crate::portal_pages::{letters, writing};
-use crate::world::{Signed, World};
+use crate::portal::{Browser, affiliate_service, text};
+use crate::portal_pages::{program_with_sender, sent_emails};
+use crate::world::{TestSession, World};
 
 /// A partner with one earned commission, who got no email yet.
-async fn earned(world: &World) -> (Signed, Value) {
-    let who = writing(world).await;
-    let set = owner(world, &who, Method::PUT, ("/campaigns/default", json!({"hold_days": 0}))).await;
+async fn partner_with_commission(world: &World) -> (TestSession, Value) {
+    let session = program_with_sender(world).await;
+    let set = owner(world, &session, Method::PUT, ("/campaigns/default", json!({"hold_days": 0}))).await;
     assert_eq!(set.status, StatusCode::OK);
     let ada =
         json!({"email": "ada@example.org", "token": "ada", "paypal_email": "pay@example.org", "send_invite": false});
     let ada = partner(world, ada).await;
-    let program = owner(world, &who, Method::GET, ("", json!({}))).await.json()["program"]["id"].clone();
+    let program = owner(world, &session, Method::GET, ("", json!({}))).await.json()["program"]["id"].clone();
     for (n, cents) in [("1", 4_900), ("2", 123_400)] {
-        let told =
+        let referral =
             json!({"token": "ada", "email": format!("g{n}@example.net"), "processor_customer_id": format!("cus_{n}")});
-        assert_eq!(world.call(Method::POST, "/affiliate-referrals", &told).await.status, StatusCode::CREATED);
+        assert_eq!(world.call(Method::POST, "/affiliate-referrals", &referral).await.status, StatusCode::CREATED);
         let object = invoice(world, (&format!("in_{n}"), &format!("cus_{n}")), cents);
         let paid = event(world, (&format!("evt_{n}"), "invoice.paid"), &object);
-        assert_eq!(tell(world, program.as_str().unwrap(), &paid).await.json()["status"], "done");
+        assert_eq!(post_event(world, program.as_str().unwrap(), &paid).await.json()["status"], "done");
     }
-    world.hall.clock().advance(Duration::from_secs(5));
-    (who, ada)
+    world.intake.clock().advance(Duration::from_secs(5));
+    (session, ada)
 }
 
 /// Drafts and approves a run of everything earned, and returns its only payout.
-async fn pay_out(world: &World, account: AccountId) -> PayoutId {
-    let ledger = office(world).ledger();
+async fn approve_payout(world: &World, account: AccountId) -> PayoutId {
+    let ledger = affiliate_service(world).ledger();
     let run = ledger.draft_run(account, None).await.unwrap().run.unwrap();
     ledger.approve_run((account, run.id), (run.rev, &run.totals), &no_extension).await.unwrap();
-    let wish = PayoutQuery { run: Some(run.id), ..PayoutQuery::default() };
-    let wanted = ListPageRequest { before: None, limit: 9, from: None };
-    let [only] = &ledger.list_payouts(account, &wish, wanted).await.unwrap().payouts[..] else { panic!("{run:?}") };
+    let query = PayoutQuery { run: Some(run.id), ..PayoutQuery::default() };
+    let expected = ListPageRequest { before: None, limit: 9, from: None };
+    let [only] = &ledger.list_payouts(account, &query, expected).await.unwrap().payouts[..] else { panic!("{run:?}") };
     only.payout.id
 }
 
 #[tokio::test]
 async fn commissions_show_their_formula() {
     let world = World::start().await;
-    let (_, ada) = earned(&world).await;
+    let (_, ada) = partner_with_commission(&world).await;
     let browser = Browser::of(&world, &ada).await;
     let page = text(&browser.get("/portal/earnings").await);
-    for says in ["20 % of 49.00 usd = 9.80 usd (the campaign&#39;s rate)", "246.80 USD", "earned"] {
-        assert!(page.contains(says), "{says}: {page}");
+    for expected in ["20 % of 49.00 usd = 9.80 usd (the campaign&#39;s rate)", "246.80 USD", "earned"] {
+        assert!(page.contains(expected), "{expected}: {page}");
     }
     assert!(!page.contains("in_1") && !page.contains("cus_1"), "the processor's ids are not shown to partners");
     let home = text(&browser.get("/portal/home").await);
@@ -67,55 +67,62 @@ async fn commissions_show_their_formula() {
 #[tokio::test]
 async fn payout_has_a_receipt_and_an_email() {
     let world = World::start().await;
-    let (_, ada) = earned(&world).await;
+    let (_, ada) = partner_with_commission(&world).await;
     let bob = partner(&world, json!({"email": "bob@example.org", "send_invite": false})).await;
     let account = world.tenant().await.account().id;
     let (browser, bobs) = (Browser::of(&world, &ada).await, Browser::of(&world, &bob).await);
-    let ledger = office(&world).ledger();
-    let payout = pay_out(&world, account).await;
+    let ledger = affiliate_service(&world).ledger();
+    let payout = approve_payout(&world, account).await;
     let receipt = format!("/portal/payouts/{payout}");
     let page = text(&browser.get("/portal/payouts").await);
     assert!(page.contains("on its way") && page.contains("PayPal: pay@example.org"), "{page}");
     assert!(text(&browser.get("/portal/home").await).contains("<dt>Being paid</dt><dd>256.60"));
     ledger.mark_paid((account, payout), ("tx <b>42</b>", None), &no_extension).await.unwrap();
     let page = text(&browser.get(&receipt).await);
-    for says in ["256.60 USD", "tx &lt;b&gt;42&lt;/b&gt;", "20 % of 1234.00 usd", "https://shop.example", "paid"] {
-        assert!(page.contains(says), "{says}: {page}");
+    for expected in ["256.60 USD", "tx &lt;b&gt;42&lt;/b&gt;", "20 % of 1234.00 usd", "https://shop.example", "paid"] {
+        assert!(page.contains(expected), "{expected}: {page}");
     }
     assert!(page.contains("href=\"../settings\"") && page.contains("href=\"../style.css"), "{page}");
     assert_eq!(bobs.get(&receipt).await.status, StatusCode::NOT_FOUND);
-    let stranger = Browser::new(&world);
-    assert_eq!(stranger.get(&receipt).await.status, StatusCode::UNAUTHORIZED);
+    let other_browser = Browser::new(&world);
+    assert_eq!(other_browser.get(&receipt).await.status, StatusCode::UNAUTHORIZED);
     assert!(text(&browser.get("/portal/home").await).contains("<dt>Paid</dt><dd>256.60"));
-    let written = letters(&world).await;
-    let [(to, subject, letter)] = written.as_slice() else { panic!("{written:?}") };
+    let written = sent_emails(&world).await;
+    let [(to, subject, email_text)] = written.as_slice() else { panic!("{written:?}") };
     assert_eq!((to.as_str(), subject.as_str()), ("ada@example.org", "shop.example has paid you 256.60 USD"));
-    assert!(letter.contains("PayPal: pay@example.org") && letter.contains("Reference: tx <b>42</b>"), "{letter}");
+    assert!(
+        email_text.contains("PayPal: pay@example.org") && email_text.contains("Reference: tx <b>42</b>"),
+        "{email_text}"
+    );
     // Marking it as paid again sends no second email.
     ledger.mark_paid((account, payout), ("tx <b>42</b>", None), &no_extension).await.unwrap();
-    assert_eq!(letters(&world).await.len(), 1);
+    assert_eq!(sent_emails(&world).await.len(), 1);
     world.end().await;
 }
 
 #[tokio::test]
 async fn two_failed_payouts_notify_the_partner() {
     let world = World::start().await;
-    let (_, ada) = earned(&world).await;
+    let (_, ada) = partner_with_commission(&world).await;
     let path = format!("/affiliates/{}", ada["id"].as_str().unwrap());
     // Emails about failed payouts ignore the email preference.
     world.call(Method::PATCH, &path, &json!({"email_opt_out": true})).await;
     let account = world.tenant().await.account().id;
     let browser = Browser::of(&world, &ada).await;
     for n in 1..=2 {
-        let payout = pay_out(&world, account).await;
-        office(&world).ledger().fail_payout((account, payout), ("no such account", None), &no_extension).await.unwrap();
+        let payout = approve_payout(&world, account).await;
+        affiliate_service(&world)
+            .ledger()
+            .fail_payout((account, payout), ("no such account", None), &no_extension)
+            .await
+            .unwrap();
         let page = text(&browser.get(&format!("/portal/payouts/{payout}")).await);
         assert!(page.contains(">failed<") && page.contains("no such account"), "{page}");
-        assert_eq!(letters(&world).await.len(), n - 1);
+        assert_eq!(sent_emails(&world).await.len(), n - 1);
     }
-    let (to, subject, letter) = letters(&world).await.remove(0);
+    let (to, subject, email_text) = sent_emails(&world).await.remove(0);
     assert_eq!((to.as_str(), subject.as_str()), ("ada@example.org", "shop.example could not pay you"));
-    assert!(letter.contains("256.60 USD") && letter.contains("no such account"), "{letter}");
+    assert!(email_text.contains("256.60 USD") && email_text.contains("no such account"), "{email_text}");
     assert_eq!(world.get(&path).await.json()["affiliate"]["payout_ready"], false);
     assert!(text(&browser.get("/portal/payouts").await).contains("Payouts cannot be sent there at the moment"));
     world.end().await;

@@ -11,14 +11,14 @@ use store::engine::Batch;
 
 use crate::affiliate_program::{owner, set_up};
 use crate::affiliates::partner;
-use crate::portal::{Browser, login_link, office, settle, text};
-use crate::world::{Answered, Signed, World};
+use crate::portal::{Browser, affiliate_service, login_link, text, update_program};
+use crate::world::{TestResponse, TestSession, World};
 
 /// The emails to partners: recipient, subject and text.
-pub(crate) async fn letters(world: &World) -> Vec<(String, String, String)> {
-    office(world).send_due_emails(0..=63).await;
+pub(crate) async fn sent_emails(world: &World) -> Vec<(String, String, String)> {
+    affiliate_service(world).send_due_emails(0..=63).await;
     let mut found = Vec::new();
-    for (email, raw) in written(world).await {
+    for (email, raw) in stored_emails(world).await {
         let contents = ParsedBody::parse(raw.as_bytes());
         let to = email["to"][0].as_str().unwrap().to_owned();
         found.push((to, email["subject"].as_str().unwrap().to_owned(), contents.text.unwrap()));
@@ -28,40 +28,40 @@ pub(crate) async fn letters(world: &World) -> Vec<(String, String, String)> {
 
 /// The emails of the account, oldest first: as listed, and as sent. The API does not show the content of partner
 /// emails.
-pub(crate) async fn written(world: &World) -> Vec<(Value, String)> {
+pub(crate) async fn stored_emails(world: &World) -> Vec<(Value, String)> {
     let listed = world.get("/emails?limit=100").await.json();
     let account = world.tenant().await.account().id;
     let mut found = Vec::new();
     for email in listed["emails"].as_array().unwrap().iter().rev() {
         let id = email["id"].as_str().unwrap();
-        let shown = world.get(&format!("/emails/{id}")).await.json();
-        assert_eq!((&shown["email"]["text"], &shown["email"]["html"]), (&Value::Null, &Value::Null));
-        let raw = store::email::get_body(world.hall.store(), account, id.parse().unwrap()).await.unwrap().unwrap();
+        let view = world.get(&format!("/emails/{id}")).await.json();
+        assert_eq!((&view["email"]["text"], &view["email"]["html"]), (&Value::Null, &Value::Null));
+        let raw = store::email::get_body(world.intake.store(), account, id.parse().unwrap()).await.unwrap().unwrap();
         found.push((email.clone(), String::from_utf8(raw.to_vec()).unwrap()));
     }
     found
 }
 
 /// A program with a sender at its own domain.
-pub(crate) async fn writing(world: &World) -> Signed {
-    let who = set_up(world, 1).await;
-    settle(world, &who, json!({"mail_from": "partners@example.com"})).await;
-    who
+pub(crate) async fn program_with_sender(world: &World) -> TestSession {
+    let session = set_up(world, 1).await;
+    update_program(world, &session, json!({"mail_from": "partners@example.com"})).await;
+    session
 }
 
 /// The link in an email.
-pub(crate) fn link_in(letter: &str, place: &str) -> String {
-    let line = letter.lines().find(|line| line.contains(place)).unwrap();
+pub(crate) fn find_link(email: &str, marker: &str) -> String {
+    let line = email.lines().find(|line| line.contains(marker)).unwrap();
     line.to_owned()
 }
 
-async fn shown(world: &World, partner: &Value) -> Value {
+async fn get_partner(world: &World, partner: &Value) -> Value {
     let path = format!("/affiliates/{}", partner["id"].as_str().unwrap());
     world.get(&path).await.json()["affiliate"].clone()
 }
 
-fn says(answer: &Answered, what: &str) {
-    assert!(text(answer).contains(what), "{what}: {}", text(answer));
+fn assert_contains(response: &TestResponse, expected: &str) {
+    assert!(text(response).contains(expected), "{expected}: {}", text(response));
 }
 
 /// All text from strangers, owners and partners is escaped.
@@ -69,8 +69,13 @@ fn says(answer: &Answered, what: &str) {
 async fn foreign_text_is_escaped() {
     const EVIL: &str = "\"><script>alert(1)</script><img src=x onerror=alert(1)>'";
     let world = World::start().await;
-    let who = set_up(&world, 1).await;
-    settle(&world, &who, json!({"share_customer_email": true, "terms_url": "https://shop.example/t?a=1&b=\"x"})).await;
+    let session = set_up(&world, 1).await;
+    update_program(
+        &world,
+        &session,
+        json!({"share_customer_email": true, "terms_url": "https://shop.example/t?a=1&b=\"x"}),
+    )
+    .await;
     let ada = json!({
         "email": "\"<b>ada\"@example.org", "first_name": EVIL, "company": EVIL, "token": "ada",
         "website": "https://example.org/\"><script>",
@@ -83,40 +88,41 @@ async fn foreign_text_is_escaped() {
     assert!(made.status.is_success(), "{made:?}");
     let payout = json!({"method": "other", "destination": EVIL});
     let put = format!("/partners/{}/payout-method", ada["id"].as_str().unwrap());
-    let put = owner(&world, &who, Method::PUT, (&put, payout)).await;
+    let put = owner(&world, &session, Method::PUT, (&put, payout)).await;
     assert_eq!(put.status, StatusCode::OK, "{put:?}");
     let browser = Browser::of(&world, &ada).await;
     for page in ["home", "links", "referrals", "earnings", "payouts", "settings"] {
         for query in ["", "?done=<script>", "?before=<script>", "?done=link-added&before=x"] {
-            let answer = browser.get(&format!("/portal/{page}{}", query.replace('<', "%3C").replace('>', "%3E"))).await;
-            assert_eq!(answer.status, StatusCode::OK);
-            let text = text(&answer);
+            let response =
+                browser.get(&format!("/portal/{page}{}", query.replace('<', "%3C").replace('>', "%3E"))).await;
+            assert_eq!(response.status, StatusCode::OK);
+            let text = text(&response);
             for evil in ["<script", "<img", "\"><", "<b>ada"] {
                 assert!(!text.contains(evil) || (evil == "\"><" && !text.contains("\"><script")), "{page}: {evil}");
             }
         }
     }
     // Rejected forms repeat the input, and public pages repeat their query.
-    let wrong = browser.submit("add-link", &[("token", EVIL), ("label", EVIL), ("destination_url", EVIL)]).await;
-    assert_eq!(wrong.status, StatusCode::BAD_REQUEST);
-    says(&wrong, "&lt;script&gt;");
-    let key = owner(&world, &who, Method::GET, ("", json!({}))).await.json()["program"]["publishable_key"].clone();
+    let invalid = browser.submit("add-link", &[("token", EVIL), ("label", EVIL), ("destination_url", EVIL)]).await;
+    assert_eq!(invalid.status, StatusCode::BAD_REQUEST);
+    assert_contains(&invalid, "&lt;script&gt;");
+    let key = owner(&world, &session, Method::GET, ("", json!({}))).await.json()["program"]["publishable_key"].clone();
     let key = key.as_str().unwrap();
-    let stranger = Browser::new(&world);
+    let other_browser = Browser::new(&world);
     let fields = [("key", key), ("email", EVIL), ("first_name", EVIL), ("via", EVIL), ("campaign", "")];
-    let join = stranger.post("/portal/join", &fields).await;
-    let sign_in = stranger.post("/portal/sign-in", &[("key", key), ("email", EVIL)]).await;
-    for answer in [&wrong, &join, &sign_in] {
-        assert_eq!(answer.status, StatusCode::BAD_REQUEST);
-        assert!(!text(answer).contains("<script") && !text(answer).contains("<img"), "{}", text(answer));
+    let join = other_browser.post("/portal/join", &fields).await;
+    let sign_in = other_browser.post("/portal/sign-in", &[("key", key), ("email", EVIL)]).await;
+    for response in [&invalid, &join, &sign_in] {
+        assert_eq!(response.status, StatusCode::BAD_REQUEST);
+        assert!(!text(response).contains("<script") && !text(response).contains("<img"), "{}", text(response));
     }
     world.end().await;
 }
 
 #[tokio::test]
-async fn a_partner_sees_its_own_and_nothing_of_others() {
+async fn partner_pages_are_isolated() {
     let world = World::start().await;
-    let who = set_up(&world, 1).await;
+    let session = set_up(&world, 1).await;
     let ada = partner(&world, json!({"email": "ada@example.org", "first_name": "Ada", "token": "ada"})).await;
     let bob = partner(&world, json!({"email": "bob@example.org", "first_name": "Bob", "token": "bob"})).await;
     for (token, email) in [("ada", "grace@customer.example"), ("bob", "eve@elsewhere.example")] {
@@ -138,13 +144,13 @@ async fn a_partner_sees_its_own_and_nothing_of_others() {
     for others in ["bob", "Bob", "eve@", "e•••@", "grace@", bob["id"].as_str().unwrap()] {
         assert!(!all.contains(others), "{others}");
     }
-    settle(&world, &who, json!({"share_customer_email": true})).await;
+    update_program(&world, &session, json!({"share_customer_email": true})).await;
     assert!(pages().await.contains("grace@customer.example"));
     // Another partner's link cannot be changed.
     let links = bob["links"][0]["id"].as_str().unwrap();
     let stolen = browser.submit("change-link", &[("id", links), ("token", "mine")]).await;
     assert_eq!(stolen.status, StatusCode::NOT_FOUND);
-    assert_eq!(shown(&world, &bob).await["links"][0]["token"], "bob");
+    assert_eq!(get_partner(&world, &bob).await["links"][0]["token"], "bob");
     world.end().await;
 }
 
@@ -161,9 +167,9 @@ async fn a_partner_adds_and_changes_links() {
     assert_eq!(added.status, StatusCode::SEE_OTHER, "{added:?}");
     assert_eq!(added.headers["location"], "links?done=link-added");
     let page = browser.get("/portal/links?done=link-added").await;
-    says(&page, "The link was added.");
-    says(&page, "https://shop.example/pricing?via=Ada-Pod");
-    for (fields, status, why) in [
+    assert_contains(&page, "The link was added.");
+    assert_contains(&page, "https://shop.example/pricing?via=Ada-Pod");
+    for (fields, status, reason) in [
         (vec![("token", "BOB")], StatusCode::CONFLICT, "Another link has this token."),
         (vec![("token", "x")], StatusCode::BAD_REQUEST, "must be 2 to 40"),
         (
@@ -174,20 +180,20 @@ async fn a_partner_adds_and_changes_links() {
     ] {
         let refused = browser.submit("add-link", &fields).await;
         assert_eq!(refused.status, status, "{fields:?}");
-        says(&refused, why);
-        says(&refused, &format!("value=\"{}\"", fields[0].1));
+        assert_contains(&refused, reason);
+        assert_contains(&refused, &format!("value=\"{}\"", fields[0].1));
     }
-    let links = shown(&world, &ada).await["links"].clone();
-    let of = |token: &str| {
+    let links = get_partner(&world, &ada).await["links"].clone();
+    let find_row = |token: &str| {
         let all = links.as_array().unwrap();
         all.iter().find(|link| link["token"] == token).unwrap()["id"].as_str().unwrap().to_owned()
     };
-    let renamed = browser.submit("change-link", &[("id", &of("ada")), ("token", "Countess")]).await;
+    let renamed = browser.submit("change-link", &[("id", &find_row("ada")), ("token", "Countess")]).await;
     assert_eq!(renamed.status, StatusCode::SEE_OTHER, "{renamed:?}");
-    let moved = [("id", of("Ada-Pod")), ("token", "ada-pod".to_owned()), ("label", String::new())];
+    let moved = [("id", find_row("Ada-Pod")), ("token", "ada-pod".to_owned()), ("label", String::new())];
     let moved: Vec<(&str, &str)> = moved.iter().map(|(name, value)| (*name, value.as_str())).collect();
     assert_eq!(browser.submit("change-link", &moved).await.status, StatusCode::SEE_OTHER);
-    let now = shown(&world, &ada).await["links"].clone();
+    let now = get_partner(&world, &ada).await["links"].clone();
     let tokens: Vec<&str> = now.as_array().unwrap().iter().map(|link| link["token"].as_str().unwrap()).collect();
     assert!(tokens.contains(&"Countess") && tokens.contains(&"ada-pod") && tokens.len() == 2, "{now}");
     // The old token is free.
@@ -204,16 +210,16 @@ async fn inactive_partner_has_read_only_access() {
     let path = format!("/affiliates/{}/suspend", suspended["id"].as_str().unwrap());
     assert_eq!(world.call(Method::POST, &path, &json!({})).await.status, StatusCode::OK);
     let invited = partner(&world, json!({"email": "i@example.org", "status": "invited"})).await;
-    for of in [&pending, &suspended, &invited] {
-        let browser = Browser::of(&world, of).await;
+    for partner in [&pending, &suspended, &invited] {
+        let browser = Browser::of(&world, partner).await;
         for page in ["home", "links", "referrals", "earnings", "payouts", "settings"] {
-            let answer = browser.get(&format!("/portal/{page}")).await;
-            assert_eq!(answer.status, StatusCode::OK);
-            assert!(!text(&answer).contains("action=\"add-link\""), "{page}");
+            let response = browser.get(&format!("/portal/{page}")).await;
+            assert_eq!(response.status, StatusCode::OK);
+            assert!(!text(&response).contains("action=\"add-link\""), "{page}");
         }
-        let before = shown(&world, of).await;
+        let before = get_partner(&world, partner).await;
         for form in api::portal::request::FORMS {
-            if ["sign-in", "join", "sign-out"].contains(form) || (*form == "accept" && of == &invited) {
+            if ["sign-in", "join", "sign-out"].contains(form) || (*form == "accept" && partner == &invited) {
                 continue;
             }
             let fields = [
@@ -227,7 +233,7 @@ async fn inactive_partner_has_read_only_access() {
             let refused = browser.submit(form, &fields).await;
             assert_eq!(refused.status, StatusCode::FORBIDDEN, "{form}");
         }
-        assert_eq!(shown(&world, of).await, before);
+        assert_eq!(get_partner(&world, partner).await, before);
     }
     world.end().await;
 }
@@ -235,14 +241,14 @@ async fn inactive_partner_has_read_only_access() {
 #[tokio::test]
 async fn an_invited_partner_accepts_the_terms_and_is_active() {
     let world = World::start().await;
-    let who = set_up(&world, 1).await;
-    settle(&world, &who, json!({"terms_url": "https://shop.example/terms"})).await;
+    let session = set_up(&world, 1).await;
+    update_program(&world, &session, json!({"terms_url": "https://shop.example/terms"})).await;
     let ada = partner(&world, json!({"email": "ada@example.org", "status": "invited"})).await;
     let browser = Browser::of(&world, &ada).await;
-    assert_eq!(shown(&world, &ada).await["status"], "invited", "viewing a page does not accept the invitation");
+    assert_eq!(get_partner(&world, &ada).await["status"], "invited", "viewing a page does not accept the invitation");
     let page = browser.get("/portal/home").await;
-    says(&page, "You have been invited to become a partner of shop.example");
-    says(&page, "href=\"https://shop.example/terms\"");
+    assert_contains(&page, "You have been invited to become a partner of shop.example");
+    assert_contains(&page, "href=\"https://shop.example/terms\"");
     let without = browser.submit("accept", &[]).await;
     assert_eq!(without.status, StatusCode::BAD_REQUEST);
     let accepted = browser.submit("accept", &[("terms", "on")]).await;
@@ -250,10 +256,10 @@ async fn an_invited_partner_accepts_the_terms_and_is_active() {
         (accepted.status, &accepted.headers["location"]),
         (StatusCode::SEE_OTHER, &"home?done=accepted".parse().unwrap())
     );
-    let now = shown(&world, &ada).await;
+    let now = get_partner(&world, &ada).await;
     assert_eq!(now["status"], "active");
     assert!(now["approved_at"].is_string());
-    says(&browser.get("/portal/settings").await, "You accepted them on");
+    assert_contains(&browser.get("/portal/settings").await, "You accepted them on");
     assert_eq!(browser.submit("accept", &[("terms", "on")]).await.status, StatusCode::FORBIDDEN);
     world.end().await;
 }
@@ -261,12 +267,12 @@ async fn an_invited_partner_accepts_the_terms_and_is_active() {
 #[tokio::test]
 async fn payout_destination_is_confirmed_by_email() {
     let world = World::start().await;
-    writing(&world).await;
+    program_with_sender(&world).await;
     let ada = json!({"email": "ada@example.org", "paypal_email": "old@example.org", "send_invite": false});
     let ada = partner(&world, ada).await;
     let browser = Browser::of(&world, &ada).await;
-    says(&browser.get("/portal/settings").await, "old@example.org");
-    for (method, destination, why) in [
+    assert_contains(&browser.get("/portal/settings").await, "old@example.org");
+    for (method, destination, reason) in [
         ("stripe", "acct_1", "is not a payout method of this program"),
         ("gold", "x", "is not a payout method of this program"),
         ("paypal", "", "is required"),
@@ -275,20 +281,20 @@ async fn payout_destination_is_confirmed_by_email() {
     ] {
         let refused = browser.submit("payout-method", &[("method", method), ("destination", destination)]).await;
         assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{method}");
-        says(&refused, why);
+        assert_contains(&refused, reason);
     }
-    assert!(letters(&world).await.is_empty());
+    assert!(sent_emails(&world).await.is_empty());
     let fields = [("method", "bank"), ("destination", "Ada Lovelace\r\nDE00 1234")];
-    let asked = browser.submit("payout-method", &fields).await;
-    assert_eq!(asked.headers["location"], "settings?done=payout-asked");
-    let written = letters(&world).await;
-    let [(to, subject, letter)] = written.as_slice() else { panic!("{written:?}") };
+    let queries = browser.submit("payout-method", &fields).await;
+    assert_eq!(queries.headers["location"], "settings?done=payout-asked");
+    let written = sent_emails(&world).await;
+    let [(to, subject, email_text)] = written.as_slice() else { panic!("{written:?}") };
     assert_eq!((to.as_str(), subject.as_str()), ("ada@example.org", "Confirm where shop.example pays you"));
-    assert_eq!(shown(&world, &ada).await["payout_method"], "paypal", "nothing changes before the confirmation");
-    let link = link_in(letter, "/portal/payout/");
+    assert_eq!(get_partner(&world, &ada).await["payout_method"], "paypal", "nothing changes before the confirmation");
+    let link = find_link(email_text, "/portal/payout/");
     let phone = Browser::new(&world);
     for _ in 0..2 {
-        says(&phone.get(&link).await, "DE00 1234");
+        assert_contains(&phone.get(&link).await, "DE00 1234");
     }
     // The confirmation link does not sign in.
     let token = link.rsplit('/').next().unwrap();
@@ -297,48 +303,48 @@ async fn payout_destination_is_confirmed_by_email() {
     // One of many concurrent confirmations succeeds.
     let phones: Vec<_> = (0..8).map(|_| Browser::new(&world)).collect();
     let pressed = futures_util::future::join_all(phones.iter().map(|phone| phone.post(&link, &[]))).await;
-    let done = pressed.iter().filter(|answer| answer.status == StatusCode::OK).count();
+    let done = pressed.iter().filter(|response| response.status == StatusCode::OK).count();
     assert_eq!(done, 1, "{pressed:?}");
-    assert!(pressed.iter().all(|answer| matches!(answer.status.as_u16(), 200 | 410)));
+    assert!(pressed.iter().all(|response| matches!(response.status.as_u16(), 200 | 410)));
     assert_eq!(phone.get(&link).await.status, StatusCode::GONE);
-    assert_eq!(shown(&world, &ada).await["payout_method"], "bank");
-    let told: Vec<(String, String)> =
-        letters(&world).await.into_iter().skip(1).map(|(to, subject, _)| (to, subject)).collect();
+    assert_eq!(get_partner(&world, &ada).await["payout_method"], "bank");
+    let recipients: Vec<(String, String)> =
+        sent_emails(&world).await.into_iter().skip(1).map(|(to, subject, _)| (to, subject)).collect();
     assert!(
-        told.contains(&("ada@example.org".to_owned(), "Your payout details for shop.example changed".to_owned())),
-        "{told:?}"
+        recipients.contains(&("ada@example.org".to_owned(), "Your payout details for shop.example changed".to_owned())),
+        "{recipients:?}"
     );
     assert!(
-        told.contains(&(
+        recipients.contains(&(
             "old@example.org".to_owned(),
             "Payouts of shop.example no longer go to this address".to_owned()
         )),
-        "{told:?}"
+        "{recipients:?}"
     );
-    assert_eq!(told.len(), 2);
+    assert_eq!(recipients.len(), 2);
     world.end().await;
 }
 
 #[tokio::test]
 async fn confirmation_expires_and_needs_an_active_partner() {
     let world = World::start().await;
-    writing(&world).await;
+    program_with_sender(&world).await;
     let ada = partner(&world, json!({"email": "ada@example.org", "send_invite": false})).await;
     let browser = Browser::of(&world, &ada).await;
-    let ask = async || {
+    let send_request = async || {
         let fields = [("method", "wise"), ("destination", "new@example.org")];
         assert_eq!(browser.submit("payout-method", &fields).await.status, StatusCode::SEE_OTHER);
-        link_in(&letters(&world).await.pop().unwrap().2, "/portal/payout/")
+        find_link(&sent_emails(&world).await.pop().unwrap().2, "/portal/payout/")
     };
-    let (first, second) = (ask().await, ask().await);
+    let (first, second) = (send_request().await, send_request().await);
     assert_eq!(browser.get(&first).await.status, StatusCode::GONE, "a new link replaces the previous one");
-    world.hall.clock().advance(std::time::Duration::from_secs(3600));
+    world.intake.clock().advance(std::time::Duration::from_secs(3600));
     assert_eq!(browser.post(&second, &[]).await.status, StatusCode::GONE);
-    let third = ask().await;
+    let third = send_request().await;
     let path = format!("/affiliates/{}/suspend", ada["id"].as_str().unwrap());
     world.call(Method::POST, &path, &json!({})).await;
     assert_eq!(browser.post(&third, &[]).await.status, StatusCode::GONE);
-    assert_eq!(shown(&world, &ada).await["payout_method"], Value::Null);
+    assert_eq!(get_partner(&world, &ada).await["payout_method"], Value::Null);
     assert_eq!(
         browser.get(&format!("/portal/payout/{}", PortalLinkSecret::new([1; 32]).text())).await.status,
         StatusCode::GONE
@@ -349,18 +355,18 @@ async fn confirmation_expires_and_needs_an_active_partner() {
 #[tokio::test]
 async fn confirmation_of_a_method_that_is_not_offered_any_more_says_so() {
     let world = World::start().await;
-    let who = writing(&world).await;
+    let who = program_with_sender(&world).await;
     let ada = partner(&world, json!({"email": "ada@example.org", "send_invite": false})).await;
     let browser = Browser::of(&world, &ada).await;
     let fields = [("method", "wise"), ("destination", "new@example.org")];
     assert_eq!(browser.submit("payout-method", &fields).await.status, StatusCode::SEE_OTHER);
-    let link = link_in(&letters(&world).await.pop().unwrap().2, "/portal/payout/");
-    settle(&world, &who, json!({"allowed_methods": ["paypal"]})).await;
+    let link = find_link(&sent_emails(&world).await.pop().unwrap().2, "/portal/payout/");
+    update_program(&world, &who, json!({"allowed_methods": ["paypal"]})).await;
     let refused = browser.post(&link, &[]).await;
     assert_eq!(refused.status, StatusCode::CONFLICT);
-    says(&refused, "does not offer this payout method any more");
+    assert_contains(&refused, "does not offer this payout method any more");
     // The link remains valid, in case that the owner allows the method again.
-    settle(&world, &who, json!({"allowed_methods": ["paypal", "wise"]})).await;
+    update_program(&world, &who, json!({"allowed_methods": ["paypal", "wise"]})).await;
     assert_eq!(browser.post(&link, &[]).await.status, StatusCode::OK);
     world.end().await;
 }
@@ -372,7 +378,7 @@ async fn conflict_without_a_link_is_not_reported_as_an_expired_link() {
     let ada = json!({"email": "ada@example.org", "paypal_email": "ada@example.org", "send_invite": false});
     let ada = partner(&world, ada).await;
     let (account, id) = (world.tenant().await.account().id, ada["id"].as_str().unwrap().parse().unwrap());
-    let affiliate = office(&world);
+    let affiliate = affiliate_service(&world);
     let before = affiliate.get_partner(account, id).await.unwrap();
     let payout = before.payout.clone().unwrap();
     let stale = Partner { rev: before.rev + 1, ..before };
@@ -385,37 +391,37 @@ async fn conflict_without_a_link_is_not_reported_as_an_expired_link() {
 #[tokio::test]
 async fn partner_changes_profile_postbacks_and_preferences() {
     let world = World::start().await;
-    let who = set_up(&world, 1).await;
+    let session = set_up(&world, 1).await;
     let ada = partner(&world, json!({"email": "ada@example.org"})).await;
     let browser = Browser::of(&world, &ada).await;
     let profile = [("first_name", "Ada"), ("last_name", "Lovelace"), ("website", "example.org/ada")];
     assert_eq!(browser.submit("profile", &profile).await.headers["location"], "settings?done=profile-changed");
-    let now = shown(&world, &ada).await;
+    let now = get_partner(&world, &ada).await;
     assert_eq!(
         (&now["last_name"], &now["website"], &now["company"]),
         (&json!("Lovelace"), &json!("https://example.org/ada"), &Value::Null)
     );
     let long = "x".repeat(201);
-    let wrong = browser.submit("profile", &[("first_name", &long)]).await;
-    assert_eq!(wrong.status, StatusCode::BAD_REQUEST);
-    says(&wrong, "The first name is too long.");
+    let invalid = browser.submit("profile", &[("first_name", &long)]).await;
+    assert_eq!(invalid.status, StatusCode::BAD_REQUEST);
+    assert_contains(&invalid, "The first name is too long.");
     assert_eq!(browser.submit("profile", &[("website", "javascript://x")]).await.status, StatusCode::BAD_REQUEST);
 
     let inside = async || {
         let path = format!("/partners/{}", ada["id"].as_str().unwrap());
-        owner(&world, &who, Method::GET, (&path, json!({}))).await.json()
+        owner(&world, &session, Method::GET, (&path, json!({}))).await.json()
     };
     let before = inside().await["postback_secret"].clone();
     assert_eq!(browser.submit("postback", &[("postback_url", "ftp://x")]).await.status, StatusCode::BAD_REQUEST);
     // The first URL shows the secret; a later one does not.
     let set = browser.submit("postback", &[("postback_url", "http://127.0.0.1:9/first")]).await;
-    says(&set, before.as_str().unwrap());
+    assert_contains(&set, before.as_str().unwrap());
     let set = browser.submit("postback", &[("postback_url", "http://127.0.0.1:9/p")]).await;
     assert_eq!(set.headers["location"], "settings?done=postback-changed");
     let made = browser.submit("postback-secret", &[]).await;
     let after = inside().await;
     assert_ne!(after["postback_secret"], before);
-    says(&made, after["postback_secret"].as_str().unwrap());
+    assert_contains(&made, after["postback_secret"].as_str().unwrap());
     let page = text(&browser.get("/portal/settings").await);
     assert!(!page.contains("whsec_") && page.contains("http://127.0.0.1:9/p"), "the secret is shown once");
     assert_eq!(browser.submit("mail", &[]).await.headers["location"], "settings?done=mail-changed");
@@ -451,36 +457,36 @@ async fn lists_are_paged() {
 #[tokio::test]
 async fn link_request_does_not_reveal_partners() {
     let world = World::start().await;
-    let who = writing(&world).await;
-    let key = owner(&world, &who, Method::GET, ("", json!({}))).await.json()["program"]["publishable_key"].clone();
+    let session = program_with_sender(&world).await;
+    let key = owner(&world, &session, Method::GET, ("", json!({}))).await.json()["program"]["publishable_key"].clone();
     let key = key.as_str().unwrap();
     let ada = partner(&world, json!({"email": "ada@example.org", "send_invite": false})).await;
     let no = partner(&world, json!({"email": "no@example.org", "status": "pending", "send_invite": false})).await;
     let path = format!("/affiliates/{}/reject", no["id"].as_str().unwrap());
     world.call(Method::POST, &path, &json!({"send_email": false})).await;
-    let stranger = Browser::new(&world);
-    assert_eq!(stranger.get("/portal/sign-in?key=pk_nobody").await.status, StatusCode::NOT_FOUND);
-    says(&stranger.get(&format!("/portal/sign-in?key={key}")).await, "Partner portal of shop.example");
-    let mut answers = Vec::new();
+    let other_browser = Browser::new(&world);
+    assert_eq!(other_browser.get("/portal/sign-in?key=pk_nobody").await.status, StatusCode::NOT_FOUND);
+    assert_contains(&other_browser.get(&format!("/portal/sign-in?key={key}")).await, "Partner portal of shop.example");
+    let mut responses = Vec::new();
     for email in ["ada@example.org", "xyz@example.org", "noo@example.org"] {
-        let answer = stranger.post("/portal/sign-in", &[("key", key), ("email", email)]).await;
-        assert_eq!(answer.status, StatusCode::OK);
-        answers.push(text(&answer).replace(email, "…"));
+        let response = other_browser.post("/portal/sign-in", &[("key", key), ("email", email)]).await;
+        assert_eq!(response.status, StatusCode::OK);
+        responses.push(text(&response).replace(email, "…"));
     }
-    let rejected = stranger.post("/portal/sign-in", &[("key", key), ("email", "no@example.org")]).await;
-    answers.push(text(&rejected).replace("no@example.org", "…"));
-    answers.dedup();
-    assert_eq!(answers.len(), 1);
-    let written = letters(&world).await;
-    let [(to, _, letter)] = written.as_slice() else { panic!("{written:?}") };
+    let rejected = other_browser.post("/portal/sign-in", &[("key", key), ("email", "no@example.org")]).await;
+    responses.push(text(&rejected).replace("no@example.org", "…"));
+    responses.dedup();
+    assert_eq!(responses.len(), 1);
+    let written = sent_emails(&world).await;
+    let [(to, _, email_text)] = written.as_slice() else { panic!("{written:?}") };
     assert_eq!(to, "ada@example.org");
     // Opening the link does nothing; its button works once.
-    let link = link_in(letter, "/portal/link/");
+    let link = find_link(email_text, "/portal/link/");
     for _ in 0..3 {
-        says(&stranger.get(&link).await, "<button type=\"submit\">Continue</button>");
+        assert_contains(&other_browser.get(&link).await, "<button type=\"submit\">Continue</button>");
     }
     let token = link.rsplit('/').next().unwrap();
-    assert_eq!(stranger.get(&format!("/portal/enter/{token}")).await.status, StatusCode::GONE);
+    assert_eq!(other_browser.get(&format!("/portal/enter/{token}")).await.status, StatusCode::GONE);
     let mut browser = Browser::new(&world);
     let entered = browser.post(&link, &[]).await;
     assert_eq!(
@@ -489,14 +495,14 @@ async fn link_request_does_not_reveal_partners() {
     );
     browser.take_cookie(&entered.headers);
     assert_eq!(browser.get("/portal/home").await.status, StatusCode::OK);
-    assert_eq!(stranger.post(&link, &[]).await.status, StatusCode::GONE);
+    assert_eq!(other_browser.post(&link, &[]).await.status, StatusCode::GONE);
     // A login link and a mailed link do not invalidate each other.
     let url = login_link(&world, &ada).await;
-    assert_eq!(stranger.get(&url).await.status, StatusCode::FOUND);
+    assert_eq!(other_browser.get(&url).await.status, StatusCode::FOUND);
     // Repeated requests are rate-limited.
     let mut last = StatusCode::OK;
     for _ in 0..8 {
-        last = stranger.post("/portal/sign-in", &[("key", key), ("email", "ada@example.org")]).await.status;
+        last = other_browser.post("/portal/sign-in", &[("key", key), ("email", "ada@example.org")]).await.status;
     }
     assert_eq!(last, StatusCode::TOO_MANY_REQUESTS);
     world.end().await;
@@ -505,32 +511,32 @@ async fn link_request_does_not_reveal_partners() {
 #[tokio::test]
 async fn people_join_by_the_public_form() {
     let world = World::start().await;
-    let who = writing(&world).await;
-    let key = owner(&world, &who, Method::GET, ("", json!({}))).await.json()["program"]["publishable_key"].clone();
+    let session = program_with_sender(&world).await;
+    let key = owner(&world, &session, Method::GET, ("", json!({}))).await.json()["program"]["publishable_key"].clone();
     let key = key.as_str().unwrap();
-    let stranger = Browser::new(&world);
+    let other_browser = Browser::new(&world);
     let set = async |campaign: Value| {
-        let set = owner(&world, &who, Method::PUT, ("/campaigns/default", campaign)).await;
+        let set = owner(&world, &session, Method::PUT, ("/campaigns/default", campaign)).await;
         assert_eq!(set.status, StatusCode::OK, "{set:?}");
         set.json()["campaign"]["id"].as_str().unwrap().to_owned()
     };
     let id = set(json!({"visibility": "private"})).await;
     for path in [format!("/portal/join?key={key}"), format!("/portal/join?key={key}&campaign={id}")] {
-        assert_eq!(stranger.get(&path).await.status, StatusCode::NOT_FOUND);
+        assert_eq!(other_browser.get(&path).await.status, StatusCode::NOT_FOUND);
     }
     set(json!({"visibility": "unlisted"})).await;
-    assert_eq!(stranger.get(&format!("/portal/join?key={key}")).await.status, StatusCode::NOT_FOUND);
-    assert_eq!(stranger.get(&format!("/portal/join?key={key}&campaign={id}")).await.status, StatusCode::OK);
+    assert_eq!(other_browser.get(&format!("/portal/join?key={key}")).await.status, StatusCode::NOT_FOUND);
+    assert_eq!(other_browser.get(&format!("/portal/join?key={key}&campaign={id}")).await.status, StatusCode::OK);
     set(json!({"visibility": "public", "auto_approve": false, "second_tier_bps": 500})).await;
-    let page = stranger.get(&format!("/portal/join?key={key}")).await;
-    says(&page, "You earn 20 % of each sale");
+    let page = other_browser.get(&format!("/portal/join?key={key}")).await;
+    assert_contains(&page, "You earn 20 % of each sale");
     let ada = partner(&world, json!({"email": "ada@example.org", "token": "ada", "send_invite": false})).await;
     let recruiting = text(&Browser::of(&world, &ada).await.get("/portal/links").await);
     assert!(recruiting.contains(&format!("/portal/join?key={key}&amp;via=ada")), "{recruiting}");
 
     let join = async |fields: &[(&str, &str)]| {
         let fields: Vec<_> = fields.iter().copied().chain([("key", key)]).collect();
-        stranger.post("/portal/join", &fields).await
+        other_browser.post("/portal/join", &fields).await
     };
     let bob = join(&[("email", "bob@example.org"), ("first_name", "Bob"), ("via", "ada")]).await;
     assert_eq!(bob.status, StatusCode::OK, "{bob:?}");
@@ -544,20 +550,20 @@ async fn people_join_by_the_public_form() {
     let again = join(&[("email", "ada@example.org")]).await;
     assert_eq!(text(&again).replace("ada@", "…"), text(&bob).replace("bob@", "…"));
     set(json!({"auto_approve": true})).await;
-    settle(&world, &who, json!({"terms_url": "https://shop.example/terms"})).await;
+    update_program(&world, &session, json!({"terms_url": "https://shop.example/terms"})).await;
     assert_eq!(join(&[("email", "eve@example.org")]).await.status, StatusCode::BAD_REQUEST);
     assert_eq!(join(&[("email", "eve@example.org"), ("terms", "on"), ("via", "nobody")]).await.status, StatusCode::OK);
     let row = found("eve@example.org").await;
     assert_eq!((&row["status"], &row["parent_affiliate_id"]), (&json!("active"), &Value::Null));
-    let mut told: Vec<(String, String)> =
-        letters(&world).await.into_iter().map(|(to, subject, _)| (to, subject)).collect();
-    told.sort();
+    let mut recipients: Vec<(String, String)> =
+        sent_emails(&world).await.into_iter().map(|(to, subject, _)| (to, subject)).collect();
+    recipients.sort();
     let expected = [
         ("ada@example.org", "Sign in to the partner portal of shop.example"),
         ("bob@example.org", "Your application to the partner program of shop.example"),
         ("eve@example.org", "Welcome to the partner program of shop.example"),
     ];
-    assert_eq!(told, expected.map(|(to, subject)| (to.to_owned(), subject.to_owned())));
+    assert_eq!(recipients, expected.map(|(to, subject)| (to.to_owned(), subject.to_owned())));
     world.end().await;
 }
 
@@ -565,7 +571,7 @@ async fn people_join_by_the_public_form() {
 #[tokio::test]
 async fn session_emails_and_tests_are_rate_limited() {
     let world = World::start().await;
-    writing(&world).await;
+    program_with_sender(&world).await;
     let ada = partner(&world, json!({"email": "ada@example.org"})).await;
     let browser = Browser::of(&world, &ada).await;
     browser.submit("postback", &[("postback_url", "http://127.0.0.1:9/p")]).await;

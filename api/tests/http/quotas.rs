@@ -9,23 +9,23 @@ use mail::quota::Noun;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::affiliate_ledger::{event, program, tell};
+use crate::affiliate_ledger::{event, post_event, program};
 use crate::affiliate_program::{PROGRAM, set_up};
 use crate::affiliates::with_headers;
-use crate::world::{Answered, World};
+use crate::world::{TestResponse, World};
 
 /// A world whose free plan has these limits.
 async fn world_with(caps: &[(Noun, u64)]) -> World {
-    let world = World::start().await.on(Plan::Free).await;
+    let world = World::start().await.with_plan(Plan::Free).await;
     let mut plans = Plans::default();
     for (noun, cap) in caps {
         plans.free.storage.set(*noun, Some(*cap));
     }
-    world.hall.set_plans(plans);
+    world.intake.set_plans(plans);
     world
 }
 
-fn check_full(refused: &Answered, noun: Noun, (used, cap): (u64, u64)) {
+fn check_full(refused: &TestResponse, noun: Noun, (used, cap): (u64, u64)) {
     assert_eq!((refused.status, refused.code()), (StatusCode::FORBIDDEN, "plan_limit".into()), "{refused:?}");
     let error = &refused.json()["error"];
     assert_eq!(error["details"], json!({"limit": noun.word(), "used": used, "cap": cap}), "{error}");
@@ -33,24 +33,24 @@ fn check_full(refused: &Answered, noun: Noun, (used, cap): (u64, u64)) {
 }
 
 /// With a limit of two: creates two, is refused the third, deletes one, and creates it again.
-async fn fill(noun: Noun, path: &str, body: impl Fn(usize) -> Value, id_of: impl Fn(&Value) -> String) {
+async fn check_limit(noun: Noun, path: &str, body: impl Fn(usize) -> Value, id_of: impl Fn(&Value) -> String) {
     let world = world_with(&[]).await;
-    fill_in(&world, noun, path, (body, id_of)).await;
+    check_limit_in(&world, noun, path, (body, id_of)).await;
     world.end().await;
 }
 
-async fn fill_in(
+async fn check_limit_in(
     world: &World,
     noun: Noun,
     path: &str,
     (body, id_of): (impl Fn(usize) -> Value, impl Fn(&Value) -> String),
 ) {
     let before = world.get("/account").await.json();
-    let there = before["usage"]["storage"][noun.word()].as_u64().unwrap();
-    let mut plans = world.hall.plans();
-    let cap = there + 2;
+    let used_before = before["usage"]["storage"][noun.word()].as_u64().unwrap();
+    let mut plans = world.intake.plans();
+    let cap = used_before + 2;
     plans.free.storage.set(noun, Some(cap));
-    world.hall.set_plans(plans);
+    world.intake.set_plans(plans);
     let mut last = String::new();
     for n in 0..2 {
         let made = world.call(Method::POST, path, &body(n)).await;
@@ -67,42 +67,43 @@ async fn fill_in(
     assert!(made.status.is_success(), "{path}: {made:?}");
 }
 
-fn id_in(name: &str) -> impl Fn(&Value) -> String {
+fn id_of(name: &str) -> impl Fn(&Value) -> String {
     move |made: &Value| made[name]["id"].as_str().unwrap_or_else(|| panic!("{made}")).to_owned()
 }
 
 #[tokio::test]
 async fn created_objects_are_limited_by_plan() {
     let suppression = |n| json!({"email": format!("a{n}@example.net")});
-    fill(Noun::Suppressions, "/suppressions", suppression, id_in("suppression")).await;
+    check_limit(Noun::Suppressions, "/suppressions", suppression, id_of("suppression")).await;
     let opt_out = |n| json!({"email": format!("a{n}@example.net"), "category": "product"});
-    fill(Noun::CategoryOptOuts, "/category-opt-outs", opt_out, id_in("category_opt_out")).await;
+    check_limit(Noun::CategoryOptOuts, "/category-opt-outs", opt_out, id_of("category_opt_out")).await;
     let template = |n| json!({"name": format!("t{n}"), "subject": "s", "html": "h"});
-    fill(Noun::Templates, "/templates", template, id_in("template")).await;
-    fill(Noun::Webhooks, "/webhooks", |_| json!({"url": "https://example.com/"}), id_in("webhook")).await;
+    check_limit(Noun::Templates, "/templates", template, id_of("template")).await;
+    check_limit(Noun::Webhooks, "/webhooks", |_| json!({"url": "https://example.com/"}), id_of("webhook")).await;
     let key = |n| json!({"name": format!("k{n}"), "scope": "sending"});
-    fill(Noun::ApiKeys, "/api-keys", key, id_in("api_key")).await;
+    check_limit(Noun::ApiKeys, "/api-keys", key, id_of("api_key")).await;
     let credential = |n| json!({"name": format!("k{n}")});
-    fill(Noun::SmtpCredentials, "/smtp-credentials", credential, id_in("smtp_credential")).await;
+    check_limit(Noun::SmtpCredentials, "/smtp-credentials", credential, id_of("smtp_credential")).await;
     let automation = |n| {
         json!({
             "name": format!("a{n}"), "trigger": {"event": "signed_up"},
             "steps": [{"id": "wait", "type": "delay", "duration": "1h"}],
         })
     };
-    fill(Noun::Automations, "/automations", automation, id_in("automation")).await;
+    check_limit(Noun::Automations, "/automations", automation, id_of("automation")).await;
 }
 
 #[tokio::test]
 async fn partners_links_and_campaigns_are_bounded() {
     let world = World::start().await;
     set_up(&world, 1).await;
-    let world = world.on(Plan::Free).await;
+    let world = world.with_plan(Plan::Free).await;
     let partner = |n| json!({"email": format!("p{n}@partner.example"), "name": format!("P {n}")});
-    fill_in(&world, Noun::Affiliates, "/affiliates", (partner, id_in("affiliate"))).await;
+    check_limit_in(&world, Noun::Affiliates, "/affiliates", (partner, id_of("affiliate"))).await;
     let made = world.get("/affiliates").await.json();
     let links = format!("/affiliates/{}/links", made["data"][0]["id"].as_str().unwrap());
-    fill_in(&world, Noun::AffiliateLinks, &links, (|n| json!({"token": format!("link{n}")}), id_in("link"))).await;
+    check_limit_in(&world, Noun::AffiliateLinks, &links, (|n| json!({"token": format!("link{n}")}), id_of("link")))
+        .await;
     world.end().await;
 }
 
@@ -112,7 +113,7 @@ async fn users_are_bounded() {
     let owner = world.session(1).await;
     let invite = async |n: usize| {
         let body = json!({"email": format!("u{n}@example.net"), "role": "member"});
-        world.browse(&owner, Method::POST, "/users", &body).await
+        world.call_with_session(&owner, Method::POST, "/users", &body).await
     };
     assert_eq!(invite(0).await.status, StatusCode::OK);
     check_full(&invite(1).await, Noun::Users, (2, 2));
@@ -149,25 +150,26 @@ async fn import_continues_after_a_deletion() {
     let import = async |range: std::ops::Range<usize>| {
         let list: String = range.map(|n| format!("a{n}@example.net\n")).collect();
         let body = json!({"csv": format!("email\n{list}")});
-        let begun = world.call(Method::POST, "/suppressions/import", &body).await.json();
+        let started = world.call(Method::POST, "/suppressions/import", &body).await.json();
         let stop = CancellationToken::new();
         queue::suppression_import::process_open_imports(
-            &world.hall.suppressions(),
-            Some(world.hall.storage_quotas()),
+            &world.intake.suppressions(),
+            Some(world.intake.storage_quotas()),
             &stop,
         )
         .await
         .unwrap();
-        let path = format!("/suppressions/import/{}", begun["import"]["id"].as_str().unwrap());
+        let path = format!("/suppressions/import/{}", started["import"]["id"].as_str().unwrap());
         let counts = world.get(&path).await.json()["import"]["counts"].clone();
         ["created", "exists", "refused"].map(|name| counts[name].as_u64().unwrap())
     };
     assert_eq!(import(0..1_600).await, [1_500, 0, 100]);
     assert_eq!(import(0..1_600).await, [0, 1_500, 100]);
-    let one = world.get("/suppressions?email=a7@example.net").await.json();
-    let path = format!("/suppressions/{}", one["suppressions"][0]["id"].as_str().unwrap_or_else(|| panic!("{one}")));
+    let listed = world.get("/suppressions?email=a7@example.net").await.json();
+    let path =
+        format!("/suppressions/{}", listed["suppressions"][0]["id"].as_str().unwrap_or_else(|| panic!("{listed}")));
     assert!(world.call(Method::DELETE, &path, &Value::Null).await.status.is_success());
-    world.hall.clock().advance(Duration::from_millis(1));
+    world.intake.clock().advance(Duration::from_millis(1));
     assert_eq!(import(0..1_600).await, [1, 1_499, 100]);
     world.end().await;
 }
@@ -186,7 +188,7 @@ async fn addresses_of_one_request_are_bounded_together() {
         mail::suppression::SuppressionSource::Import,
     );
     let account = world.tenant().await.account().id;
-    world.hall.suppressions().suppress(account, &[grounds], &|_, _| {}).await.unwrap();
+    world.intake.suppressions().suppress(account, &[grounds], &|_, _| {}).await.unwrap();
     check_full(&world.call(Method::POST, "/suppressions", &many(5..6)).await, Noun::Suppressions, (4, 3));
     world.end().await;
 }
@@ -196,17 +198,17 @@ async fn import_stops_at_the_quota_and_counts_refusals() {
     let world = world_with(&[(Noun::Suppressions, 700)]).await;
     let list: String = (0..1_300).map(|n| format!("a{n}@example.net\n")).collect();
     let body = json!({"csv": format!("email\n{list}")});
-    let begun = world.call(Method::POST, "/suppressions/import", &body).await.json();
-    let quotas = world.hall.storage_quotas();
+    let started = world.call(Method::POST, "/suppressions/import", &body).await.json();
+    let quotas = world.intake.storage_quotas();
     let stop = CancellationToken::new();
-    queue::suppression_import::process_open_imports(&world.hall.suppressions(), Some(quotas), &stop).await.unwrap();
-    let path = format!("/suppressions/import/{}", begun["import"]["id"].as_str().unwrap());
+    queue::suppression_import::process_open_imports(&world.intake.suppressions(), Some(quotas), &stop).await.unwrap();
+    let path = format!("/suppressions/import/{}", started["import"]["id"].as_str().unwrap());
     let done = world.get(&path).await.json()["import"].clone();
     let counts = json!({"total": 1_300, "processed": 1_300, "created": 700, "exists": 0, "invalid": 0, "refused": 600});
     assert_eq!((&done["status"], &done["counts"]), (&json!("completed"), &counts));
     assert!(done["errors"][0]["message"].as_str().unwrap().contains("700 suppressions"), "{done}");
-    let one = json!({"email": "one@example.net"});
-    check_full(&world.call(Method::POST, "/suppressions", &one).await, Noun::Suppressions, (700, 700));
+    let listed = json!({"email": "one@example.net"});
+    check_full(&world.call(Method::POST, "/suppressions", &listed).await, Noun::Suppressions, (700, 700));
     world.end().await;
 }
 
@@ -222,10 +224,10 @@ async fn product_events_are_bounded_by_number_and_by_bytes() {
     check_full(&send("c").await, Noun::ProductEvents, (2, 2));
     // A replayed request gets its stored response.
     assert_eq!(send("a").await.json()["id"], first.json()["id"]);
-    let mut plans = world.hall.plans();
+    let mut plans = world.intake.plans();
     plans.free.storage.set(Noun::ProductEvents, None);
     plans.free.storage.set(Noun::ProductEventBytes, Some(6_000));
-    world.hall.set_plans(plans);
+    world.intake.set_plans(plans);
     let refused = send("d").await;
     assert_eq!(refused.json()["error"]["details"]["limit"], "product_event_bytes", "{refused:?}");
     world.end().await;
@@ -237,13 +239,13 @@ async fn product_events_are_bounded_by_number_and_by_bytes() {
 async fn a_key_used_with_one_operation_does_not_let_another_pass_its_quota() {
     let world = World::start().await;
     set_up(&world, 1).await;
-    let world = world.on(Plan::Free).await;
-    let mut plans = world.hall.plans();
+    let world = world.with_plan(Plan::Free).await;
+    let mut plans = world.intake.plans();
     plans.free.storage.set(Noun::ProductEvents, Some(1));
     for noun in [Noun::AffiliateCampaigns, Noun::Webhooks] {
         plans.free.storage.set(noun, Some(0));
     }
-    world.hall.set_plans(plans);
+    world.intake.set_plans(plans);
     let send = async |path: &str, body: &Value| {
         with_headers(&world, (Method::POST, path), &[("idempotency-key", "k")], body).await
     };
@@ -269,9 +271,9 @@ async fn versions_of_a_template_are_bounded_by_bytes() {
     let path = format!("/templates/{}/publish", made.json()["template"]["id"].as_str().unwrap());
     let mut published = 0;
     let refused = loop {
-        let answer = world.call(Method::POST, &path, &json!({})).await;
-        if !answer.status.is_success() {
-            break answer;
+        let response = world.call(Method::POST, &path, &json!({})).await;
+        if !response.status.is_success() {
+            break response;
         }
         published += 1;
         assert!(published < 10, "versions are not limited");
@@ -283,17 +285,17 @@ async fn versions_of_a_template_are_bounded_by_bytes() {
 
 #[tokio::test]
 async fn a_plan_without_an_affiliate_program_cannot_enable_one() {
-    let world = World::start().await.on(Plan::Free).await;
+    let world = World::start().await.with_plan(Plan::Free).await;
     assert_eq!(world.get("/account").await.json()["account"]["features"]["affiliates"], false);
-    let who = world.session(1).await;
+    let session = world.session(1).await;
     let enable = json!({"website_url": "https://shop.example", "currency": "usd"});
-    let refused = world.browse(&who, Method::POST, PROGRAM, &enable).await;
+    let refused = world.call_with_session(&session, Method::POST, PROGRAM, &enable).await;
     assert_eq!((refused.status, refused.code()), (StatusCode::FORBIDDEN, "plan_limit".into()));
     assert_eq!(refused.json()["error"]["details"]["limit"], "affiliates");
-    let world = world.on(Plan::Pro).await;
+    let world = world.with_plan(Plan::Pro).await;
     assert_eq!(world.get("/account").await.json()["account"]["features"]["affiliates"], true);
-    world.hall.clock().advance(Duration::from_secs(1));
-    let enabled = world.browse(&who, Method::POST, PROGRAM, &enable).await;
+    world.intake.clock().advance(Duration::from_secs(1));
+    let enabled = world.call_with_session(&session, Method::POST, PROGRAM, &enable).await;
     assert_eq!(enabled.status, StatusCode::CREATED, "{enabled:?}");
     world.end().await;
 }
@@ -318,21 +320,21 @@ async fn events_of_the_processor_are_bounded_by_their_bytes() {
     let world = World::start().await;
     let owner = set_up(&world, 1).await;
     let program = program(&world, &owner).await;
-    let world = world.on(Plan::Free).await;
-    let mut plans = world.hall.plans();
+    let world = world.with_plan(Plan::Free).await;
+    let mut plans = world.intake.plans();
     plans.free.storage.set(Noun::AffiliateEventBytes, Some(1_000));
-    world.hall.set_plans(plans);
-    let mut taken = 0;
+    world.intake.set_plans(plans);
+    let mut accepted = 0;
     let refused = loop {
-        let charge = event(&world, (&format!("evt_{taken}"), "charge.pending"), &json!({"id": "ch_1"}));
-        let answer = tell(&world, &program, &charge).await;
-        if answer.status != StatusCode::OK {
-            break answer;
+        let charge = event(&world, (&format!("evt_{accepted}"), "charge.pending"), &json!({"id": "ch_1"}));
+        let response = post_event(&world, &program, &charge).await;
+        if response.status != StatusCode::OK {
+            break response;
         }
-        taken += 1;
-        assert!(taken < 10, "events are not limited");
+        accepted += 1;
+        assert!(accepted < 10, "events are not limited");
     };
     assert_eq!(refused.json()["error"]["details"]["limit"], "affiliate_event_bytes", "{refused:?}");
-    assert!(taken > 0);
+    assert!(accepted > 0);
     world.end().await;
 }

@@ -175,25 +175,25 @@ async fn keys_reach_exactly_the_listed_operations() {
     let both = key(&world, json!({"name": "c", "scope": "sending", "domain_id": domain})).await;
     let expected: BTreeMap<&str, (bool, bool)> =
         REACH.iter().flat_map(|(s, b, ids)| ids.iter().map(move |id| (*id, (*s, *b)))).collect();
-    let mut seen = 0;
+    let mut collected = 0;
     for operation in api::operations::operation_table() {
         if operation.scope().is_none() {
             continue;
         }
         let (by_sending, by_bound) = *expected.get(operation.id).unwrap_or_else(|| panic!("{}", operation.id));
-        seen += 1;
+        collected += 1;
         let mut path = operation.path.to_owned();
         while let (Some(start), Some(end)) = (path.find('{'), path.find('}')) {
             path.replace_range(start..=end, "1");
         }
         for (key, may) in [(&sending, by_sending), (&bound, by_bound), (&both, by_sending && by_bound)] {
-            let answer = world.call_as(key, operation.method.clone(), &path, &json!({})).await;
-            let refused = answer.status == StatusCode::FORBIDDEN;
-            assert_eq!(!refused, may, "{} {}: {answer:?}", operation.method, operation.path);
-            assert!(!refused || answer.code() == "forbidden");
+            let response = world.call_as(key, operation.method.clone(), &path, &json!({})).await;
+            let refused = response.status == StatusCode::FORBIDDEN;
+            assert_eq!(!refused, may, "{} {}: {response:?}", operation.method, operation.path);
+            assert!(!refused || response.code() == "forbidden");
         }
     }
-    assert_eq!(seen, expected.len());
+    assert_eq!(collected, expected.len());
     world.end().await;
 }
 
@@ -207,9 +207,9 @@ async fn sending_key_reads_no_content() {
     let id = world.post("/emails", mail.to_string()).await.json()["id"].as_str().unwrap().to_owned();
     let path = format!("/emails/{id}");
     assert_eq!(world.get_as(&full, &path).await.json()["email"]["text"], "secret");
-    let shown = world.get(&path).await;
-    assert!(!String::from_utf8_lossy(&shown.body).contains("secret"), "{shown:?}");
-    let email = shown.json()["email"].clone();
+    let view = world.get(&path).await;
+    assert!(!String::from_utf8_lossy(&view.body).contains("secret"), "{view:?}");
+    let email = view.json()["email"].clone();
     assert_eq!((&email["status"], &email["text"], &email["html"]), (&json!("sent"), &Value::Null, &Value::Null));
     // It may resend the email without seeing its content.
     assert_eq!(world.post(&format!("{path}/resend"), "").await.status, StatusCode::OK);
@@ -222,7 +222,7 @@ async fn sending_key_sees_only_its_own_emails() {
     let world = World::start().await;
     let sending = key(&world, json!({"name": "s", "scope": "sending"})).await;
     let other = key(&world, json!({"name": "t", "scope": "sending"})).await;
-    let at = world.hall.clock().now() + Duration::from_secs(3_600);
+    let at = world.intake.clock().now() + Duration::from_secs(3_600);
     let mail = |subject: &str| {
         json!({"from": "ada@example.com", "to": "b@example.net", "subject": subject, "text": "t",
                "scheduled_at": format!("{at:.3}")})
@@ -231,7 +231,7 @@ async fn sending_key_sees_only_its_own_emails() {
     for (key, subject) in [(&world.key, "full"), (&sending, "own"), (&other, "other"), (&sending, "own")] {
         let sent = world.call_as(key, Method::POST, "/emails", &mail(subject)).await;
         ids.push(sent.json()["id"].as_str().unwrap().to_owned());
-        world.hall.clock().advance(Duration::from_millis(10));
+        world.intake.clock().advance(Duration::from_millis(10));
     }
     let calls = |id: &str| {
         [
@@ -249,20 +249,20 @@ async fn sending_key_sees_only_its_own_emails() {
     };
     for (n, own) in [(0, false), (1, true), (2, false)] {
         for (method, path, body) in calls(&ids[n]) {
-            let answer = world.call_as(&sending, method.clone(), &path, &body).await;
+            let response = world.call_as(&sending, method.clone(), &path, &body).await;
             let status = if own { StatusCode::OK } else { StatusCode::NOT_FOUND };
-            assert_eq!(answer.status, status, "{method} {path}: {answer:?}");
+            assert_eq!(response.status, status, "{method} {path}: {response:?}");
         }
     }
     // All pages, with and without a filter. One email was resent.
     let listed = async |key: &str, query: &str| {
-        let (mut seen, mut next) = (Vec::new(), String::new());
+        let (mut collected, mut next) = (Vec::new(), String::new());
         loop {
             let page = world.get_as(key, &format!("/emails?limit=1{query}{next}")).await.json();
-            seen.extend(page["emails"].as_array().unwrap().iter().map(|email| email["subject"].clone()));
+            collected.extend(page["emails"].as_array().unwrap().iter().map(|email| email["subject"].clone()));
             match page["next_cursor"].as_str() {
                 Some(cursor) => next = format!("&cursor={cursor}"),
-                None => return seen,
+                None => return collected,
             }
         }
     };
@@ -272,6 +272,6 @@ async fn sending_key_sees_only_its_own_emails() {
     assert_eq!(listed(&world.key, "").await, ["own", "own", "other", "own", "full"]);
     let session = world.session(1).await;
     let path = format!("/api/emails/{}", ids[2]);
-    assert_eq!(world.browse(&session, Method::GET, &path, &Value::Null).await.status, StatusCode::OK);
+    assert_eq!(world.call_with_session(&session, Method::GET, &path, &Value::Null).await.status, StatusCode::OK);
     world.end().await;
 }

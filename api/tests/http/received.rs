@@ -10,7 +10,7 @@ use mail::received::{AuthResult, AuthenticationResults, ParsedReceivedEmail, Rec
 use serde_json::{Value, json};
 use store::engine::{Batch, Body};
 
-use crate::world::{Answered, World};
+use crate::world::{TestResponse, World};
 
 const MESSAGE: &str = "From: Ada <ada@far.example>\r\nTo: help@example.com\r\nCc: c@far.example\r\nSubject: Hi\r\n\
     Message-ID: <2@far.example>\r\nReferences: <0@example.com> <1@far.example>\r\n\
@@ -19,11 +19,11 @@ const MESSAGE: &str = "From: Ada <ada@far.example>\r\nTo: help@example.com\r\nCc
 
 /// Stores a received email for an account, as the MX listener does.
 pub(crate) async fn arrive(world: &World, account: u8, change: impl FnOnce(&mut ReceivedEmail)) -> ReceivedEmail {
-    let store = world.hall.store();
-    let now = world.hall.clock().now();
+    let store = world.intake.store();
+    let now = world.intake.clock().now();
     let since = jiff::Timestamp::from_second(1_700_000_000).unwrap();
     let account = mail::id::AccountId::new(since, account.into());
-    let id = ReceivedId::new(now, world.hall.entropy().u128());
+    let id = ReceivedId::new(now, world.intake.entropy().u128());
     let mut heads = store::received_email::get_sequences(store, &[account]).await.unwrap();
     let mut received = ReceivedEmail {
         id,
@@ -50,10 +50,10 @@ pub(crate) async fn arrive(world: &World, account: u8, change: impl FnOnce(&mut 
     received
 }
 
-fn ids(page: &Answered) -> Vec<String> {
+fn ids(page: &TestResponse) -> Vec<String> {
     let page = page.json();
     let emails = page["received_emails"].as_array().unwrap_or_else(|| panic!("{page}"));
-    emails.iter().map(|one| one["email_id"].as_str().unwrap().to_owned()).collect()
+    emails.iter().map(|entry| entry["email_id"].as_str().unwrap().to_owned()).collect()
 }
 
 #[tokio::test]
@@ -99,17 +99,17 @@ async fn lists_are_filtered_and_polled() {
     let start = empty["next_cursor"].as_str().unwrap().to_owned();
     let mut all = Vec::new();
     for n in 0..5 {
-        world.hall.clock().advance(Duration::from_secs(3_600));
-        let change = |one: &mut ReceivedEmail| {
-            one.rcpt_to = format!("box{n}@example.com").parse().unwrap();
-            one.spam_status = if n == 2 { SpamStatus::Spam } else { SpamStatus::NotSpam };
+        world.intake.clock().advance(Duration::from_secs(3_600));
+        let change = |email: &mut ReceivedEmail| {
+            email.rcpt_to = format!("box{n}@example.com").parse().unwrap();
+            email.spam_status = if n == 2 { SpamStatus::Spam } else { SpamStatus::NotSpam };
         };
         all.push(arrive(&world, 1, change).await);
     }
-    let of = |wanted: &[usize]| wanted.iter().map(|n| all[*n].id.to_string()).collect::<Vec<_>>();
+    let ids_of = |expected: &[usize]| expected.iter().map(|n| all[*n].id.to_string()).collect::<Vec<_>>();
     let at = |n: usize| format!("{:.3}", all[n].received_at);
     let domain = all[0].domain;
-    for (query, wanted) in [
+    for (query, expected) in [
         (String::new(), vec![4, 3, 2, 1, 0]),
         ("?order=asc".to_owned(), vec![0, 1, 2, 3, 4]),
         (format!("?order=asc&cursor={start}"), vec![0, 1, 2, 3, 4]),
@@ -123,13 +123,13 @@ async fn lists_are_filtered_and_polled() {
         (format!("?received_before={}&order=asc", at(2)), vec![0, 1]),
         (format!("?received_after={}&received_before={}", at(0), at(3)), vec![2, 1]),
     ] {
-        assert_eq!(ids(&world.get(&format!("/received-emails{query}")).await), of(&wanted), "{query}");
+        assert_eq!(ids(&world.get(&format!("/received-emails{query}")).await), ids_of(&expected), "{query}");
     }
-    for (order, wanted) in [("desc", [4, 3, 2, 1, 0]), ("asc", [0, 1, 2, 3, 4])] {
-        let (mut seen, mut next) = (Vec::new(), String::new());
+    for (order, expected) in [("desc", [4, 3, 2, 1, 0]), ("asc", [0, 1, 2, 3, 4])] {
+        let (mut collected, mut next) = (Vec::new(), String::new());
         loop {
             let page = world.get(&format!("/received-emails?limit=2&order={order}{next}")).await;
-            seen.extend(ids(&page));
+            collected.extend(ids(&page));
             let page = page.json();
             next = format!("&cursor={}", page["next_cursor"].as_str().unwrap_or_default());
             if page["has_more"] == false {
@@ -137,7 +137,7 @@ async fn lists_are_filtered_and_polled() {
                 break;
             }
         }
-        assert_eq!(seen, of(&wanted), "{order}");
+        assert_eq!(collected, ids_of(&expected), "{order}");
         if order == "asc" {
             let late = arrive(&world, 1, |_| {}).await;
             let page = world.get(&format!("/received-emails?order=asc{next}")).await;
@@ -145,8 +145,8 @@ async fn lists_are_filtered_and_polled() {
         }
     }
     for bad in ["order=up", "spam_status=maybe", "to=x", "domain_id=1", "received_after=now", "limit=0"] {
-        let answer = world.get(&format!("/received-emails?{bad}")).await;
-        assert_eq!((answer.status, answer.code().as_str()), (StatusCode::BAD_REQUEST, "validation_error"), "{bad}");
+        let response = world.get(&format!("/received-emails?{bad}")).await;
+        assert_eq!((response.status, response.code().as_str()), (StatusCode::BAD_REQUEST, "validation_error"), "{bad}");
     }
     assert_eq!(world.get("/received-emails?cursor=AQAA").await.code(), "invalid_cursor");
     world.end().await;
@@ -157,8 +157,8 @@ async fn received_emails_are_isolated_between_accounts() {
     let world = World::start().await;
     let (own, elsewhere) = (
         arrive(&world, 1, |_| {}).await,
-        arrive(&world, 1, |one| {
-            one.domain = mail::id::DomainId::new(one.received_at, 99);
+        arrive(&world, 1, |entry| {
+            entry.domain = mail::id::DomainId::new(entry.received_at, 99);
         })
         .await,
     );
@@ -199,9 +199,9 @@ async fn received_emails_are_isolated_between_accounts() {
 async fn reply_keeps_the_thread_and_forward_attaches() {
     let world = World::start().await;
     let id = arrive(&world, 1, |_| {}).await.id;
-    let answer = world.post(&format!("/received-emails/{id}/reply"), r#"{"text": "Good."}"#).await;
-    assert_eq!(answer.status, StatusCode::OK, "{answer:?}");
-    let sent = answer.json()["id"].as_str().unwrap().to_owned();
+    let response = world.post(&format!("/received-emails/{id}/reply"), r#"{"text": "Good."}"#).await;
+    assert_eq!(response.status, StatusCode::OK, "{response:?}");
+    let sent = response.json()["id"].as_str().unwrap().to_owned();
     let email = &world.get(&format!("/emails/{sent}")).await.json()["email"];
     assert_eq!((&email["from"], &email["subject"]), (&json!("help@example.com"), &json!("Re: Hi")));
     assert_eq!(email["to"], json!(["Ada <ada@far.example>"]));
@@ -236,9 +236,9 @@ async fn reply_keeps_the_thread_and_forward_attaches() {
         let refused = world.post(&format!("/received-emails/{id}/{path}"), body).await;
         assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{path} {body}");
     }
-    // There is nobody to reply to.
-    let silent = arrive(&world, 1, |one| {
-        (one.heading.from, one.heading.author) = (String::new(), None);
+    // There is no address to reply to.
+    let silent = arrive(&world, 1, |entry| {
+        (entry.heading.from, entry.heading.author) = (String::new(), None);
     })
     .await
     .id;

@@ -11,8 +11,8 @@ async fn test_event_payload() {
     let mail = json!({"from": "Ada <ada@example.com>", "to": "b@example.net", "subject": "s", "text": "t",
                       "tags": {"flow": "x"}});
     let id = world.post("/emails", mail.to_string()).await.json()["id"].clone();
-    let ask = async |body: Value| world.post("/emails/test", body.to_string()).await;
-    let real = ask(json!({"event": "email.sent", "email_id": id})).await;
+    let send_request = async |body: Value| world.post("/emails/test", body.to_string()).await;
+    let real = send_request(json!({"event": "email.sent", "email_id": id})).await;
     assert_eq!(real.status, StatusCode::OK, "{real:?}");
     let real = real.json();
     assert_eq!((&real["queued"], &real["deliveries"]), (&json!(false), &json!([])));
@@ -20,20 +20,20 @@ async fn test_event_payload() {
     assert_eq!((&data["email_id"], &data["test"], &data["recipients_count"]), (&id, &json!(true), &json!(1)));
     assert_eq!((&data["subject"], &data["status"]), (&json!("s"), &json!("sent")));
     assert_eq!(data["tags"], json!([{"name": "flow", "value": "x"}]));
-    let yet_to_come = ask(json!({"event": "email.bounced", "email_id": id, "deliver": false})).await.json();
+    let yet_to_come = send_request(json!({"event": "email.bounced", "email_id": id, "deliver": false})).await.json();
     let data = &yet_to_come["payload"]["data"];
     assert_eq!((&data["status"], &data["bounce"]["type"]), (&json!("bounced"), &json!("hard")));
     assert_eq!(data["rcpt_to"], "b@example.net");
-    let sample = ask(json!({"event": "email.clicked"})).await.json();
+    let sample = send_request(json!({"event": "email.clicked"})).await.json();
     assert_eq!(sample["payload"]["type"], "email.clicked");
     assert!(sample["payload"]["data"]["click"]["url"].is_string());
-    let cancelled = ask(json!({"event": "email.cancelled", "email_id": id})).await.json();
+    let cancelled = send_request(json!({"event": "email.cancelled", "email_id": id})).await.json();
     let data = &cancelled["payload"]["data"];
     assert_eq!((&data["status"], data.get("rcpt_to")), (&json!("cancelled"), None));
-    let left = ask(json!({"event": "contact.unsubscribed", "email_id": id})).await.json();
-    let data = &left["payload"]["data"];
+    let remaining = send_request(json!({"event": "contact.unsubscribed", "email_id": id})).await.json();
+    let data = &remaining["payload"]["data"];
     assert_eq!((&data["email"], &data["email_id"]), (&json!("b@example.net"), &id));
-    let blocked = ask(json!({"event": "email.suppressed", "email_id": id})).await.json();
+    let blocked = send_request(json!({"event": "email.suppressed", "email_id": id})).await.json();
     assert_eq!(blocked["payload"]["data"]["suppressed"][0]["email"], "b@example.net");
     for (event, own) in [
         ("email.received", "received_at"),
@@ -46,16 +46,16 @@ async fn test_event_payload() {
         ("commission.earned", "commission"),
         ("payout.paid", "payout_id"),
     ] {
-        let shown = ask(json!({"event": event})).await.json()["payload"].clone();
-        assert_eq!((&shown["type"], &shown["data"]["test"]), (&json!(event), &json!(true)));
-        assert!(!shown["data"][own].is_null() && shown["data"].get("tags").is_none(), "{shown}");
-        let of_an_email = ask(json!({"event": event, "email_id": id})).await;
+        let view = send_request(json!({"event": event})).await.json()["payload"].clone();
+        assert_eq!((&view["type"], &view["data"]["test"]), (&json!(event), &json!(true)));
+        assert!(!view["data"][own].is_null() && view["data"].get("tags").is_none(), "{view}");
+        let of_an_email = send_request(json!({"event": event, "email_id": id})).await;
         assert_eq!(of_an_email.code(), "validation_error");
     }
     for bad in [json!({}), json!({"event": "email.eaten"}), json!({"event": "email.sent", "deliver": 1})] {
-        assert_eq!(ask(bad.clone()).await.status, StatusCode::BAD_REQUEST, "{bad}");
+        assert_eq!(send_request(bad.clone()).await.status, StatusCode::BAD_REQUEST, "{bad}");
     }
-    let nothing = ask(json!({"event": "email.sent", "email_id": "msg_00000000000000000000000000"})).await;
+    let nothing = send_request(json!({"event": "email.sent", "email_id": "msg_00000000000000000000000000"})).await;
     assert_eq!(nothing.status, StatusCode::NOT_FOUND);
     let sending = world.account(2, ApiKeyScope::Sending).await;
     let request = http::Request::post("/emails/test").header("host", "t").header("content-type", "application/json");

@@ -1,4 +1,4 @@
-//! Bounces and complaints as the API shows them: the worked examples of completions-email.md 2.13, and DMARC reports.
+//! Bounces and complaints as the API shows them: worked examples, and DMARC reports.
 
 use std::time::Duration;
 
@@ -18,17 +18,17 @@ use store::engine::Batch;
 use crate::world::World;
 
 /// Sends an email to these recipients and marks it as delivered.
-async fn delivered(world: &World, to: &[&str]) -> EmailId {
-    delivered_from(world, "a@example.com", to).await
+async fn send_delivered(world: &World, to: &[&str]) -> EmailId {
+    send_delivered_from(world, "a@example.com", to).await
 }
 
-async fn delivered_from(world: &World, from: &str, to: &[&str]) -> EmailId {
+async fn send_delivered_from(world: &World, from: &str, to: &[&str]) -> EmailId {
     let body = json!({"from": from, "to": to, "subject": "s", "text": "t"});
-    let answer = world.post("/emails", body.to_string()).await;
-    let email: EmailId = answer.json()["id"].as_str().unwrap().parse().unwrap();
-    let (store, account) = (world.hall.store(), world.tenant().await.account().id);
-    world.hall.clock().advance(Duration::from_secs(1));
-    let now = world.hall.clock().now();
+    let response = world.post("/emails", body.to_string()).await;
+    let email: EmailId = response.json()["id"].as_str().unwrap().parse().unwrap();
+    let (store, account) = (world.intake.store(), world.tenant().await.account().id);
+    world.intake.clock().advance(Duration::from_secs(1));
+    let now = world.intake.clock().now();
     let found = store::email::get(store, account, email).await.unwrap().unwrap();
     let mut batch = Batch::progress();
     for mut recipient in found.recipients {
@@ -40,9 +40,9 @@ async fn delivered_from(world: &World, from: &str, to: &[&str]) -> EmailId {
     email
 }
 
-fn arrival(world: &World, recipient: &str, message: &str) -> InboundMessage {
+fn inbound_message(world: &World, recipient: &str, message: &str) -> InboundMessage {
     InboundMessage {
-        received_at: world.hall.clock().now(),
+        received_at: world.intake.clock().now(),
         peer: "192.0.2.9".parse().unwrap(),
         helo: "mx.dest.example".to_owned(),
         reverse_path: None,
@@ -57,15 +57,15 @@ fn return_path(email: EmailId) -> String {
     VerpKey::new([1; 32]).address(task, &"rp.example.com".parse().unwrap()).unwrap().to_string()
 }
 
-fn trusted() -> Vec<FeedbackReporter> {
+fn trusted_reporters() -> Vec<FeedbackReporter> {
     vec!["reporter.example".parse().unwrap()]
 }
 
 /// Delivers a message to the mailbox that handles it.
-async fn comes(world: &World, recipient: &str, message: &str) {
-    let returned = world.hall.bounces();
+async fn receive_message(world: &World, recipient: &str, message: &str) {
+    let returned = world.intake.bounces();
     let mailbox = returned.find_mailbox(&recipient.parse().unwrap()).await.unwrap().unwrap();
-    returned.process(mailbox, &arrival(world, recipient, message), &trusted()).await.unwrap();
+    returned.process(mailbox, &inbound_message(world, recipient, message), &trusted_reporters()).await.unwrap();
 }
 
 const DSN: &str = "From: MAILER-DAEMON@mx.dest.example\nAuto-Submitted: auto-replied\n\
@@ -81,20 +81,20 @@ fn complaint(enclosed: &str) -> String {
     )
 }
 
-async fn shown(world: &World, email: EmailId) -> Value {
+async fn get_email(world: &World, email: EmailId) -> Value {
     world.get(&format!("/emails/{email}")).await.json()["email"].clone()
 }
 
 #[tokio::test]
 async fn late_bounce_and_complaint() {
     let world = World::start().await;
-    let email = delivered(&world, &["ada@dest.example"]).await;
-    assert_eq!(shown(&world, email).await["status"], "delivered");
-    world.hall.clock().advance(Duration::from_secs(24 * 3_600));
+    let email = send_delivered(&world, &["ada@dest.example"]).await;
+    assert_eq!(get_email(&world, email).await["status"], "delivered");
+    world.intake.clock().advance(Duration::from_secs(24 * 3_600));
     for _ in 0..2 {
-        comes(&world, &return_path(email), DSN).await;
+        receive_message(&world, &return_path(email), DSN).await;
     }
-    let bounced = shown(&world, email).await;
+    let bounced = get_email(&world, email).await;
     assert_eq!((&bounced["status"], &bounced["last_event"]), (&json!("bounced"), &json!("email.bounced")));
     assert_eq!(bounced["bounce_reason"], "550 5.1.1 user unknown");
     assert!(bounced["delivered_at"].is_string() && bounced["bounced_at"].is_string(), "{bounced}");
@@ -102,9 +102,9 @@ async fn late_bounce_and_complaint() {
     let suppressed = world.get("/suppressions/ada@dest.example").await.json()["suppression"].clone();
     assert_eq!((&suppressed["reason"], &suppressed["email_id"]), (&json!("hard_bounce"), &json!(email)));
     assert_eq!(suppressed["detail"]["enhanced_code"], "5.1.1");
-    world.hall.clock().advance(Duration::from_secs(3_600));
-    comes(&world, "fbl@rp.example.net", &complaint(&format!("Return-Path: <{}>", return_path(email)))).await;
-    let complained = shown(&world, email).await;
+    world.intake.clock().advance(Duration::from_secs(3_600));
+    receive_message(&world, "fbl@rp.example.net", &complaint(&format!("Return-Path: <{}>", return_path(email)))).await;
+    let complained = get_email(&world, email).await;
     assert_eq!((&complained["status"], &complained["last_event"]), (&json!("bounced"), &json!("email.complained")));
     assert!(complained["recipients"][0]["complained_at"].is_string(), "{complained}");
     let upgraded = world.get("/suppressions/ada@dest.example").await.json()["suppression"].clone();
@@ -117,7 +117,7 @@ async fn late_bounce_and_complaint() {
         (&json!(true), &suppressed["id"])
     );
     assert_eq!(events[0]["detail"]["complaint"]["source"], "fbl");
-    world.hall.dispatch_outbox().await.unwrap();
+    world.intake.dispatch_outbox().await.unwrap();
     assert_eq!(world.get("/emails?status=bounced").await.json()["emails"][0]["id"], json!(email));
     let totals = world.get("/emails/metrics").await.json()["metrics"]["totals"].clone();
     assert_eq!((&totals["bounced"], &totals["complained"]), (&json!(1), &json!(1)));
@@ -128,59 +128,59 @@ async fn late_bounce_and_complaint() {
 
 #[tokio::test]
 async fn complaint_without_return_path_needs_proof() {
-    let world = World::signing().await;
+    let world = World::with_signing().await;
     let added = world.post("/domains", json!({"name": "shop.test"}).to_string()).await;
     assert_eq!(added.json()["domain"]["status"], "verified", "{added:?}");
-    let delivered = async |to: &[&str]| delivered_from(&world, "a@shop.test", to).await;
-    let one = delivered(&["ada@dest.example"]).await;
-    let several = delivered(&["ada@dest.example", "bob@dest.example"]).await;
+    let send_from_shop = async |to: &[&str]| send_delivered_from(&world, "a@shop.test", to).await;
+    let single = send_from_shop(&["ada@dest.example"]).await;
+    let multiple = send_from_shop(&["ada@dest.example", "bob@dest.example"]).await;
     let complained = async |email| {
-        let recipients = shown(&world, email).await["recipients"].clone();
+        let recipients = get_email(&world, email).await["recipients"].clone();
         let all = recipients.as_array().unwrap().iter();
-        all.map(|one| one["complained_at"].is_string()).collect::<Vec<bool>>()
+        all.map(|entry| entry["complained_at"].is_string()).collect::<Vec<bool>>()
     };
     let header = async |email| {
         let raw = world.get(&format!("/emails/{email}/raw")).await.body;
         let raw = String::from_utf8(raw.to_vec()).unwrap();
         raw.split_once("\r\n\r\n").unwrap().0.replace("\r\n", "\n")
     };
-    // Anybody can know a Message-ID and sign mail with a domain of their own.
-    let by = async |authenticated: &str, message: &str| {
+    // A Message-ID is not secret: anyone can use it and sign mail with a domain of their own.
+    let report_as = async |authenticated: &str, message: &str| {
         let authenticated = vec![authenticated.parse().unwrap()];
-        let arrival = InboundMessage { authenticated, ..arrival(&world, "fbl@rp.example.net", message) };
-        world.hall.bounces().process(BounceMailbox::Complaints, &arrival, &trusted()).await.unwrap();
+        let arrival = InboundMessage { authenticated, ..inbound_message(&world, "fbl@rp.example.net", message) };
+        world.intake.bounces().process(BounceMailbox::Complaints, &arrival, &trusted_reporters()).await.unwrap();
     };
-    let (of_one, of_several) = (header(one).await, header(several).await);
-    for (email, header) in [(one, &of_one), (several, &of_several)] {
-        let id = shown(&world, email).await["message_id"].as_str().unwrap().to_owned();
-        by("evil.example", &complaint(&format!("Message-ID: {id}"))).await;
-        by("dest.example", &complaint(&format!("Message-ID: {id}"))).await;
+    let (single_header, multiple_header) = (header(single).await, header(multiple).await);
+    for (email, header) in [(single, &single_header), (multiple, &multiple_header)] {
+        let id = get_email(&world, email).await["message_id"].as_str().unwrap().to_owned();
+        report_as("evil.example", &complaint(&format!("Message-ID: {id}"))).await;
+        report_as("dest.example", &complaint(&format!("Message-ID: {id}"))).await;
         let forged = header.replace("\tb=", "\tb=AAAA");
-        by("dest.example", &complaint(&forged)).await;
-        let anothers = format!("{}\nMessage-ID: {id}", of_several.replace("Message-ID", "X-Was"));
-        if email == one {
-            by("dest.example", &complaint(&anothers)).await;
+        report_as("dest.example", &complaint(&forged)).await;
+        let foreign_report = format!("{}\nMessage-ID: {id}", multiple_header.replace("Message-ID", "X-Was"));
+        if email == single {
+            report_as("dest.example", &complaint(&foreign_report)).await;
         }
     }
-    assert_eq!((complained(one).await, complained(several).await), (vec![false], vec![false, false]));
+    assert_eq!((complained(single).await, complained(multiple).await), (vec![false], vec![false, false]));
     assert_eq!(world.get("/suppressions/ada@dest.example").await.status, StatusCode::NOT_FOUND);
     // A reporter that returns the header has received the email. With several recipients it may be any of them.
-    by("evil.example", &complaint(&of_several)).await;
-    assert_eq!(complained(several).await, [false, false]);
-    by("evil.example", &complaint(&of_one)).await;
-    assert_eq!(complained(one).await, [true]);
-    by("mail.dest.example", &complaint(&of_several)).await;
-    assert_eq!(complained(several).await, [false, false]);
+    report_as("evil.example", &complaint(&multiple_header)).await;
+    assert_eq!(complained(multiple).await, [false, false]);
+    report_as("evil.example", &complaint(&single_header)).await;
+    assert_eq!(complained(single).await, [true]);
+    report_as("mail.dest.example", &complaint(&multiple_header)).await;
+    assert_eq!(complained(multiple).await, [false, false]);
     // A reporter that the operator trusts needs no proof.
-    let other = delivered(&["bob@far.example"]).await;
-    let id = shown(&world, other).await["message_id"].as_str().unwrap().to_owned();
-    let theirs = complaint(&format!("Message-ID: {id}")).replace("fbl@dest.example", "fbl@reporter.example");
-    by("evil.example", &theirs).await;
+    let other = send_from_shop(&["bob@far.example"]).await;
+    let id = get_email(&world, other).await["message_id"].as_str().unwrap().to_owned();
+    let foreign = complaint(&format!("Message-ID: {id}")).replace("fbl@dest.example", "fbl@reporter.example");
+    report_as("evil.example", &foreign).await;
     assert_eq!(complained(other).await, [false]);
-    comes(&world, "fbl@rp.example.net", &theirs).await;
+    receive_message(&world, "fbl@rp.example.net", &foreign).await;
     assert_eq!(complained(other).await, [true]);
-    comes(&world, "abuse@rp.example.net", &complaint("Message-ID: <nonsense@example.com>")).await;
-    comes(&world, "abuse@rp.example.net", "Subject: please stop\n\nThanks.\n").await;
+    receive_message(&world, "abuse@rp.example.net", &complaint("Message-ID: <nonsense@example.com>")).await;
+    receive_message(&world, "abuse@rp.example.net", "Subject: please stop\n\nThanks.\n").await;
     world.end().await;
 }
 
@@ -190,8 +190,8 @@ async fn dmarc_reports_are_aggregated() {
     let empty = world.get("/domains/example.com/dmarc").await.json()["dmarc"].clone();
     assert_eq!((&empty["policy"], &empty["totals"]["messages"]), (&Value::Null, &json!(0)));
     assert_eq!(empty["days"].as_array().unwrap().len(), 31);
-    delivered(&world, &["ada@dest.example", "bob@dest.example"]).await;
-    let day = world.hall.clock().now().as_second().div_euclid(86_400) * 86_400;
+    send_delivered(&world, &["ada@dest.example", "bob@dest.example"]).await;
+    let day = world.intake.clock().now().as_second().div_euclid(86_400) * 86_400;
     let report = format!(
         "From: dmarc@reporter.example\nContent-Type: text/xml\n\n<?xml version=\"1.0\"?><feedback><report_metadata>\
          <org_name>Reporter</org_name><email>x@reporter.example</email><report_id>7</report_id><date_range><begin>{day}</begin>\
@@ -204,9 +204,9 @@ async fn dmarc_reports_are_aggregated() {
         day + 86_399
     );
     for _ in 0..2 {
-        comes(&world, "dmarc@rp.example.net", &report).await;
+        receive_message(&world, "dmarc@rp.example.net", &report).await;
     }
-    world.hall.dispatch_outbox().await.unwrap();
+    world.intake.dispatch_outbox().await.unwrap();
     let dmarc = world.get("/domains/example.com/dmarc").await.json()["dmarc"].clone();
     assert_eq!(dmarc["policy"], json!({"p": "reject", "sp": null, "adkim": "relaxed", "aspf": "relaxed"}));
     assert_eq!(

@@ -2,26 +2,26 @@
 
 use std::time::Duration;
 
-use crate::world::{Answered, World};
+use crate::world::{TestResponse, World};
 use http::{Method, StatusCode};
 use http_body_util::Full;
 use serde_json::{Value, json};
 
-fn mail(more: Value) -> Value {
+fn email_body(extra: Value) -> Value {
     let mut mail = json!({"from": "Ada <ada@example.com>", "to": ["b@example.net"], "subject": "s", "text": "t"});
-    mail.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    mail.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
     mail
 }
 
 fn in_hours(world: &World, hours: u64) -> String {
-    format!("{:.3}", world.hall.clock().now() + Duration::from_secs(hours * 3600))
+    format!("{:.3}", world.intake.clock().now() + Duration::from_secs(hours * 3600))
 }
 
-async fn post(world: &World, more: Value) -> Answered {
-    world.post("/emails", mail(more).to_string()).await
+async fn post(world: &World, extra: Value) -> TestResponse {
+    world.post("/emails", email_body(extra).to_string()).await
 }
 
-async fn patch(world: &World, id: &str, body: Value) -> Answered {
+async fn patch(world: &World, id: &str, body: Value) -> TestResponse {
     let request = world.request(Method::PATCH, &format!("/emails/{id}"));
     let request = request.header("content-type", "application/json");
     world.send(request.body(Full::new(body.to_string().into())).unwrap()).await
@@ -38,11 +38,11 @@ async fn schedule(world: &World) -> String {
 async fn an_email_is_scheduled_and_amended() {
     let world = World::start().await;
     let id = schedule(&world).await;
-    let shown = world.get(&format!("/emails/{id}")).await.json()["email"].clone();
-    assert_eq!(shown["status"], "scheduled");
-    assert_eq!(shown["last_event"], "email.scheduled");
-    assert_eq!((&shown["sent_at"], &shown["text"]), (&Value::Null, &json!("t")));
-    assert_eq!(shown["recipients"][0]["status"], "queued");
+    let view = world.get(&format!("/emails/{id}")).await.json()["email"].clone();
+    assert_eq!(view["status"], "scheduled");
+    assert_eq!(view["last_event"], "email.scheduled");
+    assert_eq!((&view["sent_at"], &view["text"]), (&Value::Null, &json!("t")));
+    assert_eq!(view["recipients"][0]["status"], "queued");
     let later = in_hours(&world, 48);
     let amended = patch(&world, &id, json!({"scheduledAt": later})).await;
     assert_eq!(amended.status, StatusCode::OK, "{amended:?}");
@@ -54,9 +54,9 @@ async fn an_email_is_scheduled_and_amended() {
     assert!(cancelled["cancelled_at"].is_string());
     // Cancelling again succeeds; rescheduling a cancelled email does not.
     assert_eq!(patch(&world, &id, json!({"cancel": true})).await.status, StatusCode::OK);
-    let gone = patch(&world, &id, json!({"scheduled_at": in_hours(&world, 2)})).await;
-    assert_eq!((gone.status, gone.code().as_str()), (StatusCode::BAD_REQUEST, "validation_error"));
-    assert_eq!(gone.json()["error"]["details"]["status"], "cancelled");
+    let deleted = patch(&world, &id, json!({"scheduled_at": in_hours(&world, 2)})).await;
+    assert_eq!((deleted.status, deleted.code().as_str()), (StatusCode::BAD_REQUEST, "validation_error"));
+    assert_eq!(deleted.json()["error"]["details"]["status"], "cancelled");
     let events = world.get(&format!("/emails/{id}/events")).await.json()["events"].clone();
     let kinds: Vec<_> = events.as_array().unwrap().iter().map(|e| e["type"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["email.cancelled", "email.scheduled"]);
@@ -75,7 +75,7 @@ async fn cancel_has_its_own_path() {
 #[tokio::test]
 async fn invalid_times_and_changes_are_named() {
     let world = World::start().await;
-    let past = format!("{:.0}", world.hall.clock().now() - Duration::from_secs(1));
+    let past = format!("{:.0}", world.intake.clock().now() - Duration::from_secs(1));
     for at in [json!(past), json!("tomorrow"), json!("2030-01-01T00:00:00"), json!(7), json!("2999-01-01T00:00:00Z")] {
         let refused = post(&world, json!({"scheduled_at": at})).await;
         assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{at}");
@@ -99,11 +99,11 @@ async fn invalid_times_and_changes_are_named() {
 #[tokio::test]
 async fn resend_omits_attachments() {
     let world = World::start().await;
-    let more = json!({
+    let extra = json!({
         "html": "<p>ü</p>", "cc": ["c@example.net"], "bcc": ["d@example.net"], "headers": {"X-Order": "7"},
         "tags": {"kind": "order"}, "attachments": [{"name": "a.txt", "data": "aGk="}],
     });
-    let first = post(&world, more).await.json()["id"].as_str().unwrap().to_owned();
+    let first = post(&world, extra).await.json()["id"].as_str().unwrap().to_owned();
     let path = format!("/emails/{first}/resend");
     let again = world.post(&path, "").await;
     assert_eq!(again.status, StatusCode::OK, "{again:?}");
@@ -140,26 +140,26 @@ async fn scheduled_email_cannot_be_resent() {
 #[tokio::test]
 async fn resent_email_has_its_own_unsubscribe_link() {
     let world = World::start().await;
-    let more = json!({
+    let extra = json!({
         "category": "newsletter", "subject": "Leave: {{unsubscribe_url}}",
         "html": "<p><a href=\"{{unsubscribe_url}}\">leave</a></p>",
         "text": "To leave, go to {{unsubscribe_url}} today.",
     });
-    let first = post(&world, more).await.json()["id"].as_str().unwrap().to_owned();
+    let first = post(&world, extra).await.json()["id"].as_str().unwrap().to_owned();
     let second = world.post(&format!("/emails/{first}/resend"), "").await.json()["id"].as_str().unwrap().to_owned();
     let account = world.tenant().await.account().id;
     let link = |id: &str| {
         let (id, to) = (id.parse().unwrap(), "b@example.net".parse().unwrap());
-        world.hall.unsubscribe_links().unwrap().link(account, id, &to, mail::email::Category::Newsletter)
+        world.intake.unsubscribe_links().unwrap().link(account, id, &to, mail::email::Category::Newsletter)
     };
     let (old, new) = (link(&first), link(&second));
-    let shown = world.get(&format!("/emails/{second}")).await.json()["email"].clone();
+    let view = world.get(&format!("/emails/{second}")).await.json()["email"].clone();
     let raw = world.get(&format!("/emails/{second}/raw")).await;
     let message = mail::parsed_body::ParsedBody::parse(&raw.body);
     let subject = mail::message::parse_header(&raw.body).unwrap().facts.subject;
-    for (place, text) in [("subject", subject), ("html", message.html.unwrap()), ("text", message.text.unwrap())] {
-        assert!(text.contains(&new) && !text.contains(&old), "{place}: {text}");
-        assert!(shown[place].as_str().unwrap().contains("{{unsubscribe_url}}"), "{place}: {shown}");
+    for (field, text) in [("subject", subject), ("html", message.html.unwrap()), ("text", message.text.unwrap())] {
+        assert!(text.contains(&new) && !text.contains(&old), "{field}: {text}");
+        assert!(view[field].as_str().unwrap().contains("{{unsubscribe_url}}"), "{field}: {view}");
     }
     assert_eq!(String::from_utf8_lossy(&raw.body).matches("\r\nList-Unsubscribe:").count(), 1);
     world.end().await;

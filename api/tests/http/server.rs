@@ -25,10 +25,10 @@ async fn health_and_document_need_no_key() {
     let world = World::start().await;
     for (path, part) in [("/healthz", "status"), ("/openapi.json", "openapi")] {
         let request = Request::get(path).header("host", "t").body(Full::default()).unwrap();
-        let answer = world.send(request).await;
-        assert_eq!(answer.status, StatusCode::OK, "{path}");
-        assert!(answer.json()[part].is_string(), "{path}");
-        assert!(answer.headers["x-request-id"].to_str().unwrap().starts_with("req_"));
+        let response = world.send(request).await;
+        assert_eq!(response.status, StatusCode::OK, "{path}");
+        assert!(response.json()[part].is_string(), "{path}");
+        assert!(response.headers["x-request-id"].to_str().unwrap().starts_with("req_"));
     }
     world.end().await;
 }
@@ -42,13 +42,13 @@ async fn requests_without_a_key_are_refused() {
         ("rnl_0000000000000000000000000000000000000000", "unknown"),
         ("stxsmtp_abc", "malformed"),
     ] {
-        let answer = world.get_as(key, "/emails").await;
-        assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
-        let error = &answer.json()["error"];
+        let response = world.get_as(key, "/emails").await;
+        assert_eq!(response.status, StatusCode::UNAUTHORIZED);
+        let error = &response.json()["error"];
         assert_eq!((error["message"].as_str(), error["code"].as_str()), (Some("Unauthorized"), Some("unauthorized")));
         assert_eq!(error["details"]["reason"], reason, "{key}");
-        assert_eq!(error["request_id"].as_str(), answer.headers["x-request-id"].to_str().ok());
-        assert_eq!(answer.headers["www-authenticate"], "Bearer");
+        assert_eq!(error["request_id"].as_str(), response.headers["x-request-id"].to_str().ok());
+        assert_eq!(response.headers["www-authenticate"], "Bearer");
     }
     let request = Request::get("/emails").header("host", "t").body(Full::default()).unwrap();
     assert_eq!(world.send(request).await.json()["error"]["details"]["reason"], "missing");
@@ -65,16 +65,16 @@ async fn scopes_hold_for_every_operation() {
     let sending = world.account(2, ApiKeyScope::Sending).await;
     for operation in operation_table() {
         let path = operation.path.replace("{id}", "msg_00000000000000000000000000");
-        let ask = |key: Option<&str>| {
+        let send_request = |key: Option<&str>| {
             let mut request = Request::builder().method(operation.method.clone()).uri(&path).header("host", "t");
             if let Some(key) = key {
                 request = request.header("authorization", format!("Bearer {key}"));
             }
             request.body(Full::from("{}")).unwrap()
         };
-        let nobody = world.send(ask(None)).await;
-        let sender = world.send(ask(Some(&sending))).await;
-        let full = world.send(ask(Some(&world.key))).await;
+        let nobody = world.send(send_request(None)).await;
+        let sender = world.send(send_request(Some(&sending))).await;
+        let full = world.send(send_request(Some(&world.key))).await;
         let browser = world.get_as(&world.key, &format!("/api{path}")).await;
         match operation.handler {
             OperationHandler::Public(_) => assert!(nobody.status != StatusCode::FORBIDDEN, "{path}"),
@@ -99,17 +99,17 @@ async fn scopes_hold_for_every_operation() {
 async fn wrong_paths_methods_and_types() {
     let world = World::start().await;
     for path in ["/", "/email", "/emails/", "/emails/x/y", "/emails//raw", "/%65mails"] {
-        let answer = world.get(path).await;
-        assert_eq!((answer.status, answer.code().as_str()), (StatusCode::NOT_FOUND, "not_found"), "{path}");
+        let response = world.get(path).await;
+        assert_eq!((response.status, response.code().as_str()), (StatusCode::NOT_FOUND, "not_found"), "{path}");
     }
     let request = world.request(Method::DELETE, "/emails").body(Full::default()).unwrap();
-    let answer = world.send(request).await;
-    assert_eq!((answer.status, answer.code().as_str()), (StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed"));
-    assert_eq!(answer.headers["allow"], "GET, HEAD, POST");
+    let response = world.send(request).await;
+    assert_eq!((response.status, response.code().as_str()), (StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed"));
+    assert_eq!(response.headers["allow"], "GET, HEAD, POST");
     for (name, value) in [("content-type", "text/plain"), ("content-encoding", "br")] {
         let request = world.request(Method::POST, "/emails").header(name, value);
-        let answer = world.send(request.body(Full::from(MAIL)).unwrap()).await;
-        assert_eq!(answer.code(), "unsupported_media_type", "{name}");
+        let response = world.send(request.body(Full::from(MAIL)).unwrap()).await;
+        assert_eq!(response.code(), "unsupported_media_type", "{name}");
     }
     world.end().await;
 }
@@ -135,10 +135,10 @@ async fn large_bodies_are_refused_before_reading() {
         world.key
     );
     stream.write_all(head.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
-    assert!(answer.contains("payload_too_large"), "{answer}");
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await.unwrap();
+    assert!(response.starts_with("HTTP/1.1 413 "), "{response}");
+    assert!(response.contains("payload_too_large"), "{response}");
     world.end().await;
 }
 
@@ -146,8 +146,8 @@ async fn large_bodies_are_refused_before_reading() {
 async fn a_head_that_is_too_large_is_refused() {
     let world = World::start().await;
     let request = world.request(Method::GET, "/emails").header("x-long", "a".repeat(64 << 10));
-    let answer = world.send(request.body(Full::default()).unwrap()).await;
-    assert_eq!(answer.status, StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
+    let response = world.send(request.body(Full::default()).unwrap()).await;
+    assert_eq!(response.status, StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
     world.end().await;
 }
 
@@ -157,10 +157,10 @@ async fn panic_returns_500_without_details() {
     async fn faulty(_: Arc<AppState>, _: NoInput) -> Result<api::openapi::OpenApiDocument, Problem> {
         panic!("the secret cause")
     }
-    let hall = crate::world::hall(crate::world::store().await).await;
+    let intake = crate::world::intake(crate::world::store().await).await;
     let mut table = operation_table();
     table.push(operation(Method::GET, "/faulty", "faulty").public(faulty));
-    let api_server = ApiServer::with_operations(hall, ApiOptions::new(BASE_URL), table);
+    let api_server = ApiServer::with_operations(intake, ApiOptions::new(BASE_URL), table);
     let request = Request::get("/faulty").header("host", "test").body(Full::<Bytes>::default()).unwrap();
     let response = api::dispatch::dispatch(api_server, request).await;
     assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
@@ -172,7 +172,7 @@ async fn panic_returns_500_without_details() {
 /// A stalled request does not delay a shutdown beyond the drain time.
 #[tokio::test]
 async fn shutdown_drains_for_a_limited_time() {
-    let world = World::with(|options| options.drain_max = Duration::ZERO).await;
+    let world = World::with_options(|options| options.drain_max = Duration::ZERO).await;
     let mut stalled = TcpStream::connect(world.address).await.unwrap();
     let head = format!(
         "POST /emails HTTP/1.1\r\nHost: t\r\nAuthorization: Bearer {}\r\nContent-Length: 10\r\n\r\n{{",
@@ -218,9 +218,9 @@ async fn the_operators_listener() {
         let mut stream = TcpStream::connect(address).await.unwrap();
         let request = format!("GET {path} HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.unwrap();
-        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")) && answer.contains(part), "{answer}");
+        let mut response = String::new();
+        stream.read_to_string(&mut response).await.unwrap();
+        assert!(response.starts_with(&format!("HTTP/1.1 {status}")) && response.contains(part), "{response}");
     }
     stop.cancel();
     serving.await.unwrap().unwrap();
@@ -237,13 +237,13 @@ async fn refused_body_is_drained_so_the_response_is_readable() {
              Content-Type: application/json\r\nContent-Length: {size}\r\nConnection: close\r\n\r\n"
         );
         stream.write_all(head.as_bytes()).await.unwrap();
-        let piece = vec![b' '; 1 << 20];
+        let chunk = vec![b' '; 1 << 20];
         for _ in 0..size >> 20 {
-            stream.write_all(&piece).await.unwrap();
+            stream.write_all(&chunk).await.unwrap();
         }
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.unwrap();
-        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")) && answer.contains("request_id"), "{answer}");
+        let mut response = String::new();
+        stream.read_to_string(&mut response).await.unwrap();
+        assert!(response.starts_with(&format!("HTTP/1.1 {status} ")) && response.contains("request_id"), "{response}");
     }
     world.end().await;
 }

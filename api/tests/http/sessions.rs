@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::world::{Signed, World};
+use crate::world::{TestSession, World};
 use http::{Method, Request, StatusCode};
 use http_body_util::Full;
 use mail::credential::ApiKeyScope;
@@ -13,16 +13,16 @@ use store::engine::Batch;
 const PASSWORD: &str = "correct horse battery";
 
 async fn linked_world() -> World {
-    World::with(|options| options.sandbox_sender = Some("onboarding@example.com".parse().unwrap())).await
+    World::with_options(|options| options.sandbox_sender = Some("onboarding@example.com".parse().unwrap())).await
 }
 
-async fn set_password(world: &World, session: &Signed, password: &str, current: Option<&str>) -> StatusCode {
+async fn set_password(world: &World, session: &TestSession, password: &str, current: Option<&str>) -> StatusCode {
     let body = json!({"password": password, "current_password": current});
-    world.browse(session, Method::POST, "/auth/password", &body).await.status
+    world.call_with_session(session, Method::POST, "/auth/password", &body).await.status
 }
 
-async fn sign_in(world: &World, email: &str, password: &str) -> crate::world::Answered {
-    world.ask(Method::POST, "/auth/sign-in", &json!({"email": email, "password": password})).await
+async fn sign_in(world: &World, email: &str, password: &str) -> crate::world::TestResponse {
+    world.call_without_key(Method::POST, "/auth/sign-in", &json!({"email": email, "password": password})).await
 }
 
 #[tokio::test]
@@ -32,9 +32,9 @@ async fn password_sign_in() {
     assert_eq!(set_password(&world, &before, "short", None).await, StatusCode::BAD_REQUEST);
     assert_eq!(set_password(&world, &before, PASSWORD, None).await, StatusCode::OK);
     let unknown = sign_in(&world, "nobody@example.com", PASSWORD).await;
-    let wrong = sign_in(&world, "owner1@example.com", "wrong horse battery").await;
+    let invalid = sign_in(&world, "owner1@example.com", "wrong horse battery").await;
     assert_eq!((unknown.status, unknown.json()["error"]["message"].clone()), {
-        (StatusCode::UNAUTHORIZED, wrong.json()["error"]["message"].clone())
+        (StatusCode::UNAUTHORIZED, invalid.json()["error"]["message"].clone())
     });
     let right = sign_in(&world, "Owner1@Example.com", PASSWORD).await;
     assert_eq!(right.status, StatusCode::OK, "{}", right.json());
@@ -42,21 +42,22 @@ async fn password_sign_in() {
     for part in ["HttpOnly", "Secure", "SameSite=Lax", "Path=/"] {
         assert!(cookie.contains(&format!("; {part}")), "{cookie}");
     }
-    let session = Signed::of(&right);
-    let told = world.browse(&session.forged(), Method::GET, "/auth/session", &Value::Null).await.json();
-    assert_eq!(told["session"]["csrf_token"].as_str(), session.csrf.as_deref());
-    assert_eq!(told["session"]["user"]["role"], "owner");
-    assert_eq!(told["session"]["user"]["email"], "owner1@example.com");
+    let session = TestSession::from_response(&right);
+    let session_response =
+        world.call_with_session(&session.forged(), Method::GET, "/auth/session", &Value::Null).await.json();
+    assert_eq!(session_response["session"]["csrf_token"].as_str(), session.csrf.as_deref());
+    assert_eq!(session_response["session"]["user"]["role"], "owner");
+    assert_eq!(session_response["session"]["user"]["email"], "owner1@example.com");
     // A new password ends the other sessions, and requires the current one.
     assert_eq!(set_password(&world, &session, "another password", None).await, StatusCode::FORBIDDEN);
     let done = set_password(&world, &session, "another password", Some(PASSWORD)).await;
     assert_eq!(done, StatusCode::OK);
-    let ended = world.browse(&before, Method::GET, "/auth/session", &Value::Null).await;
+    let ended = world.call_with_session(&before, Method::GET, "/auth/session", &Value::Null).await;
     assert_eq!(ended.status, StatusCode::UNAUTHORIZED);
     assert_eq!(sign_in(&world, "owner1@example.com", PASSWORD).await.status, StatusCode::UNAUTHORIZED);
-    let out = world.browse(&session, Method::POST, "/auth/sign-out", &Value::Null).await;
+    let out = world.call_with_session(&session, Method::POST, "/auth/sign-out", &Value::Null).await;
     assert!(out.headers["set-cookie"].to_str().unwrap().contains("Max-Age=0"));
-    let ended = world.browse(&session, Method::GET, "/auth/session", &Value::Null).await;
+    let ended = world.call_with_session(&session, Method::GET, "/auth/session", &Value::Null).await;
     assert_eq!(ended.status, StatusCode::UNAUTHORIZED);
     world.end().await;
 }
@@ -69,7 +70,7 @@ async fn failed_sign_ins_are_counted() {
         statuses.push(sign_in(&world, "owner1@example.com", "wrong").await);
     }
     let last = statuses.pop().unwrap();
-    assert!(statuses.iter().all(|answer| answer.status == StatusCode::UNAUTHORIZED));
+    assert!(statuses.iter().all(|response| response.status == StatusCode::UNAUTHORIZED));
     assert_eq!((last.status.as_u16(), last.code().as_str()), (429, "rate_limit_exceeded"));
     assert!(last.headers["retry-after"].to_str().unwrap().parse::<u32>().unwrap() > 0);
     world.end().await;
@@ -77,15 +78,15 @@ async fn failed_sign_ins_are_counted() {
 
 /// The path of the link in the last email.
 async fn mailed_link(world: &World) -> String {
-    let account = store::account::find(world.hall.store(), "owner1@example.com").await.unwrap().unwrap();
+    let account = store::account::find(world.intake.store(), "owner1@example.com").await.unwrap().unwrap();
     loop {
-        let found = store::email::list(world.hall.store(), account.id, None, 1).await.unwrap();
+        let found = store::email::list(world.intake.store(), account.id, None, 1).await.unwrap();
         let Some(found) = found.first() else {
             // The email is sent after the response.
             tokio::task::yield_now().await;
             continue;
         };
-        let raw = store::email::get_body(world.hall.store(), account.id, found.email.id).await.unwrap().unwrap();
+        let raw = store::email::get_body(world.intake.store(), account.id, found.email.id).await.unwrap().unwrap();
         let text = String::from_utf8_lossy(&raw).replace("=\r\n", "").replace("=3D", "=");
         let start = text.find("/auth/link/").unwrap();
         let link = text[start..].split_whitespace().next().unwrap().to_owned();
@@ -97,25 +98,25 @@ async fn mailed_link(world: &World) -> String {
 #[tokio::test]
 async fn mailed_link_signs_in_once() {
     let world = linked_world().await;
-    let asked = world.ask(Method::POST, "/auth/link", &json!({"email": "nobody@example.com"})).await;
-    assert_eq!(asked.json(), json!({"ok": true}));
-    let asked = world.ask(Method::POST, "/auth/link", &json!({"email": "owner1@example.com"})).await;
-    assert_eq!((asked.status, asked.json()), (StatusCode::OK, json!({"ok": true})));
+    let response = world.call_without_key(Method::POST, "/auth/link", &json!({"email": "nobody@example.com"})).await;
+    assert_eq!(response.json(), json!({"ok": true}));
+    let response = world.call_without_key(Method::POST, "/auth/link", &json!({"email": "owner1@example.com"})).await;
+    assert_eq!((response.status, response.json()), (StatusCode::OK, json!({"ok": true})));
     let link = mailed_link(&world).await;
     // Opening the link changes nothing.
     for _ in 0..2 {
-        let page = world.ask(Method::GET, &link, &Value::Null).await;
+        let page = world.call_without_key(Method::GET, &link, &Value::Null).await;
         assert!(page.headers["content-type"].to_str().unwrap().starts_with("text/html"));
         assert_eq!(page.headers["referrer-policy"], "same-origin");
         assert!(String::from_utf8_lossy(&page.body).contains("<form method=\"post\">"));
     }
-    let signed = world.ask(Method::POST, &link, &Value::Null).await;
+    let signed = world.call_without_key(Method::POST, &link, &Value::Null).await;
     assert_eq!(signed.status, StatusCode::OK, "{}", signed.json());
-    let session = Signed::of(&signed);
-    let told = world.browse(&session, Method::GET, "/auth/session", &Value::Null).await;
-    assert_eq!(told.json()["session"]["user"]["email"], "owner1@example.com");
+    let session = TestSession::from_response(&signed);
+    let session_response = world.call_with_session(&session, Method::GET, "/auth/session", &Value::Null).await;
+    assert_eq!(session_response.json()["session"]["user"]["email"], "owner1@example.com");
     for path in [link.as_str(), "/auth/link/x"] {
-        let again = world.ask(Method::POST, path, &Value::Null).await;
+        let again = world.call_without_key(Method::POST, path, &Value::Null).await;
         assert_eq!((again.status, again.code().as_str()), (StatusCode::UNAUTHORIZED, "unauthorized"));
     }
     world.end().await;
@@ -124,7 +125,7 @@ async fn mailed_link_signs_in_once() {
 #[tokio::test]
 async fn expired_link_shows_a_page() {
     let world = linked_world().await;
-    world.ask(Method::POST, "/auth/link", &json!({"email": "owner1@example.com"})).await;
+    world.call_without_key(Method::POST, "/auth/link", &json!({"email": "owner1@example.com"})).await;
     let link = mailed_link(&world).await;
     let request = Request::post(&link).header("host", "t").header("accept", "text/html,*/*;q=0.8");
     let request = request.header("content-type", "application/x-www-form-urlencoded");
@@ -134,22 +135,22 @@ async fn expired_link_shows_a_page() {
     assert!(page.headers["content-type"].to_str().unwrap().starts_with("text/html"));
 
     let world = linked_world().await;
-    world.ask(Method::POST, "/auth/link", &json!({"email": "owner1@example.com"})).await;
+    world.call_without_key(Method::POST, "/auth/link", &json!({"email": "owner1@example.com"})).await;
     let link = mailed_link(&world).await;
-    world.hall.clock().advance(Duration::from_secs(15 * 60));
-    assert_eq!(world.ask(Method::POST, &link, &Value::Null).await.status, StatusCode::UNAUTHORIZED);
+    world.intake.clock().advance(Duration::from_secs(15 * 60));
+    assert_eq!(world.call_without_key(Method::POST, &link, &Value::Null).await.status, StatusCode::UNAUTHORIZED);
     let mut batch = Batch::progress();
-    let now = world.hall.clock().now();
-    assert_eq!(store::sign_in_link::purge_expired(world.hall.store(), &mut batch, now, 9).await.unwrap(), 1);
+    let now = world.intake.clock().now();
+    assert_eq!(store::sign_in_link::purge_expired(world.intake.store(), &mut batch, now, 9).await.unwrap(), 1);
     world.end().await;
 }
 
 #[tokio::test]
 async fn no_links_without_a_service_sender() {
     let world = World::start().await;
-    let asked = world.ask(Method::POST, "/auth/link", &json!({"email": "owner1@example.com"})).await;
-    assert_eq!((asked.status, asked.code().as_str()), (StatusCode::SERVICE_UNAVAILABLE, "service_unavailable"));
-    assert!(asked.json()["error"]["message"].as_str().unwrap().contains("sandbox_sender"));
+    let response = world.call_without_key(Method::POST, "/auth/link", &json!({"email": "owner1@example.com"})).await;
+    assert_eq!((response.status, response.code().as_str()), (StatusCode::SERVICE_UNAVAILABLE, "service_unavailable"));
+    assert!(response.json()["error"]["message"].as_str().unwrap().contains("sandbox_sender"));
     world.end().await;
 }
 
@@ -162,7 +163,7 @@ async fn changes_need_the_csrf_token() {
         world.session(2).await
     };
     let key = json!({"name": "by hand", "scope": "sending"});
-    let foreign = Signed { csrf: other.csrf.clone(), ..session.clone() };
+    let foreign = TestSession { csrf: other.csrf.clone(), ..session.clone() };
     for forged in [session.forged(), foreign] {
         for (method, path) in [
             (Method::POST, "/api/api-keys"),
@@ -170,24 +171,24 @@ async fn changes_need_the_csrf_token() {
             (Method::PATCH, "/api/api-keys/x"),
             (Method::POST, "/auth/sign-out"),
         ] {
-            let answer = world.browse(&forged, method, path, &key).await;
-            assert_eq!((answer.status, answer.code().as_str()), (StatusCode::FORBIDDEN, "forbidden"), "{path}");
+            let response = world.call_with_session(&forged, method, path, &key).await;
+            assert_eq!((response.status, response.code().as_str()), (StatusCode::FORBIDDEN, "forbidden"), "{path}");
         }
-        let read = world.browse(&forged, Method::GET, "/api/api-keys", &Value::Null).await;
+        let read = world.call_with_session(&forged, Method::GET, "/api/api-keys", &Value::Null).await;
         assert_eq!(read.status, StatusCode::OK);
     }
-    let made = world.browse(&session, Method::POST, "/api/api-keys", &key).await;
+    let made = world.call_with_session(&session, Method::POST, "/api/api-keys", &key).await;
     assert_eq!(made.status, StatusCode::OK, "{}", made.json());
     // The path without the browser prefix is for keys; sending is for programs.
-    let plain = world.browse(&session, Method::GET, "/api-keys", &Value::Null).await;
+    let plain = world.call_with_session(&session, Method::GET, "/api-keys", &Value::Null).await;
     assert_eq!(plain.status, StatusCode::UNAUTHORIZED);
-    let send = world.browse(&session, Method::POST, "/api/emails", &json!({})).await;
+    let send = world.call_with_session(&session, Method::POST, "/api/emails", &json!({})).await;
     assert_eq!(send.status, StatusCode::METHOD_NOT_ALLOWED);
-    let health = world.browse(&session, Method::GET, "/api/healthz", &Value::Null).await;
+    let health = world.call_with_session(&session, Method::GET, "/api/healthz", &Value::Null).await;
     assert_eq!(health.status, StatusCode::NOT_FOUND);
     // A session cannot see another account.
     let id = made.json()["api_key"]["id"].as_str().unwrap().to_owned();
-    let hidden = world.browse(&other, Method::GET, &format!("/api/api-keys/{id}"), &Value::Null).await;
+    let hidden = world.call_with_session(&other, Method::GET, &format!("/api/api-keys/{id}"), &Value::Null).await;
     assert_eq!(hidden.status, StatusCode::NOT_FOUND);
     world.end().await;
 }
@@ -197,8 +198,8 @@ async fn sessions_are_extended_and_expire() {
     const DAY: Duration = Duration::from_secs(24 * 3600);
     let world = World::start().await;
     let (used, unused) = (world.session(1).await, world.session(1).await);
-    let status = async |session: &Signed| {
-        let status = world.browse(session, Method::GET, "/auth/session", &Value::Null).await.status.as_u16();
+    let status = async |session: &TestSession| {
+        let status = world.call_with_session(session, Method::GET, "/auth/session", &Value::Null).await.status.as_u16();
         // The session is extended after the response.
         while !world.server.state().is_idle() {
             tokio::task::yield_now().await;
@@ -206,22 +207,22 @@ async fn sessions_are_extended_and_expire() {
         status
     };
     for _ in 0..10 {
-        world.hall.clock().advance(10 * DAY - Duration::from_secs(60));
+        world.intake.clock().advance(10 * DAY - Duration::from_secs(60));
         if status(&used).await != 200 {
             break;
         }
     }
     assert_eq!((status(&used).await, status(&unused).await), (401, 401));
-    let account = store::account::find(world.hall.store(), "owner1@example.com").await.unwrap().unwrap();
-    let (mut batch, now) = (Batch::progress(), world.hall.clock().now());
-    let of = (account.id, None);
-    store::session::purge_expired(world.hall.store(), &mut batch, of, now, 10).await.unwrap();
-    world.hall.store().commit(batch).await.unwrap();
-    let user = store::user::find_by_email(world.hall.store(), "owner1@example.com").await.unwrap().unwrap();
-    let left = store::session::list_by_user(world.hall.store(), account.id, user.id).await.unwrap();
-    assert!(left.is_empty());
+    let account = store::account::find(world.intake.store(), "owner1@example.com").await.unwrap().unwrap();
+    let (mut batch, now) = (Batch::progress(), world.intake.clock().now());
+    let user_key = (account.id, None);
+    store::session::purge_expired(world.intake.store(), &mut batch, user_key, now, 10).await.unwrap();
+    world.intake.store().commit(batch).await.unwrap();
+    let user = store::user::find_by_email(world.intake.store(), "owner1@example.com").await.unwrap().unwrap();
+    let remaining = store::session::list_by_user(world.intake.store(), account.id, user.id).await.unwrap();
+    assert!(remaining.is_empty());
     for cookie in ["", "__Host-postrider_session=", "__Host-postrider_session=AAAA", "x"] {
-        assert_eq!(status(&Signed { cookie: cookie.to_owned(), csrf: None }).await, 401, "{cookie}");
+        assert_eq!(status(&TestSession { cookie: cookie.to_owned(), csrf: None }).await, 401, "{cookie}");
     }
     world.end().await;
 }
@@ -230,16 +231,19 @@ async fn sessions_are_extended_and_expire() {
 async fn owners_invite_and_remove_but_one_remains() {
     let world = linked_world().await;
     let owner = world.session(1).await;
-    let invited = world.browse(&owner, Method::POST, "/users", &json!({"email": "member@example.net"})).await.json();
+    let invited =
+        world.call_with_session(&owner, Method::POST, "/users", &json!({"email": "member@example.net"})).await.json();
     assert_eq!(invited["user"]["role"], "member");
     assert_eq!(invited["link_mailed"], true);
-    let member = Signed::of(&world.ask(Method::POST, &mailed_link(&world).await, &Value::Null).await);
-    let again = world.browse(&owner, Method::POST, "/users", &json!({"email": "Member@example.net"})).await;
+    let member = TestSession::from_response(
+        &world.call_without_key(Method::POST, &mailed_link(&world).await, &Value::Null).await,
+    );
+    let again = world.call_with_session(&owner, Method::POST, "/users", &json!({"email": "Member@example.net"})).await;
     assert_eq!((again.status, again.code().as_str()), (StatusCode::CONFLICT, "conflict"));
     world.account(2, ApiKeyScope::Full).await;
 
     // A member can list users but not change them.
-    let users = world.browse(&member, Method::GET, "/users", &Value::Null).await.json()["users"].clone();
+    let users = world.call_with_session(&member, Method::GET, "/users", &Value::Null).await.json()["users"].clone();
     assert_eq!(users.as_array().unwrap().len(), 2);
     let id = |email: &str| {
         let user = users.as_array().unwrap().iter().find(|user| user["email"] == email).unwrap();
@@ -247,23 +251,26 @@ async fn owners_invite_and_remove_but_one_remains() {
     };
     let (first, second) = (id("owner1@example.com"), id("member@example.net"));
     for (method, path) in [(Method::POST, "/users"), (Method::DELETE, &first), (Method::PATCH, &second)] {
-        let answer = world.browse(&member, method, path, &json!({"role": "owner"})).await;
-        assert_eq!((answer.status, answer.code().as_str()), (StatusCode::FORBIDDEN, "forbidden"), "{path}");
+        let response = world.call_with_session(&member, method, path, &json!({"role": "owner"})).await;
+        assert_eq!((response.status, response.code().as_str()), (StatusCode::FORBIDDEN, "forbidden"), "{path}");
     }
-    assert_eq!(world.browse(&member, Method::GET, "/api/api-keys", &Value::Null).await.status, StatusCode::OK);
+    assert_eq!(
+        world.call_with_session(&member, Method::GET, "/api/api-keys", &Value::Null).await.status,
+        StatusCode::OK
+    );
 
     // The last owner cannot be removed; with a second owner the first can.
     for (method, body) in [(Method::DELETE, Value::Null), (Method::PATCH, json!({"role": "member"}))] {
-        assert_eq!(world.browse(&owner, method, &first, &body).await.code(), "conflict");
+        assert_eq!(world.call_with_session(&owner, method, &first, &body).await.code(), "conflict");
     }
-    let promoted = world.browse(&owner, Method::PATCH, &second, &json!({"role": "owner"})).await;
+    let promoted = world.call_with_session(&owner, Method::PATCH, &second, &json!({"role": "owner"})).await;
     assert_eq!(promoted.json()["user"]["role"], "owner");
-    let removed = world.browse(&member, Method::DELETE, &first, &Value::Null).await;
+    let removed = world.call_with_session(&member, Method::DELETE, &first, &Value::Null).await;
     assert_eq!(removed.json(), json!({"ok": true}));
-    let gone = world.browse(&owner, Method::GET, "/auth/session", &Value::Null).await;
-    assert_eq!(gone.status, StatusCode::UNAUTHORIZED);
-    let stranger = world.session(2).await;
-    let hidden = world.browse(&stranger, Method::DELETE, &second, &Value::Null).await;
+    let deleted = world.call_with_session(&owner, Method::GET, "/auth/session", &Value::Null).await;
+    assert_eq!(deleted.status, StatusCode::UNAUTHORIZED);
+    let other_session = world.session(2).await;
+    let hidden = world.call_with_session(&other_session, Method::DELETE, &second, &Value::Null).await;
     assert_eq!(hidden.status, StatusCode::NOT_FOUND);
     world.end().await;
 }
@@ -278,23 +285,23 @@ async fn a_forgotten_password_is_replaced_after_a_mailed_link() {
     while !world.server.state().is_idle() {
         tokio::task::yield_now().await;
     }
-    world.ask(Method::POST, "/auth/link", &json!({"email": "owner1@example.com"})).await;
+    world.call_without_key(Method::POST, "/auth/link", &json!({"email": "owner1@example.com"})).await;
     while !world.server.state().is_idle() {
         tokio::task::yield_now().await;
     }
     let link = mailed_link(&world).await;
-    let session = Signed::of(&world.ask(Method::POST, &link, &Value::Null).await);
-    let listed = world.browse(&session, Method::GET, "/auth/sessions", &Value::Null).await.json();
-    let methods: Vec<_> = listed["sessions"].as_array().unwrap().iter().map(|one| &one["method"]).collect();
+    let session = TestSession::from_response(&world.call_without_key(Method::POST, &link, &Value::Null).await);
+    let listed = world.call_with_session(&session, Method::GET, "/auth/sessions", &Value::Null).await.json();
+    let methods: Vec<_> = listed["sessions"].as_array().unwrap().iter().map(|entry| &entry["method"]).collect();
     assert_eq!(methods, ["link", "password"]);
     assert_eq!((&listed["sessions"][0]["current"], &listed["sessions"][1]["current"]), (&json!(true), &json!(false)));
     let body = json!({"password": "another password"});
-    let done = world.browse(&session, Method::POST, "/auth/password", &body).await;
+    let done = world.call_with_session(&session, Method::POST, "/auth/password", &body).await;
     assert_eq!(done.json(), json!({"ok": true, "sessions_ended": 1}));
-    let ended = world.browse(&stolen, Method::GET, "/auth/session", &Value::Null).await;
+    let ended = world.call_with_session(&stolen, Method::GET, "/auth/session", &Value::Null).await;
     assert_eq!(ended.status, StatusCode::UNAUTHORIZED);
     // After 15 minutes the session cannot set a password without the current one.
-    world.hall.clock().advance(Duration::from_secs(15 * 60));
+    world.intake.clock().advance(Duration::from_secs(15 * 60));
     assert!(late(set_password(&world, &session, "a third password", None).await));
     world.end().await;
 }
@@ -303,19 +310,19 @@ async fn a_forgotten_password_is_replaced_after_a_mailed_link() {
 async fn only_the_user_ends_their_sessions() {
     let world = World::start().await;
     let [own, other] = [world.session(1).await, world.session(1).await];
-    let listed = world.browse(&own, Method::GET, "/auth/sessions", &Value::Null).await.json();
+    let listed = world.call_with_session(&own, Method::GET, "/auth/sessions", &Value::Null).await.json();
     let sessions = listed["sessions"].as_array().unwrap();
-    let id = sessions.iter().find(|one| one["current"] == false).unwrap()["id"].as_str().unwrap().to_owned();
+    let id = sessions.iter().find(|entry| entry["current"] == false).unwrap()["id"].as_str().unwrap().to_owned();
     world.account(2, ApiKeyScope::Full).await;
-    let stranger = world.session(2).await;
+    let other_session = world.session(2).await;
     let path = format!("/auth/sessions/{id}");
-    let refused = world.browse(&stranger, Method::DELETE, &path, &Value::Null).await;
+    let refused = world.call_with_session(&other_session, Method::DELETE, &path, &Value::Null).await;
     assert_eq!(refused.status, StatusCode::NOT_FOUND);
-    assert_eq!(world.browse(&own, Method::DELETE, &path, &Value::Null).await.status, StatusCode::OK);
-    let ended = world.browse(&other, Method::GET, "/auth/session", &Value::Null).await;
+    assert_eq!(world.call_with_session(&own, Method::DELETE, &path, &Value::Null).await.status, StatusCode::OK);
+    let ended = world.call_with_session(&other, Method::GET, "/auth/session", &Value::Null).await;
     assert_eq!(ended.status, StatusCode::UNAUTHORIZED);
     world.session(1).await;
-    let all = world.browse(&own, Method::DELETE, "/auth/sessions", &Value::Null).await;
+    let all = world.call_with_session(&own, Method::DELETE, "/auth/sessions", &Value::Null).await;
     assert_eq!(all.json()["sessions_ended"], 1);
     world.end().await;
 }
@@ -351,17 +358,17 @@ async fn the_operator_resets_a_user() {
     let world = World::start().await;
     let session = world.session(1).await;
     assert_eq!(set_password(&world, &session, PASSWORD, None).await, StatusCode::OK);
-    let people = UserService::from_intake(&world.hall);
+    let users = UserService::from_intake(&world.intake);
     let address = "owner1@example.com".parse().unwrap();
-    let (token, ended) = people.reset_password(&address, Duration::from_secs(3_600)).await.unwrap();
+    let (token, ended) = users.reset_password(&address, Duration::from_secs(3_600)).await.unwrap();
     assert_eq!(ended, 1);
-    let over = world.browse(&session, Method::GET, "/auth/session", &Value::Null).await;
+    let over = world.call_with_session(&session, Method::GET, "/auth/session", &Value::Null).await;
     assert_eq!(over.status, StatusCode::UNAUTHORIZED);
     assert_eq!(sign_in(&world, "owner1@example.com", PASSWORD).await.status, StatusCode::UNAUTHORIZED);
     let path = format!("/auth/link/{}", token.text());
-    let session = Signed::of(&world.ask(Method::POST, &path, &Value::Null).await);
+    let session = TestSession::from_response(&world.call_without_key(Method::POST, &path, &Value::Null).await);
     assert_eq!(set_password(&world, &session, "another password", None).await, StatusCode::OK);
-    let unknown = people.reset_password(&"nobody@example.com".parse().unwrap(), Duration::from_secs(3_600)).await;
+    let unknown = users.reset_password(&"nobody@example.com".parse().unwrap(), Duration::from_secs(3_600)).await;
     assert!(unknown.is_err());
     world.end().await;
 }
@@ -370,23 +377,23 @@ async fn the_operator_resets_a_user() {
 #[tokio::test]
 async fn password_change_invalidates_links() {
     let world = linked_world().await;
-    let people = UserService::from_intake(&world.hall);
+    let users = UserService::from_intake(&world.intake);
     let address = "owner1@example.com".parse().unwrap();
     let reset = async || {
-        let (token, _) = people.reset_password(&address, Duration::from_secs(3_600)).await.unwrap();
+        let (token, _) = users.reset_password(&address, Duration::from_secs(3_600)).await.unwrap();
         format!("/auth/link/{}", token.text())
     };
-    world.ask(Method::POST, "/auth/link", &json!({"email": "owner1@example.com"})).await;
+    world.call_without_key(Method::POST, "/auth/link", &json!({"email": "owner1@example.com"})).await;
     let stolen = mailed_link(&world).await;
     let handed_over = reset().await;
     let refused = async |path: &str| {
-        let answer = world.ask(Method::POST, path, &Value::Null).await;
-        assert_eq!((answer.status, answer.code().as_str()), (StatusCode::UNAUTHORIZED, "unauthorized"));
+        let response = world.call_without_key(Method::POST, path, &Value::Null).await;
+        assert_eq!((response.status, response.code().as_str()), (StatusCode::UNAUTHORIZED, "unauthorized"));
     };
     refused(&stolen).await;
-    let session = Signed::of(&world.ask(Method::POST, &handed_over, &Value::Null).await);
-    world.hall.clock().advance(Duration::from_secs(60));
-    world.ask(Method::POST, "/auth/link", &json!({"email": "owner1@example.com"})).await;
+    let session = TestSession::from_response(&world.call_without_key(Method::POST, &handed_over, &Value::Null).await);
+    world.intake.clock().advance(Duration::from_secs(60));
+    world.call_without_key(Method::POST, "/auth/link", &json!({"email": "owner1@example.com"})).await;
     while !world.server.state().is_idle() {
         tokio::task::yield_now().await;
     }
@@ -401,10 +408,10 @@ async fn mailed(world: &World) -> Vec<String> {
     while !world.server.state().is_idle() {
         tokio::task::yield_now().await;
     }
-    let account = store::account::find(world.hall.store(), "owner1@example.com").await.unwrap().unwrap();
+    let account = store::account::find(world.intake.store(), "owner1@example.com").await.unwrap().unwrap();
     let mut texts = Vec::new();
-    for mail in store::email::list(world.hall.store(), account.id, None, 100).await.unwrap() {
-        let raw = store::email::get_body(world.hall.store(), account.id, mail.email.id).await.unwrap().unwrap();
+    for mail in store::email::list(world.intake.store(), account.id, None, 100).await.unwrap() {
+        let raw = store::email::get_body(world.intake.store(), account.id, mail.email.id).await.unwrap().unwrap();
         texts.push(String::from_utf8_lossy(&raw).replace("=\r\n", ""));
     }
     texts
@@ -415,7 +422,8 @@ async fn mailed(world: &World) -> Vec<String> {
 async fn owners_are_notified_of_a_new_key() {
     let world = linked_world().await;
     let session = world.session(1).await;
-    let made = world.browse(&session, Method::POST, "/api/api-keys", &json!({"name": "x", "scope": "full"})).await;
+    let made =
+        world.call_with_session(&session, Method::POST, "/api/api-keys", &json!({"name": "x", "scope": "full"})).await;
     let id = made.json()["api_key"]["id"].as_str().unwrap_or_else(|| panic!("{made:?}")).to_owned();
     let mails = mailed(&world).await;
     let [text] = mails.as_slice() else { panic!("{mails:?}") };
@@ -430,9 +438,9 @@ async fn owners_are_notified_of_rotation_and_new_owners() {
     let world = linked_world().await;
     let session = world.session(1).await;
     let post = async |path: &str, body: Value| {
-        let answer = world.browse(&session, Method::POST, path, &body).await;
-        assert_eq!(answer.status, StatusCode::OK, "{}", answer.json());
-        answer.json()
+        let response = world.call_with_session(&session, Method::POST, path, &body).await;
+        assert_eq!(response.status, StatusCode::OK, "{}", response.json());
+        response.json()
     };
     for (path, one, noun) in
         [("/api/api-keys", "api_key", "API key"), ("/api/smtp-credentials", "smtp_credential", "SMTP credential")]
@@ -443,23 +451,23 @@ async fn owners_are_notified_of_rotation_and_new_owners() {
         post(&format!("{path}/{id}/rotate"), json!({"grace_hours": 1})).await;
         let mails = mailed(&world).await;
         assert_eq!(mails.len(), before + 1);
-        let told = |text: &&String| text.contains(&format!("An {noun} has a new secret")) && text.contains(&id);
-        assert_eq!(mails.iter().filter(told).count(), 1, "{mails:?}");
+        let is_notice = |text: &&String| text.contains(&format!("An {noun} has a new secret")) && text.contains(&id);
+        assert_eq!(mails.iter().filter(is_notice).count(), 1, "{mails:?}");
     }
-    let of = |mails: &[String], subject: &str, to: &str| {
+    let is_mailed = |mails: &[String], subject: &str, to: &str| {
         let is_it = |text: &&String| text.contains(subject) && text.contains(&format!("To: <{to}>"));
         mails.iter().filter(is_it).count()
     };
     post("/users", json!({"email": "second@example.net", "role": "owner"})).await;
     let member = post("/users", json!({"email": "third@example.net", "role": "member"})).await;
     let mails = mailed(&world).await;
-    assert_eq!(of(&mails, "A user was invited to be an owner", "owner1@example.com"), 1, "{mails:?}");
+    assert_eq!(is_mailed(&mails, "A user was invited to be an owner", "owner1@example.com"), 1, "{mails:?}");
     assert!(mails.iter().any(|text| text.contains("second@example.net was invited to be an owner")));
-    let invited = store::user::list_invitations(world.hall.store(), "third@example.net", 1).await.unwrap();
-    UserService::from_intake(&world.hall).accept_invitation(&invited[0]).await.unwrap();
+    let invited = store::user::list_invitations(world.intake.store(), "third@example.net", 1).await.unwrap();
+    UserService::from_intake(&world.intake).accept_invitation(&invited[0]).await.unwrap();
     let path = format!("/users/{}", member["user"]["id"].as_str().unwrap());
-    let changed = world.browse(&session, Method::PATCH, &path, &json!({"role": "owner"})).await;
+    let changed = world.call_with_session(&session, Method::PATCH, &path, &json!({"role": "owner"})).await;
     assert_eq!(changed.status, StatusCode::OK, "{}", changed.json());
-    assert_eq!(of(&mailed(&world).await, "A user was made an owner", "owner1@example.com"), 1);
+    assert_eq!(is_mailed(&mailed(&world).await, "A user was made an owner", "owner1@example.com"), 1);
     world.end().await;
 }

@@ -10,14 +10,14 @@ use serde_json::json;
 
 #[tokio::test]
 async fn credential_response_has_client_settings() {
-    let world = World::with(|options| {
+    let world = World::with_options(|options| {
         let (host, username) = ("smtp.example.test".to_owned(), "postrider".to_owned());
         options.submission = SubmissionEndpoint { host, port: 465, implicit_tls: true, username };
     })
     .await;
-    let answer = world.call(Method::POST, "/smtp-credentials", &json!({"name": "office"})).await;
-    assert_eq!(answer.status, StatusCode::OK, "{}", answer.json());
-    let (json, credential) = (answer.json(), answer.json()["smtp_credential"].clone());
+    let response = world.call(Method::POST, "/smtp-credentials", &json!({"name": "office"})).await;
+    assert_eq!(response.status, StatusCode::OK, "{}", response.json());
+    let (json, credential) = (response.json(), response.json()["smtp_credential"].clone());
     let password = json["password"].as_str().unwrap().to_owned();
     assert!(password.starts_with("stxsmtp_") && credential["id"].as_str().unwrap().starts_with("smtp_"));
     assert_eq!(credential["host"], "smtp.example.test");
@@ -28,8 +28,8 @@ async fn credential_response_has_client_settings() {
     assert!(!String::from_utf8_lossy(&world.get(&path).await.body).contains(&password[8..]));
 
     let hash = SecretHash::from_smtp_password(&password).unwrap();
-    let here = Some("192.0.2.1".parse().unwrap());
-    world.hall.authenticate_smtp_password(&hash, here).await.unwrap();
+    let client_ip = Some("192.0.2.1".parse().unwrap());
+    world.intake.authenticate_smtp_password(&hash, client_ip).await.unwrap();
     let used = world.get(&path).await.json()["smtp_credential"].clone();
     assert_eq!(used["last_used_ip"], "192.0.2.1");
     let listed = world.get("/smtp-credentials").await.json();
@@ -38,20 +38,20 @@ async fn credential_response_has_client_settings() {
 
     let changed = world.call(Method::PATCH, &path, &json!({"name": "home", "enabled": false})).await;
     assert_eq!(changed.json()["smtp_credential"]["name"], "home");
-    assert!(world.hall.authenticate_smtp_password(&hash, here).await.is_err());
+    assert!(world.intake.authenticate_smtp_password(&hash, client_ip).await.is_err());
     world.call(Method::PATCH, &path, &json!({"enabled": true})).await;
     let rotated = world.call(Method::POST, &format!("{path}/rotate"), &json!({})).await.json();
     let fresh = SecretHash::from_smtp_password(rotated["password"].as_str().unwrap()).unwrap();
     for hash in [&hash, &fresh] {
-        world.hall.authenticate_smtp_password(hash, here).await.unwrap();
+        world.intake.authenticate_smtp_password(hash, client_ip).await.unwrap();
     }
-    world.hall.clock().advance(Duration::from_secs(24 * 3600));
-    assert!(world.hall.authenticate_smtp_password(&hash, here).await.is_err());
-    world.hall.authenticate_smtp_password(&fresh, here).await.unwrap();
+    world.intake.clock().advance(Duration::from_secs(24 * 3600));
+    assert!(world.intake.authenticate_smtp_password(&hash, client_ip).await.is_err());
+    world.intake.authenticate_smtp_password(&fresh, client_ip).await.unwrap();
 
     let deleted = world.call(Method::DELETE, &path, &json!({})).await;
     assert_eq!(deleted.json(), json!({"ok": true}));
-    assert!(world.hall.authenticate_smtp_password(&fresh, here).await.is_err());
+    assert!(world.intake.authenticate_smtp_password(&fresh, client_ip).await.is_err());
     assert_eq!(world.get(&path).await.status, StatusCode::NOT_FOUND);
     world.end().await;
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::world::{Answered, World};
+use crate::world::{TestResponse, World};
 use http::{Method, StatusCode};
 use http_body_util::Full;
 use mail::credential::ApiKeyScope;
@@ -10,30 +10,30 @@ use mail::suppression::{SuppressionCause, SuppressionReason, SuppressionSource, 
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-async fn call(world: &World, method: Method, path: &str) -> Answered {
+async fn call(world: &World, method: Method, path: &str) -> TestResponse {
     let request = world.request(method, path).body(Full::default()).unwrap();
     world.send(request).await
 }
 
-async fn post(world: &World, path: &str, body: Value) -> Answered {
+async fn post(world: &World, path: &str, body: Value) -> TestResponse {
     world.post(path, body.to_string()).await
 }
 
-async fn import(world: &World, csv: &str) -> Answered {
+async fn import(world: &World, csv: &str) -> TestResponse {
     let request = world.request(Method::POST, "/suppressions/import").header("content-type", "text/csv");
     world.send(request.body(Full::from(csv.to_owned())).unwrap()).await
 }
 
 /// Records a suppression as the service does.
-async fn found(world: &World, email: &str, reason: SuppressionReason) {
+async fn suppress(world: &World, email: &str, reason: SuppressionReason) {
     let tenant = world.tenant().await;
     let grounds =
         [SuppressionCause::new(email.parse::<SuppressionTarget>().unwrap(), reason, SuppressionSource::System)];
-    world.hall.suppressions().suppress(tenant.account().id, &grounds, &|_, _| {}).await.unwrap();
+    world.intake.suppressions().suppress(tenant.account().id, &grounds, &|_, _| {}).await.unwrap();
 }
 
-fn emails(answer: &Value) -> Vec<&str> {
-    answer["suppressions"].as_array().unwrap().iter().map(|s| s["email"].as_str().unwrap()).collect()
+fn emails(response: &Value) -> Vec<&str> {
+    response["suppressions"].as_array().unwrap().iter().map(|s| s["email"].as_str().unwrap()).collect()
 }
 
 #[tokio::test]
@@ -43,23 +43,23 @@ async fn suppression_is_added_shown_and_removed() {
         post(&world, "/suppressions", json!({"email": "Ada@Example.NET", "note": "asked by phone", "x": 1})).await;
     assert_eq!(added.status, StatusCode::OK);
     let added = added.json();
-    let one = &added["suppression"];
-    assert!(one["id"].as_str().unwrap().starts_with("sup_"));
-    assert_eq!(one["email"], "ada@example.net");
-    assert_eq!((&one["reason"], &one["source"]), (&json!("manual"), &json!("api")));
+    let suppression = &added["suppression"];
+    assert!(suppression["id"].as_str().unwrap().starts_with("sup_"));
+    assert_eq!(suppression["email"], "ada@example.net");
+    assert_eq!((&suppression["reason"], &suppression["source"]), (&json!("manual"), &json!("api")));
     assert_eq!(
-        (&one["note"], &one["expires_at"], &one["detail"]),
+        (&suppression["note"], &suppression["expires_at"], &suppression["detail"]),
         (&json!("asked by phone"), &Value::Null, &Value::Null)
     );
     assert_eq!(added["warnings"].as_array().unwrap().len(), 1);
     let again = post(&world, "/suppressions", json!({"email": "ada@example.net"})).await.json();
-    assert_eq!(again["suppression"]["id"], one["id"], "it existed already");
-    for name in ["ADA@example.net", "ada%40example.net", one["id"].as_str().unwrap()] {
-        assert_eq!(world.get(&format!("/suppressions/{name}")).await.json()["suppression"], *one);
+    assert_eq!(again["suppression"]["id"], suppression["id"], "it existed already");
+    for name in ["ADA@example.net", "ada%40example.net", suppression["id"].as_str().unwrap()] {
+        assert_eq!(world.get(&format!("/suppressions/{name}")).await.json()["suppression"], *suppression);
     }
     let removed = call(&world, Method::DELETE, "/suppressions/ada@example.net").await;
     assert_eq!((removed.status, removed.json()), (StatusCode::OK, json!({"ok": true})));
-    for name in ["ada@example.net", one["id"].as_str().unwrap(), "nonsense", "sup_x", "%ff"] {
+    for name in ["ada@example.net", suppression["id"].as_str().unwrap(), "nonsense", "sup_x", "%ff"] {
         assert_eq!(world.get(&format!("/suppressions/{name}")).await.status, StatusCode::NOT_FOUND, "{name}");
         let removed = call(&world, Method::DELETE, &format!("/suppressions/{name}")).await;
         assert_eq!(removed.status, StatusCode::NOT_FOUND, "{name}");
@@ -70,9 +70,9 @@ async fn suppression_is_added_shown_and_removed() {
 #[tokio::test]
 async fn existing_suppression_is_extended_with_a_warning() {
     let world = World::start().await;
-    let add = async |more: Value| {
+    let add = async |extra: Value| {
         let mut body = json!({"email": "Ada@example.net"});
-        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        body.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
         post(&world, "/suppressions", body).await.json()
     };
     let (soon, later) = ("2098-01-01T00:00:00.000Z", "2099-01-01T00:00:00.000Z");
@@ -81,11 +81,11 @@ async fn existing_suppression_is_extended_with_a_warning() {
     let again = add(json!({"expires_at": soon})).await;
     assert_eq!((&again["suppression"], again.get("warnings")), (&first["suppression"], None));
     for (ends, until) in [(json!(later), json!(later)), (json!(soon), json!(later)), (Value::Null, Value::Null)] {
-        let told = add(json!({"expires_at": ends})).await;
-        assert_eq!(told["suppression"]["expires_at"], until);
-        assert_eq!(told["suppression"]["id"], first["suppression"]["id"]);
+        let repeated = add(json!({"expires_at": ends})).await;
+        assert_eq!(repeated["suppression"]["expires_at"], until);
+        assert_eq!(repeated["suppression"]["id"], first["suppression"]["id"]);
         let words = if until.is_null() { "permanently" } else { later };
-        assert!(told["warnings"][0].as_str().unwrap().contains(words), "{told}");
+        assert!(repeated["warnings"][0].as_str().unwrap().contains(words), "{repeated}");
     }
     let noted = add(json!({"note": "by phone"})).await;
     assert!(noted["suppression"]["note"].is_null() && noted["warnings"][0].is_string(), "{noted}");
@@ -101,18 +101,18 @@ async fn existing_suppression_is_extended_with_a_warning() {
 async fn session_suppressions_have_source_dashboard() {
     let world = World::start().await;
     let session = world.session(1).await;
-    let post = async |path: &str, body: Value| world.browse(&session, Method::POST, path, &body).await;
-    let one = post("/api/suppressions", json!({"email": "a@example.net"})).await;
-    assert_eq!(one.json()["suppression"]["source"], "dashboard", "{one:?}");
+    let post = async |path: &str, body: Value| world.call_with_session(&session, Method::POST, path, &body).await;
+    let suppression = post("/api/suppressions", json!({"email": "a@example.net"})).await;
+    assert_eq!(suppression.json()["suppression"]["source"], "dashboard", "{suppression:?}");
     let two = post("/api/category-opt-outs", json!({"email": "a@example.net", "category": "product"})).await;
     assert_eq!(two.json()["category_opt_out"]["source"], "dashboard", "{two:?}");
     let made = post("/api/templates", json!({"name": "n", "subject": "s", "text": "t"})).await;
     assert_eq!(made.status, StatusCode::OK, "{made:?}");
     let (forged, body) = (session.forged(), json!({"email": "b@example.net"}));
-    let refused = world.browse(&forged, Method::POST, "/api/suppressions", &body).await;
+    let refused = world.call_with_session(&forged, Method::POST, "/api/suppressions", &body).await;
     assert_eq!(refused.status, StatusCode::FORBIDDEN);
     let path = "/api/suppressions?source=dashboard";
-    let listed = world.browse(&session, Method::GET, path, &Value::Null).await.json();
+    let listed = world.call_with_session(&session, Method::GET, path, &Value::Null).await.json();
     assert_eq!(emails(&listed), ["a@example.net"]);
     world.end().await;
 }
@@ -122,15 +122,15 @@ async fn bulk_add_returns_an_entry_for_each() {
     let world = World::start().await;
     let many = json!({"emails": ["a@example.net", "nobody", "@example.org", "A@example.net", 7], "expires_at": "2099-01-01T00:00:00Z"});
     let added = post(&world, "/suppressions", many).await.json();
-    let of = |name: &str| -> Vec<Value> {
+    let column = |name: &str| -> Vec<Value> {
         added["data"].as_array().unwrap().iter().map(|entry| entry[name].clone()).collect()
     };
-    assert_eq!(of("status"), ["created", "failed", "created", "exists", "failed"]);
-    assert_eq!(of("index"), [0, 1, 2, 3, 4]);
+    assert_eq!(column("status"), ["created", "failed", "created", "exists", "failed"]);
+    assert_eq!(column("index"), [0, 1, 2, 3, 4]);
     assert_eq!(added["data"][1]["error"]["code"], "validation_error");
     assert_eq!((&added["data"][1]["id"], &added["data"][0]["id"]), (&Value::Null, &added["data"][3]["id"]));
-    let one = world.get("/suppressions/a@example.net").await.json();
-    assert_eq!(one["suppression"]["expires_at"], "2099-01-01T00:00:00.000Z");
+    let suppression = world.get("/suppressions/a@example.net").await.json();
+    assert_eq!(suppression["suppression"]["expires_at"], "2099-01-01T00:00:00.000Z");
     let too_many: Vec<String> = (0..1_001).map(|n| format!("a{n}@example.net")).collect();
     for bad in [
         json!({}),
@@ -143,11 +143,11 @@ async fn bulk_add_returns_an_entry_for_each() {
         json!({"email": "a@example.net", "note": "x".repeat(501)}),
         json!({"EmailAddress": "a@example.net"}),
     ] {
-        let answer = post(&world, "/suppressions", bad.clone()).await;
-        assert_eq!((answer.status, answer.code()), (StatusCode::BAD_REQUEST, "validation_error".into()), "{bad}");
+        let response = post(&world, "/suppressions", bad.clone()).await;
+        assert_eq!((response.status, response.code()), (StatusCode::BAD_REQUEST, "validation_error".into()), "{bad}");
     }
-    let most: Vec<String> = (0..1_000).map(|n| format!("a{n}@example.net")).collect();
-    assert_eq!(post(&world, "/suppressions", json!({"emails": most})).await.status, StatusCode::OK);
+    let largest: Vec<String> = (0..1_000).map(|n| format!("a{n}@example.net")).collect();
+    assert_eq!(post(&world, "/suppressions", json!({"emails": largest})).await.status, StatusCode::OK);
     world.end().await;
 }
 
@@ -155,26 +155,26 @@ async fn bulk_add_returns_an_entry_for_each() {
 async fn list_is_filtered_paged_and_omits_expired() {
     let world = World::start().await;
     for n in 0..5 {
-        found(&world, &format!("hard{n}@example.net"), SuppressionReason::HardBounce).await;
-        found(&world, &format!("soft{n}@example.net"), SuppressionReason::SoftBounce).await;
+        suppress(&world, &format!("hard{n}@example.net"), SuppressionReason::HardBounce).await;
+        suppress(&world, &format!("soft{n}@example.net"), SuppressionReason::SoftBounce).await;
     }
-    world.hall.clock().advance(Duration::from_millis(1));
+    world.intake.clock().advance(Duration::from_millis(1));
     post(&world, "/suppressions", json!({"email": "@example.org"})).await;
     let all = world.get("/suppressions").await.json();
     assert_eq!((emails(&all).len(), &all["has_more"], &all["next_cursor"]), (11, &json!(false), &Value::Null));
     assert_eq!(emails(&all)[0], "@example.org", "newest first");
-    let mut seen = Vec::new();
+    let mut collected = Vec::new();
     let mut cursor = String::new();
     loop {
         let page = world.get(&format!("/suppressions?limit=3&reason=hard_bounce,manual&cursor={cursor}")).await.json();
-        seen.extend(emails(&page).into_iter().map(str::to_owned));
+        collected.extend(emails(&page).into_iter().map(str::to_owned));
         match page["next_cursor"].as_str() {
             Some(next) => cursor = next.to_owned(),
             None => break,
         }
     }
     assert_eq!(
-        seen,
+        collected,
         [
             "@example.org",
             "hard4@example.net",
@@ -195,7 +195,7 @@ async fn list_is_filtered_paged_and_omits_expired() {
         assert_eq!(world.get(&format!("/suppressions?{bad}")).await.code(), "validation_error", "{bad}");
     }
     assert_eq!(world.get("/suppressions?cursor=xyz").await.code(), "invalid_cursor");
-    world.hall.clock().advance(Duration::from_secs(24 * 3600));
+    world.intake.clock().advance(Duration::from_secs(24 * 3600));
     assert_eq!(emails(&world.get("/suppressions").await.json()).len(), 6, "soft-bounce suppressions have expired");
     assert!(emails(&world.get("/suppressions?email=soft1@example.net").await.json()).is_empty());
     assert_eq!(world.get("/suppressions/soft1@example.net").await.status, StatusCode::NOT_FOUND);
@@ -205,7 +205,7 @@ async fn list_is_filtered_paged_and_omits_expired() {
 #[tokio::test]
 async fn complaint_removal_needs_force() {
     let world = World::start().await;
-    found(&world, "angry@example.net", SuppressionReason::Complaint).await;
+    suppress(&world, "angry@example.net", SuppressionReason::Complaint).await;
     let refused = call(&world, Method::DELETE, "/suppressions/angry@example.net").await;
     assert_eq!((refused.status, refused.code()), (StatusCode::CONFLICT, "conflict".into()));
     let bad = call(&world, Method::DELETE, "/suppressions/angry@example.net?force=maybe").await;
@@ -218,15 +218,15 @@ async fn complaint_removal_needs_force() {
 #[tokio::test]
 async fn check_returns_suppressions_and_opt_outs() {
     let world = World::start().await;
-    found(&world, "soft@example.net", SuppressionReason::SoftBounce).await;
+    suppress(&world, "soft@example.net", SuppressionReason::SoftBounce).await;
     post(&world, "/suppressions", json!({"email": "@example.org"})).await;
     post(&world, "/category-opt-outs", json!({"email": "new@example.net", "category": "newsletter"})).await;
-    let asked = json!({"emails": ["Soft@example.net", "x@example.org", "new@example.net", "free@example.net"]});
-    let data = post(&world, "/suppressions/check", asked).await.json()["data"].clone();
-    let of = |name: &str| -> Vec<Value> { data.as_array().unwrap().iter().map(|e| e[name].clone()).collect() };
-    assert_eq!(of("suppressed"), [true, true, false, false]);
-    assert_eq!(of("reason"), [json!("soft_bounce"), json!("manual"), Value::Null, Value::Null]);
-    assert_eq!(of("categories"), [json!([]), json!([]), json!(["newsletter"]), json!([])]);
+    let body = json!({"emails": ["Soft@example.net", "x@example.org", "new@example.net", "free@example.net"]});
+    let data = post(&world, "/suppressions/check", body).await.json()["data"].clone();
+    let column = |name: &str| -> Vec<Value> { data.as_array().unwrap().iter().map(|e| e[name].clone()).collect() };
+    assert_eq!(column("suppressed"), [true, true, false, false]);
+    assert_eq!(column("reason"), [json!("soft_bounce"), json!("manual"), Value::Null, Value::Null]);
+    assert_eq!(column("categories"), [json!([]), json!([]), json!(["newsletter"]), json!([])]);
     assert!(data[0]["expires_at"].is_string() && data[1]["expires_at"].is_null());
     // An invalid entry does not affect the others.
     let mixed = json!({"emails": ["nobody", "Soft@example.net"]});
@@ -264,8 +264,8 @@ async fn exports_contain_no_formulas() {
     assert!(text.contains(",'=0@example.net,") && text.contains(",'+1@example.net,"), "{text}");
     let again = post(&world, "/suppressions/import", json!({"csv": text})).await.json()["import"].clone();
     queue::suppression_import::process_open_imports(
-        &world.hall.suppressions(),
-        Some(world.hall.storage_quotas()),
+        &world.intake.suppressions(),
+        Some(world.intake.storage_quotas()),
         &CancellationToken::new(),
     )
     .await
@@ -283,13 +283,13 @@ async fn a_list_is_imported_in_the_background_and_exported_again() {
         csv.push_str(&format!("a{n}@example.net,{},x\r\n", if n % 2 == 0 { "BOUNCE" } else { "COMPLAINT" }));
     }
     csv.push_str("nobody,BOUNCE,x\r\n");
-    let begun = import(&world, &csv).await.json()["import"].clone();
-    assert_eq!((&begun["status"], &begun["counts"]["total"]), (&json!("queued"), &json!(1_301)));
-    let path = format!("/suppressions/import/{}", begun["id"].as_str().unwrap());
+    let started = import(&world, &csv).await.json()["import"].clone();
+    assert_eq!((&started["status"], &started["counts"]["total"]), (&json!("queued"), &json!(1_301)));
+    let path = format!("/suppressions/import/{}", started["id"].as_str().unwrap());
     assert_eq!(world.get(&path).await.json()["import"]["status"], "queued");
     queue::suppression_import::process_open_imports(
-        &world.hall.suppressions(),
-        Some(world.hall.storage_quotas()),
+        &world.intake.suppressions(),
+        Some(world.intake.storage_quotas()),
         &CancellationToken::new(),
     )
     .await
@@ -306,13 +306,13 @@ async fn a_list_is_imported_in_the_background_and_exported_again() {
     assert_eq!(text.lines().count(), 651);
     assert!(text.starts_with("id,email,reason,source,"), "{text}");
     let other = world.account(2, ApiKeyScope::Full).await;
-    let theirs = World::get_as(&world, &other, "/suppressions/export").await;
-    assert_eq!(String::from_utf8(theirs.body.to_vec()).unwrap().lines().count(), 1);
+    let foreign = World::get_as(&world, &other, "/suppressions/export").await;
+    assert_eq!(String::from_utf8(foreign.body.to_vec()).unwrap().lines().count(), 1);
     // The import restores the exported list.
     let again = post(&world, "/suppressions/import", json!({"csv": text})).await.json()["import"].clone();
     queue::suppression_import::process_open_imports(
-        &world.hall.suppressions(),
-        Some(world.hall.storage_quotas()),
+        &world.intake.suppressions(),
+        Some(world.intake.storage_quotas()),
         &CancellationToken::new(),
     )
     .await
@@ -349,23 +349,23 @@ async fn invalid_list_is_refused() {
 async fn opt_outs_are_created_listed_and_removed() {
     let world = World::start().await;
     let made = post(&world, "/category-opt-outs", json!({"email": "Ada@example.net", "category": "product"})).await;
-    let one = made.json()["category_opt_out"].clone();
-    assert!(one["id"].as_str().unwrap().starts_with("opt_"));
-    assert_eq!((&one["category_label"], &one["source"]), (&json!("Product updates"), &json!("api")));
+    let suppression = made.json()["category_opt_out"].clone();
+    assert!(suppression["id"].as_str().unwrap().starts_with("opt_"));
+    assert_eq!((&suppression["category_label"], &suppression["source"]), (&json!("Product updates"), &json!("api")));
     let again = post(&world, "/category-opt-outs", json!({"email": "ada@example.net", "category": "product"})).await;
-    assert_eq!(again.json()["category_opt_out"]["id"], one["id"]);
+    assert_eq!(again.json()["category_opt_out"]["id"], suppression["id"]);
     for n in 0..4 {
         let body = json!({"email": format!("a{n}@example.net"), "category": "newsletter"});
         post(&world, "/category-opt-outs", body).await;
     }
-    let count = |answer: Answered| answer.json()["category_opt_outs"].as_array().unwrap().len();
+    let count = |response: TestResponse| response.json()["category_opt_outs"].as_array().unwrap().len();
     assert_eq!(count(world.get("/category-opt-outs").await), 5);
     assert_eq!(count(world.get("/category-opt-outs?category=newsletter").await), 4);
     assert_eq!(count(world.get("/category-opt-outs?email=ADA@example.net").await), 1);
     let first = world.get("/category-opt-outs?limit=2").await.json();
     let rest = format!("/category-opt-outs?cursor={}", first["next_cursor"].as_str().unwrap());
     assert_eq!(count(world.get(&rest).await), 3);
-    let path = format!("/category-opt-outs/{}", one["id"].as_str().unwrap());
+    let path = format!("/category-opt-outs/{}", suppression["id"].as_str().unwrap());
     assert_eq!(call(&world, Method::DELETE, &path).await.json(), json!({"ok": true}));
     assert_eq!(call(&world, Method::DELETE, &path).await.status, StatusCode::NOT_FOUND);
     for bad in [

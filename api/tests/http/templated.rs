@@ -1,6 +1,6 @@
 //! Emails from templates over HTTP.
 
-use crate::world::{Answered, World};
+use crate::world::{TestResponse, World};
 use http::StatusCode;
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ async fn show(world: &World, id: &Value) -> Value {
     world.get(&format!("/emails/{}", id.as_str().unwrap())).await.json()["email"].clone()
 }
 
-fn welcome() -> Value {
+fn welcome_template() -> Value {
     json!({
         "name": "Welcome", "alias": "welcome", "from": "Ada <ada@example.com>", "reply_to": ["help@example.com"],
         "subject": "Hello {{name}}", "html": "<p>{{name}}</p><a href=\"{{unsubscribe_url}}\">leave</a>",
@@ -28,7 +28,7 @@ fn welcome() -> Value {
 #[tokio::test]
 async fn template_fills_missing_fields() {
     let world = World::start().await;
-    publish(&world, welcome()).await;
+    publish(&world, welcome_template()).await;
     let variables = json!({"name": "B & C", "order": {"id": 7}});
     for body in [
         json!({"to": "b@example.net", "template": "welcome", "variables": variables}),
@@ -37,30 +37,30 @@ async fn template_fills_missing_fields() {
     ] {
         let sent = world.post("/emails", body.to_string()).await;
         assert_eq!(sent.status, StatusCode::OK, "{sent:?}");
-        let shown = show(&world, &sent.json()["id"]).await;
-        assert_eq!(shown["subject"], "Hello B & C");
-        assert_eq!(shown["from"], "Ada <ada@example.com>");
-        assert_eq!(shown["reply_to"], json!(["help@example.com"]));
-        assert_eq!(shown["text"], "B & C: 7");
-        assert_eq!(shown["category"], "product");
-        let html = shown["html"].as_str().unwrap();
+        let view = show(&world, &sent.json()["id"]).await;
+        assert_eq!(view["subject"], "Hello B & C");
+        assert_eq!(view["from"], "Ada <ada@example.com>");
+        assert_eq!(view["reply_to"], json!(["help@example.com"]));
+        assert_eq!(view["text"], "B & C: 7");
+        assert_eq!(view["category"], "product");
+        let html = view["html"].as_str().unwrap();
         assert!(html.contains("B &amp; C") && html.contains("href=\"{{unsubscribe_url}}\""), "{html}");
-        assert_eq!((&shown["unsubscribe"], &shown["headers"]), (&json!(true), &json!({})));
-        assert_eq!((&shown["template"]["alias"], &shown["template"]["version"]), (&json!("welcome"), &json!(1)));
+        assert_eq!((&view["unsubscribe"], &view["headers"]), (&json!(true), &json!({})));
+        assert_eq!((&view["template"]["alias"], &view["template"]["version"]), (&json!("welcome"), &json!(1)));
     }
     let own = json!({
         "to": "b@example.net", "template": "welcome", "variables": variables, "subject": "Mine {{name}}",
         "from": "ada@example.com", "category": "transactional", "unsubscribe": false, "reply_to": [],
     });
     let sent = world.post("/emails", own.to_string()).await;
-    let shown = show(&world, &sent.json()["id"]).await;
-    assert_eq!((&shown["subject"], &shown["category"]), (&json!("Mine {{name}}"), &json!("transactional")));
-    assert_eq!(shown["unsubscribe"], false);
+    let view = show(&world, &sent.json()["id"]).await;
+    assert_eq!((&view["subject"], &view["category"]), (&json!("Mine {{name}}"), &json!("transactional")));
+    assert_eq!(view["unsubscribe"], false);
     world.end().await;
 }
 
-fn text(answer: &Answered) -> String {
-    String::from_utf8_lossy(&answer.body).into_owned()
+fn text(response: &TestResponse) -> String {
+    String::from_utf8_lossy(&response.body).into_owned()
 }
 
 /// Numbers keep their notation in emails and in responses, whichever way the variables are sent.
@@ -85,10 +85,10 @@ async fn numbers_are_kept_to_the_digit() {
     let inner = format!(r#"{{"to":"b@example.net","template":{{"alias":"bill","variables":{EXACT}}}}}"#);
     let sent = [world.post("/emails", item.clone()).await.json(), world.post("/emails", inner.clone()).await.json()];
     let batch = world.post("/emails/batch", format!(r#"{{"emails":[{item},{inner}]}}"#)).await.json();
-    for id in sent.iter().map(|one| &one["id"]).chain([&batch["data"][0]["id"], &batch["data"][1]["id"]]) {
-        let shown = show(&world, id).await;
-        assert_eq!(shown["subject"], "19.90", "{shown}");
-        assert_eq!(shown["text"], "12345678901234567890123: 19.90 1.50 1.10", "{shown}");
+    for id in sent.iter().map(|entry| &entry["id"]).chain([&batch["data"][0]["id"], &batch["data"][1]["id"]]) {
+        let view = show(&world, id).await;
+        assert_eq!(view["subject"], "19.90", "{view}");
+        assert_eq!(view["text"], "12345678901234567890123: 19.90 1.50 1.10", "{view}");
     }
     world.end().await;
 }
@@ -96,7 +96,7 @@ async fn numbers_are_kept_to_the_digit() {
 #[tokio::test]
 async fn missing_variables_are_named() {
     let world = World::start().await;
-    publish(&world, welcome()).await;
+    publish(&world, welcome_template()).await;
     let post = async |body: Value| world.post("/emails", body.to_string()).await;
     let missing = post(json!({"to": "b@example.net", "template": "welcome", "variables": {"x": 1}})).await;
     assert_eq!((missing.status, missing.code().as_str()), (StatusCode::BAD_REQUEST, "validation_error"));

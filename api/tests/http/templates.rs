@@ -1,30 +1,30 @@
 //! Templates over HTTP: from draft to version, errors, previews.
 
-use crate::world::{Answered, World};
+use crate::world::{TestResponse, World};
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use http_body_util::Full;
 use mail::credential::ApiKeyScope;
 use serde_json::{Value, json};
 
-async fn call(world: &World, method: Method, path: &str, body: Value) -> Answered {
+async fn call(world: &World, method: Method, path: &str, body: Value) -> TestResponse {
     let request = world.request(method, path).header("content-type", "application/json");
     world.send(request.body(Full::new(Bytes::from(body.to_string()))).unwrap()).await
 }
 
-async fn post(world: &World, path: &str, body: Value) -> Answered {
+async fn post(world: &World, path: &str, body: Value) -> TestResponse {
     call(world, Method::POST, path, body).await
 }
 
-async fn patch(world: &World, path: &str, body: Value) -> Answered {
+async fn patch(world: &World, path: &str, body: Value) -> TestResponse {
     call(world, Method::PATCH, path, body).await
 }
 
-async fn delete(world: &World, path: &str) -> Answered {
+async fn delete(world: &World, path: &str) -> TestResponse {
     world.send(world.request(Method::DELETE, path).body(Full::default()).unwrap()).await
 }
 
-fn welcome() -> Value {
+fn welcome_template() -> Value {
     json!({
         "name": "Welcome", "alias": "welcome", "from": "Ada <ada@example.com>", "reply_to": "r@example.com",
         "subject": "Hi {{name}}", "html": "<p>Hi {{name}}</p>{{#each items}}{{title}} {{/each}}",
@@ -34,9 +34,9 @@ fn welcome() -> Value {
 }
 
 #[tokio::test]
-async fn a_template_is_shown_as_the_contract_says() {
+async fn template_has_the_documented_fields() {
     let world = World::start().await;
-    let made = post(&world, "/templates", welcome()).await;
+    let made = post(&world, "/templates", welcome_template()).await;
     assert_eq!(made.status, StatusCode::OK, "{:?}", made.body);
     let template = made.json()["template"].clone();
     let id = template["id"].as_str().unwrap().to_owned();
@@ -69,7 +69,7 @@ async fn a_template_is_shown_as_the_contract_says() {
 #[tokio::test]
 async fn template_lifecycle() {
     let world = World::start().await;
-    post(&world, "/templates", welcome()).await;
+    post(&world, "/templates", welcome_template()).await;
     let path = "/templates/welcome";
     let first = post(&world, &format!("{path}/publish"), json!({"note": "first"})).await.json();
     assert_eq!((&first["version"]["number"], &first["version"]["note"]), (&json!(1), &json!("first")));
@@ -88,7 +88,7 @@ async fn template_lifecycle() {
     // The published version is unchanged; after a rollback the draft equals it.
     let version = world.get(&format!("{path}/versions/1")).await.json()["version"].clone();
     assert_eq!((&version["number"], &version["subject"]), (&json!(1), &json!("Hi {{name}}")));
-    let back = json!({"html": welcome()["html"], "subject": "Hi {{name}}"});
+    let back = json!({"html": welcome_template()["html"], "subject": "Hi {{name}}"});
     assert_eq!(patch(&world, path, back).await.json()["template"]["has_unpublished_changes"], false);
 
     patch(&world, path, json!({"html": "two"})).await;
@@ -98,7 +98,7 @@ async fn template_lifecycle() {
     let third = post(&world, &format!("{path}/rollback"), json!({"version": 1})).await.json();
     assert_eq!(third["version"]["number"], 3);
     assert_eq!(third["version"]["note"], "Rollback to version 1");
-    assert_eq!(third["template"]["html"], welcome()["html"]);
+    assert_eq!(third["template"]["html"], welcome_template()["html"]);
     // A draft with unpublished changes is not replaced.
     patch(&world, path, json!({"html": "mine"})).await;
     let fourth = post(&world, &format!("{path}/rollback"), json!({"version": 2, "note": "again"})).await.json();
@@ -128,14 +128,14 @@ async fn template_lifecycle() {
 #[tokio::test]
 async fn names_and_aliases_are_taken_once() {
     let world = World::start().await;
-    post(&world, "/templates", welcome()).await;
+    post(&world, "/templates", welcome_template()).await;
     for (fields, field) in [
         (json!({"name": "Other", "alias": "Welcome"}), "alias"),
         (json!({"name": "welcome", "alias": "other"}), "name"),
     ] {
-        let answer = post(&world, "/templates", fields).await;
-        assert_eq!((answer.status, answer.code().as_str()), (StatusCode::CONFLICT, "conflict"));
-        assert_eq!(answer.json()["error"]["details"]["field"], field);
+        let response = post(&world, "/templates", fields).await;
+        assert_eq!((response.status, response.code().as_str()), (StatusCode::CONFLICT, "conflict"));
+        assert_eq!(response.json()["error"]["details"]["field"], field);
     }
     // The alias also serves as name; with neither, the error is about the name.
     let other = post(&world, "/templates", json!({"alias": "other"})).await.json();
@@ -146,21 +146,21 @@ async fn names_and_aliases_are_taken_once() {
     assert_eq!(world.get("/templates/other").await.code(), "not_found");
     assert_eq!(world.get("/templates/another").await.status, StatusCode::OK);
     // Copies get generated names.
-    for wanted in ["Welcome (copy)", "Welcome (copy 2)"] {
+    for expected in ["Welcome (copy)", "Welcome (copy 2)"] {
         let copy = world.post("/templates/welcome/duplicate", "").await.json()["template"].clone();
-        assert_eq!((&copy["name"], &copy["alias"], &copy["status"]), (&json!(wanted), &Value::Null, &json!("draft")));
-        assert_eq!(copy["html"], welcome()["html"]);
+        assert_eq!((&copy["name"], &copy["alias"], &copy["status"]), (&json!(expected), &Value::Null, &json!("draft")));
+        assert_eq!(copy["html"], welcome_template()["html"]);
     }
     let named = post(&world, "/templates/welcome/duplicate", json!({"name": "New", "alias": "new"})).await;
     assert_eq!(named.json()["template"]["alias"], "new");
-    for taken in [json!({"name": "New"}), json!({"alias": "new"}), json!({"name": "Newer", "alias": "new"})] {
-        assert_eq!(post(&world, "/templates/welcome/duplicate", taken).await.code(), "conflict");
+    for duplicate in [json!({"name": "New"}), json!({"alias": "new"}), json!({"name": "Newer", "alias": "new"})] {
+        assert_eq!(post(&world, "/templates/welcome/duplicate", duplicate).await.code(), "conflict");
     }
     world.end().await;
 }
 
 #[tokio::test]
-async fn bad_templates_are_told_by_field() {
+async fn template_errors_name_the_field() {
     let world = World::start().await;
     for (fields, named) in [
         (json!({"name": null}), "name"),
@@ -191,15 +191,15 @@ async fn bad_templates_are_told_by_field() {
     ] {
         let mut body = json!({"name": "T"});
         body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-        let answer = post(&world, "/templates", body).await;
-        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{fields}");
-        let error = &answer.json()["error"];
+        let response = post(&world, "/templates", body).await;
+        assert_eq!(response.status, StatusCode::BAD_REQUEST, "{fields}");
+        let error = &response.json()["error"];
         assert_eq!(error["code"], "validation_error", "{fields}");
-        let told = error["details"]["fields"].as_object().unwrap();
-        assert!(told.len() == 1 && told.contains_key(named), "{fields}: {error}");
+        let field_errors = error["details"]["fields"].as_object().unwrap();
+        assert!(field_errors.len() == 1 && field_errors.contains_key(named), "{fields}: {error}");
     }
-    let answer = post(&world, "/templates", json!({"name": "T", "html": "a\n  {{#if x}}b{{/each}}"})).await;
-    let details = &answer.json()["error"]["details"];
+    let response = post(&world, "/templates", json!({"name": "T", "html": "a\n  {{#if x}}b{{/each}}"})).await;
+    let details = &response.json()["error"]["details"];
     assert_eq!((&details["line"], &details["column"]), (&json!(2), &json!(13)), "{details}");
     assert_eq!(details["fields"]["html"], "line 2, column 13: `{{#if}}` is closed by `{{/each}}`");
     assert_eq!(details["markup"][0]["field"], "html");
@@ -254,7 +254,7 @@ async fn lists_are_filtered_and_paged() {
 #[tokio::test]
 async fn preview_returns_warnings() {
     let world = World::start().await;
-    post(&world, "/templates", welcome()).await;
+    post(&world, "/templates", welcome_template()).await;
     let path = "/templates/welcome/preview";
     let preview = world.post(path, "").await.json();
     assert_eq!(preview["subject"], "Hi friend");
@@ -287,7 +287,7 @@ async fn preview_returns_warnings() {
 #[tokio::test]
 async fn test_send_is_a_regular_email() {
     let world = World::start().await;
-    post(&world, "/templates", welcome()).await;
+    post(&world, "/templates", welcome_template()).await;
     let path = "/templates/welcome/test-send";
     let items = json!({"items": [{"title": "one"}], "name": "Ada\r\nBcc: x@y.example"});
     let sent = post(&world, path, json!({"to": "b@example.net", "variables": items})).await;
@@ -297,19 +297,19 @@ async fn test_send_is_a_regular_email() {
     assert_eq!((&email["subject"], &email["category"]), (&json!("Hi Ada Bcc: x@y.example"), &json!("product")));
     assert_eq!((&email["from"], &email["reply_to"]), (&json!("Ada <ada@example.com>"), &json!(["r@example.com"])));
 
-    let answer = post(&world, path, json!({"to": "b@example.net", "variables": {"items": [{}]}})).await;
-    let details = &answer.json()["error"]["details"];
-    assert_eq!(answer.status, StatusCode::BAD_REQUEST);
+    let response = post(&world, path, json!({"to": "b@example.net", "variables": {"items": [{}]}})).await;
+    let details = &response.json()["error"]["details"];
+    assert_eq!(response.status, StatusCode::BAD_REQUEST);
     assert_eq!(details["missing_variables"], json!(["items[0].title"]), "{details}");
     assert!(details["fields"]["variables.items[0].title"].is_string());
-    let answer = post(&world, path, json!({"to": "b@example.net", "variables": {"items": "x"}})).await;
-    assert_eq!(answer.json()["error"]["details"]["fields"]["variables.items"], "must be a list");
+    let response = post(&world, path, json!({"to": "b@example.net", "variables": {"items": "x"}})).await;
+    assert_eq!(response.json()["error"]["details"]["fields"]["variables.items"], "must be a list");
     assert_eq!(post(&world, path, json!({"variables": {}})).await.code(), "validation_error");
     let from = json!({"to": "b@example.net", "variables": items, "from": "x@other.example"});
     assert_eq!(post(&world, path, from).await.code(), "domain_not_verified");
     patch(&world, "/templates/welcome", json!({"from": null})).await;
-    let answer = post(&world, path, json!({"to": "b@example.net", "variables": items})).await;
-    assert!(answer.json()["error"]["details"]["fields"]["from"].is_string());
+    let response = post(&world, path, json!({"to": "b@example.net", "variables": items})).await;
+    assert!(response.json()["error"]["details"]["fields"]["from"].is_string());
     world.end().await;
 }
 
@@ -317,12 +317,12 @@ async fn test_send_is_a_regular_email() {
 #[tokio::test]
 async fn tenants_and_scopes() {
     let world = World::start().await;
-    let id = post(&world, "/templates", welcome()).await.json()["template"]["id"].as_str().unwrap().to_owned();
+    let id = post(&world, "/templates", welcome_template()).await.json()["template"]["id"].as_str().unwrap().to_owned();
     post(&world, "/templates/welcome/publish", json!({})).await;
     let other = world.account(2, ApiKeyScope::Full).await;
     for path in ["welcome", &id, "tpl_x", "none", "%00", "welcome/versions", "welcome/versions/1"] {
-        let answer = world.get_as(&other, &format!("/templates/{path}")).await;
-        assert_eq!((answer.status, answer.code().as_str()), (StatusCode::NOT_FOUND, "not_found"), "{path}");
+        let response = world.get_as(&other, &format!("/templates/{path}")).await;
+        assert_eq!((response.status, response.code().as_str()), (StatusCode::NOT_FOUND, "not_found"), "{path}");
     }
     assert_eq!(world.get_as(&other, "/templates").await.json()["templates"], json!([]));
     for number in ["0", "2", "x", "99999999999"] {
@@ -337,7 +337,7 @@ async fn tenants_and_scopes() {
 #[tokio::test]
 async fn concurrent_changes_are_not_lost() {
     let world = World::start().await;
-    post(&world, "/templates", welcome()).await;
+    post(&world, "/templates", welcome_template()).await;
     let guarded = (0..8).map(|n| {
         let body = json!({"text": format!("v{n}"), "if_version": 1});
         let world = &world;
@@ -347,7 +347,7 @@ async fn concurrent_changes_are_not_lost() {
     assert_eq!(outcomes.iter().filter(|status| **status == StatusCode::OK).count(), 1, "{outcomes:?}");
     let published = (0..4).map(|_| post(&world, "/templates/welcome/publish", json!({})));
     let outcomes = futures_util::future::join_all(published).await;
-    let done = outcomes.iter().filter(|answer| answer.status == StatusCode::OK).count();
+    let done = outcomes.iter().filter(|response| response.status == StatusCode::OK).count();
     let last = world.get("/templates/welcome").await.json()["template"]["published_version"].clone();
     assert_eq!(last, done);
     world.end().await;

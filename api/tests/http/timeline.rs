@@ -23,22 +23,22 @@ struct Story {
 }
 
 impl Story {
-    async fn begin() -> Self {
+    async fn start() -> Self {
         let world = World::start().await;
         let id = world.post("/emails", MAIL).await.json()["id"].as_str().unwrap().to_owned();
-        let account = store::account::find(world.hall.store(), "owner1@example.com").await.unwrap().unwrap();
+        let account = store::account::find(world.intake.store(), "owner1@example.com").await.unwrap().unwrap();
         let (path, id): (_, EmailId) = (format!("/emails/{id}"), id.parse().unwrap());
         Self { world, account: account.id, id, path, accepted_at: id.born_at() }
     }
 
-    fn after(&self, seconds: i64) -> Timestamp {
+    fn accepted_plus(&self, seconds: i64) -> Timestamp {
         self.accepted_at + SignedDuration::from_secs(seconds)
     }
 
     /// Settles a recipient, with its attempt and its event.
-    async fn settle(&self, index: u16, state: RecipientState, kind: EventKind, reply: SmtpReply) {
-        let at = self.after(i64::from(index) + 1);
-        let store = self.world.hall.store();
+    async fn settle_recipient(&self, index: u16, state: RecipientState, kind: EventKind, reply: SmtpReply) {
+        let at = self.accepted_plus(i64::from(index) + 1);
+        let store = self.world.intake.store();
         let found = store::email::get(store, self.account, self.id).await.unwrap().unwrap();
         let mut recipient = found.recipients[usize::from(index)].clone();
         recipient.state = state;
@@ -85,21 +85,21 @@ impl Story {
     }
 }
 
-/// The worked example of completions-email.md 2.13: one delivered, one bounced.
+/// A worked example: one recipient delivered, one bounced.
 #[tokio::test]
 async fn a_mixed_result_shows_both() {
-    let story = Story::begin().await;
+    let story = Story::start().await;
     let ok = SmtpReply::new(250, Enhanced::new(2, 0, 0), "OK");
-    story.settle(0, RecipientState::Delivered, EventKind::Delivered, ok).await;
+    story.settle_recipient(0, RecipientState::Delivered, EventKind::Delivered, ok).await;
     let unknown = SmtpReply::new(550, Enhanced::new(5, 1, 1), "user unknown");
-    story.settle(1, RecipientState::Bounced, EventKind::Bounced, unknown).await;
+    story.settle_recipient(1, RecipientState::Bounced, EventKind::Bounced, unknown).await;
 
     let email = &story.world.get(&story.path).await.json()["email"];
     assert_eq!(email["status"], "delivered");
     assert_eq!(email["last_event"], "email.bounced");
     assert_eq!(email["bounce_reason"], "550 5.1.1 user unknown");
-    assert_eq!(email["delivered_at"], format!("{:.3}", story.after(1)));
-    assert_eq!(email["bounced_at"], format!("{:.3}", story.after(2)));
+    assert_eq!(email["delivered_at"], format!("{:.3}", story.accepted_plus(1)));
+    assert_eq!(email["bounced_at"], format!("{:.3}", story.accepted_plus(2)));
     assert_eq!(email["counts"], json!({"queued": 0, "delivered": 1, "bounced": 1, "failed": 0}));
     assert_eq!(
         email["recipients"][1]["last_response"],
@@ -113,7 +113,7 @@ async fn a_mixed_result_shows_both() {
             "n": 1, "recipient": "c@example.net", "mx_host": "mx.example.net", "ip": "192.0.2.1",
             "tls": {"version": "TLSv1.3", "cipher": "x", "verified": false, "policy": "opportunistic"},
             "smtp_code": 550, "enhanced_code": "5.1.1", "response": "user unknown", "error": null, "phase": "rcpt",
-            "duration_ms": 12, "created_at": format!("{:.3}", story.after(2)), "next_attempt_at": null,
+            "duration_ms": 12, "created_at": format!("{:.3}", story.accepted_plus(2)), "next_attempt_at": null,
             "transcript": "S: 220",
         })
     );
@@ -122,21 +122,21 @@ async fn a_mixed_result_shows_both() {
 
 #[tokio::test]
 async fn events_are_paged_from_the_newest() {
-    let story = Story::begin().await;
+    let story = Story::start().await;
     let ok = || SmtpReply::new(250, Enhanced::new(2, 0, 0), "OK");
-    story.settle(0, RecipientState::Delivered, EventKind::Delivered, ok()).await;
-    story.settle(1, RecipientState::Delivered, EventKind::Delivered, ok()).await;
-    let mut seen: Vec<Value> = Vec::new();
+    story.settle_recipient(0, RecipientState::Delivered, EventKind::Delivered, ok()).await;
+    story.settle_recipient(1, RecipientState::Delivered, EventKind::Delivered, ok()).await;
+    let mut collected: Vec<Value> = Vec::new();
     let mut path = format!("{}/events?limit=2", story.path);
     loop {
         let page = story.world.get(&path).await;
         assert_eq!(page.status, StatusCode::OK);
         let page = page.json();
-        seen.extend(page["events"].as_array().unwrap().iter().map(|event| event["recipient"].clone()));
+        collected.extend(page["events"].as_array().unwrap().iter().map(|event| event["recipient"].clone()));
         let Some(cursor) = page["next_cursor"].as_str() else { break };
         path = format!("{}/events?limit=2&cursor={cursor}", story.path);
     }
-    assert_eq!(seen, [json!("c@example.net"), json!("b@example.net"), Value::Null]);
+    assert_eq!(collected, [json!("c@example.net"), json!("b@example.net"), Value::Null]);
     // A cursor of another list is refused.
     assert_eq!(story.world.get("/emails?cursor=AgAAAAE").await.code(), "invalid_cursor");
     story.world.end().await;

@@ -17,7 +17,7 @@ use tokio_rustls::client::TlsStream;
 use tokio_util::sync::CancellationToken;
 
 /// A server configuration with its own certificate, and a client configuration that trusts only that one.
-fn pair(alpn: &[&[u8]]) -> (Arc<ServerConfig>, Arc<ClientConfig>) {
+fn tls_configs(alpn: &[&[u8]]) -> (Arc<ServerConfig>, Arc<ClientConfig>) {
     let issued = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let certificate = issued.cert.der().clone();
     let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(issued.signing_key.serialize_der()));
@@ -47,10 +47,12 @@ async fn connect(address: std::net::SocketAddr, client: Arc<ClientConfig>) -> st
 
 #[tokio::test]
 async fn both_versions_and_a_new_certificate() {
-    let (server, client) = pair(&[b"h2", b"http/1.1"]);
+    let (server, client) = tls_configs(&[b"h2", b"http/1.1"]);
     let (give, tls) = watch::channel(server);
-    let api_server =
-        ApiServer::new(crate::world::hall(crate::world::store().await).await, ApiOptions::new(crate::world::BASE_URL));
+    let api_server = ApiServer::new(
+        crate::world::intake(crate::world::store().await).await,
+        ApiOptions::new(crate::world::BASE_URL),
+    );
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
@@ -65,7 +67,7 @@ async fn both_versions_and_a_new_certificate() {
     assert_eq!(h2.send_request(request).await.unwrap().status(), 200);
     drop(h2);
 
-    let (server, newer) = pair(&[b"http/1.1"]);
+    let (server, newer) = tls_configs(&[b"http/1.1"]);
     give.send(server).unwrap();
     assert!(connect(address, client).await.is_err(), "the old certificate is no longer used");
     let stream = connect(address, newer).await.unwrap();
@@ -82,11 +84,11 @@ async fn both_versions_and_a_new_certificate() {
 
 #[tokio::test]
 async fn a_proxys_header_comes_before_tls() {
-    let (server, client) = pair(&[b"http/1.1"]);
+    let (server, client) = tls_configs(&[b"http/1.1"]);
     let (_give, tls) = watch::channel(server);
     let proxies = TrustedProxies::new(&["127.0.0.0/8".parse().unwrap()]);
     let options = ApiOptions { proxies, ..ApiOptions::new(crate::world::BASE_URL) };
-    let api_server = ApiServer::new(crate::world::hall(crate::world::store().await).await, options);
+    let api_server = ApiServer::new(crate::world::intake(crate::world::store().await).await, options);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
@@ -98,9 +100,9 @@ async fn a_proxys_header_comes_before_tls() {
     let name = ServerName::try_from("localhost").unwrap();
     let mut stream = TlsConnector::from(client).connect(name, stream).await.unwrap();
     stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n").await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await.unwrap();
+    assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
 
     stop.cancel();
     serving.await.unwrap().unwrap();
@@ -109,10 +111,10 @@ async fn a_proxys_header_comes_before_tls() {
 /// HSTS is sent for the host of the base URL only, and only if this listener terminates TLS.
 #[tokio::test]
 async fn hsts_is_sent_for_the_base_url_host() {
-    let (server, client) = pair(&[b"http/1.1"]);
+    let (server, client) = tls_configs(&[b"http/1.1"]);
     let (_give, tls) = watch::channel(server);
-    let hall = crate::world::hall(crate::world::store().await).await;
-    let api_server = ApiServer::new(hall, ApiOptions::new(crate::world::BASE_URL));
+    let intake = crate::world::intake(crate::world::store().await).await;
+    let api_server = ApiServer::new(intake, ApiOptions::new(crate::world::BASE_URL));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
@@ -124,8 +126,8 @@ async fn hsts_is_sent_for_the_base_url_host() {
         let (mut h1, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
         tokio::spawn(connection);
         let request = http::Request::get("/healthz").header("host", host).body(Empty::<bytes::Bytes>::new());
-        let answer = h1.send_request(request.unwrap()).await.unwrap();
-        let strict = answer.headers().get("strict-transport-security").map(|value| value.to_str().unwrap());
+        let response = h1.send_request(request.unwrap()).await.unwrap();
+        let strict = response.headers().get("strict-transport-security").map(|value| value.to_str().unwrap());
         assert_eq!(strict.is_some_and(|value| value.starts_with("max-age=")), is_strict, "{host} {strict:?}");
     }
     stop.cancel();

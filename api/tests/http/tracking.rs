@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::world::{Answered, World};
+use crate::world::{TestResponse, World};
 use http::{Method, Request};
 use http_body_util::Full;
 use jiff::Timestamp;
@@ -19,49 +19,52 @@ const TARGET: &str = "https://shop.example/münze?a=1&b=2";
 /// An API, and an email that was delivered a minute ago.
 struct Sent {
     world: World,
-    of: TrackingTarget,
+    target: TrackingTarget,
     path: String,
 }
 
 impl Sent {
-    async fn to(recipients: &[&str]) -> Self {
+    async fn send_to(recipients: &[&str]) -> Self {
         let world = World::start().await;
         let body = json!({"from": "a@example.com", "to": recipients, "subject": "s", "html": "<p>x"});
-        let answer = world.post("/emails", body.to_string()).await;
-        let email: EmailId = answer.json()["id"].as_str().unwrap().parse().unwrap();
+        let response = world.post("/emails", body.to_string()).await;
+        let email: EmailId = response.json()["id"].as_str().unwrap().parse().unwrap();
         let account = AccountId::new(Timestamp::from_second(1_700_000_000).unwrap(), 1);
-        let sent =
-            Self { of: TrackingTarget::new(account, email, recipients.len()), path: format!("/emails/{email}"), world };
+        let sent = Self {
+            target: TrackingTarget::new(account, email, recipients.len()),
+            path: format!("/emails/{email}"),
+            world,
+        };
         sent.deliver().await;
-        sent.later(60);
+        sent.advance(60);
         sent
     }
 
     async fn deliver(&self) {
-        let (store, now) = (self.world.hall.store(), self.world.hall.clock().now());
-        let found = store::email::get(store, self.of.account, self.of.email).await.unwrap().unwrap();
+        let (store, now) = (self.world.intake.store(), self.world.intake.clock().now());
+        let found = store::email::get(store, self.target.account, self.target.email).await.unwrap().unwrap();
         let mut batch = Batch::progress();
         for mut recipient in found.recipients {
             (recipient.state, recipient.delivered_at) = (RecipientState::Delivered, Some(now));
-            store::email::put_recipient(&mut batch, self.of.account, self.of.email, &recipient);
+            store::email::put_recipient(&mut batch, self.target.account, self.target.email, &recipient);
         }
         store.commit(batch).await.unwrap();
     }
 
-    fn later(&self, seconds: u64) {
-        self.world.hall.clock().advance(Duration::from_secs(seconds));
+    fn advance(&self, seconds: u64) {
+        self.world.intake.clock().advance(Duration::from_secs(seconds));
     }
 
     fn pixel(&self) -> String {
-        format!("/o/{}", pixel_token(self.world.hall.link_key(), self.of))
+        format!("/o/{}", pixel_token(self.world.intake.link_key(), self.target))
     }
 
     fn link(&self, link: u16) -> String {
-        let click = TrackedLink { target: self.of, link, url: TARGET.to_owned() };
-        format!("/c/{}", click.token(self.world.hall.link_key()))
+        let click = TrackedLink { target: self.target, link, url: TARGET.to_owned() };
+        format!("/c/{}", click.token(self.world.intake.link_key()))
     }
 
-    async fn fetch(&self, method: Method, path: &str, user_agent: &str) -> Answered {
+    async fn fetch(&self, method: Method, path: &str, user_agent: &str) -> TestResponse {
         let request = Request::builder().method(method).uri(path).header("host", "t").header("user-agent", user_agent);
         self.world.send(request.body(Full::default()).unwrap()).await
     }
@@ -84,13 +87,13 @@ impl Sent {
         self.world.get(&self.path).await.json()["email"].clone()
     }
 
-    async fn last_event_listed(&self) -> Value {
+    async fn listed_last_event(&self) -> Value {
         self.world.get("/emails").await.json()["emails"][0]["last_event"].clone()
     }
 }
 
 /// The paths of tracked links in a sent message.
-fn paths_in(raw: &[u8], page: &str) -> Vec<String> {
+fn link_paths(raw: &[u8], page: &str) -> Vec<String> {
     let html = mail::parsed_body::ParsedBody::parse(raw).html.unwrap();
     let start = format!("\"{}{page}", crate::world::BASE_URL);
     html.split(&start).skip(1).map(|rest| format!("{page}{}", rest.split('"').next().unwrap())).collect()
@@ -98,10 +101,10 @@ fn paths_in(raw: &[u8], page: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn tracking_follows_the_domain_settings() {
-    let sent = Sent::to(&["ada@dest.example"]).await;
+    let sent = Sent::send_to(&["ada@dest.example"]).await;
     let html = "<body><a href=\"https://shop.example/?a=1&amp;b=2\">x</a> <a href=\"mailto:a@b.example\">y</a></body>";
     let body = json!({"from": "a@example.com", "to": "ada@dest.example", "subject": "s", "html": html, "text": "https://shop.example/"});
-    let store = sent.world.hall.store();
+    let store = sent.world.intake.store();
     for (opens, clicks) in [(false, false), (true, false), (false, true), (true, true)] {
         let before = store::domain::find_by_name(store, &crate::world::DOMAIN.parse().unwrap()).await.unwrap().unwrap();
         let mut after = before.clone();
@@ -109,30 +112,30 @@ async fn tracking_follows_the_domain_settings() {
         let mut batch = Batch::progress();
         store::domain::update(&mut batch, &before, &after);
         store.commit(batch).await.unwrap();
-        sent.later(2);
+        sent.advance(2);
         let id = sent.world.post("/emails", body.to_string()).await.json()["id"].as_str().unwrap().to_owned();
         let resent =
             sent.world.post(&format!("/emails/{id}/resend"), "").await.json()["id"].as_str().unwrap().to_owned();
         for id in [id, resent] {
             let raw = sent.world.get(&format!("/emails/{id}/raw")).await.body;
-            let (pixels, links) = (paths_in(&raw, "/o/"), paths_in(&raw, "/c/"));
+            let (pixels, links) = (link_paths(&raw, "/o/"), link_paths(&raw, "/c/"));
             assert_eq!((pixels.len(), links.len()), (usize::from(opens), usize::from(clicks)));
             for path in &links {
-                let answer = sent.fetch(Method::GET, path, FIREFOX).await;
-                assert_eq!(answer.headers["location"], "https://shop.example/?a=1&b=2");
+                let response = sent.fetch(Method::GET, path, FIREFOX).await;
+                assert_eq!(response.headers["location"], "https://shop.example/?a=1&b=2");
             }
-            sent.later(1);
+            sent.advance(1);
             for path in &pixels {
                 assert_eq!(sent.fetch(Method::GET, path, FIREFOX).await.status, 200);
             }
-            let shown = sent.world.get(&format!("/emails/{id}")).await.json()["email"].clone();
-            assert_eq!((&shown["html"], &shown["text"]), (&json!(html), &json!("https://shop.example/")));
+            let view = sent.world.get(&format!("/emails/{id}")).await.json()["email"].clone();
+            assert_eq!((&view["html"], &view["text"]), (&json!(html), &json!("https://shop.example/")));
             let last = match (opens, clicks) {
                 (true, _) => "email.opened",
                 (false, true) => "email.clicked",
                 (false, false) => "email.sent",
             };
-            assert_eq!(shown["last_event"], last);
+            assert_eq!(view["last_event"], last);
         }
     }
     sent.world.end().await;
@@ -140,42 +143,42 @@ async fn tracking_follows_the_domain_settings() {
 
 #[tokio::test]
 async fn pixel_records_the_first_open() {
-    let sent = Sent::to(&["ada@dest.example"]).await;
+    let sent = Sent::send_to(&["ada@dest.example"]).await;
     assert_eq!(sent.email().await["recipients"][0]["opened_at"], Value::Null);
-    let answer = sent.fetch(Method::GET, &sent.pixel(), FIREFOX).await;
-    assert_eq!(answer.status, 200);
-    assert!(answer.body.starts_with(b"GIF89a"), "{:?}", answer.body);
+    let response = sent.fetch(Method::GET, &sent.pixel(), FIREFOX).await;
+    assert_eq!(response.status, 200);
+    assert!(response.body.starts_with(b"GIF89a"), "{:?}", response.body);
     for (name, value) in [
         ("content-type", "image/gif"),
         ("cache-control", "no-store"),
         ("referrer-policy", "no-referrer"),
         ("x-content-type-options", "nosniff"),
     ] {
-        assert_eq!(answer.headers[name], value);
+        assert_eq!(response.headers[name], value);
     }
     let opened_at = sent.email().await["recipients"][0]["opened_at"].clone();
     assert!(opened_at.is_string());
     // Again within a minute: the pixel, but no further event; after a minute it is another open.
     sent.fetch(Method::GET, &sent.pixel(), FIREFOX).await;
-    sent.later(61);
+    sent.advance(61);
     sent.fetch(Method::GET, &sent.pixel(), FIREFOX).await;
     let open = |first| json!({"open": {"ip": "127.0.0.1", "user_agent": FIREFOX, "machine": false, "proxy": null, "first": first}});
     let event = |detail| ("email.opened".to_owned(), json!("ada@dest.example"), detail);
     assert_eq!(sent.events().await, [event(open(true)), event(open(false))]);
     let email = sent.email().await;
     assert_eq!((&email["recipients"][0]["opened_at"], &email["last_event"]), (&opened_at, &json!("email.opened")));
-    assert_eq!(sent.last_event_listed().await, "email.opened");
+    assert_eq!(sent.listed_last_event().await, "email.opened");
     sent.world.end().await;
 }
 
 #[tokio::test]
 async fn link_redirects_and_records_the_first_click() {
-    let sent = Sent::to(&["ada@dest.example"]).await;
-    let answer = sent.fetch(Method::GET, &sent.link(3), FIREFOX).await;
-    assert_eq!((answer.status.as_u16(), answer.body.len()), (302, 0));
-    assert_eq!(answer.headers["location"], "https://shop.example/m%C3%BCnze?a=1&b=2");
-    assert_eq!(answer.headers["referrer-policy"], "no-referrer");
-    assert_eq!(answer.headers["cache-control"], "no-store");
+    let sent = Sent::send_to(&["ada@dest.example"]).await;
+    let response = sent.fetch(Method::GET, &sent.link(3), FIREFOX).await;
+    assert_eq!((response.status.as_u16(), response.body.len()), (302, 0));
+    assert_eq!(response.headers["location"], "https://shop.example/m%C3%BCnze?a=1&b=2");
+    assert_eq!(response.headers["referrer-policy"], "no-referrer");
+    assert_eq!(response.headers["cache-control"], "no-store");
     let email = sent.email().await;
     assert!(email["recipients"][0]["clicked_at"].is_string());
     assert_eq!(email["recipients"][0]["opened_at"], Value::Null);
@@ -188,10 +191,10 @@ async fn link_redirects_and_records_the_first_click() {
 
 #[tokio::test]
 async fn bots_are_flagged_and_not_counted() {
-    let sent = Sent::to(&["ada@dest.example"]).await;
-    let answer = sent.fetch(Method::HEAD, &sent.link(0), FIREFOX).await;
-    assert_eq!((answer.status.as_u16(), answer.body.len()), (302, 0));
-    sent.later(1);
+    let sent = Sent::send_to(&["ada@dest.example"]).await;
+    let response = sent.fetch(Method::HEAD, &sent.link(0), FIREFOX).await;
+    assert_eq!((response.status.as_u16(), response.body.len()), (302, 0));
+    sent.advance(1);
     assert_eq!(sent.fetch(Method::GET, &sent.pixel(), "Mozilla/5.0").await.status, 200);
     let flags: Vec<_> = sent
         .events()
@@ -206,7 +209,7 @@ async fn bots_are_flagged_and_not_counted() {
     let recipient = sent.email().await["recipients"][0].clone();
     assert_eq!((&recipient["opened_at"], &recipient["clicked_at"]), (&Value::Null, &Value::Null));
     // The first open by a person still counts as the first.
-    sent.later(61);
+    sent.advance(61);
     sent.fetch(Method::GET, &sent.pixel(), FIREFOX).await;
     let (_, _, last) = sent.events().await.pop().unwrap();
     assert_eq!((&last["open"]["machine"], &last["open"]["first"]), (&json!(false), &json!(true)));
@@ -215,7 +218,7 @@ async fn bots_are_flagged_and_not_counted() {
 
 #[tokio::test]
 async fn fetch_at_delivery_is_a_bot() {
-    let sent = Sent::to(&["ada@dest.example"]).await;
+    let sent = Sent::send_to(&["ada@dest.example"]).await;
     sent.deliver().await;
     for n in 0..3 {
         sent.fetch(Method::GET, &sent.link(n), FIREFOX).await;
@@ -228,7 +231,7 @@ async fn fetch_at_delivery_is_a_bot() {
 
 #[tokio::test]
 async fn opens_of_several_recipients_are_ambiguous() {
-    let sent = Sent::to(&["ada@dest.example", "bob@dest.example"]).await;
+    let sent = Sent::send_to(&["ada@dest.example", "bob@dest.example"]).await;
     for agent in [FIREFOX, "Thunderbird"] {
         sent.fetch(Method::GET, &sent.pixel(), agent).await;
     }
@@ -243,7 +246,7 @@ async fn opens_of_several_recipients_are_ambiguous() {
 
 #[tokio::test]
 async fn events_of_one_link_are_limited() {
-    let sent = Sent::to(&["ada@dest.example", "bob@dest.example"]).await;
+    let sent = Sent::send_to(&["ada@dest.example", "bob@dest.example"]).await;
     let pixel = sent.pixel();
     // Many visitors within one minute.
     let visits = (0..200).map(|n| {
@@ -259,25 +262,25 @@ async fn events_of_one_link_are_limited() {
 
 #[tokio::test]
 async fn unsigned_links_are_404() {
-    let sent = Sent::to(&["ada@dest.example"]).await;
-    let key = sent.world.hall.link_key();
-    let click = TrackedLink { target: sent.of, link: 0, url: TARGET.to_owned() };
+    let sent = Sent::send_to(&["ada@dest.example"]).await;
+    let key = sent.world.intake.link_key();
+    let click = TrackedLink { target: sent.target, link: 0, url: TARGET.to_owned() };
     let token = click.token(key);
     let forged = click.token(&TokenKey::new([7; 32]));
     let cut = &token[..token.len() - 1];
-    let open = pixel_token(key, sent.of);
+    let open = pixel_token(key, sent.target);
     let unsubscribe = key.sign(TokenPurpose::Unsubscribe, b"x");
     for token in [forged.as_str(), cut, &open, &unsubscribe, "x", "%00", "https:%2F%2Fevil.example", &"a".repeat(1_900)]
     {
-        let answer = sent.fetch(Method::GET, &format!("/c/{token}"), FIREFOX).await;
-        assert_eq!((answer.status.as_u16(), answer.headers.get("location")), (404, None), "{token}");
+        let response = sent.fetch(Method::GET, &format!("/c/{token}"), FIREFOX).await;
+        assert_eq!((response.status.as_u16(), response.headers.get("location")), (404, None), "{token}");
     }
     assert_eq!(sent.fetch(Method::GET, &format!("/o/{token}"), FIREFOX).await.code(), "not_found");
     // A browser gets a page.
     let request = Request::get("/c/nonsense").header("host", "t").header("accept", "text/html,*/*;q=0.8");
-    let answer = sent.world.send(request.body(Full::default()).unwrap()).await;
+    let response = sent.world.send(request.body(Full::default()).unwrap()).await;
     assert_eq!(
-        (answer.status.as_u16(), &answer.headers["content-type"]),
+        (response.status.as_u16(), &response.headers["content-type"]),
         (404, &"text/html; charset=utf-8".parse().unwrap())
     );
     assert_eq!(sent.fetch(Method::POST, &sent.pixel(), FIREFOX).await.status, 405);
@@ -287,33 +290,33 @@ async fn unsigned_links_are_404() {
 
 #[tokio::test]
 async fn links_of_a_deleted_email_still_work() {
-    let sent = Sent::to(&["ada@dest.example"]).await;
+    let sent = Sent::send_to(&["ada@dest.example"]).await;
     sent.fetch(Method::GET, &sent.pixel(), FIREFOX).await;
-    let store = sent.world.hall.store();
+    let store = sent.world.intake.store();
     let forget = async || {
         let mut batch = Batch::progress();
-        store::email::purge(store, &mut batch, sent.of.account, &[sent.of.email]).await.unwrap();
+        store::email::purge(store, &mut batch, sent.target.account, &[sent.target.email]).await.unwrap();
         batch
     };
     // An open that is recorded during the deletion leaves no row behind.
     let early = forget().await;
-    sent.later(61);
+    sent.advance(61);
     sent.fetch(Method::GET, &sent.pixel(), FIREFOX).await;
     assert!(matches!(store.commit(early).await, Err(CommitError::Conflict { .. })));
     store.commit(forget().await).await.unwrap();
-    sent.later(61);
+    sent.advance(61);
     assert_eq!(sent.fetch(Method::GET, &sent.pixel(), FIREFOX).await.status, 200);
     assert_eq!(sent.fetch(Method::GET, &sent.link(0), FIREFOX).await.status, 302);
-    let events = store::event::list(store, sent.of.account, sent.of.email, 10).await.unwrap();
+    let events = store::event::list(store, sent.target.account, sent.target.email, 10).await.unwrap();
     assert!(events.is_empty(), "{events:?}");
-    assert!(store::tracking::load(store, sent.of).await.unwrap().is_none());
+    assert!(store::tracking::load(store, sent.target).await.unwrap().is_none());
     sent.world.end().await;
 }
 
 #[tokio::test]
 async fn full_store_does_not_block_redirects() {
-    let sent = Sent::to(&["ada@dest.example"]).await;
-    sent.world.hall.store().close().await;
+    let sent = Sent::send_to(&["ada@dest.example"]).await;
+    sent.world.intake.store().close().await;
     assert_eq!(sent.fetch(Method::GET, &sent.pixel(), FIREFOX).await.status, 200);
     assert_eq!(sent.fetch(Method::GET, &sent.link(0), FIREFOX).await.status, 302);
 }

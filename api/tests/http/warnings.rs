@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 use crate::world::{BASE_URL, World};
 
 /// Creates the object that an operation needs, and returns the path.
-async fn path_of(world: &World, operation: &Operation) -> String {
-    let letter = json!({"from": "ada@example.com", "to": "b@example.net", "subject": "s", "text": "t"});
-    let mut later = letter.clone();
-    later["scheduled_at"] = json!(format!("{:.3}", world.hall.clock().now() + Duration::from_secs(3600)));
+async fn operation_path(world: &World, operation: &Operation) -> String {
+    let email = json!({"from": "ada@example.com", "to": "b@example.net", "subject": "s", "text": "t"});
+    let mut later = email.clone();
+    later["scheduled_at"] = json!(format!("{:.3}", world.intake.clock().now() + Duration::from_secs(3600)));
     let (path, body, noun) = match operation.path.split('/').nth(1).unwrap() {
         "emails" if operation.method == Method::PATCH => ("/emails", later, "/id"),
-        "emails" => ("/emails", letter, "/id"),
+        "emails" => ("/emails", email, "/id"),
         "api-keys" => ("/api-keys", json!({"name": "n", "scope": "full"}), "/api_key/id"),
         "smtp-credentials" => ("/smtp-credentials", json!({"name": "n"}), "/smtp_credential/id"),
         "templates" => {
@@ -92,16 +92,16 @@ async fn every_operation_reports_ignored_fields() {
         body.as_object_mut().unwrap().remove("email_id");
         // A new world for each operation, so that they do not affect each other.
         let world = World::start().await;
-        let path = path_of(&world, operation).await;
-        let answer = world.call(operation.method.clone(), &path, &body).await;
-        let told = format!("{}: {body} {answer:?}", operation.id);
-        let warnings = answer.status.is_success().then(|| answer.json()["warnings"].to_string());
+        let path = operation_path(&world, operation).await;
+        let response = world.call(operation.method.clone(), &path, &body).await;
+        let warning_text = format!("{}: {body} {response:?}", operation.id);
+        let warnings = response.status.is_success().then(|| response.json()["warnings"].to_string());
         if warnings.is_none_or(|warnings| !warnings.contains("`colour` is not a known field")) {
-            silent.push(told);
+            silent.push(warning_text);
         }
-        let shown =
+        let view =
             &entry["responses"][operation.response_spec.status.as_str()]["content"]["application/json"]["example"];
-        assert!(shown["warnings"].is_array(), "{} does not tell of `warnings`: {shown}", operation.id);
+        assert!(view["warnings"].is_array(), "{} does not tell of `warnings`: {view}", operation.id);
         world.end().await;
     }
     assert!(silent.is_empty(), "{silent:#?}");
@@ -111,8 +111,8 @@ async fn every_operation_reports_ignored_fields() {
 #[tokio::test]
 async fn fields_of_other_operations_are_reported() {
     let world = World::start().await;
-    let letter = json!({"from": "ada@example.com", "to": "b@example.net", "subject": "s", "text": "t"});
-    let id = world.post("/emails", letter.to_string()).await.json()["id"].as_str().unwrap().to_owned();
+    let email = json!({"from": "ada@example.com", "to": "b@example.net", "subject": "s", "text": "t"});
+    let id = world.post("/emails", email.to_string()).await.json()["id"].as_str().unwrap().to_owned();
     let again = world.post(&format!("/emails/{id}/resend"), r#"{"to": "c@example.net"}"#).await.json();
     assert_eq!(again["warnings"], json!(["`to` is not a known field and was ignored"]));
     let key = json!({"name": "n", "scope": "sending", "colour": 1});
@@ -124,13 +124,13 @@ async fn fields_of_other_operations_are_reported() {
     assert_eq!(changed["warnings"].as_array().unwrap().len(), 2, "{changed}");
     assert_eq!(changed["api_key"]["scope"], "sending");
     // Errors list ignored fields too: a missing field may have been sent under a wrong name.
-    for (path, wrong) in
+    for (path, invalid) in
         [("/api-keys", json!({"names": "n", "scope": "full"})), ("/emails", json!({"too": "b@x.example"}))]
     {
-        let refused = world.post(path, wrong.to_string()).await;
+        let refused = world.post(path, invalid.to_string()).await;
         assert_eq!(refused.code(), "validation_error", "{path}");
-        let told = refused.json()["error"]["details"]["warnings"].to_string();
-        assert!(told.contains("is not a known field and was ignored"), "{path}: {told}");
+        let warning_text = refused.json()["error"]["details"]["warnings"].to_string();
+        assert!(warning_text.contains("is not a known field and was ignored"), "{path}: {warning_text}");
     }
     // Without ignored fields there is no `warnings`.
     let quiet = world.call(Method::PATCH, &path, &json!({"name": "m"})).await.json();

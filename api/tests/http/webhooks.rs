@@ -41,50 +41,50 @@ impl Received {
         let at: i64 = self.header("webhook-timestamp").parse().unwrap();
         let at = Timestamp::from_second(at).unwrap();
         let signed = sign([secret], self.header("webhook-id"), at, self.body.as_bytes());
-        let one = signed.service_signature.split_once(",v1=").unwrap().1.to_owned();
+        let signature = signed.service_signature.split_once(",v1=").unwrap().1.to_owned();
         self.header("service-signature").starts_with(&format!("t={},", signed.timestamp))
-            && self.header("service-signature").contains(&one)
+            && self.header("service-signature").contains(&signature)
             && self.header("webhook-signature").split(' ').any(|s| s == signed.webhook_signature)
     }
 }
 
-/// A receiver that answers with these statuses in turn, and the last one for ever.
+/// A receiver that answers with these statuses in turn, and then always with the last one.
 pub(crate) struct Receiver {
     address: SocketAddr,
-    heard: mpsc::UnboundedReceiver<Received>,
+    received: mpsc::UnboundedReceiver<Received>,
 }
 
 impl Receiver {
     pub(crate) async fn start(statuses: &'static [&'static str]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let (tell, heard) = mpsc::unbounded_channel();
+        let (sender, addresses) = mpsc::unbounded_channel();
         let count = Arc::new(AtomicUsize::new(0));
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let (tell, count) = (tell.clone(), Arc::clone(&count));
+                let (sender, count) = (sender.clone(), Arc::clone(&count));
                 tokio::spawn(async move {
                     let mut stream = BufReader::new(stream);
-                    while let Some(received) = receive(&mut stream).await {
+                    while let Some(received) = read_request(&mut stream).await {
                         let n = count.fetch_add(1, Ordering::SeqCst);
                         let status = statuses.get(n).or(statuses.last()).copied().unwrap_or("200 OK");
-                        let _ = tell.send(received);
+                        let _ = sender.send(received);
                         if status == "stall" {
                             std::future::pending::<()>().await;
                         }
-                        let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 4\r\n\r\nwell");
-                        if stream.write_all(answer.as_bytes()).await.is_err() {
+                        let response = format!("HTTP/1.1 {status}\r\ncontent-length: 4\r\n\r\nwell");
+                        if stream.write_all(response.as_bytes()).await.is_err() {
                             break;
                         }
                     }
                 });
             }
         });
-        Self { address, heard }
+        Self { address, received: addresses }
     }
 
     pub(crate) async fn next(&mut self) -> Received {
-        self.heard.recv().await.unwrap()
+        self.received.recv().await.unwrap()
     }
 
     pub(crate) fn url(&self) -> String {
@@ -92,7 +92,7 @@ impl Receiver {
     }
 }
 
-async fn receive(stream: &mut BufReader<TcpStream>) -> Option<Received> {
+async fn read_request(stream: &mut BufReader<TcpStream>) -> Option<Received> {
     let mut headers = Vec::new();
     let mut line = String::new();
     stream.read_line(&mut line).await.ok().filter(|n| *n > 0)?;
@@ -117,17 +117,17 @@ impl World {
         (text(&made["webhook"]["id"]), text(&made["secret"]))
     }
 
-    async fn letter(&self) -> String {
-        let letter = json!({"from": "ada@example.com", "to": "b@example.net", "subject": "s", "text": "t"});
-        let sent = self.post("/emails", letter.to_string()).await;
+    async fn send_email(&self) -> String {
+        let body = json!({"from": "ada@example.com", "to": "b@example.net", "subject": "s", "text": "t"});
+        let sent = self.post("/emails", body.to_string()).await;
         assert_eq!(sent.status, StatusCode::OK, "{sent:?}");
         sent.json()["id"].as_str().unwrap().to_owned()
     }
 
     /// Polls a path until the response satisfies `holds`.
-    async fn until(&self, path: &str, holds: impl Fn(&Value) -> bool) -> Value {
+    async fn poll_until(&self, path: &str, holds: impl Fn(&Value) -> bool) -> Value {
         loop {
-            let settled = self.hall.next_outcome();
+            let settled = self.intake.next_outcome();
             let found = self.get(path).await;
             assert_eq!(found.status, StatusCode::OK, "{found:?}");
             let found = found.json();
@@ -152,9 +152,9 @@ async fn endpoints_are_made_changed_and_deleted() {
     assert_eq!(webhook["events"], json!(["email.sent", "payout.paid"]));
     assert_eq!((&webhook["enabled"], &webhook["retry_policy"]), (&json!(true), &json!("extended")));
     let path = format!("/webhooks/{}", webhook["id"].as_str().unwrap());
-    let shown = world.get(&path).await.json();
-    assert_eq!(shown["webhook"], *webhook);
-    assert!(!shown.to_string().contains(secret));
+    let view = world.get(&path).await.json();
+    assert_eq!(view["webhook"], *webhook);
+    assert!(!view.to_string().contains(secret));
     let changed = json!({"events": [], "enabled": false, "description": null});
     let changed = world.call(Method::PATCH, &path, &changed).await.json();
     assert_eq!(changed["webhook"]["disabled_reason"], "customer");
@@ -207,20 +207,20 @@ async fn invalid_endpoints_are_refused() {
     assert_eq!(one_more.status, StatusCode::CONFLICT);
     // A session needs its CSRF token for everything but reading.
     let session = world.session(1).await;
-    let listed = world.browse(&session, Method::GET, "/api/webhooks", &Value::Null).await;
+    let listed = world.call_with_session(&session, Method::GET, "/api/webhooks", &Value::Null).await;
     assert_eq!(listed.status, StatusCode::OK);
     let hook = json!({"url": "https://example.com/"});
-    let forged = world.browse(&session.forged(), Method::POST, "/api/webhooks", &hook).await;
+    let forged = world.call_with_session(&session.forged(), Method::POST, "/api/webhooks", &hook).await;
     assert_eq!(forged.status, StatusCode::FORBIDDEN);
     world.end().await;
 }
 
 #[tokio::test]
 async fn an_event_is_posted_signed_logged_and_replayed() {
-    let world = World::working().await;
+    let world = World::with_worker().await;
     let mut receiver = Receiver::start(&["200 OK"]).await;
     let (id, secret) = world.webhook(json!({"url": receiver.url(), "events": ["email.sent"]})).await;
-    let email = world.letter().await;
+    let email = world.send_email().await;
     let received = receiver.next().await;
     assert!(received.is_signed_with(&secret), "{received:?}");
     assert!(received.header("user-agent").starts_with("postrider/"));
@@ -233,25 +233,25 @@ async fn an_event_is_posted_signed_logged_and_replayed() {
     assert_eq!(body["data"]["event_id"], received.header("webhook-id"));
 
     let path = format!("/webhooks/{id}/deliveries");
-    let listed = world.until(&path, |page| page["deliveries"][0]["status"] == "delivered").await;
+    let listed = world.poll_until(&path, |page| page["deliveries"][0]["status"] == "delivered").await;
     let delivery = listed["deliveries"][0]["id"].as_str().unwrap().to_owned();
     assert_eq!(world.get(&format!("{path}?status=failed")).await.json()["deliveries"], json!([]));
     assert_eq!(world.get(&format!("{path}?type=email.sent")).await.json()["deliveries"][0]["id"], *delivery);
-    let one = format!("{path}/{delivery}");
-    let whole = world.get(&one).await.json()["delivery"].clone();
-    assert_eq!(whole["payload"], body);
-    assert_eq!((&whole["attempts"][0]["n"], &whole["attempts"][0]["response_status"]), (&json!(1), &json!(200)));
-    assert_eq!((&whole["attempts"][0]["response_body"], &whole["attempts_count"]), (&json!("well"), &json!(1)));
+    let delivery_path = format!("{path}/{delivery}");
+    let detail = world.get(&delivery_path).await.json()["delivery"].clone();
+    assert_eq!(detail["payload"], body);
+    assert_eq!((&detail["attempts"][0]["n"], &detail["attempts"][0]["response_status"]), (&json!(1), &json!(200)));
+    assert_eq!((&detail["attempts"][0]["response_body"], &detail["attempts_count"]), (&json!("well"), &json!(1)));
 
-    let replayed = world.post(&format!("{one}/replay"), "").await;
+    let replayed = world.post(&format!("{delivery_path}/replay"), "").await;
     assert_eq!(replayed.status, StatusCode::ACCEPTED, "{replayed:?}");
     assert_eq!(replayed.json()["delivery"]["id"], *delivery);
     let again = receiver.next().await;
     assert_eq!((again.header("webhook-id"), &again.body), (received.header("webhook-id"), &received.body));
-    world.until(&one, |whole| whole["delivery"]["attempts_count"] == 2).await;
+    world.poll_until(&delivery_path, |detail| detail["delivery"]["attempts_count"] == 2).await;
     // Another account gets 404.
     let other = world.account(2, ApiKeyScope::Full).await;
-    for path in [&path, &one] {
+    for path in [&path, &delivery_path] {
         assert_eq!(world.get_as(&other, path).await.status, StatusCode::NOT_FOUND);
     }
     world.end().await;
@@ -259,21 +259,21 @@ async fn an_event_is_posted_signed_logged_and_replayed() {
 
 #[tokio::test]
 async fn failed_delivery_follows_the_retry_schedule() {
-    let world = World::working().await;
+    let world = World::with_worker().await;
     let mut receiver = Receiver::start(&["500 No"]).await;
     let (id, _) = world.webhook(json!({"url": receiver.url()})).await;
-    world.letter().await;
+    world.send_email().await;
     let path = format!("/webhooks/{id}/deliveries");
     let first = receiver.next().await;
     for (n, wait) in [(1, 5), (2, 30), (3, 120), (4, 120)] {
-        let found = world.until(&path, |page| page["deliveries"][0]["attempts_count"] == n).await;
+        let found = world.poll_until(&path, |page| page["deliveries"][0]["attempts_count"] == n).await;
         let delivery = &found["deliveries"][0];
         assert_eq!((&delivery["status"], &delivery["response_status"]), (&json!("pending"), &json!(500)));
         assert!(delivery["next_attempt_at"].is_string());
-        world.hall.clock().advance(Duration::from_secs(wait));
+        world.intake.clock().advance(Duration::from_secs(wait));
         assert_eq!(receiver.next().await.body, first.body);
     }
-    let failed = world.until(&path, |page| page["deliveries"][0]["status"] == "failed").await;
+    let failed = world.poll_until(&path, |page| page["deliveries"][0]["status"] == "failed").await;
     assert_eq!(failed["deliveries"][0]["attempts_count"], 5);
     assert_eq!(failed["deliveries"][0]["next_attempt_at"], Value::Null);
     let webhook = world.get(&format!("/webhooks/{id}")).await.json();
@@ -283,65 +283,65 @@ async fn failed_delivery_follows_the_retry_schedule() {
     let replayed = world.post(&format!("/webhooks/{id}/replay"), replay.to_string()).await;
     assert_eq!((replayed.status, replayed.json()["queued"].clone()), (StatusCode::ACCEPTED, json!(1)));
     receiver.next().await;
-    let replayed = world.until(&path, |page| page["deliveries"][0]["status"] == "failed").await;
+    let replayed = world.poll_until(&path, |page| page["deliveries"][0]["status"] == "failed").await;
     assert_eq!(replayed["deliveries"][0]["attempts_count"], 6);
     world.end().await;
 }
 
 #[tokio::test]
 async fn retry_after_is_capped_by_the_schedule() {
-    let world = World::working().await;
+    let world = World::with_worker().await;
     let statuses = &["429 Slow\r\nretry-after: 60", "503 Slow\r\nretry-after: 86400", "500 No\r\nretry-after: 86400"];
     let mut receiver = Receiver::start(statuses).await;
     let (id, _) = world.webhook(json!({"url": receiver.url()})).await;
-    world.letter().await;
+    world.send_email().await;
     let path = format!("/webhooks/{id}/deliveries");
     // `Retry-After` is capped by the rest of the schedule, 30 + 120 + 120 s; a plain failure waits for its own step.
-    for (n, least, most) in [(1, 60, 62), (2, 270, 272), (3, 120, 122)] {
+    for (n, delay_min, delay_max) in [(1, 60, 62), (2, 270, 272), (3, 120, 122)] {
         receiver.next().await;
-        let found = world.until(&path, |page| page["deliveries"][0]["attempts_count"] == n).await;
+        let found = world.poll_until(&path, |page| page["deliveries"][0]["attempts_count"] == n).await;
         let next: Timestamp = found["deliveries"][0]["next_attempt_at"].as_str().unwrap().parse().unwrap();
-        let one = format!("{path}/{}", found["deliveries"][0]["id"].as_str().unwrap());
-        let whole = world.get(&one).await.json();
-        let at = whole["delivery"]["attempts"][n - 1]["at"].as_str().unwrap().parse::<Timestamp>().unwrap();
+        let delivery_path = format!("{path}/{}", found["deliveries"][0]["id"].as_str().unwrap());
+        let detail = world.get(&delivery_path).await.json();
+        let at = detail["delivery"]["attempts"][n - 1]["at"].as_str().unwrap().parse::<Timestamp>().unwrap();
         let waited = next.duration_since(at).as_secs();
-        assert!(waited >= least && waited < most + 30, "{n}: {waited}");
-        world.hall.clock().advance(Duration::from_secs(u64::try_from(waited).unwrap() + 1));
+        assert!(waited >= delay_min && waited < delay_max + 30, "{n}: {waited}");
+        world.intake.clock().advance(Duration::from_secs(u64::try_from(waited).unwrap() + 1));
     }
     world.end().await;
 }
 
 #[tokio::test]
 async fn endpoint_is_disabled_after_five_days_or_410() {
-    let world = World::working().await;
-    let mut gone = Receiver::start(&["410 Gone"]).await;
+    let world = World::with_worker().await;
+    let mut gone_receiver = Receiver::start(&["410 Gone"]).await;
     let mut failing = Receiver::start(&["500 No"]).await;
-    let mut told = Receiver::start(&["200 OK"]).await;
-    let (gone_id, _) = world.webhook(json!({"url": gone.url()})).await;
+    let mut other_receiver = Receiver::start(&["200 OK"]).await;
+    let (gone_id, _) = world.webhook(json!({"url": gone_receiver.url()})).await;
     let (failing_id, _) = world.webhook(json!({"url": failing.url()})).await;
-    let hook = json!({"url": told.url(), "events": ["webhook.disabled"]});
+    let hook = json!({"url": other_receiver.url(), "events": ["webhook.disabled"]});
     world.webhook(hook).await;
-    world.letter().await;
-    gone.next().await;
-    let disabled = told.next().await.json();
+    world.send_email().await;
+    gone_receiver.next().await;
+    let disabled = other_receiver.next().await.json();
     assert_eq!(disabled["data"]["webhook_id"], *gone_id);
     assert_eq!(disabled["data"]["disabled_reason"], "gone");
-    let shown = world.get(&format!("/webhooks/{gone_id}")).await.json();
-    assert_eq!((&shown["webhook"]["enabled"], &shown["webhook"]["disabled_reason"]), (&json!(false), &json!("gone")));
+    let view = world.get(&format!("/webhooks/{gone_id}")).await.json();
+    assert_eq!((&view["webhook"]["enabled"], &view["webhook"]["disabled_reason"]), (&json!(false), &json!("gone")));
 
     let path = format!("/webhooks/{failing_id}/deliveries");
     for days in [0, 6 * 24 * 3600] {
-        world.hall.clock().advance(Duration::from_secs(days));
+        world.intake.clock().advance(Duration::from_secs(days));
         if days > 0 {
-            world.letter().await;
+            world.send_email().await;
         }
         for n in 1..=5 {
             failing.next().await;
-            world.until(&path, |page| page["deliveries"][0]["attempts_count"] == n).await;
-            world.hall.clock().advance(Duration::from_secs(120));
+            world.poll_until(&path, |page| page["deliveries"][0]["attempts_count"] == n).await;
+            world.intake.clock().advance(Duration::from_secs(120));
         }
     }
-    let disabled = told.next().await.json();
+    let disabled = other_receiver.next().await.json();
     assert_eq!(
         (&disabled["data"]["webhook_id"], &disabled["data"]["disabled_reason"]),
         (&json!(failing_id), &json!("failing"))
@@ -356,28 +356,28 @@ async fn endpoint_is_disabled_after_five_days_or_410() {
 #[tokio::test]
 async fn owner_alert_survives_a_crash() {
     let sandbox = "sandbox@example.com".parse().unwrap();
-    let world = World::working_with(|parts| parts.sandbox_sender = Some(sandbox)).await;
-    let mut gone = Receiver::start(&["410 Gone"]).await;
-    let (id, _) = world.webhook(json!({"url": gone.url()})).await;
-    world.letter().await;
-    gone.next().await;
-    world.until(&format!("/webhooks/{id}"), |shown| shown["webhook"]["enabled"] == false).await;
-    let letters = "/emails?to=owner1@example.com";
-    let store = world.hall.store();
+    let world = World::with_worker_settings(|parts| parts.sandbox_sender = Some(sandbox)).await;
+    let mut gone_receiver = Receiver::start(&["410 Gone"]).await;
+    let (id, _) = world.webhook(json!({"url": gone_receiver.url()})).await;
+    world.send_email().await;
+    gone_receiver.next().await;
+    world.poll_until(&format!("/webhooks/{id}"), |view| view["webhook"]["enabled"] == false).await;
+    let owner_emails = "/emails?to=owner1@example.com";
+    let store = world.intake.store();
     let waiting = async || {
-        let (mut count, now) = (0, world.hall.clock().now());
+        let (mut count, now) = (0, world.intake.clock().now());
         for partition in 0..store::task::PARTITIONS {
             count += store::owner_alert::list_due(store, partition, now, 9).await.unwrap().found.len();
         }
         count
     };
-    // It is not sent: the process that settled the delivery has died.
-    assert_eq!(world.get(letters).await.json()["emails"], json!([]));
+    // It is not sent: the process that settled the delivery was killed.
+    assert_eq!(world.get(owner_emails).await.json()["emails"], json!([]));
     assert_eq!(waiting().await, 1);
-    world.hall.start_jobs();
+    world.intake.start_jobs();
     let sent = async {
         loop {
-            let page = world.get(letters).await.json();
+            let page = world.get(owner_emails).await.json();
             if page["emails"] != json!([]) {
                 return page;
             }
@@ -391,14 +391,14 @@ async fn owner_alert_survives_a_crash() {
 }
 
 #[tokio::test]
-async fn dead_endpoint_delays_no_other() {
-    let world = World::working().await;
+async fn dead_endpoint_does_not_delay_others() {
+    let world = World::with_worker().await;
     let mut dead = Receiver::start(&["stall"]).await;
     let mut quick = Receiver::start(&["200 OK"]).await;
     world.webhook(json!({"url": dead.url()})).await;
     world.webhook(json!({"url": quick.url()})).await;
     for _ in 0..20 {
-        let email = world.letter().await;
+        let email = world.send_email().await;
         assert_eq!(quick.next().await.json()["data"]["email_id"], email);
     }
     dead.next().await;
@@ -407,22 +407,22 @@ async fn dead_endpoint_delays_no_other() {
 
 #[tokio::test]
 async fn both_secrets_sign_during_the_grace_period() {
-    let world = World::working().await;
+    let world = World::with_worker().await;
     let mut receiver = Receiver::start(&["200 OK"]).await;
     let (id, old) = world.webhook(json!({"url": receiver.url()})).await;
     let rotated = world.post(&format!("/webhooks/{id}/rotate-secret"), r#"{"grace_hours": 2}"#).await.json();
     let new = rotated["secret"].as_str().unwrap();
     assert_ne!(old, new);
-    world.letter().await;
+    world.send_email().await;
     let received = receiver.next().await;
     assert!(received.is_signed_with(&old) && received.is_signed_with(new), "{received:?}");
-    world.hall.clock().advance(Duration::from_secs(3 * 3600));
-    world.letter().await;
+    world.intake.clock().advance(Duration::from_secs(3 * 3600));
+    world.send_email().await;
     let received = receiver.next().await;
     assert!(!received.is_signed_with(&old) && received.is_signed_with(new), "{received:?}");
     // Receivers compare the timestamp with their own clock, so it must be the machine's, within five minutes.
     let signed_at: i64 = received.header("webhook-timestamp").parse().unwrap();
-    assert!(signed_at.abs_diff(world.hall.clock().machine_now().as_second()) < 300, "{received:?}");
+    assert!(signed_at.abs_diff(world.intake.clock().machine_now().as_second()) < 300, "{received:?}");
     let refused = world.post(&format!("/webhooks/{id}/rotate-secret"), r#"{"grace_hours": 999}"#).await;
     assert_eq!(refused.status, StatusCode::BAD_REQUEST);
     world.end().await;
@@ -430,7 +430,7 @@ async fn both_secrets_sign_during_the_grace_period() {
 
 #[tokio::test]
 async fn test_events_are_sent_on_request() {
-    let world = World::working().await;
+    let world = World::with_worker().await;
     let mut receiver = Receiver::start(&["200 OK"]).await;
     let (id, secret) = world.webhook(json!({"url": receiver.url(), "events": ["email.bounced"]})).await;
     let tested = world.post("/emails/test", r#"{"event": "email.bounced"}"#).await.json();
@@ -455,22 +455,22 @@ async fn test_events_are_sent_on_request() {
 
 #[tokio::test]
 async fn endpoint_filters_by_domain() {
-    let world = World::working().await;
+    let world = World::with_worker().await;
     let mut receiver = Receiver::start(&["200 OK"]).await;
     let domain = world.domain(world.tenant().await.account().id).await.id;
     let hook = json!({"url": receiver.url(), "domain_ids": [domain]});
     world.webhook(hook).await;
     world.post("/suppressions", r#"{"email": "x@example.net"}"#).await;
-    let email = world.letter().await;
+    let email = world.send_email().await;
     assert_eq!(receiver.next().await.json()["data"]["email_id"], email);
     world.end().await;
 }
 
 /// Receives an email for an address.
-async fn received_for(world: &World, address: &str) {
-    let received = crate::received::arrive(world, 1, |one| one.rcpt_to = address.parse().unwrap()).await;
+async fn receive_email(world: &World, address: &str) {
+    let received = crate::received::arrive(world, 1, |entry| entry.rcpt_to = address.parse().unwrap()).await;
     let event = Event {
-        id: EventId::new(received.received_at, world.hall.entropy().u128()),
+        id: EventId::new(received.received_at, world.intake.entropy().u128()),
         account: received.account,
         subject: received.id.into(),
         kind: EventKind::Received,
@@ -480,41 +480,41 @@ async fn received_for(world: &World, address: &str) {
     };
     let mut batch = Batch::intake();
     store::event::record(&mut batch, &event, 0);
-    world.hall.store().commit(batch).await.unwrap();
-    world.hall.dispatch_outbox().await.unwrap();
+    world.intake.store().commit(batch).await.unwrap();
+    world.intake.dispatch_outbox().await.unwrap();
 }
 
 #[tokio::test]
 async fn endpoint_filters_by_inbound_address() {
-    let world = World::working().await;
+    let world = World::with_worker().await;
     let (mut support, mut rest) = (Receiver::start(&["200 OK"]).await, Receiver::start(&["200 OK"]).await);
     let addresses = json!(["Support@example.com", "support+*@example.com", "support@example.com"]);
     let events = ["email.received", "email.sent"];
     let hook = json!({"url": support.url(), "events": events, "inbound_addresses": addresses});
     let (id, _) = world.webhook(hook).await;
-    let kept = json!(["support@example.com", "support+*@example.com"]);
+    let patterns = json!(["support@example.com", "support+*@example.com"]);
     let path = format!("/webhooks/{id}");
-    assert_eq!(world.get(&path).await.json()["webhook"]["inbound_addresses"], kept, "each once");
-    assert_eq!(world.get("/webhooks").await.json()["webhooks"][0]["inbound_addresses"], kept);
+    assert_eq!(world.get(&path).await.json()["webhook"]["inbound_addresses"], patterns, "each once");
+    assert_eq!(world.get("/webhooks").await.json()["webhooks"][0]["inbound_addresses"], patterns);
     let hook = json!({"url": rest.url(), "events": ["email.received"], "inbound_addresses": ["*@example.com"]});
     world.webhook(hook).await;
     for address in ["sales@example.com", "SUPPORT@example.com", "support+7@example.com", "supporter@example.com"] {
-        received_for(&world, address).await;
+        receive_email(&world, address).await;
     }
-    let got = |told: Received| told.json()["data"]["rcpt_to"].as_str().unwrap().to_owned();
-    let mut heard = vec![got(support.next().await), got(support.next().await)];
-    heard.sort_unstable();
-    assert_eq!(heard, ["SUPPORT@example.com", "support+7@example.com"]);
+    let got = |other_receiver: Received| other_receiver.json()["data"]["rcpt_to"].as_str().unwrap().to_owned();
+    let mut received = vec![got(support.next().await), got(support.next().await)];
+    received.sort_unstable();
+    assert_eq!(received, ["SUPPORT@example.com", "support+7@example.com"]);
     for _ in 0..4 {
         rest.next().await;
     }
     // Other events are not affected.
-    let email = world.letter().await;
+    let email = world.send_email().await;
     assert_eq!(support.next().await.json()["data"]["email_id"], email);
     // Without the filter all received email is sent again.
     let all = world.call(Method::PATCH, &path, &json!({"inbound_addresses": null})).await.json();
     assert_eq!(all["webhook"]["inbound_addresses"], json!([]));
-    received_for(&world, "sales@example.com").await;
+    receive_email(&world, "sales@example.com").await;
     assert_eq!(got(support.next().await), "sales@example.com");
     world.end().await;
 }
@@ -524,27 +524,27 @@ async fn the_stream_is_polled_without_gaps() {
     let world = World::start().await;
     let mut emails = Vec::new();
     let mut cursor = None;
-    let mut seen = Vec::new();
+    let mut collected = Vec::new();
     for _ in 0..3 {
         for _ in 0..4 {
-            emails.push(world.letter().await);
+            emails.push(world.send_email().await);
         }
         loop {
             let at = cursor.as_ref().map_or(String::new(), |cursor: &String| format!("&cursor={cursor}"));
             let page = world.get(&format!("/webhook-events?order=asc&limit=3{at}")).await.json();
             let events = page["events"].as_array().unwrap();
-            seen.extend(events.iter().map(|one| one["data"]["email_id"].as_str().unwrap().to_owned()));
+            collected.extend(events.iter().map(|entry| entry["data"]["email_id"].as_str().unwrap().to_owned()));
             cursor = Some(page["next_cursor"].as_str().unwrap().to_owned());
             if page["has_more"] == false {
                 break;
             }
         }
-        assert_eq!(seen, emails);
+        assert_eq!(collected, emails);
     }
     let down = world.get("/webhook-events?limit=100").await.json();
     let ids = |page: &Value| -> Vec<String> {
         let events = page["events"].as_array().unwrap().iter();
-        events.map(|one| one["data"]["email_id"].as_str().unwrap().to_owned()).collect()
+        events.map(|entry| entry["data"]["email_id"].as_str().unwrap().to_owned()).collect()
     };
     let newest_first: Vec<String> = emails.iter().rev().cloned().collect();
     assert_eq!((ids(&down), &down["next_cursor"]), (newest_first, &Value::Null));
@@ -562,7 +562,7 @@ async fn the_stream_is_polled_without_gaps() {
 }
 
 /// Reads lines until one has this prefix.
-async fn line(stream: &mut BufReader<TcpStream>, begins: &str) -> String {
+async fn read_line(stream: &mut BufReader<TcpStream>, begins: &str) -> String {
     loop {
         let mut line = String::new();
         assert!(stream.read_line(&mut line).await.unwrap() > 0, "the stream ended before {begins}");
@@ -572,35 +572,35 @@ async fn line(stream: &mut BufReader<TcpStream>, begins: &str) -> String {
     }
 }
 
-async fn follow(world: &World, more: &str) -> BufReader<TcpStream> {
-    follow_at(world, "/webhook-events", &format!("authorization: Bearer {}\r\n{more}", world.key)).await
+async fn open_stream(world: &World, headers: &str) -> BufReader<TcpStream> {
+    open_stream_at(world, "/webhook-events", &format!("authorization: Bearer {}\r\n{headers}", world.key)).await
 }
 
-async fn follow_at(world: &World, path: &str, fields: &str) -> BufReader<TcpStream> {
+async fn open_stream_at(world: &World, path: &str, fields: &str) -> BufReader<TcpStream> {
     let mut stream = BufReader::new(TcpStream::connect(world.address).await.unwrap());
     let request = format!("GET {path} HTTP/1.1\r\nhost: test\r\naccept: text/event-stream\r\n{fields}\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
-    line(&mut stream, ": connected").await;
+    read_line(&mut stream, ": connected").await;
     stream
 }
 
 #[tokio::test]
 async fn the_stream_is_followed_and_resumed() {
-    let world = World::working().await;
-    let mut stream = follow(&world, "").await;
+    let world = World::with_worker().await;
+    let mut stream = open_stream(&world, "").await;
     let mut last = String::new();
     for _ in 0..3 {
-        let email = world.letter().await;
-        last = line(&mut stream, "id: ").await;
-        assert_eq!(line(&mut stream, "event: ").await, "email.sent");
-        let event: Value = serde_json::from_str(&line(&mut stream, "data: ").await).unwrap();
+        let email = world.send_email().await;
+        last = read_line(&mut stream, "id: ").await;
+        assert_eq!(read_line(&mut stream, "event: ").await, "email.sent");
+        let event: Value = serde_json::from_str(&read_line(&mut stream, "data: ").await).unwrap();
         assert_eq!(event["data"]["email_id"], email);
     }
     drop(stream);
-    let missed = [world.letter().await, world.letter().await];
-    let mut stream = follow(&world, &format!("last-event-id: {last}\r\n")).await;
+    let missed = [world.send_email().await, world.send_email().await];
+    let mut stream = open_stream(&world, &format!("last-event-id: {last}\r\n")).await;
     for email in missed {
-        let event: Value = serde_json::from_str(&line(&mut stream, "data: ").await).unwrap();
+        let event: Value = serde_json::from_str(&read_line(&mut stream, "data: ").await).unwrap();
         assert_eq!(event["data"]["email_id"], email);
     }
     // The stream ends at shutdown.
@@ -610,7 +610,7 @@ async fn the_stream_is_followed_and_resumed() {
 }
 
 /// Reads to the end of a stream that the server ends.
-async fn rest(mut stream: BufReader<TcpStream>) -> String {
+async fn read_to_end(mut stream: BufReader<TcpStream>) -> String {
     let mut rest = String::new();
     loop {
         let read = stream.read_line(&mut rest).await.unwrap();
@@ -622,7 +622,7 @@ async fn rest(mut stream: BufReader<TcpStream>) -> String {
 
 #[tokio::test]
 async fn a_stream_ends_with_the_key_or_session_that_opened_it() {
-    let world = World::working().await;
+    let world = World::with_worker().await;
     let create = async |name: &str| {
         let body = json!({"name": name, "scope": "full"});
         let made = world.call(Method::POST, "/api-keys", &body).await.json();
@@ -630,38 +630,38 @@ async fn a_stream_ends_with_the_key_or_session_that_opened_it() {
         (path, format!("authorization: Bearer {}\r\n", made["secret"].as_str().unwrap()))
     };
     let (deleted, fields) = create("deleted").await;
-    let of_deleted = follow_at(&world, "/webhook-events", &fields).await;
+    let of_deleted = open_stream_at(&world, "/webhook-events", &fields).await;
     let (disabled, fields) = create("disabled").await;
-    let of_disabled = follow_at(&world, "/webhook-events", &fields).await;
+    let of_disabled = open_stream_at(&world, "/webhook-events", &fields).await;
     let (_, fields) = create("kept").await;
-    let mut of_kept = follow_at(&world, "/webhook-events", &fields).await;
+    let mut of_kept = open_stream_at(&world, "/webhook-events", &fields).await;
     assert_eq!(world.call(Method::DELETE, &deleted, &Value::Null).await.status, StatusCode::OK);
     let change = json!({"enabled": false});
     assert_eq!(world.call(Method::PATCH, &disabled, &change).await.status, StatusCode::OK);
     for stream in [of_deleted, of_disabled] {
-        let rest = rest(stream).await;
+        let rest = read_to_end(stream).await;
         assert!(rest.contains(": ended: the API key or session is no longer valid"), "{rest}");
     }
-    world.letter().await;
-    assert_eq!(line(&mut of_kept, "event: ").await, "email.sent");
+    world.send_email().await;
+    assert_eq!(read_line(&mut of_kept, "event: ").await, "email.sent");
 
     let session = world.session(1).await;
     let fields = format!("cookie: {}\r\n", session.cookie);
-    let of_session = follow_at(&world, "/api/webhook-events", &fields).await;
-    world.browse(&session, Method::POST, "/auth/sign-out", &Value::Null).await;
-    assert!(rest(of_session).await.contains(": ended:"));
+    let of_session = open_stream_at(&world, "/api/webhook-events", &fields).await;
+    world.call_with_session(&session, Method::POST, "/auth/sign-out", &Value::Null).await;
+    assert!(read_to_end(of_session).await.contains(": ended:"));
     world.end().await;
 }
 
 #[tokio::test]
 async fn a_stream_ends_with_a_key_that_another_node_deleted() {
-    let world = World::working().await;
-    let mut stream = follow(&world, "").await;
+    let world = World::with_worker().await;
+    let mut stream = open_stream(&world, "").await;
     let hash = mail::credential::SecretHash::from_api_key(&world.key).unwrap();
-    let found = store::credential::find_by_hash::<mail::credential::ApiKey>(world.hall.store(), &hash).await;
+    let found = store::credential::find_by_hash::<mail::credential::ApiKey>(world.intake.store(), &hash).await;
     let mut batch = store::engine::Batch::progress();
     store::credential::delete(&mut batch, &found.unwrap().unwrap());
-    world.hall.store().commit(batch).await.unwrap();
-    line(&mut stream, ": ended: ").await;
+    world.intake.store().commit(batch).await.unwrap();
+    read_line(&mut stream, ": ended: ").await;
     world.end().await;
 }

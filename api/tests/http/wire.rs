@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::world::{Answered, BASE_URL, World};
+use crate::world::{BASE_URL, TestResponse, World};
 use api::operation::operation;
 use api::operations::operation_table;
 use api::problem::Problem;
@@ -32,7 +32,7 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
 }
 
 impl World {
-    async fn post_with(&self, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Answered {
+    async fn post_with(&self, headers: &[(&str, &str)], body: impl Into<Bytes>) -> TestResponse {
         let mut request = self.request(Method::POST, "/emails");
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -51,17 +51,17 @@ async fn compressed_bodies() {
         ("zstd", zstd(MAIL.as_bytes())),
         ("identity", MAIL.into()),
     ] {
-        let answer = world.post_with(&[("content-encoding", encoding)], packed).await;
-        assert_eq!(answer.status, StatusCode::OK, "{encoding}: {answer:?}");
+        let response = world.post_with(&[("content-encoding", encoding)], packed).await;
+        assert_eq!(response.status, StatusCode::OK, "{encoding}: {response:?}");
     }
     for encoding in ["br", "deflate", "gzip, gzip", "gzip, zstd", "aws-chunked"] {
-        let answer = world.post_with(&[("content-encoding", encoding)], gzip(MAIL.as_bytes())).await;
-        assert_eq!(answer.code(), "unsupported_media_type", "{encoding}");
-        assert_eq!(answer.headers["accept-encoding"], "gzip, zstd");
+        let response = world.post_with(&[("content-encoding", encoding)], gzip(MAIL.as_bytes())).await;
+        assert_eq!(response.code(), "unsupported_media_type", "{encoding}");
+        assert_eq!(response.headers["accept-encoding"], "gzip, zstd");
     }
     for encoding in ["gzip", "zstd"] {
-        let answer = world.post_with(&[("content-encoding", encoding)], MAIL).await;
-        assert_eq!((answer.status.as_u16(), answer.code().as_str()), (400, "invalid_json"), "{encoding}");
+        let response = world.post_with(&[("content-encoding", encoding)], MAIL).await;
+        assert_eq!((response.status.as_u16(), response.code().as_str()), (400, "invalid_json"), "{encoding}");
     }
     world.end().await;
 }
@@ -71,8 +71,8 @@ async fn compressed_bodies() {
 async fn a_bomb_is_too_large() {
     let world = World::start().await;
     let bomb = gzip(&vec![b' '; api::request::SEND_BYTES_MAX + 1]);
-    let answer = world.post_with(&[("content-encoding", "gzip")], bomb).await;
-    assert_eq!(answer.code(), "payload_too_large");
+    let response = world.post_with(&[("content-encoding", "gzip")], bomb).await;
+    assert_eq!(response.code(), "payload_too_large");
     assert_eq!(world.post("/emails", MAIL).await.status, StatusCode::OK);
     world.end().await;
 }
@@ -114,8 +114,8 @@ async fn json_that_is_nested_too_deep() {
                     .request(Method::POST, "/emails")
                     .header("content-type", "application/json")
                     .header("idempotency-key", "k");
-                let answer = world.send(request.body(Full::from(body)).unwrap()).await;
-                assert_eq!(answer.code(), "invalid_json", "{depth} {open}");
+                let response = world.send(request.body(Full::from(body)).unwrap()).await;
+                assert_eq!(response.code(), "invalid_json", "{depth} {open}");
             }
         }
     }
@@ -129,9 +129,9 @@ async fn large_header_section_gets_the_error_envelope() {
     let many = (0..120).fold(world.request(Method::GET, "/emails"), |r, n| r.header(format!("x-{n}"), "1"));
     let target = world.request(Method::GET, &format!("/emails?q={}", "a".repeat(33 << 10)));
     for request in [long, many, target] {
-        let answer = world.send(request.body(Full::default()).unwrap()).await;
+        let response = world.send(request.body(Full::default()).unwrap()).await;
         assert_eq!(
-            (answer.status, answer.code().as_str()),
+            (response.status, response.code().as_str()),
             (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "headers_too_large")
         );
     }
@@ -156,14 +156,14 @@ async fn protocol_errors_get_the_error_envelope() {
         let mut stream = TcpStream::connect(world.address).await.unwrap();
         // The server may close before everything is written.
         let _ = stream.write_all(request.as_bytes()).await;
-        let mut answer = Vec::new();
-        let _ = stream.read_to_end(&mut answer).await;
-        let answer = String::from_utf8(answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{status}: {answer:?}"));
-        assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
+        let mut response = Vec::new();
+        let _ = stream.read_to_end(&mut response).await;
+        let response = String::from_utf8(response).unwrap();
+        let (head, body) = response.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{status}: {response:?}"));
+        assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{response}");
         let error = serde_json::from_str::<serde_json::Value>(body).unwrap()["error"].clone();
-        assert_eq!(error["code"], code, "{answer}");
-        assert!(head.contains(&format!("x-request-id: {}", error["request_id"].as_str().unwrap())), "{answer}");
+        assert_eq!(error["code"], code, "{response}");
+        assert!(head.contains(&format!("x-request-id: {}", error["request_id"].as_str().unwrap())), "{response}");
     }
     world.end().await;
 }
@@ -209,10 +209,10 @@ async fn slow(_: Arc<AppState>, _: NoInput) -> Result<api::openapi::OpenApiDocum
 #[tokio::test]
 async fn resets_do_not_accumulate_work() {
     const STREAMS_MAX: usize = 100;
-    let hall = crate::world::hall(crate::world::store().await).await;
+    let intake = crate::world::intake(crate::world::store().await).await;
     let mut table = operation_table();
     table.push(operation(Method::GET, "/slow", "slow").public(slow));
-    let api_server = ApiServer::with_operations(hall, ApiOptions::new(BASE_URL), table);
+    let api_server = ApiServer::with_operations(intake, ApiOptions::new(BASE_URL), table);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
@@ -221,26 +221,26 @@ async fn resets_do_not_accumulate_work() {
     let (client, connection) =
         hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
     tokio::spawn(connection);
-    let ask = |path: &str| {
+    let send_request = |path: &str| {
         let request = Request::get(format!("http://{address}{path}")).body(Full::<Bytes>::default()).unwrap();
         let mut client = client.clone();
         tokio::spawn(async move { client.send_request(request).await })
     };
     for _ in 0..STREAMS_MAX {
-        let asked = ask("/slow");
+        let queries = send_request("/slow");
         BEGUN.acquire().await.unwrap().forget();
         // The stream is reset; the handler runs on.
-        asked.abort();
+        queries.abort();
     }
     assert_eq!(AT_WORK.load(Ordering::SeqCst), STREAMS_MAX);
-    let further: Vec<_> = (0..20).map(|_| ask("/slow")).collect();
+    let further: Vec<_> = (0..20).map(|_| send_request("/slow")).collect();
     for _ in 0..1_000 {
         tokio::task::yield_now().await;
     }
     further.iter().for_each(tokio::task::JoinHandle::abort);
     // A permit is free again: the next request is answered.
     RELEASE.add_permits(10 * STREAMS_MAX);
-    assert_eq!(ask("/healthz").await.unwrap().unwrap().status(), StatusCode::OK);
+    assert_eq!(send_request("/healthz").await.unwrap().unwrap().status(), StatusCode::OK);
     assert_eq!(AT_WORK_MAX.load(Ordering::SeqCst), STREAMS_MAX);
     drop(client);
     stop.cancel();
@@ -263,11 +263,11 @@ async fn http_1_1_names_one_host() {
         let mut stream = TcpStream::connect(world.address).await.unwrap();
         stream.write_all(request.as_bytes()).await.unwrap();
         stream.shutdown().await.unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.unwrap();
-        assert_eq!(answer.split(' ').nth(1), Some(status), "{request} {answer}");
-        assert!(status == "200" || answer.contains("\"bad_request\""), "{answer}");
-        assert!(!answer.to_lowercase().contains("strict-transport-security"), "{answer}");
+        let mut response = String::new();
+        stream.read_to_string(&mut response).await.unwrap();
+        assert_eq!(response.split(' ').nth(1), Some(status), "{request} {response}");
+        assert!(status == "200" || response.contains("\"bad_request\""), "{response}");
+        assert!(!response.to_lowercase().contains("strict-transport-security"), "{response}");
     }
     world.end().await;
 }

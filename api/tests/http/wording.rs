@@ -6,22 +6,22 @@ use crate::world::World;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-fn mail(more: Value) -> Value {
+fn email_body(extra: Value) -> Value {
     let mut mail = json!({"from": "ada@example.com", "to": "b@example.net", "subject": "s", "text": "t"});
-    mail.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    mail.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
     mail
 }
 
-async fn send(world: &World, more: Value) -> Value {
-    let answer = world.post("/emails", mail(more).to_string()).await;
-    assert_eq!(answer.status, StatusCode::OK, "{answer:?}");
-    answer.json()
+async fn send(world: &World, extra: Value) -> Value {
+    let response = world.post("/emails", email_body(extra).to_string()).await;
+    assert_eq!(response.status, StatusCode::OK, "{response:?}");
+    response.json()
 }
 
 #[tokio::test]
 async fn field_errors_say_how_to_fix_them() {
     let world = World::start().await;
-    for (more, field, words) in [
+    for (extra, field, words) in [
         (json!({"from": "a@example.com, b@example.com"}), "from", "must be a single address"),
         (json!({"from": "a, b"}), "from", "must be a single address"),
         (json!({"from": ["a@example.com"]}), "from", "must be an address or an object"),
@@ -31,10 +31,10 @@ async fn field_errors_say_how_to_fix_them() {
         (json!({"scheduled_at": "9999-01-01T00:00:00Z"}), "scheduled_at", "must be within a year"),
         (json!({"scheduled_at": "tomorrow"}), "scheduled_at", "ISO 8601"),
     ] {
-        let answer = world.post("/emails", mail(more.clone()).to_string()).await;
-        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{more}");
-        let told = answer.json()["error"]["details"]["fields"][field].to_string();
-        assert!(told.contains(words), "{more}: {told}");
+        let response = world.post("/emails", email_body(extra.clone()).to_string()).await;
+        assert_eq!(response.status, StatusCode::BAD_REQUEST, "{extra}");
+        let message = response.json()["error"]["details"]["fields"][field].to_string();
+        assert!(message.contains(words), "{extra}: {message}");
     }
     world.end().await;
 }
@@ -43,15 +43,15 @@ async fn field_errors_say_how_to_fix_them() {
 async fn production_access_error_has_the_upgrade_url() {
     let world = World::start().await;
     world.change_account(|account| account.production = false).await;
-    let refused = world.post("/emails", mail(json!({})).to_string()).await;
+    let refused = world.post("/emails", email_body(json!({})).to_string()).await;
     assert_eq!((refused.status, refused.code().as_str()), (StatusCode::FORBIDDEN, "production_access_required"));
     let error = refused.json()["error"].clone();
     // No upgrade page is configured.
     assert_eq!((error.get("upgrade_url"), &error["details"]["upgrade_url"]), (None, &Value::Null));
     world.end().await;
-    let world = World::with(|options| options.upgrade_url = Some("/settings/billing".to_owned())).await;
+    let world = World::with_options(|options| options.upgrade_url = Some("/settings/billing".to_owned())).await;
     world.change_account(|account| account.production = false).await;
-    let refused = world.post("/emails", mail(json!({})).to_string()).await;
+    let refused = world.post("/emails", email_body(json!({})).to_string()).await;
     let error = refused.json()["error"].clone();
     assert_eq!(error["details"]["upgrade_url"], "/settings/billing");
     assert_eq!(error["upgrade_url"], error["details"]["upgrade_url"]);
@@ -65,10 +65,10 @@ async fn a_suspended_account_sends_nothing_more() {
     let (before, author) = (world.tenant().await, "ada@example.com".parse().unwrap());
     for suspended in [false, true, false, true] {
         world.change_account(|account| account.suspended = suspended).await;
-        let answer = world.post("/emails", mail(json!({})).to_string()).await;
+        let response = world.post("/emails", email_body(json!({})).to_string()).await;
         let (status, code) = if suspended { (403, "account_suspended") } else { (200, "") };
-        assert_eq!((answer.status.as_u16(), answer.code().as_str()), (status, code));
-        assert_eq!(world.hall.authorize_sender(&before, &author).await.is_err(), suspended);
+        assert_eq!((response.status.as_u16(), response.code().as_str()), (status, code));
+        assert_eq!(world.intake.authorize_sender(&before, &author).await.is_err(), suspended);
     }
     world.end().await;
 }
@@ -79,12 +79,12 @@ async fn signing_failure_is_a_server_error() {
     let world = World::with_lost_keys().await;
     for _ in 0..2 {
         let request = world.request(Method::POST, "/emails").header("idempotency-key", "k");
-        let body = mail(json!({})).to_string();
-        let answer = world.send(request.body(http_body_util::Full::new(body.into())).unwrap()).await;
-        assert_eq!((answer.status, answer.code().as_str()), (StatusCode::BAD_GATEWAY, "mail_server_error"));
-        assert_eq!(answer.json()["error"]["details"], json!({"idempotency_key_released": true}));
+        let body = email_body(json!({})).to_string();
+        let response = world.send(request.body(http_body_util::Full::new(body.into())).unwrap()).await;
+        assert_eq!((response.status, response.code().as_str()), (StatusCode::BAD_GATEWAY, "mail_server_error"));
+        assert_eq!(response.json()["error"]["details"], json!({"idempotency_key_released": true}));
     }
-    let batch = json!([mail(json!({}))]).to_string();
+    let batch = json!([email_body(json!({}))]).to_string();
     let entry = world.post("/emails/batch", batch).await.json()["data"][0].clone();
     assert_eq!(entry["error"]["code"], "mail_server_error");
     world.end().await;
@@ -98,8 +98,8 @@ async fn header_fields_round_trip() {
     let id = send(&world, json!({"headers": headers})).await["id"].clone();
     let again = world.post(&format!("/emails/{}/resend", id.as_str().unwrap()), "").await.json()["id"].clone();
     for id in [id, again] {
-        let shown = world.get(&format!("/emails/{}", id.as_str().unwrap())).await.json();
-        assert_eq!(shown["email"]["headers"], headers);
+        let view = world.get(&format!("/emails/{}", id.as_str().unwrap())).await.json();
+        assert_eq!(view["email"]["headers"], headers);
     }
     world.end().await;
 }
@@ -107,7 +107,7 @@ async fn header_fields_round_trip() {
 #[tokio::test]
 async fn event_times_use_the_common_format() {
     let world = World::start().await;
-    let at = world.hall.clock().now().round(jiff::Unit::Second).unwrap() + Duration::from_secs(3_600);
+    let at = world.intake.clock().now().round(jiff::Unit::Second).unwrap() + Duration::from_secs(3_600);
     let sent = send(&world, json!({"scheduled_at": at.to_string()})).await;
     let path = format!("/emails/{}/events", sent["id"].as_str().unwrap());
     let event = world.get(&path).await.json()["events"][0].clone();
@@ -124,20 +124,21 @@ async fn event_times_use_the_common_format() {
 async fn replaced_header_field_is_reported() {
     let world = World::start().await;
     let own = json!({"List-Unsubscribe": "<https://example.com/u>"});
-    let told = |answer: &Value| answer["warnings"].to_string().contains("`headers.List-Unsubscribe` was replaced");
-    for (more, replaced) in [
+    let is_replaced =
+        |response: &Value| response["warnings"].to_string().contains("`headers.List-Unsubscribe` was replaced");
+    for (extra, replaced) in [
         (json!({"unsubscribe": true}), true),
         (json!({"category": "newsletter"}), true),
         (json!({"category": "newsletter", "unsubscribe": false}), false),
         (json!({}), false),
     ] {
-        let mut more = more;
-        more["headers"] = own.clone();
-        let sent = send(&world, more.clone()).await;
-        assert_eq!(told(&sent), replaced, "{more}: {sent}");
-        let batch = json!({"emails": [mail(more.clone())]}).to_string();
+        let mut extra = extra;
+        extra["headers"] = own.clone();
+        let sent = send(&world, extra.clone()).await;
+        assert_eq!(is_replaced(&sent), replaced, "{extra}: {sent}");
+        let batch = json!({"emails": [email_body(extra.clone())]}).to_string();
         let entry = world.post("/emails/batch", batch).await.json()["data"][0].clone();
-        assert_eq!(told(&entry), replaced, "{more}: {entry}");
+        assert_eq!(is_replaced(&entry), replaced, "{extra}: {entry}");
     }
     world.end().await;
 }
@@ -165,17 +166,17 @@ async fn recipients_are_counted_by_state() {
     let world = World::start().await;
     world.post("/suppressions", json!({"email": "gone@example.net"}).to_string()).await;
     let counts = async |id: &Value| {
-        let shown = world.get(&format!("/emails/{}", id.as_str().unwrap())).await.json();
-        shown["email"]["counts"].clone()
+        let view = world.get(&format!("/emails/{}", id.as_str().unwrap())).await.json();
+        view["email"]["counts"].clone()
     };
     let some = json!({"to": ["b@example.net", "gone@example.net"], "on_suppressed": "skip"});
     let sent = send(&world, some).await;
     let usual = json!({"queued": 1, "delivered": 0, "bounced": 0, "failed": 0, "suppressed": 1});
     assert_eq!(counts(&sent["id"]).await, usual);
-    let blocked = world.post("/emails", mail(json!({"to": "gone@example.net"})).to_string()).await.json();
+    let blocked = world.post("/emails", email_body(json!({"to": "gone@example.net"})).to_string()).await.json();
     let none = json!({"queued": 0, "delivered": 0, "bounced": 0, "failed": 0, "suppressed": 1});
     assert_eq!(counts(&blocked["error"]["details"]["email_id"]).await, none);
-    let at = format!("{:.3}", world.hall.clock().now() + Duration::from_secs(3_600));
+    let at = format!("{:.3}", world.intake.clock().now() + Duration::from_secs(3_600));
     let later = send(&world, json!({"scheduled_at": at})).await;
     world.post(&format!("/emails/{}/cancel", later["id"].as_str().unwrap()), "").await;
     let cancelled = json!({"queued": 0, "delivered": 0, "bounced": 0, "failed": 0, "cancelled": 1});

@@ -54,7 +54,7 @@ pub(crate) async fn store() -> Store {
 }
 
 /// An intake whose worker is paused, so that accepted email stays in the queue.
-pub(crate) async fn hall(store: Store) -> Intake {
+pub(crate) async fn intake(store: Store) -> Intake {
     intake_with(store, |_| {}).await
 }
 
@@ -192,7 +192,7 @@ fn domain(account: AccountId, now: Timestamp) -> SendingDomain {
 pub(crate) struct World {
     pub(crate) address: SocketAddr,
     pub(crate) server: Arc<ApiServer>,
-    pub(crate) hall: Intake,
+    pub(crate) intake: Intake,
     pub(crate) key: String,
     pub(crate) stop: CancellationToken,
     serving: tokio::task::JoinHandle<std::io::Result<()>>,
@@ -200,16 +200,16 @@ pub(crate) struct World {
 
 /// The credentials of a signed-in session.
 #[derive(Debug, Clone)]
-pub(crate) struct Signed {
+pub(crate) struct TestSession {
     pub(crate) cookie: String,
     pub(crate) csrf: Option<String>,
 }
 
-impl Signed {
+impl TestSession {
     /// The session of a sign-in response.
-    pub(crate) fn of(answer: &Answered) -> Self {
-        let cookie = answer.headers["set-cookie"].to_str().unwrap();
-        let csrf = answer.json()["session"]["csrf_token"].as_str().unwrap().to_owned();
+    pub(crate) fn from_response(response: &TestResponse) -> Self {
+        let cookie = response.headers["set-cookie"].to_str().unwrap();
+        let csrf = response.json()["session"]["csrf_token"].as_str().unwrap().to_owned();
         Self { cookie: cookie.split(';').next().unwrap().to_owned(), csrf: Some(csrf) }
     }
 
@@ -220,13 +220,13 @@ impl Signed {
 }
 
 #[derive(Debug)]
-pub(crate) struct Answered {
+pub(crate) struct TestResponse {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
 }
 
-impl Answered {
+impl TestResponse {
     pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&self.body)))
     }
@@ -237,39 +237,39 @@ impl Answered {
 
 impl World {
     pub(crate) async fn start() -> Self {
-        Self::with(|_| {}).await
+        Self::with_options(|_| {}).await
     }
 
-    pub(crate) async fn with(change: impl FnOnce(&mut ApiOptions)) -> Self {
+    pub(crate) async fn with_options(change: impl FnOnce(&mut ApiOptions)) -> Self {
         let mut options = ApiOptions::new(BASE_URL);
         change(&mut options);
-        let mut world = Self::of(hall(store().await).await, options).await;
+        let mut world = Self::start_with(intake(store().await).await, options).await;
         world.key = world.account(1, ApiKeyScope::Full).await;
         world
     }
 
     /// A world whose worker dispatches webhooks. Email stays in the queue.
-    pub(crate) async fn working() -> Self {
-        Self::working_with(|_| {}).await
+    pub(crate) async fn with_worker() -> Self {
+        Self::with_worker_settings(|_| {}).await
     }
 
     /// A working world with changed intake settings.
-    pub(crate) async fn working_with(change: impl FnOnce(&mut IntakeParts)) -> Self {
-        let (hall, worker) = intake_and_worker(store().await, change).await;
+    pub(crate) async fn with_worker_settings(change: impl FnOnce(&mut IntakeParts)) -> Self {
+        let (intake, worker) = intake_and_worker(store().await, change).await;
         worker.start();
-        let mut world = Self::of(hall, ApiOptions::new(BASE_URL)).await;
+        let mut world = Self::start_with(intake, ApiOptions::new(BASE_URL)).await;
         world.key = world.account(1, ApiKeyScope::Full).await;
         world
     }
 
     /// A world with changed intake settings and a paused worker.
     pub(crate) async fn with_intake(change: impl FnOnce(&mut IntakeParts)) -> Self {
-        Self::in_handler(intake_with(store().await, change).await).await
+        Self::with_existing_intake(intake_with(store().await, change).await).await
     }
 
     /// A world with this intake.
-    pub(crate) async fn in_handler(hall: Intake) -> Self {
-        let mut world = Self::of(hall, ApiOptions::new(BASE_URL)).await;
+    pub(crate) async fn with_existing_intake(intake: Intake) -> Self {
+        let mut world = Self::start_with(intake, ApiOptions::new(BASE_URL)).await;
         world.key = world.account(1, ApiKeyScope::Full).await;
         world
     }
@@ -277,8 +277,8 @@ impl World {
     /// A world whose domain checks use a name server with this zone.
     pub(crate) async fn with_names(zone: &str) -> (Self, NameServer) {
         let names = NameServer::start(zone).await;
-        let hall = intake_with(store().await, |parts| parts.domains = domains(names.address, false)).await;
-        let mut world = Self::of(hall, ApiOptions::new(BASE_URL)).await;
+        let intake = intake_with(store().await, |parts| parts.domains = domains(names.address, false)).await;
+        let mut world = Self::start_with(intake, ApiOptions::new(BASE_URL)).await;
         world.key = world.account(1, ApiKeyScope::Full).await;
         (world, names)
     }
@@ -291,90 +291,90 @@ impl World {
         web: provider::FetchSettings,
     ) -> (Self, NameServer) {
         let names = NameServer::start(zone).await;
-        let hall = intake_with(store().await, |parts| {
+        let intake = intake_with(store().await, |parts| {
             let domains = domains(names.address, false);
             let publisher = domains.publisher.clone().with_template(template, request_key).with_fetch_settings(web);
             parts.domains = DomainsParts { publisher, ..domains };
         });
-        let mut world = Self::of(hall.await, ApiOptions::new(BASE_URL)).await;
+        let mut world = Self::start_with(intake.await, ApiOptions::new(BASE_URL)).await;
         world.key = world.account(1, ApiKeyScope::Full).await;
         (world, names)
     }
 
     /// A world with the default domain checker, which queries public addresses only.
-    pub(crate) async fn in_public() -> Self {
+    pub(crate) async fn with_public_dns() -> Self {
         let settings = dns::domain_check::DomainCheckSettings {
             servers: vec!["127.0.0.1:9".parse().unwrap()],
             ..dns::domain_check::DomainCheckSettings::default()
         };
         let inspector = dns::domain_check::DomainChecker::new(settings).unwrap();
-        let hall = intake_with(store().await, |parts| parts.domains.inspector = inspector).await;
-        let mut world = Self::of(hall, ApiOptions::new(BASE_URL)).await;
+        let intake = intake_with(store().await, |parts| parts.domains.inspector = inspector).await;
+        let mut world = Self::start_with(intake, ApiOptions::new(BASE_URL)).await;
         world.key = world.account(1, ApiKeyScope::Full).await;
         world
     }
 
     /// A world whose domains verify automatically.
-    pub(crate) async fn trusting() -> Self {
-        let hall = intake_with(store().await, |parts| parts.domains.auto_verify = true).await;
-        let mut world = Self::of(hall, ApiOptions::new(BASE_URL)).await;
+    pub(crate) async fn with_auto_verify() -> Self {
+        let intake = intake_with(store().await, |parts| parts.domains.auto_verify = true).await;
+        let mut world = Self::start_with(intake, ApiOptions::new(BASE_URL)).await;
         world.key = world.account(1, ApiKeyScope::Full).await;
         world
     }
 
     /// A world that signs email, and whose domains verify automatically.
-    pub(crate) async fn signing() -> Self {
-        let hall = intake_with(store().await, |parts| {
+    pub(crate) async fn with_signing() -> Self {
+        let intake = intake_with(store().await, |parts| {
             (parts.signing, parts.domains.auto_verify) = (DkimSigning::Messages, true);
         })
         .await;
-        let mut world = Self::of(hall, ApiOptions::new(BASE_URL)).await;
+        let mut world = Self::start_with(intake, ApiOptions::new(BASE_URL)).await;
         world.key = world.account(1, ApiKeyScope::Full).await;
         world
     }
 
     /// A world that signs email; the first account's DKIM keys cannot be decrypted.
     pub(crate) async fn with_lost_keys() -> Self {
-        let hall = intake_with(store().await, |parts| parts.signing = DkimSigning::Messages).await;
-        let mut world = Self::of(hall, ApiOptions::new(BASE_URL)).await;
+        let intake = intake_with(store().await, |parts| parts.signing = DkimSigning::Messages).await;
+        let mut world = Self::start_with(intake, ApiOptions::new(BASE_URL)).await;
         world.key = world.account(1, ApiKeyScope::Full).await;
         world
     }
 
     /// Two APIs with one store, as in two processes.
-    pub(crate) async fn pair() -> [Self; 2] {
-        let one = Self::start().await;
-        let mut other = Self::of(one.hall.clone(), ApiOptions::new(BASE_URL)).await;
-        other.key.clone_from(&one.key);
-        [one, other]
+    pub(crate) async fn start_pair() -> [Self; 2] {
+        let first = Self::start().await;
+        let mut other = Self::start_with(first.intake.clone(), ApiOptions::new(BASE_URL)).await;
+        other.key.clone_from(&first.key);
+        [first, other]
     }
 
-    async fn of(hall: Intake, options: ApiOptions) -> Self {
-        let server = ApiServer::new(hall.clone(), options);
+    async fn start_with(intake: Intake, options: ApiOptions) -> Self {
+        let server = ApiServer::new(intake.clone(), options);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
         let serving = tokio::spawn(api::serve::serve_api(listener, None, Arc::clone(&server), stop.clone()));
-        Self { address, hall, server, key: String::new(), stop, serving }
+        Self { address, intake, server, key: String::new(), stop, serving }
     }
 
     /// Creates a verified domain for the account of this number.
-    pub(crate) async fn own(&self, number: u8, name: &str) -> SendingDomain {
+    pub(crate) async fn create_domain(&self, number: u8, name: &str) -> SendingDomain {
         let email = format!("owner{number}@example.com");
-        let account = store::account::find(self.hall.store(), &email).await.unwrap().unwrap().id;
-        let now = self.hall.clock().now();
-        let id = DomainId::new(now, self.hall.entropy().unique_bits());
+        let account = store::account::find(self.intake.store(), &email).await.unwrap().unwrap().id;
+        let now = self.intake.clock().now();
+        let id = DomainId::new(now, self.intake.entropy().unique_bits());
         let owned = SendingDomain { id, name: name.parse().unwrap(), ..domain(account, now) };
-        let count = store::domain::count(self.hall.store(), account).await.unwrap();
+        let count = store::domain::count(self.intake.store(), account).await.unwrap();
         let mut batch = Batch::new(BatchPurpose::Intake);
         store::domain::create(&mut batch, &owned, &count);
-        self.hall.store().commit(batch).await.unwrap();
+        self.intake.store().commit(batch).await.unwrap();
         owned
     }
 
     /// The first domain of an account.
     pub(crate) async fn domain(&self, account: AccountId) -> SendingDomain {
-        let listed = store::domain::list(self.hall.store(), account, None, 1, |_| true).await.unwrap();
+        let listed = store::domain::list(self.intake.store(), account, None, 1, |_| true).await.unwrap();
         listed.domains.into_iter().next().unwrap()
     }
 
@@ -405,12 +405,12 @@ impl World {
         let mut batch = Batch::new(BatchPurpose::Intake);
         store::account::create(&mut batch, &account);
         if number == 1 {
-            let count = store::domain::count(self.hall.store(), id).await.unwrap();
+            let count = store::domain::count(self.intake.store(), id).await.unwrap();
             store::domain::create(&mut batch, &domain(id, now), &count);
         }
         let hash = SecretHash::from_api_key(secret.expose()).unwrap();
         store::credential::create_api_key(&mut batch, &key, &hash);
-        self.hall.store().commit(batch).await.unwrap();
+        self.intake.store().commit(batch).await.unwrap();
         secret.expose().to_owned()
     }
 
@@ -423,23 +423,23 @@ impl World {
     }
 
     /// Moves the first account to another plan.
-    pub(crate) async fn on(self, plan: Plan) -> Self {
+    pub(crate) async fn with_plan(self, plan: Plan) -> Self {
         self.change_account(|account| account.plan = plan).await;
         self
     }
 
     /// Changes the first account, as the operator does.
     pub(crate) async fn change_account(&self, change: impl FnOnce(&mut Account)) {
-        let enrolment = self.hall.account_provisioning();
+        let enrolment = self.intake.account_provisioning();
         enrolment.change_account("owner1@example.com", change).await.unwrap();
     }
 
     /// The tenant of the world's key.
     pub(crate) async fn tenant(&self) -> store::access::Tenant {
-        self.hall.authenticate_api_key(&self.key, None).await.unwrap()
+        self.intake.authenticate_api_key(&self.key, None).await.unwrap()
     }
 
-    pub(crate) async fn send(&self, request: Request<Full<Bytes>>) -> Answered {
+    pub(crate) async fn send(&self, request: Request<Full<Bytes>>) -> TestResponse {
         let stream = TcpStream::connect(self.address).await.unwrap();
         let (mut client, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
         tokio::spawn(connection);
@@ -447,16 +447,16 @@ impl World {
         let response = client.send_request(request).await.unwrap();
         let (head, body) = response.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
-        let answer = Answered { status: head.status, headers: head.headers, body };
-        crate::documented::hold(&method, &path, &answer);
-        answer
+        let api_response = TestResponse { status: head.status, headers: head.headers, body };
+        crate::documented::check_response(&method, &path, &api_response);
+        api_response
     }
 
-    pub(crate) async fn get(&self, path: &str) -> Answered {
+    pub(crate) async fn get(&self, path: &str) -> TestResponse {
         self.send(self.request(Method::GET, path).body(Full::default()).unwrap()).await
     }
 
-    pub(crate) async fn get_as(&self, key: &str, path: &str) -> Answered {
+    pub(crate) async fn get_as(&self, key: &str, path: &str) -> TestResponse {
         let request = Request::get(path)
             .header("host", "test")
             .header("authorization", format!("Bearer {key}"))
@@ -465,18 +465,18 @@ impl World {
         self.send(request).await
     }
 
-    pub(crate) async fn post(&self, path: &str, body: impl Into<Bytes>) -> Answered {
+    pub(crate) async fn post(&self, path: &str, body: impl Into<Bytes>) -> TestResponse {
         let request = self.request(Method::POST, path).header("content-type", "application/json");
         self.send(request.body(Full::new(body.into())).unwrap()).await
     }
 
     /// A request with the world's key.
-    pub(crate) async fn call(&self, method: Method, path: &str, body: &Value) -> Answered {
+    pub(crate) async fn call(&self, method: Method, path: &str, body: &Value) -> TestResponse {
         self.call_as(&self.key, method, path, body).await
     }
 
     /// A request with this key.
-    pub(crate) async fn call_as(&self, key: &str, method: Method, path: &str, body: &Value) -> Answered {
+    pub(crate) async fn call_as(&self, key: &str, method: Method, path: &str, body: &Value) -> TestResponse {
         let request = Request::builder()
             .method(method)
             .uri(path)
@@ -486,7 +486,13 @@ impl World {
     }
 
     /// A request with a session, and its CSRF token if it has one.
-    pub(crate) async fn browse(&self, session: &Signed, method: Method, path: &str, body: &Value) -> Answered {
+    pub(crate) async fn call_with_session(
+        &self,
+        session: &TestSession,
+        method: Method,
+        path: &str,
+        body: &Value,
+    ) -> TestResponse {
         let mut request = Request::builder()
             .method(method)
             .uri(path)
@@ -499,7 +505,7 @@ impl World {
     }
 
     /// A CSV upload by the owner.
-    pub(crate) async fn browse_csv(&self, session: &Signed, path: &str, list: &str) -> Answered {
+    pub(crate) async fn upload_csv(&self, session: &TestSession, path: &str, list: &str) -> TestResponse {
         let request = Request::post(path)
             .header("host", "test")
             .header("content-type", "text/csv")
@@ -509,18 +515,18 @@ impl World {
     }
 
     /// A request without credentials.
-    pub(crate) async fn ask(&self, method: Method, path: &str, body: &Value) -> Answered {
+    pub(crate) async fn call_without_key(&self, method: Method, path: &str, body: &Value) -> TestResponse {
         let request = Request::builder().method(method).uri(path).header("host", "test");
         self.send(request.body(Full::new(body.to_string().into())).unwrap()).await
     }
 
     /// A new session of the owner of this account.
-    pub(crate) async fn session(&self, number: u8) -> Signed {
-        let people = UserService::from_intake(&self.hall);
+    pub(crate) async fn session(&self, number: u8) -> TestSession {
+        let users = UserService::from_intake(&self.intake);
         let email = format!("owner{number}@example.com").parse().unwrap();
-        let owner = people.by_email(&email).await.unwrap().unwrap();
-        let (token, _) = people.sign_in(&owner).await.unwrap();
-        Signed { cookie: api::auth::cookie::cookie_pair(&token), csrf: Some(token.csrf()) }
+        let owner = users.by_email(&email).await.unwrap().unwrap();
+        let (token, _) = users.sign_in(&owner).await.unwrap();
+        TestSession { cookie: api::auth::cookie::cookie_pair(&token), csrf: Some(token.csrf()) }
     }
 
     /// Stops the API and waits until it ends.

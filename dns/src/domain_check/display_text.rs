@@ -29,7 +29,7 @@ impl TextFlaw {
         }
     }
 
-    /// A sentence that says how to correct it.
+    /// A sentence that explains how to correct it.
     pub(super) fn remedy(self) -> &'static str {
         match self {
             Self::Quoted => "Enter the value without quotation marks.",

@@ -99,7 +99,7 @@ async fn the_configured_server_is_queried_if_none_serves_the_zone() {
     let idle = NameServer::start("").await;
     let settings = settings(&server, &idle);
     drop(idle);
-    // The configured server is used instead; here it knows the name.
+    // The configured server is used instead; here it has the name.
     server.set(&format!("{DELEGATION}{}", published()));
     let checker = DomainChecker::new(settings).unwrap();
     assert_eq!(check_one(&checker, record(Ownership)).await.status, Verified);

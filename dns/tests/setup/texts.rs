@@ -1,4 +1,4 @@
-//! Checks of ownership and DMARC.
+//! Checks of TXT records: ownership and DMARC.
 
 use mail::domain_setup::RecordPurpose::{Dmarc, Ownership};
 use mail::domain_setup::RecordStatus::{Conflict, Mismatch, Missing, Verified};

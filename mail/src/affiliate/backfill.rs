@@ -6,7 +6,7 @@
 //!   but paid after it
 //! ```
 //!
-//! Time is read in consecutive windows. A window with few objects doubles the length of the next one, a window with too
+//! The range is read in windows. A window with few objects doubles the length of the next one, a window with too
 //! many is halved. A window that cannot be read is retried with backoff; after three failures the backfill is failed.
 
 use jiff::{SignedDuration, Timestamp};
@@ -76,7 +76,7 @@ pub struct Backfill {
     /// ended.
     pub failures: u32,
     /// Id of the process that is reading the next window. It is stored before the work begins and cleared at its end.
-    /// Another process that finds it knows that the reader was terminated in the middle of the window.
+    /// If another process finds it, the reader was terminated in the middle of the window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<String>,
     /// The next window is not read before this time (backoff).

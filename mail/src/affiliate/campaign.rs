@@ -62,11 +62,11 @@ pub enum CommissionDuration {
 words! {
     /// Visibility of a campaign: decides who can see and join it.
     Visibility {
-        /// Anybody, in the public list of campaigns.
+        /// Everyone, in the public list of campaigns.
         Public = "public",
         /// Partners whom the owner assigns.
         Private = "private",
-        /// Anybody who knows its link.
+        /// Everyone with its link.
         Unlisted = "unlisted",
     }
 }
@@ -97,7 +97,7 @@ pub struct CommissionTerms {
     pub hold_days: u16,
 }
 
-/// A campaign. The program names the default campaign, which partners join who name none.
+/// A campaign. The program names the default campaign, which partners join if they name none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Campaign {
     pub id: CampaignId,

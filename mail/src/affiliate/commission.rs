@@ -230,7 +230,7 @@ impl Commission {
         Ok(())
     }
 
-    /// Moves back to `Pending` at the owner's request, and waives the cause of the reversal as far as `returned` knows
+    /// Moves back to `Pending` at the owner's request, and waives the cause of the reversal as far as `returned` has
     /// it. `earns_at` is at least `now`. The caller first checks that the referral still earns commissions.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Fraud flags of visits and people (completions-affiliate.md 2.4): pure rules over URLs and email addresses.
+//! Fraud flags of visits and people: pure rules over URLs and email addresses.
 //!
 //! A flag is a reason for a review, not a proof of fraud. Commissions of a flagged referral are frozen until the owner
 //! decides.
@@ -213,7 +213,7 @@ fn matches_list(list: &[&str], name: &DomainName) -> bool {
     list.binary_search(&name.as_str()).is_ok()
 }
 
-/// True if anybody can get an address at this domain.
+/// True if the domain offers addresses to the public.
 fn is_free(name: &DomainName) -> bool {
     matches_list(FREE_MAIL, name) || matches_list(DISPOSABLE, name)
 }

@@ -12,7 +12,7 @@ use crate::address::Address;
 use crate::domain::SealedSecret;
 use crate::id::{AccountId, CampaignId, PartnerId, PartnerLinkId};
 
-/// Maximum number of tags of a partner (affiliate-api.md, "Limits").
+/// Maximum number of tags of a partner.
 pub const TAGS_MAX: usize = 20;
 /// Maximum number of links of a partner, including the primary link.
 pub const LINKS_MAX: usize = 50;
@@ -20,7 +20,7 @@ pub const LINKS_MAX: usize = 50;
 pub const TOKEN_BYTES: std::ops::RangeInclusive<usize> = 2..=40;
 
 words! {
-    /// State of a partner (affiliate-api.md, "States and transitions").
+    /// State of a partner.
     PartnerStatus {
         /// Invited by the owner; becomes active with the first sign-in to the portal.
         Invited = "invited",
@@ -68,7 +68,7 @@ pub struct PartnerTransitionError {
 }
 
 impl PartnerStatus {
-    /// Returns the status after an action (affiliate-api.md, "States and transitions").
+    /// Returns the status after an action.
     ///
     /// # Errors
     /// The action is not possible from this status.
@@ -123,7 +123,7 @@ pub struct Partner {
     pub postback_url: Option<String>,
     /// The signing secret of postbacks.
     pub postback_secret: SealedSecret,
-    /// True if the partner wants essential and requested email only.
+    /// True if the partner gets only essential and requested email.
     pub email_opt_out: bool,
     /// The partner's own rate, which takes precedence over the campaign's rates.
     pub commission_override: Option<BasisPoints>,
@@ -202,7 +202,7 @@ impl PartnerLinkToken {
         (token.len() >= *TOKEN_BYTES.start()).then(|| Self(token.to_owned()))
     }
 
-    /// Derives a token from a column of an imported list (affiliate-api.md, "Limits"): lower case, a dash for each
+    /// Derives a token from a column of an imported list: lower case, a dash for each
     /// invalid character, truncated to 40 bytes. Returns `None` if fewer than two characters remain.
     #[must_use]
     pub fn from_list(text: &str) -> Option<Self> {

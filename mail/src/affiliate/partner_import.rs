@@ -1,4 +1,4 @@
-//! Import of partners from a CSV file that another program exported (completions-affiliate.md 2.6).
+//! Import of partners from a CSV file that another program exported.
 //!
 //! The first line names the columns, in any order and case. Common names of other programs (`name`, `paypal`) are
 //! accepted as aliases. Unknown columns are ignored and listed in the response.

@@ -22,7 +22,7 @@ use crate::credential::SecretHash;
 use crate::id::{AccountId, PartnerId, SessionId};
 use crate::session_token::SessionCookieToken;
 
-/// Lifetime of a login link (affiliate-api.md, "Limits").
+/// Lifetime of a login link.
 pub const LOGIN_LINK_TTL: Duration = Duration::from_secs(60);
 /// Lifetime of an emailed sign-in link that the partner requested.
 pub const MAILED_LINK_TTL: Duration = Duration::from_secs(15 * 60);
@@ -30,7 +30,7 @@ pub const MAILED_LINK_TTL: Duration = Duration::from_secs(15 * 60);
 pub const INVITATION_TTL: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Lifetime of the link that confirms a new payout destination.
 pub const CONFIRMATION_TTL: Duration = Duration::from_secs(3600);
-/// Lifetime of a session (completions-affiliate.md 2.7).
+/// Lifetime of a session.
 pub const SESSION_TTL: Duration = Duration::from_secs(12 * 3600);
 
 /// The secret of a one-time link.
@@ -92,8 +92,8 @@ impl PortalLinkPurpose {
         }
     }
 
-    /// Maximum number of valid links of a partner with this purpose; a new link revokes the oldest. Anybody can request
-    /// an emailed link, so several are allowed: a request by somebody else does not revoke the partner's link at once.
+    /// Maximum number of valid links of a partner with this purpose; a new link revokes the oldest. Anyone can request
+    /// an emailed link, so several are allowed: another person's request does not revoke the partner's link at once.
     #[must_use]
     pub fn live_links_max(&self) -> usize {
         match self {

@@ -1,5 +1,5 @@
 //! Postbacks: webhooks to a partner about its own referrals and commissions, with the webhook envelope
-//! (affiliate-api.md, "Per-partner postbacks").
+//! (docs/AFFILIATE.md).
 
 use std::time::Duration;
 

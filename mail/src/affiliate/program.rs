@@ -49,7 +49,7 @@ words! {
 words! {
     /// The effect of a refund on a commission that is already paid out.
     AfterPayout {
-        /// None: the program bears the loss.
+        /// None: the loss is the program's.
         Absorb = "absorb",
         /// The amount is deducted from the partner's next payout.
         Offset = "offset",
@@ -131,7 +131,7 @@ pub struct ProgramSettings {
 }
 
 impl ProgramSettings {
-    /// Default settings (completions-affiliate.md 2.1, affiliate-admin.md 2).
+    /// Default settings.
     #[must_use]
     pub fn new(website_url: String, currency: Currency, mode: ProcessorMode) -> Self {
         Self {
@@ -189,7 +189,7 @@ pub struct AffiliateProgram {
     pub account: AccountId,
     pub status: ProgramStatus,
     pub settings: ProgramSettings,
-    /// The campaign that partners join who name none.
+    /// The campaign that partners join if they name none.
     pub default_campaign: Option<CampaignId>,
     /// The public key in the website's pages; not a secret.
     pub publishable_key: String,

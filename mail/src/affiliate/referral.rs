@@ -133,7 +133,7 @@ pub struct ReferralActivity {
 }
 
 impl ReferralActivity {
-    /// Derives the status of a referral that is not rejected (completions-affiliate.md 3). The result does not depend
+    /// Derives the status of a referral that is not rejected. The result does not depend
     /// on the order in which facts arrived.
     #[must_use]
     pub fn status(&self) -> ReferralStatus {

@@ -12,7 +12,7 @@ use unicode_normalization::UnicodeNormalization as _;
 
 use crate::service_headers;
 
-/// Extensions of files that are executed when opened (email-api.md "Limits").
+/// Extensions of files that are executed when opened.
 pub const EXTENSIONS_BLOCKED: &[&str] = &["exe", "bat", "cmd", "com", "scr", "js", "vbs", "dll"];
 /// Maximum number of characters of a name in a message text.
 const SHOWN_CHARS_MAX: usize = 80;

@@ -413,7 +413,7 @@ impl AutomationRun {
         }
     }
 
-    /// The payload of `automation.started`, `completed` and `failed` (completions-email.md 2.10). `started_at` is the
+    /// The payload of `automation.started`, `completed` and `failed`. `started_at` is the
     /// creation time in all of them, because `automation.started` is emitted at creation.
     fn event_detail(&self, status: &str, step: Option<usize>) -> Value {
         json!({

@@ -7,7 +7,7 @@ use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
 
-/// Longest duration in seconds (completions-email.md 2.12: 365 days).
+/// Longest duration in seconds (365 days).
 pub const SECONDS_MAX: u64 = 365 * 86_400;
 
 /// A duration in whole seconds, from one second to 365 days.
@@ -61,7 +61,7 @@ impl TimeSpan {
 impl fmt::Display for TimeSpan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut left = self.0;
-        // Weeks are written as days, as in the specification's examples.
+        // Weeks are written as days, as in the examples of docs/AUTOMATIONS.md.
         for (unit_byte, factor) in UNITS.into_iter().skip(1) {
             let number = left / factor;
             left %= factor;

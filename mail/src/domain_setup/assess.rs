@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use super::{CheckedRecord, DomainRecord, DomainSetup, RecordFinding, RecordPurpose, RecordStatus};
 use crate::domain::{DomainState, RetiredDkimRecords, SealedDkimKeys, SendingDomain};
 
-/// How long a domain stays verified while a required record is missing (completions-email.md 2.4).
+/// How long a domain stays verified while a required record is missing.
 const DEGRADED_MAX: Duration = Duration::from_secs(72 * 3_600);
 /// How long the records of retired keys must stay published.
 const RETIRED_KEY_OVERLAP: Duration = Duration::from_secs(7 * 24 * 3_600);

@@ -1,5 +1,5 @@
-//! Redaction of credentials in event data before it is stored (email-api.md, "Event ingestion behaviour";
-//! completions-email.md 4).
+//! Redaction of credentials in event data before it is stored
+//! (docs/EVENTS.md).
 //!
 //! ```text
 //! "resetToken": anything          ─►  "resetToken": "REDACTED"

@@ -1,4 +1,4 @@
-//! Sign-up source context in `data` (email-api.md, "Sign-up source context").
+//! Sign-up source context in `data`.
 //!
 //! All keys are optional, and an invalid value never rejects the event: it is ignored.
 

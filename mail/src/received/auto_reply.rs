@@ -179,7 +179,7 @@ pub struct AutoReplyContext {
     pub thread: Vec<(String, String)>,
     /// Reason why no reply is sent.
     pub unanswerable: Option<AutoReplyRefusal>,
-    /// True if this server sent the email automatically. Such a run sends no email to anybody, because that email would
+    /// True if this server sent the email automatically. Such a run sends no email at all, because that email would
     /// be received here again and form an endless loop.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_ours: bool,

@@ -1,5 +1,5 @@
 //! The parsed header of a received message. Its size is bounded, so that rows and webhook payloads stay small for any
-//! message (completions-email.md 2.10: below 20 KB).
+//! message (below 20 KB).
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! The payload of `email.received`: the 14 fields of the contract and those of completions-email.md 2.10, except the
+//! The payload of `email.received`: the contract's 14 fields and later additions, except the
 //! event id. Lists show the same fields. The key order is stable.
 
 use serde_json::{Map, Value, json};

@@ -102,7 +102,7 @@ fn has_authserv_id(field: &[u8], hostname: &DomainName) -> bool {
     name.trim_matches('.') == hostname.as_str() || begins_with_name(&joined, hostname.as_str())
 }
 
-/// Characters that every reader interprets alike: printable ASCII, blanks and folding line ends.
+/// Characters that all parsers interpret in the same way: printable ASCII, blanks and folding line ends.
 fn is_plain(c: char) -> bool {
     c.is_ascii_graphic() || matches!(c, ' ' | '\t' | '\r' | '\n')
 }

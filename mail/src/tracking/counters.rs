@@ -54,7 +54,7 @@ pub fn visitor_hash(ip: IpAddr, user_agent: &str) -> u64 {
 /// Result of a counted fetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CountedHit {
-    /// The fetch is by a machine, also judged by its timing.
+    /// The fetch is by a machine, detected also by its timing.
     pub machine: bool,
     /// The first open or click by a person, or by a machine.
     pub first: bool,

@@ -40,7 +40,7 @@ impl TriggerSignal {
         }
     }
 
-    /// Returns whether a person caused the event. An out-of-office reply, a bounce or mail with a forged author neither
+    /// Returns whether a person caused the event. An automatic reply, a bounce or mail with a forged author neither
     /// resumes nor cancels a run.
     pub(super) fn is_personal(&self) -> bool {
         self.answering.as_ref().is_none_or(AutoReplyContext::is_from_person)

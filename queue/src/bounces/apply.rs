@@ -250,7 +250,7 @@ fn suppression_detail(report: &BounceReport) -> Option<SmtpDiagnostic> {
     }
 }
 
-/// Builds the event's data (completions-email.md 2.10).
+/// Builds the event's data.
 fn event_data(report: &BounceReport, suppression: Option<&Suppression>) -> Value {
     let suppression_id = suppression.map(|suppression| suppression.id);
     let suppressed_until = suppression.and_then(|suppression| suppression.expires_at).map(timestamp::to_rfc3339);

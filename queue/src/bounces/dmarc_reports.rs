@@ -9,7 +9,7 @@
 //! organizational domain (RFC 7489 6.6.3). The account of such a subdomain sees the rows whose author is at or below
 //! it; the account of the report's domain sees all rows.
 //!
-//! Anybody can send to the address, so a report counts only if its author's domain is authenticated (DKIM or SPF,
+//! Every host can send to the address, so a report counts only if its author's domain is authenticated (DKIM or SPF,
 //! aligned). It is stored under that domain, once per report id. A message that is no report, or about a domain not
 //! verified here, is dropped without an error.
 

@@ -1,4 +1,4 @@
-//! TLS reports received about verified domains (RFC 8460): opened, parsed and stored.
+//! TLS reports received about verified domains (TLS-RPT, RFC 8460): opened, parsed and stored.
 //!
 //! ```text
 //! message ─► author authenticated? ─► gzip or JSON, bounded ─► mail-auth's parser ─► verified domains? ─►[ report ]

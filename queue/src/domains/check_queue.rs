@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Accounts with slow name servers share a limited number of slots; the other slots remain for fast ones. A domain that
-//! finds no room stays due in the store and is read again.
+//! finds no capacity stays due in the store and is read again.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 

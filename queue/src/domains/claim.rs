@@ -1,8 +1,8 @@
-//! Domain claims: transfer of a domain from another account to whoever controls its DNS (completions-email.md 2.4).
+//! Domain claims: transfer of a domain from another account to whoever controls its DNS.
 //!
 //! ```text
 //! claim ─► record found ─► never verified by the other? ─yes─► completed (verified, while the plan is full)
-//!                                    └─no─► blocked: 72 hours, their record gone, nothing scheduled ─► completed
+//!                                    └─no─► blocked: 72 hours, their record removed, nothing scheduled ─► completed
 //! ```
 //!
 //! The claimant requests checks. Claims whose record was found are also checked once an hour, so that they complete

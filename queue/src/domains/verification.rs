@@ -1,7 +1,7 @@
 //! Checks of a domain's DNS records, on request and periodically.
 //!
 //! Each node checks the domains of its own partitions, the longest due first, a bounded number concurrently and
-//! round-robin by account ([`CheckQueue`]). After an outage the backlog is worked off, and the next checks are spread
+//! round-robin by account ([`CheckQueue`]). After an outage the backlog is processed, and the next checks are spread
 //! over the hour again.
 
 use std::sync::Arc;

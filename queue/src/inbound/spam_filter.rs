@@ -38,7 +38,7 @@ pub(super) struct SpamVerdict {
 }
 
 impl SpamVerdict {
-    /// Marks the message as spam if `is_marked`, whatever the verdict; `own` replaces a missing score.
+    /// Marks the message as spam if `is_marked`, whatever the verdict; `local_score` replaces a missing score.
     pub(super) fn or_marked(self, is_marked: bool, local_score: SpamScore) -> Self {
         match is_marked {
             true => Self { status: SpamStatus::Spam, score: self.score.or(Some(local_score)) },

@@ -47,7 +47,7 @@ impl Intake {
     }
 }
 
-/// The recipient whom the link is bound to: the first `to` (email-api.md "Managed unsubscribe"). The header of an SMTP
+/// The recipient whom the link is bound to: the first `to`. The header of an SMTP
 /// message may name a mailing list; there it is the first named address that is an envelope recipient.
 fn bound_recipient(draft: &Draft) -> Result<Option<Address>, SubmitError> {
     Ok(match &draft.content {

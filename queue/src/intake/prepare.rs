@@ -203,7 +203,7 @@ impl Intake {
 pub(super) enum PrepareError {
     /// Nothing is stored.
     Rejected(SubmitError),
-    /// The email is sent to nobody. It is still committed, to record why.
+    /// The email is sent to no recipient. It is still committed, to record why.
     Suppressed(Box<PreparedMessage>, SubmitError),
 }
 

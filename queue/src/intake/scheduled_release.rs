@@ -202,7 +202,7 @@ impl Intake {
             require_tls: schedule.require_tls,
             tls_enforced: false,
             tls_optional: false,
-            // An email with `expires_in` (a login code) does not live longer because it was held.
+            // An email with `expires_in` (a login code) does not expire later because it was held.
             expires_at: self.expires_at(&email, email.expires_in.map_or(now, |_| schedule.scheduled_at)),
             plan: None,
         };

@@ -61,7 +61,7 @@ pub(super) fn suppressed_disposition(
     Some(Disposition::Reject(EventKind::Suppressed, suppression_details(blocked)))
 }
 
-/// Detail of the event `email.suppressed` (completions-email.md 2.10).
+/// Detail of the event `email.suppressed`.
 fn suppression_details(blocked: &[BlockedRecipient]) -> Value {
     let describe = |BlockedRecipient { address, reason }: &BlockedRecipient| match reason {
         BlockReason::Suppressed { id, reason } => json!({

@@ -23,7 +23,7 @@ use crate::worker::Worker;
 
 /// Commit tries on concurrent changes of the endpoint.
 const COMMIT_TRIES_MAX: usize = 5;
-/// Status by which an endpoint unsubscribes (completions-email.md 2.11).
+/// Status by which an endpoint unsubscribes.
 const STATUS_GONE: u16 = 410;
 
 impl Worker {

@@ -247,7 +247,7 @@ impl Intake {
             None => None,
         };
         let changed = self.change_webhook(account, id, |webhook| {
-            // With two concurrent rotations the later secret is kept; both have the same former secret.
+            // With two concurrent rotations the later secret is valid; both have the same former secret.
             match former.clone() {
                 Some(sealed) => {
                     webhook.former_secrets.retain(|former| former.until > now);

@@ -172,7 +172,7 @@ async fn only_idempotent_requests_are_repeated() {
         requests.load(Ordering::SeqCst) - before
     };
     assert_eq!(times(RequestIdempotency::Idempotent).await, 1);
-    // Sent over the kept connection and, since that is closed, over another one.
+    // Sent over the idle connection and, since that is closed, over another one.
     assert_eq!(times(RequestIdempotency::Idempotent).await, 2);
     assert_eq!(times(RequestIdempotency::NonIdempotent).await, 1);
     assert_eq!(times(RequestIdempotency::NonIdempotent).await, 1);

@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
-/// Longer than any run needs, so that a wrong script ends.
+/// Timeout of a script, so that a wrong script ends.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 enum Act {

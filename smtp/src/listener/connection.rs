@@ -187,7 +187,7 @@ impl<A: SessionHandler> ServerConnection<A> {
         let is_known = self.listener.handler.is_user_name(&credentials.username);
         let user = credentials.user_to_log(is_known).to_owned();
         let hook = Hook::Authenticate(credentials, from);
-        // The login is always checked: failures of others from the same address lock nobody out.
+        // The login is always checked: failures of others from the same address do not lock out a client.
         let answer = self.listener.handler.handle(&mut self.context, hook).await;
         let account = match &answer {
             HookVerdict::AuthenticatedAs(account) => Some(*account),

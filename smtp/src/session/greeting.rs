@@ -41,7 +41,7 @@ pub(crate) fn handle_helo(
     SessionAction::Read
 }
 
-/// Parses one word of printable ASCII. The name is not verified: many clients know no better one, and RFC 5321 4.1.4
+/// Parses one word of printable ASCII. The name is not verified: many clients have no better one, and RFC 5321 4.1.4
 /// forbids refusing mail for it.
 fn parse_helo_name(text: &[u8]) -> Option<&str> {
     let plausible = (1..=HELO_BYTES_MAX).contains(&text.len()) && text.iter().all(u8::is_ascii_graphic);
@@ -113,7 +113,7 @@ pub(crate) fn handle_quit(
 }
 
 impl SmtpSession {
-    /// Starts anew under TLS: RFC 3207 4.2 requires that everything learnt in the clear is discarded.
+    /// Starts anew under TLS: RFC 3207 4.2 requires that all data received in clear text is discarded.
     pub(super) fn handle_tls_established(&mut self, tls: SessionTls, replies: &mut ReplyBuffer) -> SessionAction {
         if let InputMode::Handshake { greets } = self.mode {
             if greets {

@@ -1,4 +1,4 @@
-//! `postrider admin affiliate run …`, `payout …`: drafting, approving and paying payout runs (affiliate-admin.md 4).
+//! `postrider admin affiliate run …`, `payout …`: drafting, approving and paying payout runs.
 
 use std::path::PathBuf;
 

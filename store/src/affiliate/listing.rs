@@ -38,7 +38,7 @@ impl ListPageRequest {
     #[must_use]
     pub fn created_between(self, after: Option<Timestamp>, before: Option<Timestamp>) -> Self {
         let first_at = |time: Timestamp| PayoutId::new(time, 0).to_bytes();
-        // A time within a millisecond is later than the smallest id of that millisecond.
+        // Ids have a resolution of a millisecond: include ids of the millisecond that contains `before`.
         let end = before.map(|time| first_at(time.checked_add(Span::new().milliseconds(1)).unwrap_or(time)));
         let sooner = |one: [u8; 16], other: [u8; 16]| one.min(other);
         let before = match (self.before, end) {

@@ -1,6 +1,6 @@
 //! Links of partners: one row each under the partner, and a unique key by token within the program.
 //!
-//! The token of a deleted partner stays reserved for a while, so that nobody else profits from links that still
+//! The token of a deleted partner stays reserved for a while, so that no other partner profits from links that still
 //! circulate.
 
 use jiff::Timestamp;
@@ -146,7 +146,7 @@ pub async fn get(
     store.get(&key_of(account, partner, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
-/// Reads several links, in the order of `which`.
+/// Reads several links, in the order of `links`.
 ///
 /// # Errors
 /// The store cannot be read.

@@ -30,7 +30,7 @@ impl ReferralCountsByLink {
         self.counts_mut(referral.link).add(&ReferralCounts::for_referral(referral));
     }
 
-    /// The counts of all links and of none together.
+    /// The total of all links and of referrals without a link.
     #[must_use]
     pub fn total(&self) -> ReferralCounts {
         let mut all = self.elsewhere;

@@ -157,7 +157,7 @@ impl Search<'_> {
         Ok(found)
     }
 
-    /// Reads the lists that are not set aside until each knows its newest email up to a position.
+    /// Reads the lists that are not set aside until the newest email of each up to a position is known.
     async fn read_up_to(&mut self, newest: u128) -> Result<(), ReadError> {
         let passed = self.lists.iter_mut().map(|list| (list.skip_newer_than(newest), list.leads()));
         let saved = passed.filter_map(|(passed, leads)| leads.then_some(passed)).max();

@@ -150,7 +150,7 @@ impl Batch {
 
     /// Writes a row whose key never existed, because it contains a new id. With this guarantee the engine can drop the
     /// row without a tombstone if it is deleted soon afterwards, as tasks of mail delivered immediately are. It is not
-    /// a check: if the guarantee is wrong, an older row may reappear after a delete. The memory engine reports a
+    /// a check: if the guarantee does not hold, an older row may reappear after a delete. The memory engine reports a
     /// violation as a conflict, so that tests find it.
     pub fn put_fresh(&mut self, key: Key, value: impl Into<Value>) -> &mut Self {
         self.rows.push(RowChange { key, value: Some(value.into()), fresh: true });

@@ -184,7 +184,7 @@ impl<F: FnMut(BackupProgress) -> ControlFlow<()>> Check<F> {
     }
 }
 
-/// Type and id of a body's owner, as an operator knows it.
+/// Type and id of a body's owner, as operators see it.
 fn name_of(at: &Key) -> (Object, String) {
     let id_in = |space: Space| {
         let mut reader = KeyReader::new(space, at).ok()?;

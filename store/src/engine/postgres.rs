@@ -1,8 +1,8 @@
 //! The PostgreSQL engine: implements the store on two tables of bytes, shared by many nodes.
 //!
 //! ```text
-//! commit ─► inbox ─► group committer ─► one transaction per group ─► answer    (postgres/lane.rs, group.rs)
-//! read ───► read pool ─► connection ─► one statement                            (postgres/line.rs)
+//! commit ─► inbox ─► group committer ─► one transaction per group ─► answer    (postgres/group_committer.rs)
+//! read ───► read pool ─► connection ─► one statement                            (postgres/connection.rs)
 //! ```
 //!
 //! It uses a few fixed statements that are valid on any server with the PostgreSQL protocol (PostgreSQL with

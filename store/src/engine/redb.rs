@@ -16,7 +16,7 @@
 //! lock              locked by the process that has it open
 //! index.redb        rows, body locations, replay position           (redb/index.rs)
 //! log-N.seg         log segments                                    (redb/record.rs)
-//! reserve           disk reserve for a full disk                    (redb/space.rs)
+//! reserve           disk reserve for a full disk                    (redb/disk_space.rs)
 //! restoring         exists while a backup is restored               (redb/backup.rs)
 //! copying           exists while another store is copied into it    (copy.rs)
 //! ```

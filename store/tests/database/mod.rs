@@ -42,8 +42,8 @@ fn ordinary_user() -> Option<(u32, u32)> {
 }
 
 impl Server {
-    /// Starts a server. Durability is off, because the machine does not lose power in a test, unless `settings` enable
-    /// it. Each setting is `name=value`.
+    /// Starts a server. Durability is off unless `settings` enable it, because no test interrupts the power
+    /// supply. Each setting is `name=value`.
     pub fn start(settings: &[&str]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let (bin, user) = (programs(), ordinary_user());

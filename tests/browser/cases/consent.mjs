@@ -44,7 +44,7 @@ export const anywhere = {
     assert.deepEqual([email, of], ["grace@example.net", referral]);
     assert.equal((await w.cookies()).stx_ref.value, referral);
 
-    // The next page waits for consent again, and then knows the visit without a request.
+    // The next page waits for consent again, and then has the visit without a request.
     const next = await w.visit(path, watched);
     assert.deepEqual(await next.evaluate(() => [stx.referral, window.looked]), ["", 0]);
     assert.equal(await next.evaluate(async () => (stx.consent(true), (await stx.ready).referral)), referral);

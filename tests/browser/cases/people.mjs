@@ -91,7 +91,7 @@ export const withStandIn = {
     const path = w.page(w.stub + w.tag(), w.example("Sign-up"));
     const { referral } = await w.known(await w.visit(path + "?via=ada"));
     const page = await w.visit(path);
-    // Without keepalive a request survives only by luck, so the test rejects requests without it.
+    // Without keepalive a request may be lost, so the test rejects requests without it.
     await page.evaluate(() => {
       const asked = window.fetch;
       window.fetch = (to, options) => (options.keepalive ? asked(to, options) : Promise.reject(new Error("left")));

@@ -512,7 +512,7 @@ impl UnitOfWork<'_> {
             if before != now {
                 payout_run::update(batch, before, now);
             } else if !before.is_approved() {
-                // An approved run never goes back to draft; its other changes do not matter here.
+                // An approved run never becomes a draft again; its other changes do not matter here.
                 payout_run::check_unchanged(batch, before);
             }
         }

@@ -79,10 +79,10 @@ struct RateNumbers {
 }
 
 impl RateNumbers {
-    fn read(given: &mut BodyFieldReader<'_>) -> Self {
+    fn read(reader: &mut BodyFieldReader<'_>) -> Self {
         Self {
-            bps: given.read_optional("commission_bps", parse_basis_points),
-            flat: given.read_optional("commission_flat_cents", parse_cents),
+            bps: reader.read_optional("commission_bps", parse_basis_points),
+            flat: reader.read_optional("commission_flat_cents", parse_cents),
         }
     }
 
@@ -169,36 +169,36 @@ const NAMES: FieldNames = names!(
 );
 
 impl CampaignFields {
-    fn read(given: &mut BodyFieldReader<'_>) -> Self {
+    fn read(reader: &mut BodyFieldReader<'_>) -> Self {
         let duration = |text: &str| match text {
             "once" => Some(false),
             "recurring" => Some(true),
             _ => None,
         };
         Self {
-            name: given.read_optional("name", |value| {
+            name: reader.read_optional("name", |value| {
                 let name = fields::parse_header_line(value, NAME_BYTES_MAX)?.trim().to_owned();
                 if name.is_empty() { Err("is empty".to_owned()) } else { Ok(name) }
             }),
-            visibility: given
+            visibility: reader
                 .read_optional("visibility", |value| parse_word(Visibility::WORDS, Visibility::from_word, value)),
-            auto_approve: given.read_optional("auto_approve", fields::parse_bool),
-            kind: given.read_optional("commission_type", |value| {
+            auto_approve: reader.read_optional("auto_approve", fields::parse_bool),
+            kind: reader.read_optional("commission_type", |value| {
                 parse_word(CommissionType::WORDS, CommissionType::from_word, value)
             }),
-            numbers: RateNumbers::read(given),
-            is_recurring: given
+            numbers: RateNumbers::read(reader),
+            is_recurring: reader
                 .read_optional("commission_duration", |value| parse_word(&["once", "recurring"], duration, value)),
-            months: given.read_nullable("recurring_months", |value| parse_integer(value, 1..=u16::MAX)),
-            max_commission: given.read_nullable("max_commission_cents", |value| parse_integer(value, 1..=CENTS_MAX)),
-            tiers: read_list(given, "tiers", (TIERS_MAX, read_tier)),
-            products: read_list(given, "product_rates", (PRODUCTS_MAX, read_product_rate)),
-            second_tier: given.read_optional("second_tier_bps", parse_basis_points),
-            lead_bounty: given.read_optional("lead_bounty_cents", parse_cents),
-            cookie_days: given.read_optional("cookie_days", |value| parse_integer(value, 1..=365)),
-            hold_days: given.read_optional("hold_days", |value| parse_integer(value, 0..=365)),
-            archived_at: given.read_nullable("archived_at", parse_time),
-            make_default: given.read_optional("make_default", fields::parse_bool),
+            months: reader.read_nullable("recurring_months", |value| parse_integer(value, 1..=u16::MAX)),
+            max_commission: reader.read_nullable("max_commission_cents", |value| parse_integer(value, 1..=CENTS_MAX)),
+            tiers: read_list(reader, "tiers", (TIERS_MAX, read_tier)),
+            products: read_list(reader, "product_rates", (PRODUCTS_MAX, read_product_rate)),
+            second_tier: reader.read_optional("second_tier_bps", parse_basis_points),
+            lead_bounty: reader.read_optional("lead_bounty_cents", parse_cents),
+            cookie_days: reader.read_optional("cookie_days", |value| parse_integer(value, 1..=365)),
+            hold_days: reader.read_optional("hold_days", |value| parse_integer(value, 0..=365)),
+            archived_at: reader.read_nullable("archived_at", parse_time),
+            make_default: reader.read_optional("make_default", fields::parse_bool),
         }
     }
 
@@ -240,10 +240,10 @@ impl CampaignFields {
     }
 
     fn apply(&self, before: CampaignDraft, stored: RateNumbers) -> Result<CampaignDraft, AffiliateError> {
-        let mut wrong: Vec<(String, String)> = Vec::new();
-        let terms = self.apply_terms((before.terms, stored), &mut wrong);
-        if !wrong.is_empty() {
-            return Err(AffiliateError::Fields(wrong));
+        let mut errors: Vec<(String, String)> = Vec::new();
+        let terms = self.apply_terms((before.terms, stored), &mut errors);
+        if !errors.is_empty() {
+            return Err(AffiliateError::Fields(errors));
         }
         Ok(CampaignDraft {
             name: self.name.clone().unwrap_or(before.name),
@@ -258,15 +258,15 @@ impl CampaignFields {
     fn apply_terms(
         &self,
         (before, stored): (CommissionTerms, RateNumbers),
-        wrong: &mut Vec<(String, String)>,
+        errors: &mut Vec<(String, String)>,
     ) -> CommissionTerms {
-        let base = self.apply_base_rate((before.base, stored), wrong);
+        let base = self.apply_base_rate((before.base, stored), errors);
         CommissionTerms {
             base,
             unused: self.numbers.or_defaults(stored).unused_number(CommissionType::from_rate(base)),
-            tiers: self.apply_tiers(before.tiers, CommissionType::from_rate(base), wrong),
+            tiers: self.apply_tiers(before.tiers, CommissionType::from_rate(base), errors),
             products: self.products.clone().unwrap_or(before.products),
-            duration: self.apply_duration(before.duration, wrong),
+            duration: self.apply_duration(before.duration, errors),
             max_commission: self.max_commission.unwrap_or(before.max_commission),
             second_tier: self.second_tier.unwrap_or(before.second_tier),
             lead_bounty: self.lead_bounty.unwrap_or(before.lead_bounty),
@@ -278,18 +278,18 @@ impl CampaignFields {
     fn apply_base_rate(
         &self,
         (before, stored): (CommissionRate, RateNumbers),
-        wrong: &mut Vec<(String, String)>,
+        errors: &mut Vec<(String, String)>,
     ) -> CommissionRate {
         let kind = self.kind.unwrap_or(CommissionType::from_rate(before));
         if self.kind.is_none() && self.numbers.has_only_unused(kind) {
-            wrong.push((
+            errors.push((
                 "commission_type".to_owned(),
                 "is required: it selects which of the two rates applies".to_owned(),
             ));
             return before;
         }
         self.numbers.or_defaults(stored).to_rate(kind).unwrap_or_else(|| {
-            wrong.push((kind.number().to_owned(), "is required with this `commission_type`".to_owned()));
+            errors.push((kind.number().to_owned(), "is required with this `commission_type`".to_owned()));
             before
         })
     }
@@ -298,39 +298,38 @@ impl CampaignFields {
         &self,
         before: Vec<RateTier>,
         kind: CommissionType,
-        wrong: &mut Vec<(String, String)>,
+        errors: &mut Vec<(String, String)>,
     ) -> Vec<RateTier> {
-        let Some(given) = &self.tiers else {
-            let turned = before.iter().map(|tier| {
+        let Some(new_tiers) = &self.tiers else {
+            let converted = before.iter().map(|tier| {
                 let numbers = RateNumbers::from_rate(tier.rate, tier.unused);
                 Some(RateTier { rate: numbers.to_rate(kind)?, unused: numbers.unused_number(kind), ..*tier })
             });
-            return turned.collect::<Option<Vec<_>>>().unwrap_or_else(|| {
-                let why = "have rates of another `commission_type`: replace them, or send an empty list";
-                wrong.push(("tiers".to_owned(), why.to_owned()));
+            return converted.collect::<Option<Vec<_>>>().unwrap_or_else(|| {
+                let reason = "have rates of another `commission_type`: replace them, or send an empty list";
+                errors.push(("tiers".to_owned(), reason.to_owned()));
                 before
             });
         };
-        let mut tiers = Vec::with_capacity(given.len());
-        for (n, (min_paid_customers, numbers)) in given.iter().enumerate() {
+        let mut tiers = Vec::with_capacity(new_tiers.len());
+        for (n, (min_paid_customers, numbers)) in new_tiers.iter().enumerate() {
             match numbers.to_rate(kind) {
                 Some(rate) => {
                     let (min_paid_customers, unused) = (*min_paid_customers, numbers.unused_number(kind));
                     tiers.push(RateTier { min_paid_customers, rate, unused });
                 }
-                None => wrong.push((format!("tiers[{n}].{}", kind.number()), "is required".to_owned())),
+                None => errors.push((format!("tiers[{n}].{}", kind.number()), "is required".to_owned())),
             }
         }
         tiers.sort_by_key(|tier| tier.min_paid_customers);
-        let twice =
-            |pair: &[RateTier]| matches!(pair, [one, other] if one.min_paid_customers == other.min_paid_customers);
-        if tiers.windows(2).any(twice) {
-            wrong.push(("tiers".to_owned(), "has duplicate values of `min_paid_customers`".to_owned()));
+        let is_duplicate = |pair: &[RateTier]| matches!(pair, [a, b] if a.min_paid_customers == b.min_paid_customers);
+        if tiers.windows(2).any(is_duplicate) {
+            errors.push(("tiers".to_owned(), "has duplicate values of `min_paid_customers`".to_owned()));
         }
         tiers
     }
 
-    fn apply_duration(&self, before: CommissionDuration, wrong: &mut Vec<(String, String)>) -> CommissionDuration {
+    fn apply_duration(&self, before: CommissionDuration, errors: &mut Vec<(String, String)>) -> CommissionDuration {
         let (was_recurring, months) = match before {
             CommissionDuration::Once => (false, None),
             CommissionDuration::Recurring(months) => (true, months),
@@ -339,8 +338,8 @@ impl CampaignFields {
             return CommissionDuration::Recurring(self.months.unwrap_or(months));
         }
         if self.months.flatten().is_some() {
-            let why = "requires `commission_duration` `recurring`";
-            wrong.push(("recurring_months".to_owned(), why.to_owned()));
+            let reason = "requires `commission_duration` `recurring`";
+            errors.push(("recurring_months".to_owned(), reason.to_owned()));
         }
         CommissionDuration::Once
     }
@@ -356,33 +355,33 @@ trait NamedListItem {
 
 /// Parses a list of objects; errors name the index.
 fn read_list<T: NamedListItem>(
-    given: &mut BodyFieldReader<'_>,
+    reader: &mut BodyFieldReader<'_>,
     name: &'static str,
-    (entries_max, read): (usize, ReadListEntry<T>),
+    (entries_max, parse): (usize, ReadListEntry<T>),
 ) -> Option<Vec<T>> {
-    let entries: Vec<&RawValue> = given.read_optional(name, |value| fields::parse_list(value, entries_max))?;
-    let mut taken = Vec::with_capacity(entries.len());
+    let entries: Vec<&RawValue> = reader.read_optional(name, |value| fields::parse_list(value, entries_max))?;
+    let mut items = Vec::with_capacity(entries.len());
     for (n, entry) in entries.into_iter().enumerate() {
-        let place = format!("{name}[{n}]");
-        let mut notes: FieldDiagnostics = std::mem::take(given.diagnostics_mut());
-        let inside = BodyFieldReader::from_nested_object(entry, (&T::NAMES, &place), &mut notes);
-        *given.diagnostics_mut() = notes;
-        if let Some(mut inside) = inside {
-            taken.extend(read(&mut inside));
-            *given.diagnostics_mut() = inside.into_diagnostics();
+        let path = format!("{name}[{n}]");
+        let mut notes: FieldDiagnostics = std::mem::take(reader.diagnostics_mut());
+        let entry_reader = BodyFieldReader::from_nested_object(entry, (&T::NAMES, &path), &mut notes);
+        *reader.diagnostics_mut() = notes;
+        if let Some(mut entry_reader) = entry_reader {
+            items.extend(parse(&mut entry_reader));
+            *reader.diagnostics_mut() = entry_reader.into_diagnostics();
         }
     }
-    Some(taken)
+    Some(items)
 }
 
 impl NamedListItem for (u32, RateNumbers) {
     const NAMES: FieldNames = names!("min_paid_customers", "commission_bps", "commission_flat_cents");
 }
 
-fn read_tier(given: &mut BodyFieldReader<'_>) -> Option<(u32, RateNumbers)> {
-    given.require("min_paid_customers");
-    let min = given.read_optional("min_paid_customers", |value| parse_integer(value, 1..=u32::MAX));
-    let numbers = RateNumbers::read(given);
+fn read_tier(reader: &mut BodyFieldReader<'_>) -> Option<(u32, RateNumbers)> {
+    reader.require("min_paid_customers");
+    let min = reader.read_optional("min_paid_customers", |value| parse_integer(value, 1..=u32::MAX));
+    let numbers = RateNumbers::read(reader);
     Some((min?, numbers))
 }
 
@@ -391,25 +390,25 @@ impl NamedListItem for ProductRate {
         names!("product_id", "price_id", "commission_type", "commission_bps", "commission_flat_cents", "label",);
 }
 
-fn read_product_rate(given: &mut BodyFieldReader<'_>) -> Option<ProductRate> {
-    let product = given.read_nullable_text("product_id", PROCESSOR_ID_BYTES_MAX).flatten();
+fn read_product_rate(reader: &mut BodyFieldReader<'_>) -> Option<ProductRate> {
+    let product = reader.read_nullable_text("product_id", PROCESSOR_ID_BYTES_MAX).flatten();
     if product.is_none() {
-        given.add_error("product_id", "is required");
+        reader.add_error("product_id", "is required");
     }
-    let price = given.read_nullable_text("price_id", PROCESSOR_ID_BYTES_MAX).flatten();
-    given.require("commission_type");
-    let kind = given.read_optional("commission_type", |value| {
+    let price = reader.read_nullable_text("price_id", PROCESSOR_ID_BYTES_MAX).flatten();
+    reader.require("commission_type");
+    let kind = reader.read_optional("commission_type", |value| {
         let read = |text: &str| if text == "none" { Some(None) } else { CommissionType::from_word(text).map(Some) };
         parse_word(&["percent", "flat", "none"], read, value)
     });
-    let numbers = RateNumbers::read(given);
-    let label = given.read_nullable_text("label", NAME_BYTES_MAX).flatten();
+    let numbers = RateNumbers::read(reader);
+    let label = reader.read_nullable_text("label", NAME_BYTES_MAX).flatten();
     let rate = match kind? {
         None => None,
         Some(kind) => {
             let rate = numbers.to_rate(kind);
             if rate.is_none() {
-                given.add_error(kind.number(), "is required with this `commission_type`");
+                reader.add_error(kind.number(), "is required with this `commission_type`");
             }
             Some(rate?)
         }
@@ -420,21 +419,22 @@ fn read_product_rate(given: &mut BodyFieldReader<'_>) -> Option<ProductRate> {
 
 /// Parses the fields of a campaign and reports the errors that do not depend on the stored campaign.
 fn read_campaign_fields(call: &Request, needs_name: bool) -> Result<CampaignFields, Problem> {
-    let mut given = BodyFieldReader::from_body(call, &NAMES)?;
+    let mut reader = BodyFieldReader::from_body(call, &NAMES)?;
     if needs_name {
-        given.require("name");
+        reader.require("name");
     }
-    let fields = CampaignFields::read(&mut given);
+    let fields = CampaignFields::read(&mut reader);
     if let Some(products) = &fields.products {
-        let twice = products.iter().enumerate().any(|(n, one)| {
-            let same = |other: &ProductRate| (&other.product, &other.price) == (&one.product, &one.price);
-            products.iter().skip(n + 1).any(same)
+        let has_duplicate = products.iter().enumerate().any(|(n, product)| {
+            let is_same_product =
+                |other: &ProductRate| (&other.product, &other.price) == (&product.product, &product.price);
+            products.iter().skip(n + 1).any(is_same_product)
         });
-        if twice {
-            given.add_error("product_rates", "has more than one rate for a product or price");
+        if has_duplicate {
+            reader.add_error("product_rates", "has more than one rate for a product or price");
         }
     }
-    given.finish()?;
+    reader.finish()?;
     Ok(fields)
 }
 
@@ -463,13 +463,13 @@ fn product_rate_schema() -> Value {
 }
 
 fn fields_schema() -> Vec<(&'static str, Value)> {
-    let listed = |items, most: usize, about: &str| {
-        let mut schema = schema::list(items, about);
-        schema["maxItems"] = json!(most);
+    let bounded_list = |items, items_max: usize, description: &str| {
+        let mut schema = schema::list(items, description);
+        schema["maxItems"] = json!(items_max);
         schema
     };
-    let nullable = |range, about: &str| {
-        let mut schema = integer_schema(range, about);
+    let nullable = |range, description: &str| {
+        let mut schema = integer_schema(range, description);
         schema::allow_null(&mut schema);
         schema
     };
@@ -504,8 +504,8 @@ fn fields_schema() -> Vec<(&'static str, Value)> {
             nullable(1..=u16::MAX.into(), "For how many months sales earn a commission; null is unlimited"),
         ),
         ("max_commission_cents", nullable(1..=CENTS_MAX, "Maximum commission per sale")),
-        ("tiers", listed(tier_schema(), TIERS_MAX, "Rates by number of paying customers")),
-        ("product_rates", listed(product_rate_schema(), PRODUCTS_MAX, "Rates of products and prices")),
+        ("tiers", bounded_list(tier_schema(), TIERS_MAX, "Rates by number of paying customers")),
+        ("product_rates", bounded_list(product_rate_schema(), PRODUCTS_MAX, "Rates of products and prices")),
         (
             "second_tier_bps",
             bps_schema("The recruiting partner's percentage of the same sale in basis points; defaults to 0"),
@@ -560,9 +560,9 @@ impl FromRequest for CreateCampaign {
     fn read(call: &Request) -> Result<Self, Problem> {
         match read_campaign_fields(call, true)?.create_draft("") {
             Ok(draft) => Ok(Self(draft)),
-            Err(AffiliateError::Fields(wrong)) => {
+            Err(AffiliateError::Fields(field_errors)) => {
                 let mut errors = FieldErrors::default();
-                wrong.iter().for_each(|(name, why)| errors.add(name, why));
+                field_errors.iter().for_each(|(name, reason)| errors.add(name, reason));
                 Err(errors.into())
             }
             Err(other) => Err(Problem::internal(other)),

@@ -54,9 +54,9 @@ impl FromRequest for FollowLink {
 
     fn read(call: &Request) -> Result<Self, Problem> {
         // A malformed query does not prevent the redirect.
-        let given = paging::parse_query(&call.query).unwrap_or_default();
+        let parameters = paging::parse_query(&call.query).unwrap_or_default();
         let first = |name: &str| {
-            let value = given.iter().find(|(given, _)| given == name).map(|(_, value)| value);
+            let value = parameters.iter().find(|(key, _)| key == name).map(|(_, value)| value);
             value.map(|value| value.chars().take(TEXT_CHARS_MAX).collect::<String>())
         };
         let host = header_text(&call.headers, &HOST, TEXT_CHARS_MAX);
@@ -88,12 +88,12 @@ impl IntoResponse for LinkRedirect {
     const EXTRA_RESPONSES: &'static [ExtraResponse] = &[ExtraResponse {
         status: 404,
         media_type: Some(HTML_MEDIA_TYPE),
-        about: "For browsers: the link belongs to no program",
+        description: "For browsers: the link belongs to no program",
     }];
 
     fn describe(_: &mut Schemas) -> Value {
-        let about = "An empty body; `Location` is the destination";
-        json!({"type": "string", "maxLength": 0, "examples": [""], "description": about})
+        let description = "An empty body; `Location` is the destination";
+        json!({"type": "string", "maxLength": 0, "examples": [""], "description": description})
     }
 
     fn into_body(self) -> Result<Bytes, Problem> {
@@ -124,41 +124,41 @@ impl IntoResponse for LinkRedirect {
     }
 }
 
-async fn find_program(room: &AppState, follow: &FollowLink) -> Result<Option<AffiliateProgram>, Problem> {
-    let found = match (&follow.key, &follow.host) {
-        (Some(key), _) => room.affiliate.find_program_by_key(key).await,
-        (None, Some(host)) => room.affiliate.find_program_by_host(host).await,
+async fn find_program(state: &AppState, request: &FollowLink) -> Result<Option<AffiliateProgram>, Problem> {
+    let found = match (&request.key, &request.host) {
+        (Some(key), _) => state.affiliate.find_program_by_key(key).await,
+        (None, Some(host)) => state.affiliate.find_program_by_host(host).await,
         (None, None) => Ok(None),
     };
-    found.map_err(|refusal| refusal_problem(room, refusal))
+    found.map_err(|refusal| refusal_problem(state, refusal))
 }
 
 /// `GET /r/{token}`.
 ///
 /// # Errors
 /// The link belongs to no program; the store cannot be read.
-pub async fn follow(room: Arc<AppState>, follow: FollowLink) -> Result<LinkRedirect, Problem> {
-    let Some(program) = find_program(&room, &follow).await? else {
-        return if follow.wants_page {
+pub async fn follow(state: Arc<AppState>, request: FollowLink) -> Result<LinkRedirect, Problem> {
+    let Some(program) = find_program(&state, &request).await? else {
+        return if request.wants_page {
             Ok(LinkRedirect::NotFound)
         } else {
             Err(Problem::new(ErrorCode::NOT_FOUND, "No such link"))
         };
     };
-    let now = room.intake.clock().now();
+    let now = state.intake.clock().now();
     // Above the rate limit the client is redirected, but no visit is recorded.
-    let counts = !follow.caller.is_bot()
-        && room.click_limits.check_address(follow.caller.client_ip, now).is_ok()
-        && room.click_limits.check_site(program.account, now).is_ok();
-    let arrival = follow.token.clone().filter(|_| counts).map(|token| VisitRequest {
+    let counts = !request.caller.is_bot()
+        && state.click_limits.check_address(request.caller.client_ip, now).is_ok()
+        && state.click_limits.check_site(program.account, now).is_ok();
+    let arrival = request.token.clone().filter(|_| counts).map(|token| VisitRequest {
         brought: VisitSource::Link(token),
         visitor: None,
-        url: follow.query,
-        referrer: follow.referrer,
-        sub_id: follow.sub_id,
-        from: follow.caller.client_ip,
+        url: request.query,
+        referrer: request.referrer,
+        sub_id: request.sub_id,
+        from: request.caller.client_ip,
     });
-    let way = room.affiliate.follow_link(&program, follow.token.as_ref(), arrival.as_ref()).await;
-    let LinkTarget { location, .. } = way.map_err(|refusal| refusal_problem(&room, refusal))?;
+    let outcome = state.affiliate.follow_link(&program, request.token.as_ref(), arrival.as_ref()).await;
+    let LinkTarget { location, .. } = outcome.map_err(|refusal| refusal_problem(&state, refusal))?;
     Ok(LinkRedirect::Location(HeaderValue::from_str(&location).map_err(Problem::internal)?))
 }

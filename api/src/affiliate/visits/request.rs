@@ -81,8 +81,8 @@ pub(super) struct ReportReader<'a>(pub(super) ObjectFields<'a>, pub(super) Field
 impl<'a> ReportReader<'a> {
     pub(super) fn from_request(call: &'a Request, names: &crate::fields::FieldNames) -> Result<Self, Problem> {
         let mut notes = FieldDiagnostics::default();
-        let given = ObjectFields::from_object(fields::parse_body(&call.body)?, names, "", &mut notes);
-        Ok(Self(given, notes))
+        let fields = ObjectFields::from_object(fields::parse_body(&call.body)?, names, "", &mut notes);
+        Ok(Self(fields, notes))
     }
 
     /// Reads a text; empty if absent or null.

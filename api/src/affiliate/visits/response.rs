@@ -62,12 +62,12 @@ impl VisitResponse {
     /// Adds cookies for the site's domain; `Secure` only if the page uses https. Browsers keep a server's cookies
     /// longer than a script's.
     pub(super) fn with_cookies(mut self, site: Option<(&str, bool)>, visitor: Option<&str>, now: Timestamp) -> Self {
-        let (Some((domain, is_secure)), Some(standing)) = (site, &self.visit) else { return self };
-        let rest = standing.expires_at.0.duration_since(now).as_secs().max(0);
+        let (Some((domain, is_secure)), Some(visit)) = (site, &self.visit) else { return self };
+        let rest = visit.expires_at.0.duration_since(now).as_secs().max(0);
         let secure = if is_secure { "; Secure" } else { "" };
-        let affiliate = serde_json::to_string(&standing.affiliate).unwrap_or_default();
+        let affiliate = serde_json::to_string(&visit.affiliate).unwrap_or_default();
         let cookies = [
-            Some(("stx_ref", standing.referral.to_string(), rest)),
+            Some(("stx_ref", visit.referral.to_string(), rest)),
             Some(("stx_aff", encode_uri_component(&affiliate), rest)),
             visitor.map(|visitor| ("stx_vid", visitor.to_owned(), RETENTION.as_secs().cast_signed())),
         ];
@@ -101,7 +101,7 @@ impl IntoResponse for VisitResponse {
     const EXTRA_RESPONSES: &'static [ExtraResponse] = &[ExtraResponse {
         status: 204,
         media_type: None,
-        about: "The token is unknown or not active: no visit is recorded",
+        description: "The token is unknown or not active: no visit is recorded",
     }];
 
     fn describe(schemas: &mut Schemas) -> Value {
@@ -128,7 +128,7 @@ impl IntoResponse for VisitResponse {
 
     fn into_body(self) -> Result<Bytes, Problem> {
         match &self.visit {
-            Some(standing) => serde_json::to_vec(standing).map(Bytes::from).map_err(Problem::internal),
+            Some(visit) => serde_json::to_vec(visit).map(Bytes::from).map_err(Problem::internal),
             None => Ok(Bytes::new()),
         }
     }

@@ -38,14 +38,14 @@ pub struct GetReferralScript {
 
 impl FromRequest for GetReferralScript {
     fn describe(_: &mut Schemas) -> RequestSpec {
-        let known = schema::header_parameter("If-None-Match", "The `ETag` of the cached script");
-        RequestSpec { parameters: vec![known], ..RequestSpec::default() }
+        let parameter = schema::header_parameter("If-None-Match", "The `ETag` of the cached script");
+        RequestSpec { parameters: vec![parameter], ..RequestSpec::default() }
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        let known = header_text(&call.headers, &IF_NONE_MATCH, IF_NONE_MATCH_CHARS_MAX);
-        let is_it = |tag: &str| tag.trim().trim_start_matches("W/") == *SCRIPT_ETAG || tag.trim() == "*";
-        Ok(Self { etag_matches: known.split(',').any(is_it) })
+        let if_none_match = header_text(&call.headers, &IF_NONE_MATCH, IF_NONE_MATCH_CHARS_MAX);
+        let is_current = |tag: &str| tag.trim().trim_start_matches("W/") == *SCRIPT_ETAG || tag.trim() == "*";
+        Ok(Self { etag_matches: if_none_match.split(',').any(is_current) })
     }
 }
 
@@ -58,7 +58,7 @@ pub struct ReferralScript {
 impl IntoResponse for ReferralScript {
     const MEDIA_TYPE: &'static str = "text/javascript; charset=utf-8";
     const EXTRA_RESPONSES: &'static [ExtraResponse] =
-        &[ExtraResponse { status: 304, media_type: None, about: "Not modified" }];
+        &[ExtraResponse { status: 304, media_type: None, description: "Not modified" }];
 
     fn describe(_: &mut Schemas) -> Value {
         json!({"type": "string", "description": "The script"})

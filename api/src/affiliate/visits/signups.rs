@@ -49,7 +49,7 @@ impl FromRequest for ReportPerson {
             ];
             let mut person =
                 schema::object_with("A referred visitor; missing or invalid fields are not reported", &[], fields);
-            // Every body is answered alike, so the schema rejects nothing.
+            // Every body gets the same response, so the schema rejects nothing.
             loosen_schema(&mut person);
             person["examples"] = json!([{
                 "key": "pk_5f1d2c3b4a5968778695a4b3c2d1e0f0", "referral": "vis_01K9ZQ4Y8M3T5V7W2X6B0C1D9E",
@@ -62,12 +62,12 @@ impl FromRequest for ReportPerson {
 
     fn read(call: &Request) -> Result<Self, Problem> {
         let names = names!("key", "referral", "email", "visitor");
-        let nothing = Self { caller: BrowserClient::from_request(call), key: String::new(), visit: None, email: None };
+        let empty = Self { caller: BrowserClient::from_request(call), key: String::new(), visit: None, email: None };
         // An unreadable body is answered like any other.
-        let Ok(mut report) = ReportReader::from_request(call, &names) else { return Ok(nothing) };
+        let Ok(mut report) = ReportReader::from_request(call, &names) else { return Ok(empty) };
         let (visit, email) = (report.read_text("referral", TEXT_CHARS_MAX), report.read_text("email", TEXT_CHARS_MAX));
         let key = report.read_text("key", TEXT_CHARS_MAX);
-        let person = Self { key, visit: visit.parse().ok(), email: email.trim().parse().ok(), ..nothing };
+        let person = Self { key, visit: visit.parse().ok(), email: email.trim().parse().ok(), ..empty };
         Ok(person)
     }
 }
@@ -76,8 +76,8 @@ impl FromRequest for ReportPerson {
 fn loosen_schema(schema: &mut Value) {
     let properties = schema["properties"].as_object_mut().map(std::mem::take);
     let named = properties.into_iter().flatten().map(|(name, field)| {
-        let about = field["description"].clone();
-        (name, json!({"description": about}))
+        let description = field["description"].clone();
+        (name, json!({"description": description}))
     });
     let properties: Value = named.collect();
     *schema = json!({"description": schema["description"], "properties": properties});
@@ -116,58 +116,58 @@ enum PersonReportKind {
 ///
 /// # Errors
 /// Too many reports are in progress.
-pub async fn report_sign_up(room: Arc<AppState>, person: ReportPerson) -> Result<ReportAccepted, Problem> {
-    accept_report(room, person, PersonReportKind::SignUp).await
+pub async fn report_sign_up(state: Arc<AppState>, person: ReportPerson) -> Result<ReportAccepted, Problem> {
+    accept_report(state, person, PersonReportKind::SignUp).await
 }
 
 /// `POST /affiliate/identify`.
 ///
 /// # Errors
 /// As [`report_sign_up`].
-pub async fn report_identity(room: Arc<AppState>, person: ReportPerson) -> Result<ReportAccepted, Problem> {
-    accept_report(room, person, PersonReportKind::Identify).await
+pub async fn report_identity(state: Arc<AppState>, person: ReportPerson) -> Result<ReportAccepted, Problem> {
+    accept_report(state, person, PersonReportKind::Identify).await
 }
 
 async fn accept_report(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     person: ReportPerson,
     kind: PersonReportKind,
 ) -> Result<ReportAccepted, Problem> {
-    let answer = tokio::time::sleep(RESPONSE_DELAY);
-    let place = Arc::clone(&room.signup_report_permits).try_acquire_owned().map_err(|_| Problem::busy())?;
-    let found = room.affiliate.find_program_by_key(&person.key).await.unwrap_or_else(|error| {
+    let delay = tokio::time::sleep(RESPONSE_DELAY);
+    let permit = Arc::clone(&state.signup_report_permits).try_acquire_owned().map_err(|_| Problem::busy())?;
+    let found = state.affiliate.find_program_by_key(&person.key).await.unwrap_or_else(|error| {
         tracing::warn!(%error, "cannot look up the program of a sign-up report");
         None
     });
     let found = found.filter(|program| person.caller.is_from_program_page(program));
     let headers = person.caller.cors_headers(found.is_some());
     if let Some(program) = found {
-        let behind = Arc::clone(&room);
-        room.tasks.spawn(async move {
-            if let Err(error) = apply_report(&behind, &program, &person, kind).await {
+        let task_state = Arc::clone(&state);
+        state.tasks.spawn(async move {
+            if let Err(error) = apply_report(&task_state, &program, &person, kind).await {
                 tracing::warn!(%error, ?kind, "cannot store a visitor report");
             }
-            drop(place);
+            drop(permit);
         });
     }
-    answer.await;
+    delay.await;
     Ok(ReportAccepted(headers))
 }
 
 async fn apply_report(
-    room: &AppState,
+    state: &AppState,
     program: &AffiliateProgram,
     person: &ReportPerson,
     kind: PersonReportKind,
 ) -> Result<(), AffiliateError> {
-    let now = room.intake.clock().now();
+    let now = state.intake.clock().now();
     let (Some(visit), Some(email)) = (person.visit, &person.email) else { return Ok(()) };
-    let is_often = room.click_limits.check_address(person.caller.client_ip, now).is_err()
-        || room.click_limits.check_site(program.account, now).is_err();
+    let is_often = state.click_limits.check_address(person.caller.client_ip, now).is_err()
+        || state.click_limits.check_site(program.account, now).is_err();
     if is_often || person.caller.is_bot() {
         return Ok(());
     }
-    let (ledger, target): (_, (_, VisitId)) = (room.affiliate.ledger(), (program.account, visit));
+    let (ledger, target): (_, (_, VisitId)) = (state.affiliate.ledger(), (program.account, visit));
     let from: Option<IpAddr> = person.caller.client_ip;
     match kind {
         PersonReportKind::SignUp => ledger.sign_up(target, email, from).await.map(drop),

@@ -36,8 +36,8 @@ impl BatchEntry {
     }
 
     /// Entry of an email whose own idempotency key was completed before.
-    pub(super) fn from_stored(index: usize, answer: &Bytes) -> Result<Self, Problem> {
-        let SendResponse { id, status, warnings } = serde_json::from_slice(answer).map_err(Problem::internal)?;
+    pub(super) fn from_stored(index: usize, body: &Bytes) -> Result<Self, Problem> {
+        let SendResponse { id, status, warnings } = serde_json::from_slice(body).map_err(Problem::internal)?;
         Ok(Self { index, id: Some(id), status, warnings, replayed: true, error: None })
     }
 
@@ -56,7 +56,7 @@ pub struct BatchResponse {
 impl BatchResponse {
     /// Renders the results.
     pub(super) fn from_results(results: &[Result<BatchEntry, Problem>]) -> Self {
-        let entry = |(index, one): (usize, &Result<BatchEntry, Problem>)| match one {
+        let entry = |(index, result): (usize, &Result<BatchEntry, Problem>)| match result {
             Ok(entry) => entry.clone(),
             Err(problem) => BatchEntry::from_problem(index, problem),
         };
@@ -73,12 +73,14 @@ impl BatchResponse {
 
 /// The result to store under the batch's key. Emails with a transient error remain open for a retry.
 pub(super) fn batch_outcome(results: &[Result<BatchEntry, Problem>]) -> IdempotentResult {
-    let passing = |(index, one): (usize, &Result<BatchEntry, Problem>)| {
-        one.as_ref().is_err_and(Problem::is_transient).then(|| u16::try_from(index).ok()).flatten()
+    let transient_index = |(index, entry): (usize, &Result<BatchEntry, Problem>)| {
+        entry.as_ref().is_err_and(Problem::is_transient).then(|| u16::try_from(index).ok()).flatten()
     };
-    let open: Vec<u16> = results.iter().enumerate().filter_map(passing).collect();
+    let open: Vec<u16> = results.iter().enumerate().filter_map(transient_index).collect();
     match stored_outcome(&BatchResponse::from_results(results)) {
-        IdempotentResult::Done(answer) if !open.is_empty() => IdempotentResult::Partly(PartialResult { answer, open }),
+        IdempotentResult::Done(body) if !open.is_empty() => {
+            IdempotentResult::Partly(PartialResult { answer: body, open })
+        }
         outcome => outcome,
     }
 }

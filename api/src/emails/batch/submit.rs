@@ -1,7 +1,7 @@
 //! Sends a batch: submits all valid emails in one commit, together with the responses stored under their keys.
 //!
 //! ```text
-//! batch key ─► completed? replay; partly completed? final entries are kept
+//! batch key ─► completed? replay; partly completed? final entries are reused
 //! each open item ─► own key: sent before? ─► template ─► draft ─┐
 //! drafts ─► intake ─[ emails + response per key + batch response ]─► entries ◄─ earlier errors
 //! ```
@@ -37,7 +37,7 @@ enum BatchItem {
 
 /// A batch in progress.
 struct BatchSubmission<'a> {
-    room: &'a AppState,
+    state: &'a AppState,
     strict: bool,
     slot: Option<Box<IdempotencyGuard>>,
     items: Vec<BatchItem>,
@@ -54,7 +54,7 @@ impl BatchSubmission<'_> {
             BatchItem::Settled(result) => Some(result.clone()),
             BatchItem::Submitted(warnings, _) => outcomes.next().map(|outcome| match outcome {
                 Ok(accepted) => Ok(BatchEntry::from_accepted(index, accepted, warnings)),
-                Err(refusal) => Err(Problem::from_refusal(refusal.clone(), self.room.upgrade_url())),
+                Err(refusal) => Err(Problem::from_refusal(refusal.clone(), self.state.upgrade_url())),
             }),
         };
         self.items.iter().enumerate().filter_map(entry).collect()
@@ -67,7 +67,7 @@ impl BatchSubmission<'_> {
             BatchItem::Settled(result) => Some((index, result.clone().err()?)),
             BatchItem::Submitted(..) => {
                 let refusal = outcomes.next()?.clone().err()?;
-                Some((index, Problem::from_refusal(refusal, self.room.upgrade_url())))
+                Some((index, Problem::from_refusal(refusal, self.state.upgrade_url())))
             }
         };
         let problems: Vec<_> = self.items.iter().enumerate().filter_map(problem).collect();
@@ -76,11 +76,11 @@ impl BatchSubmission<'_> {
 
     /// Adds the responses to the commit, under the batch's key and the emails' keys.
     fn store_outcomes(&self, outcomes: &SubmitResults, batch: &mut Batch) {
-        let handed_in = self.items.iter().filter_map(|item| match item {
+        let submitted = self.items.iter().filter_map(|item| match item {
             BatchItem::Submitted(warnings, guard) => Some((warnings, guard)),
             BatchItem::Settled(_) => None,
         });
-        for ((warnings, guard), outcome) in handed_in.zip(outcomes) {
+        for ((warnings, guard), outcome) in submitted.zip(outcomes) {
             let stored = match outcome {
                 Ok(accepted) => stored_outcome(&SendResponse::from_accepted(accepted, warnings)),
                 Err(SubmitError::Unconfirmed { id }) => IdempotentResult::Unconfirmed(*id),
@@ -101,11 +101,11 @@ impl BatchSubmission<'_> {
 
     /// The in-progress marks of all keys of the batch.
     fn held_keys(&self) -> Vec<InProgressHold> {
-        let of_items = self.items.iter().filter_map(|item| match item {
+        let guards = self.items.iter().filter_map(|item| match item {
             BatchItem::Submitted(_, guard) => guard.as_ref(),
             BatchItem::Settled(_) => None,
         });
-        of_items.chain(&self.slot).map(|guard| guard.hold_key()).collect()
+        guards.chain(&self.slot).map(|guard| guard.hold_key()).collect()
     }
 }
 
@@ -119,19 +119,19 @@ fn first_unconfirmed(outcomes: &SubmitResults) -> Option<mail::id::EmailId> {
 
 /// Prepares one email; returns its draft if it is to be submitted.
 async fn prepare_item(
-    room: &AppState,
+    state: &AppState,
     tenant: &Tenant,
     (index, item): (usize, Result<SendRequest, Problem>),
 ) -> (BatchItem, Option<Draft>) {
     let prepared = async {
         let SendRequest { email, mut warnings, claim } = item?;
-        let guard = match idempotency::begin(room, tenant, IdempotencyScope::SendItem, claim).await? {
-            RequestDecision::Replay(answer) => {
-                return BatchEntry::from_stored(index, &answer).map(|entry| (BatchItem::Settled(Ok(entry)), None));
+        let guard = match idempotency::begin(state, tenant, IdempotencyScope::SendItem, claim).await? {
+            RequestDecision::Replay(body) => {
+                return BatchEntry::from_stored(index, &body).map(|entry| (BatchItem::Settled(Ok(entry)), None));
             }
             RequestDecision::Proceed(guard) => guard,
         };
-        let draft = email.into_draft(room, tenant, &mut warnings).await?;
+        let draft = email.into_draft(state, tenant, &mut warnings).await?;
         Ok((BatchItem::Submitted(warnings, guard), Some(draft)))
     };
     prepared.await.unwrap_or_else(|problem| (BatchItem::Settled(Err(problem)), None))
@@ -142,12 +142,12 @@ async fn prepare_item(
 /// # Errors
 /// Errors of the whole request; errors of single emails are in their entries.
 pub async fn send_batch(
-    room: Arc<AppState>,
+    state: Arc<AppState>,
     tenant: Tenant,
     request: BatchRequest,
 ) -> Result<IdempotentResponse<BatchResponse>, Problem> {
     let BatchRequest { items, strict, claim } = request;
-    let guard = match idempotency::begin(&room, &tenant, IdempotencyScope::SendBatch, claim).await? {
+    let guard = match idempotency::begin(&state, &tenant, IdempotencyScope::SendBatch, claim).await? {
         RequestDecision::Replay(body) => return Ok(IdempotentResponse::replay(body)),
         RequestDecision::Proceed(guard) => guard,
     };
@@ -159,30 +159,30 @@ pub async fn send_batch(
     for item in items.into_iter().enumerate() {
         let (batch_item, draft) = match settled.next().flatten() {
             Some(entry) => (BatchItem::Settled(Ok(entry)), None),
-            None => prepare_item(&room, &tenant, item).await,
+            None => prepare_item(&state, &tenant, item).await,
         };
         prepared.push(batch_item);
         drafts.extend(draft);
     }
-    let run = BatchSubmission { room: &room, strict, slot: guard, items: prepared, now: room.intake.clock().now() };
+    let run = BatchSubmission { state: &state, strict, slot: guard, items: prepared, now: state.intake.clock().now() };
     if let Some(problem) = run.strict_refusal(&[]) {
         return Err(problem);
     }
     let extend_commit = |outcomes: &SubmitResults, batch: &mut Batch| run.store_outcomes(outcomes, batch);
-    let result = room.intake.submit_batch(&tenant, drafts, strict, &extend_commit).await;
+    let result = state.intake.submit_batch(&tenant, drafts, strict, &extend_commit).await;
     if let Ok(outcomes) = &result {
         if first_unconfirmed(outcomes).is_some() {
             let mut batch = Batch::progress();
             run.store_outcomes(outcomes, &mut batch);
-            store_unconfirmed(&room, batch, run.held_keys());
+            store_unconfirmed(&state, batch, run.held_keys());
         }
         if let Some(problem) = run.strict_refusal(outcomes) {
             return Err(problem);
         }
     }
     // The lowest remaining quota: each email was counted after the one before.
-    let left = result.iter().flatten().flatten().map(|accepted| accepted.remaining);
-    let left = left.min_by_key(|left| (left.day, left.month)).unwrap_or_default();
+    let remaining = result.iter().flatten().flatten().map(|accepted| accepted.remaining);
+    let remaining = remaining.min_by_key(|remaining| (remaining.day, remaining.month)).unwrap_or_default();
     let sent = result.map(|outcomes| BatchResponse::from_results(&run.entries(&outcomes)));
-    Ok(finish(run.slot.as_deref(), &room, sent).await?.with_quota(left))
+    Ok(finish(run.slot.as_deref(), &state, sent).await?.with_quota(remaining))
 }

@@ -1,4 +1,4 @@
-//! Example payloads of affiliate webhook events (affiliate-api.md, "Events").
+//! Example payloads of affiliate webhook events.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Example payloads of webhook events (completions-email.md 2.10).
+//! Example payloads of webhook events.
 
 use mail::address::Address;
 use mail::id::EventId;

@@ -21,7 +21,7 @@ pub(crate) fn merge_records(records: &[&str], includes: &[String]) -> Option<Str
             match term {
                 SpfTerm::Mechanism(qualifier, SpfMechanism::All) => all_terms.push((*qualifier, word.to_owned())),
                 SpfTerm::Redirect(host) => redirects.push((host.as_str().to_owned(), word.to_owned())),
-                // With another qualifier, or after the `all`, the include has no effect, so it is inserted anew.
+                // With another qualifier, or after the `all`, the include has no effect, so it is inserted again.
                 _ if includes.iter().any(|our| is_same_mechanism(word, our)) => {}
                 _ if merged.iter().any(|known| known.eq_ignore_ascii_case(word)) => {}
                 _ => merged.push(word.to_owned()),

@@ -34,7 +34,7 @@ mod tests {
             (10_000, 11_900, 5_950, 5_000),
             (1_000, 3, 1, 667),
             (1_000, 3, 2, 333),
-            (1, 2, 1, 1), // a half goes up
+            (1, 2, 1, 1), // a half is rounded up
             (i64::MAX, i64::MAX, 1, i64::MAX - 1),
         ];
         for (base, paid, refunded, left) in table {

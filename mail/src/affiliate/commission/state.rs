@@ -17,7 +17,7 @@ words! {
         Dispute = "dispute",
         /// The owner marked the customer as fraudulent.
         Fraud = "fraud",
-        /// The owner reversed it by hand.
+        /// The owner reversed it manually.
         Manual = "manual",
         /// The partner was deleted.
         PartnerDeleted = "partner_deleted",

@@ -39,7 +39,7 @@ impl Waiver {
     }
 }
 
-/// Adds a waiver for the cause of a reversal, as far as `returned` knows it.
+/// Adds a waiver for the cause of a reversal, as far as `returned` contains it.
 pub(super) fn add_waiver(waived: &mut Vec<Waiver>, reason: ReversalReason, returned: &SaleReturns) {
     match reason {
         ReversalReason::Dispute => {

@@ -1,5 +1,5 @@
-//! Payout eligibility: whether a run pays a partner in one currency, and the reasons if not (completions-affiliate.md
-//! 2.5).
+//! Payout eligibility: whether a run pays a partner in one currency, and the reasons if not
+//! (docs/PAYOUTS.md).
 
 use super::super::arithmetic::ArithmeticError;
 use super::super::commission::{Commission, CommissionState};

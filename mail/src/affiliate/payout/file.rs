@@ -109,7 +109,7 @@ impl PayoutFileFormat {
                     CsvCell::text(name),
                     destination(),
                     id(),
-                    // The partner receives exactly this amount; the payer bears the fees.
+                    // The partner receives exactly this amount; the payer pays the fees.
                     CsvCell::text("target"),
                     amount(),
                     currency(),

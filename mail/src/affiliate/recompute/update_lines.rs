@@ -195,7 +195,7 @@ fn overpaid_amount(
 ) -> Result<i64, ArithmeticError> {
     let line = ledger_line.line;
     let is_reversed = match reversal_reason(returned, lines, line)? {
-        // A won dispute returned the money. The paid line was never reversed, so nobody can reinstate it.
+        // A won dispute returned the money. The paid line was never reversed, so it cannot be reinstated.
         Some(ReversalReason::Dispute) => {
             reversing_disputes(line, returned).any(DisputeState::holds_funds) || is_refunded(line, returned)?
         }

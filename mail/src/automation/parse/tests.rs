@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 
-/// The worked example (completions-email.md 2.13).
+/// The worked example.
 fn trial() -> (Value, Value) {
     let trigger = json!({"event": "user.created", "cancel_on_events": ["subscription.started"]});
     let steps = json!([

@@ -196,7 +196,7 @@ fn errors_in_all_parts_are_reported() {
     assert_eq!(positions, [("subject", 1, 1), ("html", 2, 1)]);
 }
 
-/// A large template is parsed in pieces (see `markup`): the result equals that of the whole.
+/// A large template is parsed in pieces (see `template/markup.rs`): the result equals that of the whole.
 #[test]
 fn rendering_in_pieces_gives_the_same_result() {
     let paragraph = "<p>words and words</p>\n  {{#if a}}\n  {{x}}\n  {{/if}}\n{{~y~}} \\{{z}} \u{e4}\n{{! c }}\n{{y}}";

@@ -39,7 +39,7 @@ impl EnvelopeCommands {
         if capabilities.size {
             let _ = write!(text, " SIZE={size_bytes}");
         }
-        // Without 8BITMIME, 8-bit content is sent unchanged: large senders do so, hosts that mangle it are long gone,
+        // Without 8BITMIME, 8-bit content is sent unchanged: large senders do so, hosts that corrupt it are rare now,
         // and a conversion would break signatures.
         if capabilities.eight_bit_mime && (outgoing.eight_bit || utf8) {
             text.push_str(" BODY=8BITMIME");

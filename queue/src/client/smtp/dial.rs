@@ -240,7 +240,7 @@ impl SmtpDialer {
             }
             Severity::Intermediate => return Err(SmtpFault::UnexpectedReply(reply.code).into()),
             Severity::Transient => return Err(HandshakeFailure(DialReason::Hello, Some(reply))),
-            // RFC 5321 3.2: a host that does not know EHLO may know HELO.
+            // RFC 5321 3.2: a host that does not support EHLO may support HELO.
             Severity::Permanent => {}
         }
         let reply = self.send_command(wire, &format!("HELO {helo}\r\n")).await?;

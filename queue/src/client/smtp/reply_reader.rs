@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use mail::reply::{Enhanced, SmtpReply};
 use thiserror::Error;
 
-/// RFC 5321 4.5.3.1.5 says 512; some hosts send longer explanations.
+/// RFC 5321 4.5.3.1.5 permits 512; some hosts send longer explanations.
 pub(super) const LINE_BYTES_MAX: usize = 4_096;
 /// The longest known EHLO replies have about 30 lines.
 pub(super) const LINES_MAX: usize = 128;

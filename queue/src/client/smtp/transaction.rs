@@ -7,7 +7,7 @@
 //! ```
 //!
 //! With PIPELINING, the envelope is one group (RFC 2920 3.1), and the next message's envelope follows the content, so
-//! that its replies are there, or nearly, when its turn comes. With CHUNKING too, the first message on a connection is
+//! that its replies have arrived, or almost, when read. With CHUNKING too, the first message on a connection is
 //! sent whole in one flight (RFC 3030 4.2).
 //!
 //! Invariants, whatever a host replies: every reply that a command will get is read before the next message, or the
@@ -180,8 +180,8 @@ impl SmtpConnection {
         }
     }
 
-    /// Handles a 354 although no recipient was accepted: RFC 2920 3.1 says to send a lone dot. Whatever the host
-    /// replies, the message was delivered to nobody.
+    /// Handles a 354 although no recipient was accepted: RFC 2920 3.1 requires a lone dot. Whatever the host
+    /// replies, the message has no recipient.
     async fn send_lone_dot(&mut self, refusal: RejectedPhase, next: Option<&OutgoingMessage>) -> TransactionEnd {
         let pipelined = self.pipeline_envelope(next, true);
         let at_ms = self.wire.elapsed_ms();

@@ -134,7 +134,7 @@ impl SmtpWire {
         self.write(std::iter::once(commands), block).await.map_err(|failed| failed.fault)
     }
 
-    /// Sends a command that contains a secret; records `shown` instead.
+    /// Sends a command that contains a secret; the transcript records `logged` instead.
     pub(super) async fn send_secret(&mut self, command: &[u8], logged: &str, block: Duration) -> Result<(), SmtpFault> {
         let at_ms = self.elapsed_ms();
         self.transcript.sent(at_ms, logged.as_bytes());

@@ -174,7 +174,7 @@ impl GroupCommitter {
 
     async fn handle_unavailable(&self, group: &mut Vec<PendingCommit>, why: &Arc<str>, streak: &mut Streak) {
         let is_node_away = self.shared.mark_unavailable(why, streak);
-        // Also refuse intake that still waits in the inbox: nobody else does unless other commits arrive.
+        // Also refuse intake that still waits in the inbox: otherwise it is refused only when other commits arrive.
         let mut size_bytes: usize = group.iter().map(|pending| pending.batch.size_bytes()).sum();
         if is_node_away && let Ok(mut inbox) = self.inbox.try_lock() {
             while size_bytes < GROUP_BYTES
@@ -217,7 +217,7 @@ impl GroupCommitter {
 
     /// Makes one attempt.
     async fn try_commit(&mut self, group: &[PendingCommit]) -> Result<GroupOutcome, GroupError> {
-        // A connection that broke while idle says nothing about the database's current state.
+        // A connection that broke while idle is no evidence of the database's current state.
         if self.line.as_ref().is_none_or(|line| line.client.is_closed()) {
             self.line = None;
             let opened = timeout(HALF_MAX, WriteConnection::open(&self.target)).await;

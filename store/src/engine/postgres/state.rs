@@ -57,7 +57,7 @@ impl Streak {
         tokio::time::sleep(minimum).await;
         tokio::select! {
             () = tokio::time::sleep(whole.saturating_sub(minimum)) => {}
-            // The sender lives as long as `shared`, so this returns no error.
+            // The sender exists as long as `shared`, so this returns no error.
             _ = returns.changed() => self.woken = self.woken.saturating_add(1),
         }
     }

@@ -1,6 +1,6 @@
 //! Location of the database: a PostgreSQL URL with libpq's parameters.
 //!
-//! The server's certificate and name are verified (`sslmode=verify-full`) unless the URL says `sslmode=disable` or
+//! The server's certificate and name are verified (`sslmode=verify-full`) unless the URL contains `sslmode=disable` or
 //! every host is local. The modes in between, which encrypt without verification, are refused: they do not protect
 //! against an attacker who can redirect the connection.
 
@@ -68,7 +68,7 @@ pub(crate) fn parse(url: &str, application: &str) -> Result<ConnectionTarget, Op
     Ok(ConnectionTarget { config, tls, display_name })
 }
 
-/// Removes the TLS parameters, which the client library does not know.
+/// Removes the TLS parameters, which the client library does not support.
 fn without_tls(url: &str) -> Result<(String, TlsOptions), OpenError> {
     let mut wanted = TlsOptions::default();
     let Some((base, query)) = url.split_once('?') else { return Ok((url.to_owned(), wanted)) };

@@ -13,7 +13,7 @@
 //! It is written under a temporary name and renamed once it is complete and durable.
 //!
 //! A restore first reads the whole file, and starts to write only if every checksum is valid. While it writes, a file
-//! `restoring` exists in the directory, which nobody can open then.
+//! `restoring` exists in the directory, which cannot be opened then.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};
@@ -292,7 +292,7 @@ enum BackupItem {
     Body(Key, Bytes),
 }
 
-/// Restores a backup into a directory, and writes `additional` before anybody can open it.
+/// Restores a backup into a directory, and writes `additional` before it can be opened.
 pub(crate) fn restore(
     file: &Path,
     options: &RedbOptions,

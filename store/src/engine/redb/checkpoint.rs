@@ -1,6 +1,6 @@
 //! The checkpoint thread: writes frozen memtables to redb, measures free disk space, and reclaims segments.
 //!
-//! It runs concurrently with the writer and never waits for it. Its requests go to the inbox if there is room, and
+//! It runs concurrently with the writer and never waits for it. Its requests go to the inbox if it has capacity, and
 //! results come back as jobs. A checkpoint that finds the disk full is retried at every tick; one that finds the disk
 //! broken fences the store.
 
@@ -119,7 +119,7 @@ impl Checkpointer {
 
     fn checkpoint(&mut self, job: CheckpointJob) {
         if self.shared.fenced().is_some() {
-            // The writer may have submitted the job just before the store was fenced: nobody must wait for it.
+            // The writer may have submitted the job just before the store was fenced: no caller may wait for it.
             return self.shared.set_checkpointing(CheckpointState::Idle);
         }
         self.ticks = 0;

@@ -1,7 +1,7 @@
 //! Log appender: appends groups to the newest segment and makes each durable with one fdatasync.
 //!
 //! Space is allocated ahead of the writes in steps. A full disk is thus noticed before anything is written, and a
-//! group's fdatasync need not record a new file length. While groups are small, zero fill (`redb/ahead.rs`) spares the
+//! group's fdatasync need not record a new file length. For small groups, zero fill (`redb/zero_fill.rs`) spares the
 //! fdatasync the extent updates as well. When a segment is full, it is truncated to its length and the next one is
 //! started. The new header records where the old segment ends, and is durable before the first group.
 

@@ -4,7 +4,7 @@
 //! as tombstones, because an older row may be in a lower layer. A row that was put as fresh and is deleted before the
 //! checkpoint leaves nothing.
 //!
-//! Memory is counted to bound the memtables. Keys and values are slices of their batch's buffer (prepared.rs), which is
+//! Memory is counted to bound memtables. Keys and values are slices of a batch's buffer (prepared_batch.rs), which is
 //! freed with its last slice, so a batch counts until the memtable is dropped. Values returned to readers are copied
 //! ([`detached_copy`]), so that a reader does not retain a whole batch.
 

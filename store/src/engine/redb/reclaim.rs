@@ -1,4 +1,4 @@
-//! Segment reclaim: removes dead segments and moves the last live bodies out of mostly dead ones.
+//! Segment reclaim (log compaction): removes dead segments and moves the last live bodies out of mostly dead ones.
 //!
 //! Only segments entirely before the last checkpoint are considered, because replay needs none of them. The live bodies
 //! of a mostly dead segment are copied to the newest one in bounded slices, committed by the writer like any batch.

@@ -196,7 +196,7 @@ fn key_part(out: &mut Vec<u8>, tag: u8, key: &[u8]) {
     out.extend_from_slice(&u16::try_from(key.len()).unwrap_or(u16::MAX).to_le_bytes());
 }
 
-/// Appends the entry of a row: a value or a delete. Key and value must come last, because prepared.rs slices them out.
+/// Appends the entry of a row: a value or a delete. Key and value must be last: prepared_batch.rs slices them out.
 pub(crate) fn encode_row(out: &mut Vec<u8>, key: &[u8], value: Option<&[u8]>) {
     match value {
         Some(value) => {

@@ -1,6 +1,6 @@
 //! The log's files: names, sizes, and reads of bodies.
 //!
-//! A bounded number of files is kept open. A body's checksum is verified at every read.
+//! A bounded number of files stays open. A body's checksum is verified at every read.
 
 use std::collections::BTreeMap;
 use std::io;
