@@ -167,7 +167,7 @@ pub struct Listeners {
     mx: watch::Sender<Arc<SessionSettings>>,
     relays: Mutex<Vec<RelayListener>>,
     proxies: TrustedProxies,
-    /// What the API's first listener shares; the operator asks there as well.
+    /// The server of the first API listener. The admin socket calls the same operations through it.
     api_server: OnceLock<Arc<ApiServer>>,
 }
 

@@ -1,4 +1,5 @@
-//! What a configuration names that only the store contains: the accounts of `[[relay]]` and the sandbox sender's domain.
+//! Names in the configuration that refer to rows of the store: the accounts of `[[relay]]` and the sandbox sender's
+//! domain.
 //!
 //! ```text
 //! serve ─────────────────────────────► store ─► warnings at the start
@@ -21,7 +22,7 @@ pub struct StoreReferences {
     pub sandbox_domain: Option<DomainName>,
 }
 
-/// What the store has of the [`StoreReferences`].
+/// Result of looking up the [`StoreReferences`] in the store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoreFacts {
     /// Indices of the `[[relay]]` sections whose account does not exist.

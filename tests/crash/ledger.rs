@@ -95,7 +95,7 @@ pub(crate) struct CrashTotals {
     pub(crate) acknowledged: usize,
     /// Final dot sent, no reply read.
     pub(crate) unconfirmed: usize,
-    /// Of the unconfirmed messages, those that the API lists.
+    /// Unconfirmed messages that the API lists.
     pub(crate) unconfirmed_listed: usize,
     pub(crate) refused: usize,
     /// Deliveries of acknowledged messages that did not arrive.

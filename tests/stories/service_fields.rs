@@ -107,7 +107,7 @@ async fn an_idempotency_key_sends_once() {
     let other = submit(&world, "b@dest.example", "Service-Idempotency-Key: k\n\nho\n").await;
     assert!(other.starts_with("550 5.7.1 idempotency_conflict: "), "{other}");
     delivered(&world, parse_id(&first)).await;
-    // Of concurrent messages one sends; the others get the same reply or a temporary failure.
+    // One of the concurrent messages is sent; the others get the same reply or a temporary failure.
     let many = (0..10).map(|_| submit(&world, "c@dest.example", "Service-Idempotency-Key: m\n\nhi\n"));
     let replies = futures_util::future::join_all(many).await;
     let done: Vec<_> = replies.iter().filter(|reply| reply.starts_with("250 ")).collect();

@@ -30,6 +30,11 @@ fn names_use_the_terms_of_the_trade() {
 }
 
 #[test]
+fn comments_open_with_their_subject() {
+    assert_none(names::check_comments(&Tree::read()));
+}
+
+#[test]
 fn type_names_are_unique_in_a_crate() {
     assert_none(names::check_unique(&Tree::read()));
 }

@@ -1,6 +1,6 @@
-//! Names of files, directories, modules and types. Words that say nothing, metaphors, participles and pronouns are
-//! refused, and so is a type name that occurs twice in a crate. A name is the trade's term for the thing
-//! (docs/GLOSSARY.md).
+//! Names of files, directories, modules and types, and the first words of comments. Words that say nothing, metaphors,
+//! participles and pronouns are refused, and so is a type name that occurs twice in a crate. A name is the trade's term
+//! for the thing (docs/GLOSSARY.md); a comment begins with its subject.
 
 use std::collections::BTreeMap;
 
@@ -45,6 +45,47 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// Reports paragraphs of comments that open with a pronoun or a preposition, which hides the subject of the sentence.
+pub(crate) fn check_comments(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for source in &tree.sources {
+        let marker = match source.path.rsplit('.').next() {
+            Some("rs") => "//",
+            Some("toml") => "#",
+            _ => continue,
+        };
+        for (number, opening) in comment_openings(&source.text, marker) {
+            let what = format!("the comment opens with \"{opening}\": begin with its subject");
+            findings.push(Finding::new(&source.path, number, what));
+        }
+    }
+    findings
+}
+
+/// Lines that begin a paragraph of a comment with a refused word.
+fn comment_openings<'a>(text: &'a str, marker: &str) -> Vec<(usize, &'a str)> {
+    const REFUSED: &[&str] = &["What", "Who", "Whose", "Of", "Which"];
+    let mut openings = Vec::new();
+    let mut is_inside = false;
+    for (index, line) in text.lines().enumerate() {
+        let comment = line.trim_start().strip_prefix(marker);
+        let comment = comment.map_or("", |comment| comment.trim_start_matches(['/', '!']).trim());
+        let opening = comment.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+        if !is_inside && REFUSED.contains(&opening) {
+            openings.push((index + 1, opening));
+        }
+        is_inside = !comment.is_empty();
+    }
+    openings
+}
+
+#[test]
+fn comments_that_hide_their_subject_are_found() {
+    let text =
+        "/// Result.\n///\n/// Of two, the newer.\nfn f() {\n    // What follows\n    // Which is part of it\n}\n";
+    assert_eq!(comment_openings(text, "//"), [(3, "Of"), (5, "What")]);
 }
 
 /// Reports types that are declared twice in one crate, not counting tests.

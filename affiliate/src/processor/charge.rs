@@ -10,7 +10,8 @@ use super::state_version::StateVersion;
 
 /// A charge; all fields are state, and `amount_refunded` is the total refunded so far.
 ///
-/// Of two versions in the same second, the one with the higher refunded total is newer (see [`Charge::figure`]).
+/// If two versions are from the same second, the one with the higher refunded total is newer (see
+/// [`Charge::figure`]).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Charge {
     pub id: String,
