@@ -51,6 +51,7 @@ use mail::quota::Noun as Quota;
 
 use crate::operation::{Operation, OperationBuilder, operation};
 use crate::problem::ErrorCode;
+use crate::sdk::Risk;
 
 /// OpenAPI tag of the owner's operations.
 const OWNER_NOUN: &str = "affiliate_program";
@@ -85,38 +86,49 @@ fn partner_operations() -> Vec<Operation> {
     vec![
         affiliate_operation(get.clone(), "/affiliates", "list_affiliates")
             .about(tag, "List partners, newest first")
+            .sdk("affiliates.list")
             .api_key_or_session(full, partners::list),
         affiliate_operation(post.clone(), "/affiliates", "create_affiliate")
             .about(tag, "Add a partner")
             .errors(&[ErrorCode::NOT_FOUND, ErrorCode::PLAN_FULL])
+            .sdk("affiliates.create")
             .api_key_or_session(full, partners::create),
         affiliate_operation(get.clone(), "/affiliates/{id}", "get_affiliate")
             .about(tag, "Get a partner with all its links")
+            .sdk("affiliates.get")
             .api_key_or_session(full, partners::get),
         affiliate_operation(Method::PATCH, "/affiliates/{id}", "update_affiliate")
             .about(tag, "Update a partner")
+            .sdk("affiliates.update")
             .api_key_or_session(full, partners::update),
         affiliate_operation(delete.clone(), "/affiliates/{id}", "delete_affiliate")
             .about(tag, "Delete a partner that was never paid")
+            .sdk("affiliates.delete")
             .api_key_or_session(full, partners::delete),
         affiliate_operation(post.clone(), "/affiliates/{id}/approve", "approve_affiliate")
             .about(tag, "Approve a partner")
+            .sdk("affiliates.approve")
             .api_key_or_session(full, partners::approve),
         affiliate_operation(post.clone(), "/affiliates/{id}/reject", "reject_affiliate")
             .about(tag, "Reject a partner")
+            .sdk("affiliates.reject")
             .api_key_or_session(full, partners::reject),
         affiliate_operation(post.clone(), "/affiliates/{id}/suspend", "suspend_affiliate")
             .about(tag, "Suspend a partner: its links stop redirecting and its payouts stop")
+            .sdk("affiliates.suspend")
             .api_key_or_session(full, partners::suspend),
         affiliate_operation(get, "/affiliates/{id}/links", "list_affiliate_links")
             .about(tag, "List a partner's links, newest first")
+            .sdk("affiliates.links.list")
             .api_key_or_session(full, links::list),
         affiliate_operation(post, "/affiliates/{id}/links", "create_affiliate_link")
             .about(tag, "Create a link for a partner")
             .idempotent_storage_cost(Keyed::CreateLink, &[(Quota::AffiliateLinks, 1)])
+            .sdk("affiliates.links.create")
             .api_key_or_session(full, links::create),
         affiliate_operation(delete, "/affiliates/{id}/links/{link_id}", "delete_affiliate_link")
             .about(tag, "Delete a link other than the primary one")
+            .sdk("affiliates.links.delete")
             .api_key_or_session(full, links::delete),
     ]
 }
@@ -128,6 +140,8 @@ fn login_link_operations() -> Vec<Operation> {
                 "affiliates",
                 "Create a one-time link that signs a partner in to the portal; it expires after a minute",
             )
+            .sdk("affiliates.createLoginLink")
+            .risk(Risk::Secret)
             .api_key_or_session(ApiKeyScope::Full, login_link::create),
     ]
 }
@@ -137,16 +151,20 @@ fn campaign_operations() -> Vec<Operation> {
     vec![
         affiliate_operation(Method::GET, "/affiliate-campaigns", "list_affiliate_campaigns")
             .about(tag, "List all campaigns, newest first")
+            .sdk("affiliateCampaigns.list")
             .api_key_or_session(full, campaigns::list),
         affiliate_operation(Method::POST, "/affiliate-campaigns", "create_affiliate_campaign")
             .about(tag, "Create a campaign")
             .idempotent_storage_cost(Keyed::CreateCampaign, &[(Quota::AffiliateCampaigns, 1)])
+            .sdk("affiliateCampaigns.create")
             .api_key_or_session(full, campaigns::create),
         affiliate_operation(Method::GET, "/affiliate-campaigns/{id}", "get_affiliate_campaign")
             .about(tag, "Get a campaign")
+            .sdk("affiliateCampaigns.get")
             .api_key_or_session(full, campaigns::get),
         affiliate_operation(Method::PATCH, "/affiliate-campaigns/{id}", "update_affiliate_campaign")
             .about(tag, "Update a campaign; new rates apply to new commissions")
+            .sdk("affiliateCampaigns.update")
             .api_key_or_session(full, campaigns::update),
     ]
 }
@@ -156,13 +174,16 @@ fn referral_operations() -> Vec<Operation> {
     vec![
         affiliate_operation(Method::GET, "/affiliate-referrals", "list_affiliate_referrals")
             .about(tag, "List referrals, newest first")
+            .sdk("affiliateReferrals.list")
             .api_key_or_session(full, referrals::list),
         affiliate_operation(Method::POST, "/affiliate-referrals", "create_affiliate_referral")
             .about(tag, "Create a referral")
             .idempotent_storage_cost(Keyed::CreateReferral, &[(Quota::AffiliateReferrals, 1)])
+            .sdk("affiliateReferrals.create")
             .api_key_or_session(full, referrals::create),
         affiliate_operation(Method::GET, "/affiliate-referrals/{id}", "get_affiliate_referral")
             .about(tag, "Get a referral")
+            .sdk("affiliateReferrals.get")
             .api_key_or_session(full, referrals::get),
     ]
 }
@@ -172,12 +193,16 @@ fn commission_operations() -> Vec<Operation> {
     vec![
         affiliate_operation(Method::GET, "/affiliate-commissions", "list_affiliate_commissions")
             .about(tag, "List commissions, newest first")
+            .sdk("affiliateCommissions.list")
             .api_key_or_session(full, commissions::list),
         affiliate_operation(Method::GET, "/affiliate-commissions/{id}", "get_affiliate_commission")
             .about(tag, "Get a commission")
+            .sdk("affiliateCommissions.get")
             .api_key_or_session(full, commissions::get),
         affiliate_operation(Method::PATCH, "/affiliate-commissions/{id}", "reverse_affiliate_commission")
             .about(tag, "Reverse a commission that is neither paid nor in a payout")
+            .sdk("affiliateCommissions.reverse")
+            .risk(Risk::Money)
             .api_key_or_session(full, commissions::reverse),
         affiliate_operation(
             Method::POST,
@@ -224,12 +249,16 @@ fn payout_operations() -> Vec<Operation> {
     vec![
         affiliate_operation(get.clone(), "/affiliate-payouts", "list_affiliate_payouts")
             .about(tag, "List payouts, newest first")
+            .sdk("affiliatePayouts.list")
             .api_key_or_session(full, payouts::list),
         affiliate_operation(get.clone(), "/affiliate-payouts/{id}", "get_affiliate_payout")
             .about(tag, "Get a payout")
+            .sdk("affiliatePayouts.get")
             .api_key_or_session(full, payouts::get),
         affiliate_operation(post.clone(), "/affiliate-payouts/{id}/mark-paid", "mark_affiliate_payout_paid")
             .about(tag, "Mark a manual payout as paid, with its proof")
+            .sdk("affiliatePayouts.markPaid")
+            .risk(Risk::Money)
             .api_key_or_session(full, payouts::mark_paid),
         affiliate_operation(
             post.clone(),

@@ -50,9 +50,14 @@ pub fn operations() -> Vec<Operation> {
     vec![
         post("/automations", "create_automation", "Create an automation, as a draft")
             .storage_cost(&[(Noun::Automations, 1), (Noun::AutomationBytes, 0)])
+            .sdk("automations.create")
             .api_key_or_session(Full, create),
-        define_get("/automations", "list_automations", "List automations, newest first").api_key_or_session(Full, list),
-        define_get("/automations/{id}", "get_automation", "Get an automation").api_key_or_session(Full, get),
+        define_get("/automations", "list_automations", "List automations, newest first")
+            .sdk("automations.list")
+            .api_key_or_session(Full, list),
+        define_get("/automations/{id}", "get_automation", "Get an automation")
+            .sdk("automations.get")
+            .api_key_or_session(Full, get),
         post(
             "/automations/{id}",
             "update_automation",
@@ -60,20 +65,27 @@ pub fn operations() -> Vec<Operation> {
         )
         .errors(&[ErrorCode::CONFLICT])
         .storage_cost(&[(Noun::AutomationBytes, 0)])
+        .sdk("automations.update")
         .api_key_or_session(Full, update),
         entry(Method::DELETE, "/automations/{id}", "delete_automation", "Delete an automation and its runs")
             .errors(&[ErrorCode::CONFLICT])
+            .sdk("automations.delete")
             .api_key_or_session(Full, delete),
         post("/automations/{id}/duplicate", "duplicate_automation", "Copy an automation into a new draft")
             .storage_cost(&[(Noun::Automations, 1), (Noun::AutomationBytes, DEFINITION_BYTES_MAX as u64)])
+            .sdk("automations.duplicate")
             .api_key_or_session(Full, duplicate),
         define_get("/automations/{id}/versions", "list_automation_versions", "List versions, newest first")
+            .sdk("automations.versions.list")
             .api_key_or_session(Full, list_versions),
         define_get("/automations/{id}/runs", "list_automation_runs", "List runs, newest first")
+            .sdk("automations.runs.list")
             .api_key_or_session(Full, runs::list),
         define_get("/automations/{id}/runs/{run}", "get_automation_run", "Get a run, step by step")
+            .sdk("automations.runs.get")
             .api_key_or_session(Full, runs::get),
         post("/automations/{id}/runs/{run}/cancel", "cancel_automation_run", "Cancel a run")
+            .sdk("automations.runs.cancel")
             .api_key_or_session(Full, runs::cancel),
     ]
 }

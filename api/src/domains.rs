@@ -61,18 +61,25 @@ fn domain_operations() -> Vec<Operation> {
     vec![
         post_operation("/domains", "create_domain", "Add a domain, and get the records to publish")
             .errors(LIMITS)
+            .sdk("domains.create")
             .api_key_or_session(Full, create),
-        get_operation("/domains", "list_domains", "List domains, newest first").api_key_or_session(Full, list),
+        get_operation("/domains", "list_domains", "List domains, newest first")
+            .sdk("domains.list")
+            .api_key_or_session(Full, list),
         get_operation("/domains/{id_or_name}", "get_domain", "Get a domain and the status of its records")
             .domain_scoped()
+            .sdk("domains.get")
             .api_key_or_session(Full, get),
         domain_operation(Method::PATCH, "/domains/{id_or_name}", "update_domain", "Update a domain's settings")
+            .sdk("domains.update")
             .api_key_or_session(Full, update),
         domain_operation(Method::DELETE, "/domains/{id_or_name}", "delete_domain", "Delete a domain")
             .errors(&[ErrorCode::CONFLICT])
+            .sdk("domains.delete")
             .api_key_or_session(Full, delete),
         get_operation("/domains/{id_or_name}/zone-file", "get_domain_zone_file", "Get the records as a zone file")
             .domain_scoped()
+            .sdk("domains.zoneFile")
             .api_key_or_session(Full, get_zone_file),
         get_operation(
             "/domains/{id_or_name}/dmarc",
@@ -80,11 +87,14 @@ fn domain_operations() -> Vec<Operation> {
             "Get a summary of the DMARC reports about a domain",
         )
         .domain_scoped()
+        .sdk("domains.dmarc")
         .api_key_or_session(Full, dmarc::get),
         post_operation("/domains/{id_or_name}/verify", "verify_domain", "Verify a domain's records now")
             .domain_scoped()
+            .sdk("domains.verify")
             .api_key_or_session(Full, verify),
         post_operation("/domains/{id_or_name}/dkim/rotate", "rotate_domain_dkim", "Rotate the DKIM keys")
+            .sdk("domains.dkim.rotate")
             .api_key_or_session(Full, rotate_dkim),
         domain_operation(
             Method::DELETE,
@@ -92,6 +102,7 @@ fn domain_operations() -> Vec<Operation> {
             "cancel_domain_dkim_rotation",
             "Cancel a rotation whose keys do not sign yet",
         )
+        .sdk("domains.dkim.cancelRotation")
         .api_key_or_session(Full, cancel_dkim_rotation),
     ]
 }
@@ -99,16 +110,22 @@ fn domain_operations() -> Vec<Operation> {
 fn claim_operations() -> Vec<Operation> {
     use ApiKeyScope::Full;
     vec![
-        post_operation("/domains/claims", "claim_domain", "Claim a domain of another account")
+        post_operation("/domains/claims", "create_domain_claim", "Claim a domain of another account")
             .errors(&[ErrorCode::NOT_FOUND, ErrorCode::CONFLICT, ErrorCode::PLAN_FULL])
+            .sdk("domains.claims.create")
             .api_key_or_session(Full, claims::create),
         get_operation("/domains/claims", "list_domain_claims", "List claims, newest first")
+            .sdk("domains.claims.list")
             .api_key_or_session(Full, claims::list),
-        get_operation("/domains/claims/{id}", "get_domain_claim", "Get a claim").api_key_or_session(Full, claims::get),
+        get_operation("/domains/claims/{id}", "get_domain_claim", "Get a claim")
+            .sdk("domains.claims.get")
+            .api_key_or_session(Full, claims::get),
         post_operation("/domains/claims/{id}/cancel", "cancel_domain_claim", "Cancel a claim")
+            .sdk("domains.claims.cancel")
             .api_key_or_session(Full, claims::cancel),
         post_operation("/domains/claims/{id}/verify", "verify_domain_claim", "Verify a claim's record now")
             .errors(LIMITS)
+            .sdk("domains.claims.verify")
             .api_key_or_session(Full, claims::verify),
     ]
 }
@@ -118,6 +135,7 @@ fn publishing_operations() -> Vec<Operation> {
     vec![
         post_operation("/domains/{id_or_name}/dns/apply", "apply_domain_dns", "Publish the records at a DNS provider")
             .errors(&[ErrorCode::CONFLICT, ErrorCode::UPSTREAM_ERROR])
+            .sdk("domains.dns.apply")
             .api_key_or_session(Full, publish::apply_dns_changes),
         post_operation(
             "/domains/{id_or_name}/dns/connect",
@@ -125,8 +143,10 @@ fn publishing_operations() -> Vec<Operation> {
             "Get the URL of the DNS provider's page where the records are approved",
         )
         .errors(&[ErrorCode::UPSTREAM_ERROR])
+        .sdk("domains.dns.connect")
         .api_key_or_session(Full, publish::create_domain_connect_url),
         get_operation("/dns-credentials", "list_dns_credentials", "List the DNS providers with saved credentials")
+            .sdk("dnsCredentials.list")
             .api_key_or_session(Full, publish::list_credentials),
         domain_operation(
             Method::PUT,
@@ -134,6 +154,7 @@ fn publishing_operations() -> Vec<Operation> {
             "save_dns_credentials",
             "Save credentials for a DNS provider",
         )
+        .sdk("dnsCredentials.save")
         .api_key_or_session(Full, publish::save_credentials),
         domain_operation(
             Method::DELETE,
@@ -141,6 +162,7 @@ fn publishing_operations() -> Vec<Operation> {
             "delete_dns_credentials",
             "Delete the credentials for a DNS provider",
         )
+        .sdk("dnsCredentials.delete")
         .api_key_or_session(Full, publish::delete_credentials),
     ]
 }

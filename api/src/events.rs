@@ -39,15 +39,22 @@ pub fn operations() -> Vec<Operation> {
     vec![
         entry(Method::POST, "/events", "send_event", "Send a product event")
             .idempotent_storage_cost(Keyed::SendEvent, &[(Noun::ProductEvents, 1), (Noun::ProductEventBytes, 0)])
+            .sdk("events.send")
             .api_key_or_session(ApiKeyScope::Sending, send::send),
         get("/events", "list_events", "List product events, newest first")
+            .sdk("events.list")
             .api_key_or_session(ApiKeyScope::Sending, list),
         get("/events/counts", "count_events", "Get product event counts by hour or day")
+            .sdk("events.counts")
             .api_key_or_session(ApiKeyScope::Full, counts::get),
-        get("/events/{id}", "get_event", "Get a product event").api_key_or_session(ApiKeyScope::Sending, get_event),
+        get("/events/{id}", "get_event", "Get a product event")
+            .sdk("events.get")
+            .api_key_or_session(ApiKeyScope::Sending, get_event),
         get("/funnels", "get_funnel", "Get a funnel: how many people did a sequence of steps")
+            .sdk("funnels.get")
             .api_key_or_session(ApiKeyScope::Full, funnel::get),
         get("/conversions", "list_conversions", "List sign-ups and subscriptions, newest first")
+            .sdk("conversions.list")
             .api_key_or_session(ApiKeyScope::Full, conversions::list),
     ]
 }

@@ -7,7 +7,7 @@
 //! Each layer imports only from layers to its left:
 //!
 //! ```text
-//! problem, schema, fields → request, response → state → handler, operation → one folder for each resource
+//! problem, schema, sdk, fields → request, response → state → handler, operation → one folder for each resource
 //!     → operations, openapi → server → dispatch → serve
 //! ```
 //!
@@ -52,6 +52,7 @@ mod request_fingerprint;
 pub mod request_log;
 pub mod response;
 pub mod schema;
+pub mod sdk;
 pub mod serve;
 pub mod server;
 pub mod state;

@@ -4,6 +4,7 @@
 
 mod example;
 mod responses;
+pub mod sdk;
 mod webhooks;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -105,6 +106,7 @@ pub fn document(operations: &[Operation], base_url: &str) -> Value {
     let mut schemas = schemas.into_value();
     let mut paths = json!(paths);
     responses::add_examples(&mut paths, &schemas);
+    sdk::resolve_items_fields(&mut paths, &schemas);
     allow_null_in_requests(&mut paths, &mut schemas);
     let codes: Map<String, Value> = ErrorCode::ALL
         .iter()
@@ -231,6 +233,9 @@ fn describe_operation(operation: &Operation, schemas: &mut Schemas, shared: &mut
         OperationHandler::Session(role, _) => entry["x-role"] = json!(role),
         OperationHandler::Owner(_) => entry["x-role"] = json!(UserRole::Owner),
         OperationHandler::Public(_) | OperationHandler::ApiKey(..) | OperationHandler::ApiKeyOrSession(..) => {}
+    }
+    if let Some(sdk) = operation.sdk {
+        entry["x-sdk"] = sdk::sdk_extension(operation, sdk, &entry);
     }
     if let Some(scope) = operation.scope() {
         entry["x-scope"] = json!(scope);

@@ -21,6 +21,7 @@ use crate::problem::{ErrorCode, Problem};
 use crate::request::{FromRequest, Media, RequestSpec};
 use crate::response::{CookiePolicy, ExtraResponse, IntoResponse};
 use crate::schema::Schemas;
+use crate::sdk::{Risk, SdkMethod};
 use crate::state::AppState;
 
 /// Allowed callers of an operation, with its handler.
@@ -91,6 +92,8 @@ pub struct Operation {
     /// Scope of its idempotency keys, if it accepts keys and has a storage cost: a completed request is replayed even
     /// if the quota is exhausted.
     pub idempotency_scope: Option<Keyed>,
+    /// Name in SDKs, CLI and MCP tools; `None` if the operation accepts no API keys.
+    pub sdk: Option<SdkMethod>,
     pub handler: OperationHandler,
 }
 
@@ -135,12 +138,19 @@ pub struct OperationBuilder {
     domain_scoped: bool,
     storage_cost: StorageCost,
     idempotency_scope: Option<Keyed>,
+    sdk_name: Option<&'static str>,
+    risk: Risk,
 }
 
 /// Starts an operation, for example `POST /emails` with the id `send_email`.
 #[must_use]
 pub fn operation(method: Method, path: &'static str, id: &'static str) -> OperationBuilder {
     let (tag, summary) = ("service", "");
+    let risk = match method {
+        Method::GET => Risk::Read,
+        Method::DELETE => Risk::Delete,
+        _ => Risk::Write,
+    };
     OperationBuilder {
         method,
         path,
@@ -151,6 +161,8 @@ pub fn operation(method: Method, path: &'static str, id: &'static str) -> Operat
         domain_scoped: false,
         storage_cost: &[],
         idempotency_scope: None,
+        sdk_name: None,
+        risk,
     }
 }
 
@@ -166,6 +178,20 @@ impl OperationBuilder {
     #[must_use]
     pub fn errors(mut self, codes: &'static [ErrorCode]) -> Self {
         self.errors = codes;
+        self
+    }
+
+    /// Sets the name in SDKs, CLI and MCP tools: resources and method in camelCase, for example `emails.send`.
+    #[must_use]
+    pub fn sdk(mut self, name: &'static str) -> Self {
+        self.sdk_name = Some(name);
+        self
+    }
+
+    /// Sets the risk where the HTTP method does not tell it: by default GET reads, DELETE deletes and others write.
+    #[must_use]
+    pub fn risk(mut self, risk: Risk) -> Self {
+        self.risk = risk;
         self
     }
 
@@ -281,6 +307,7 @@ impl OperationBuilder {
                 extra_responses: O::EXTRA_RESPONSES,
                 cookies: O::COOKIES,
             },
+            sdk: self.sdk_name.map(|name| SdkMethod { name, risk: self.risk }),
             handler: action,
         }
     }

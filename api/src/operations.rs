@@ -9,6 +9,7 @@ use mail::user::UserRole;
 
 use crate::operation::{Operation, OperationBuilder, operation};
 use crate::problem::ErrorCode;
+use crate::sdk::Risk;
 use crate::{
     account, affiliate, auth, automations, billing, credentials, domains, emails, events, health, logs, mta_sts,
     openapi, opt_outs, portal, received_emails, suppressions, templates, tracking, unsubscribe, users, visits,
@@ -78,52 +79,67 @@ fn email_operations() -> Vec<Operation> {
             .about("emails", "Send an email")
             .errors(ErrorCode::SENDING)
             .domain_scoped()
+            .sdk("emails.send")
+            .risk(Risk::Send)
             .api_key(Sending, emails::send),
         post("/emails/batch", "send_batch")
             .about("emails", "Send up to 100 emails in one request")
             .errors(ErrorCode::SENDING)
             .domain_scoped()
+            .sdk("emails.sendBatch")
+            .risk(Risk::Send)
             .api_key(Sending, emails::send_batch),
         get("/emails", "list_emails")
             .about("emails", "List emails, newest first; all given filters must match")
             .domain_scoped()
+            .sdk("emails.list")
             .api_key_or_session(Sending, emails::list::list),
         get("/emails/metrics", "get_email_metrics")
             .about("emails", "Get email metrics by hour or day, optionally by dimension")
+            .sdk("emails.metrics")
             .api_key_or_session(Full, emails::metrics::get),
         get("/emails/{id}", "get_email")
             .about("emails", "Get an email")
             .domain_scoped()
+            .sdk("emails.get")
             .api_key_or_session(Sending, emails::get),
-        patch("/emails/{id}", "amend_email")
+        patch("/emails/{id}", "update_email")
             .about("emails", "Reschedule or cancel a scheduled email")
             .domain_scoped()
+            .sdk("emails.update")
             .api_key_or_session(Sending, emails::reschedule::reschedule),
         post("/emails/{id}/cancel", "cancel_email")
             .about("emails", "Cancel a scheduled email")
             .domain_scoped()
+            .sdk("emails.cancel")
             .api_key_or_session(Sending, emails::reschedule::cancel),
         post("/emails/{id}/resend", "resend_email")
             .about("emails", "Resend a stored email without its attachments")
             .errors(ErrorCode::SENDING)
             .domain_scoped()
+            .sdk("emails.resend")
+            .risk(Risk::Send)
             .api_key_or_session(Sending, emails::resend::resend),
         post("/emails/test", "test_event")
             .about("emails", "Send a test event to webhooks")
             .errors(&[ErrorCode::NOT_FOUND])
             .domain_scoped()
+            .sdk("emails.testEvent")
             .api_key_or_session(Full, emails::test_event::send_test_event),
         get("/emails/{id}/events", "list_email_events")
             .about("emails", "List the events of an email, newest first")
             .domain_scoped()
+            .sdk("emails.events.list")
             .api_key_or_session(Sending, emails::events),
         get("/emails/{id}/attempts", "list_email_attempts")
             .about("emails", "List the delivery attempts of an email, newest first")
             .domain_scoped()
+            .sdk("emails.attempts.list")
             .api_key_or_session(Sending, emails::attempts),
         get("/emails/{id}/raw", "get_email_raw")
             .about("emails", "Get the message as it was sent")
             .domain_scoped()
+            .sdk("emails.raw")
             .api_key_or_session(Full, emails::raw),
     ]
 }
@@ -133,11 +149,16 @@ fn account_operations() -> Vec<Operation> {
     vec![
         get("/account", "get_account")
             .about("account", "Get the account, its limits and its usage")
+            .sdk("account.get")
             .api_key_or_session(full, account::get),
         get("/logs", "list_logs")
             .about("logs", "List API requests of the last 30 days, newest first")
+            .sdk("logs.list")
             .api_key_or_session(full, logs::list),
-        get("/logs/{id}", "get_log").about("logs", "Get an API request").api_key_or_session(full, logs::get),
+        get("/logs/{id}", "get_log")
+            .about("logs", "Get an API request")
+            .sdk("logs.get")
+            .api_key_or_session(full, logs::get),
     ]
 }
 
@@ -147,21 +168,29 @@ fn api_key_operations() -> Vec<Operation> {
         post("/api-keys", "create_api_key")
             .about(tag, "Create an API key; its secret is shown once")
             .storage_cost(&[(Noun::ApiKeys, 1)])
+            .sdk("apiKeys.create")
+            .risk(Risk::Secret)
             .api_key_or_session(full, credentials::create::<ApiKey>),
         get("/api-keys", "list_api_keys")
             .about(tag, "List API keys, newest first")
+            .sdk("apiKeys.list")
             .api_key_or_session(full, credentials::list::<ApiKey>),
         get("/api-keys/{id}", "get_api_key")
             .about(tag, "Get an API key")
+            .sdk("apiKeys.get")
             .api_key_or_session(full, credentials::get::<ApiKey>),
         patch("/api-keys/{id}", "update_api_key")
             .about(tag, "Rename, enable or disable an API key, or set its allowed addresses")
+            .sdk("apiKeys.update")
             .api_key_or_session(full, credentials::update::<ApiKey>),
         delete("/api-keys/{id}", "delete_api_key")
             .about(tag, "Delete an API key")
+            .sdk("apiKeys.delete")
             .api_key_or_session(full, credentials::delete::<ApiKey>),
         post("/api-keys/{id}/rotate", "rotate_api_key")
             .about(tag, "Rotate an API key's secret; the previous one stays valid for a grace period")
+            .sdk("apiKeys.rotate")
+            .risk(Risk::Secret)
             .api_key_or_session(full, credentials::rotate::<ApiKey>),
     ]
 }
@@ -172,21 +201,29 @@ fn smtp_credential_operations() -> Vec<Operation> {
         post("/smtp-credentials", "create_smtp_credential")
             .about(tag, "Create an SMTP credential; its password is shown once")
             .storage_cost(&[(Noun::SmtpCredentials, 1)])
+            .sdk("smtpCredentials.create")
+            .risk(Risk::Secret)
             .api_key_or_session(full, credentials::create::<SmtpCredential>),
         get("/smtp-credentials", "list_smtp_credentials")
             .about(tag, "List SMTP credentials, newest first")
+            .sdk("smtpCredentials.list")
             .api_key_or_session(full, credentials::list::<SmtpCredential>),
         get("/smtp-credentials/{id}", "get_smtp_credential")
             .about(tag, "Get an SMTP credential")
+            .sdk("smtpCredentials.get")
             .api_key_or_session(full, credentials::get::<SmtpCredential>),
         patch("/smtp-credentials/{id}", "update_smtp_credential")
             .about(tag, "Rename, enable or disable an SMTP credential, or set its allowed addresses")
+            .sdk("smtpCredentials.update")
             .api_key_or_session(full, credentials::update::<SmtpCredential>),
         delete("/smtp-credentials/{id}", "delete_smtp_credential")
             .about(tag, "Delete an SMTP credential")
+            .sdk("smtpCredentials.delete")
             .api_key_or_session(full, credentials::delete::<SmtpCredential>),
         post("/smtp-credentials/{id}/rotate", "rotate_smtp_credential")
             .about(tag, "Rotate an SMTP credential's password; the previous one stays valid for a grace period")
+            .sdk("smtpCredentials.rotate")
+            .risk(Risk::Secret)
             .api_key_or_session(full, credentials::rotate::<SmtpCredential>),
     ]
 }

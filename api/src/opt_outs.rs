@@ -35,11 +35,14 @@ pub fn operations() -> Vec<Operation> {
     let entry = |method, path, id, summary| operation(method, path, id).about("category_opt_outs", summary);
     vec![
         entry(Method::GET, "/category-opt-outs", "list_category_opt_outs", "List opt-outs, newest first")
+            .sdk("categoryOptOuts.list")
             .api_key_or_session(ApiKeyScope::Full, list),
         entry(Method::POST, "/category-opt-outs", "create_category_opt_out", "Opt an address out of a category")
             .errors(&[ErrorCode::PLAN_FULL])
+            .sdk("categoryOptOuts.create")
             .api_key_or_session(ApiKeyScope::Full, create),
         entry(Method::DELETE, "/category-opt-outs/{id}", "delete_category_opt_out", "Delete an opt-out")
+            .sdk("categoryOptOuts.delete")
             .api_key_or_session(ApiKeyScope::Full, delete),
     ]
 }

@@ -32,6 +32,7 @@ use crate::problem::{ErrorCode, Problem};
 use crate::request::{FromRequest, Request, RequestSpec};
 use crate::response::{IntoResponse, Response};
 use crate::schema::{self, Schemas};
+use crate::sdk::Risk;
 use crate::state::AppState;
 use crate::suppressions::commit_error::commit_error_problem;
 
@@ -46,8 +47,10 @@ pub fn operations() -> Vec<Operation> {
     let (get, post, full) = (Method::GET, Method::POST, ApiKeyScope::Full);
     vec![
         define(get.clone(), "/received-emails", "list_received_emails", "List received emails")
+            .sdk("receivedEmails.list")
             .api_key_or_session(full, list::list),
         define(get.clone(), "/received-emails/{id}", "get_received_email", "Get a received email with its attachments")
+            .sdk("receivedEmails.get")
             .api_key_or_session(full, get_received_email),
         define(
             get.clone(),
@@ -55,6 +58,7 @@ pub fn operations() -> Vec<Operation> {
             "get_received_email_raw",
             "Get the raw message of a received email",
         )
+        .sdk("receivedEmails.raw")
         .api_key_or_session(full, raw),
         define(
             get,
@@ -62,9 +66,12 @@ pub fn operations() -> Vec<Operation> {
             "get_received_email_attachment",
             "Get an attachment of a received email",
         )
+        .sdk("receivedEmails.attachments.get")
         .api_key_or_session(full, attachment),
         define(post.clone(), "/received-emails/{id}/reply", "reply_to_received_email", "Reply to a received email")
             .errors(ErrorCode::SENDING)
+            .sdk("receivedEmails.reply")
+            .risk(Risk::Send)
             .api_key_or_session(full, reply_and_forward::reply),
         define(
             post,
@@ -73,6 +80,8 @@ pub fn operations() -> Vec<Operation> {
             "Forward a received email as an attachment",
         )
         .errors(ErrorCode::SENDING)
+        .sdk("receivedEmails.forward")
+        .risk(Risk::Send)
         .api_key_or_session(full, reply_and_forward::forward),
         define(
             Method::DELETE,
@@ -80,6 +89,7 @@ pub fn operations() -> Vec<Operation> {
             "delete_received_email",
             "Delete a received email and its message",
         )
+        .sdk("receivedEmails.delete")
         .api_key_or_session(full, delete),
     ]
 }

@@ -29,6 +29,7 @@ use crate::paging;
 use crate::problem::{ErrorCode, Problem};
 use crate::request::{FromRequest, Request, RequestSpec};
 use crate::schema::{self, Schemas};
+use crate::sdk::Risk;
 use crate::state::AppState;
 
 use self::commit_error::commit_error_problem;
@@ -45,21 +46,30 @@ pub fn operations() -> Vec<Operation> {
     let (get, post, delete) = (Method::GET, Method::POST, Method::DELETE);
     vec![
         define(get.clone(), "/suppressions", "list_suppressions", "List suppressions, newest first")
+            .sdk("suppressions.list")
             .api_key_or_session(ApiKeyScope::Full, list),
         define(post.clone(), "/suppressions", "create_suppression", "Create suppressions")
             .errors(&[ErrorCode::PLAN_FULL])
+            .sdk("suppressions.create")
             .api_key_or_session(ApiKeyScope::Full, add::add),
         define(post.clone(), "/suppressions/check", "check_suppressions", "Check whether addresses are suppressed")
+            .sdk("suppressions.check")
+            .risk(Risk::Read)
             .api_key_or_session(ApiKeyScope::Full, check::check),
         define(post, "/suppressions/import", "import_suppressions", "Import suppressions from CSV")
+            .sdk("suppressions.import")
             .api_key_or_session(ApiKeyScope::Full, import::start),
         define(get.clone(), "/suppressions/import/{id}", "get_suppression_import", "Get the progress of an import")
+            .sdk("suppressions.getImport")
             .api_key_or_session(ApiKeyScope::Full, import::get),
         define(get.clone(), "/suppressions/export", "export_suppressions", "Export suppressions as CSV")
+            .sdk("suppressions.export")
             .api_key_or_session(ApiKeyScope::Full, export::export),
         define(get, "/suppressions/{id_or_email}", "get_suppression", "Get a suppression")
+            .sdk("suppressions.get")
             .api_key_or_session(ApiKeyScope::Full, get_suppression),
         define(delete, "/suppressions/{id_or_email}", "delete_suppression", "Delete a suppression")
+            .sdk("suppressions.delete")
             .api_key_or_session(ApiKeyScope::Full, delete_suppression),
     ]
 }

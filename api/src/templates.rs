@@ -30,6 +30,7 @@ use crate::paging::{self, PageParameters};
 use crate::problem::{ErrorCode, Problem};
 use crate::request::{FromRequest, Request, RequestSpec};
 use crate::schema::{self, Schemas};
+use crate::sdk::Risk;
 use crate::state::AppState;
 
 use self::draft::{CreateTemplate, DuplicateTemplate, UpdateTemplate};
@@ -47,31 +48,47 @@ pub fn operations() -> Vec<Operation> {
     vec![
         post("/templates", "create_template", "Create a template")
             .storage_cost(&[(Noun::Templates, 1), (Noun::TemplateBytes, 0)])
+            .sdk("templates.create")
             .api_key_or_session(Full, create),
-        define_get("/templates", "list_templates", "List templates, newest first").api_key_or_session(Full, list),
-        define_get("/templates/{id_or_alias}", "get_template", "Get a template").api_key_or_session(Full, get),
+        define_get("/templates", "list_templates", "List templates, newest first")
+            .sdk("templates.list")
+            .api_key_or_session(Full, list),
+        define_get("/templates/{id_or_alias}", "get_template", "Get a template")
+            .sdk("templates.get")
+            .api_key_or_session(Full, get),
         define(Method::PATCH, "/templates/{id_or_alias}", "update_template", "Update the draft of a template")
             .storage_cost(&[(Noun::TemplateBytes, 0)])
+            .sdk("templates.update")
             .api_key_or_session(Full, update),
         define(Method::DELETE, "/templates/{id_or_alias}", "delete_template", "Delete a template and its versions")
+            .sdk("templates.delete")
             .api_key_or_session(Full, delete),
         post("/templates/{id_or_alias}/publish", "publish_template", "Publish the draft as a new version")
             .errors(&[ErrorCode::PLAN_FULL])
+            .sdk("templates.publish")
             .api_key_or_session(Full, versions::publish),
         define_get("/templates/{id_or_alias}/versions", "list_template_versions", "List versions, newest first")
+            .sdk("templates.versions.list")
             .api_key_or_session(Full, versions::list),
         define_get("/templates/{id_or_alias}/versions/{number}", "get_template_version", "Get a version")
+            .sdk("templates.versions.get")
             .api_key_or_session(Full, versions::get),
         post("/templates/{id_or_alias}/rollback", "roll_back_template", "Publish a copy of an earlier version")
             .errors(&[ErrorCode::PLAN_FULL])
+            .sdk("templates.rollBack")
             .api_key_or_session(Full, versions::roll_back),
         post("/templates/{id_or_alias}/preview", "preview_template", "Render a template without sending it")
+            .sdk("templates.preview")
+            .risk(Risk::Read)
             .api_key_or_session(Full, preview::preview),
         post("/templates/{id_or_alias}/test-send", "test_template", "Send a test email from a template")
             .errors(ErrorCode::SENDING)
+            .sdk("templates.testSend")
+            .risk(Risk::Send)
             .api_key_or_session(Full, preview::send_test),
         post("/templates/{id_or_alias}/duplicate", "duplicate_template", "Copy the draft into a new template")
             .storage_cost(&[(Noun::Templates, 1)])
+            .sdk("templates.duplicate")
             .api_key_or_session(Full, duplicate),
     ]
 }

@@ -62,6 +62,7 @@ pub fn operations() -> Vec<Operation> {
             .errors(&[ErrorCode::NOT_FOUND, ErrorCode::RATE_LIMIT_EXCEEDED])
             .public(record_visit),
         define(Method::GET, "/visits", "count_visits", "Count visits and conversions by day and source")
+            .sdk("visits.counts")
             .api_key_or_session(ApiKeyScope::Full, get),
     ]
 }

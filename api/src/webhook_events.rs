@@ -37,6 +37,7 @@ pub fn operations() -> Vec<Operation> {
     vec![
         operation(Method::GET, "/webhook-events", "list_webhook_events")
             .about("webhooks", "List events, or stream them as server-sent events")
+            .sdk("webhookEvents.list")
             .api_key_or_session(ApiKeyScope::Full, list),
     ]
 }

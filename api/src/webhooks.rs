@@ -26,6 +26,7 @@ use crate::ok_response::OkResponse;
 use crate::operation::{Operation, operation};
 use crate::paging;
 use crate::problem::{ErrorCode, Problem};
+use crate::sdk::Risk;
 use crate::state::AppState;
 
 /// The operations on webhook endpoints.
@@ -39,28 +40,43 @@ pub fn operations() -> Vec<Operation> {
         post("/webhooks", "create_webhook", "Create a webhook endpoint (its secret is shown once)")
             .errors(&[ErrorCode::NOT_FOUND])
             .storage_cost(&[(Noun::Webhooks, 1)])
+            .sdk("webhooks.create")
+            .risk(Risk::Secret)
             .api_key_or_session(Full, create),
-        define_get("/webhooks", "list_webhooks", "List webhook endpoints, newest first").api_key_or_session(Full, list),
-        define_get("/webhooks/{id}", "get_webhook", "Get a webhook endpoint").api_key_or_session(Full, get),
+        define_get("/webhooks", "list_webhooks", "List webhook endpoints, newest first")
+            .sdk("webhooks.list")
+            .api_key_or_session(Full, list),
+        define_get("/webhooks/{id}", "get_webhook", "Get a webhook endpoint")
+            .sdk("webhooks.get")
+            .api_key_or_session(Full, get),
         define(Method::PATCH, "/webhooks/{id}", "update_webhook", "Update a webhook endpoint")
+            .sdk("webhooks.update")
             .api_key_or_session(Full, update),
         define(Method::DELETE, "/webhooks/{id}", "delete_webhook", "Delete a webhook endpoint")
+            .sdk("webhooks.delete")
             .api_key_or_session(Full, delete),
         post("/webhooks/{id}/rotate-secret", "rotate_webhook_secret", "Rotate the secret of a webhook endpoint")
+            .sdk("webhooks.rotateSecret")
+            .risk(Risk::Secret)
             .api_key_or_session(Full, rotate_secret),
         post("/webhooks/{id}/test", "test_webhook", "Send a test event to a webhook endpoint")
+            .sdk("webhooks.test")
             .api_key_or_session(Full, test_delivery::send_test),
         define_get("/webhooks/{id}/deliveries", "list_webhook_deliveries", "List deliveries, newest first")
+            .sdk("webhooks.deliveries.list")
             .api_key_or_session(Full, deliveries::list),
         define_get(
             "/webhooks/{id}/deliveries/{delivery_id}",
             "get_webhook_delivery",
             "Get a delivery with its body and attempts",
         )
+        .sdk("webhooks.deliveries.get")
         .api_key_or_session(Full, deliveries::get),
         post("/webhooks/{id}/deliveries/{delivery_id}/replay", "replay_webhook_delivery", "Replay a delivery")
+            .sdk("webhooks.deliveries.replay")
             .api_key_or_session(Full, deliveries::replay),
         post("/webhooks/{id}/replay", "replay_webhook_deliveries", "Replay deliveries of a time range")
+            .sdk("webhooks.replay")
             .api_key_or_session(Full, deliveries::replay_many),
     ]
 }

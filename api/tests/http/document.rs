@@ -22,6 +22,54 @@ fn document_matches_the_golden_file() {
 }
 
 #[test]
+fn sdk_operations_match_the_committed_file() {
+    let text = api::openapi::sdk::render_operations(&operation_table());
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sdk/operations.json");
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&file, &text).unwrap();
+    }
+    let committed = std::fs::read_to_string(&file).unwrap();
+    assert!(text == committed, "the operations changed: review them, then run again with UPDATE_GOLDEN=1");
+}
+
+/// One grammar for SDKs, CLI and MCP tools: every operation that accepts a key has a short, unique name of resources
+/// and a verb, and its MCP tool (the operation's id) names the same verb or the same noun.
+#[test]
+fn operations_that_accept_keys_have_one_name_everywhere() {
+    let table = operation_table();
+    let mut names = BTreeSet::new();
+    let mut commands = BTreeSet::new();
+    let mut resources = BTreeSet::new();
+    for operation in &table {
+        assert_eq!(operation.sdk.is_some(), operation.scope().is_some(), "{}", operation.id);
+        let Some(sdk) = operation.sdk else { continue };
+        let parts: Vec<&str> = sdk.name.split('.').collect();
+        let is_word = |part: &&str| {
+            part.starts_with(|c: char| c.is_ascii_lowercase()) && part.chars().all(|c| c.is_ascii_alphabetic())
+        };
+        assert!((2..=3).contains(&parts.len()) && parts.iter().all(is_word), "{}", sdk.name);
+        assert!(sdk.name.len() <= 40 && operation.id.len() <= 40, "{}", sdk.name);
+        assert!(names.insert(sdk.name), "{} is there twice", sdk.name);
+        assert!(commands.insert(sdk.command()), "{} is there twice", sdk.command());
+        resources.insert(sdk.resource());
+        let verb_of_id = operation.id.split('_').next().unwrap();
+        let words = sdk.command().replace(['-', ' '], "_");
+        let plural_noun = words.split('_').next().unwrap();
+        let noun = plural_noun.trim_end_matches('s');
+        assert!(
+            sdk.method().starts_with(verb_of_id) || operation.id.contains(noun),
+            "{} and {} share no word",
+            operation.id,
+            sdk.name
+        );
+    }
+    // A name is a resource or a method, never both.
+    for name in &names {
+        assert!(!resources.contains(name), "{name} is a resource and a method");
+    }
+}
+
+#[test]
 fn operation_table_has_unique_names() {
     let table = operation_table();
     let ids: BTreeSet<_> = table.iter().map(|operation| operation.id).collect();

@@ -31,7 +31,7 @@ async fn operation_path(world: &World, operation: &Operation) -> String {
             let body = json!({"name": "n", "trigger": {"event": "user.created"}, "steps": steps});
             ("/automations", body, "/automation/id")
         }
-        "domains" if operation.id == "claim_domain" => {
+        "domains" if operation.id == "create_domain_claim" => {
             let other = world.account(2, ApiKeyScope::Full).await;
             let added = world.call_as(&other, Method::POST, "/domains", &json!({"name": "example.net"})).await;
             assert_eq!(added.status, StatusCode::OK, "{added:?}");

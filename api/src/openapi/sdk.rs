@@ -1,0 +1,169 @@
+//! The operations for SDKs, CLI and MCP tools: `x-sdk` of the OpenAPI document, and `sdk/operations.json`.
+//!
+//! `sdk/operations.json` has everything that a client needs of each operation that accepts an API key, the schemas, the
+//! webhook events and the error codes. A golden test keeps it equal to the operation table.
+
+use std::collections::BTreeSet;
+
+use http::Method;
+use serde_json::{Map, Value, json};
+
+use super::document;
+use crate::operation::Operation;
+use crate::problem::ErrorCode;
+use crate::sdk::{Risk, SdkMethod};
+use crate::version;
+
+const HEADERS_OF_THE_CLIENT: &[&str] = &["Idempotency-Key", "If-Match", "last-event-id"];
+
+/// The `x-sdk` extension of an operation whose OpenAPI entry has its parameters and responses.
+pub(super) fn sdk_extension(operation: &Operation, sdk: SdkMethod, entry: &Value) -> Value {
+    let idempotent = has_parameter(entry, "header", "Idempotency-Key");
+    json!({
+        "resource": sdk.resource(),
+        "method": sdk.method(),
+        "pages": if has_parameter(entry, "query", "cursor") { items_field(entry) } else { None },
+        "idempotent": idempotent,
+        // A POST without an idempotency key may have been carried out although its response was lost.
+        "retry": operation.method != Method::POST || idempotent || sdk.risk == Risk::Read,
+        "risk": sdk.risk,
+    })
+}
+
+fn has_parameter(entry: &Value, location: &str, name: &str) -> bool {
+    let parameters = entry["parameters"].as_array();
+    parameters.is_some_and(|all| all.iter().any(|one| one["in"] == location && one["name"] == name))
+}
+
+/// Name of the array in the response of a list. Lists are objects with one array beside `has_more` and `next_cursor`.
+/// Schemas that are components are resolved by [`resolve_items_fields`], when all are known.
+fn items_field(entry: &Value) -> Option<Value> {
+    let schema = &success_content(entry)?.1["schema"];
+    schema.get("$ref").cloned().or_else(|| array_property(schema).map(Value::from))
+}
+
+fn array_property(schema: &Value) -> Option<&str> {
+    let properties = schema["properties"].as_object()?;
+    let mut arrays = properties.iter().filter(|(name, one)| one["type"] == "array" && *name != "warnings");
+    arrays.next().map(|(name, _)| name.as_str())
+}
+
+/// Replaces references to components in `x-sdk.pages` by the name of the component's array.
+pub(super) fn resolve_items_fields(paths: &mut Value, schemas: &Value) {
+    let operations = paths.as_object_mut().into_iter().flatten().filter_map(|(_, path)| path.as_object_mut());
+    for (_, operation) in operations.flatten() {
+        let Some(pages) = operation.pointer_mut("/x-sdk/pages") else { continue };
+        let component = pages.as_str().and_then(|reference| reference.strip_prefix("#/components/schemas/"));
+        if let Some(field) = component.and_then(|name| array_property(&schemas[name])) {
+            *pages = json!(field);
+        }
+    }
+}
+
+/// Status and JSON content, or else the first content, of the success response.
+fn success_content(entry: &Value) -> Option<(&str, &Value, &str)> {
+    let responses = entry["responses"].as_object()?;
+    let (status, response) = responses.iter().find(|(status, _)| status.starts_with('2'))?;
+    let contents = response["content"].as_object()?;
+    let json = contents.get_key_value("application/json");
+    let (media_type, content) = json.or_else(|| contents.iter().next())?;
+    Some((status, content, media_type))
+}
+
+/// `sdk/operations.json` as text.
+#[must_use]
+pub fn render_operations(operations: &[Operation]) -> String {
+    serde_json::to_string_pretty(&operations_document(operations)).unwrap_or_default() + "\n"
+}
+
+/// Builds the content of `sdk/operations.json`.
+#[must_use]
+pub fn operations_document(operations: &[Operation]) -> Value {
+    let document = document(operations, "");
+    let described: Vec<Value> = operations.iter().filter_map(|operation| describe(operation, &document)).collect();
+    let mut used = BTreeSet::new();
+    collect_references(&json!(described), &document["components"]["schemas"], &mut used);
+    let schemas: Map<String, Value> =
+        used.iter().map(|name| (name.clone(), document["components"]["schemas"][name].clone())).collect();
+    let events: Vec<Value> = document["webhooks"].as_object().into_iter().flatten().map(webhook_event).collect();
+    let codes: Map<String, Value> = ErrorCode::ALL
+        .iter()
+        .map(|code| (code.name(), json!({"code": code.word, "status": code.status, "description": code.when})))
+        .collect();
+    json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "service_version": version::DEFAULT,
+        "operations": described,
+        "schemas": schemas,
+        "webhook_events": events,
+        "error_codes": codes,
+    })
+}
+
+fn describe(operation: &Operation, document: &Value) -> Option<Value> {
+    let sdk = operation.sdk?;
+    let entry = &document["paths"][operation.path][operation.method.as_str().to_lowercase()];
+    let parameters = entry["parameters"].as_array()?;
+    let of = |location: &str| -> Vec<&Value> { parameters.iter().filter(|one| one["in"] == location).collect() };
+    let headers: Vec<&Value> =
+        of("header").into_iter().filter(|one| HEADERS_OF_THE_CLIENT.iter().any(|name| one["name"] == *name)).collect();
+    let (status, content, media_type) = success_content(entry)?;
+    let mut description = json!({
+        "id": operation.id,
+        "name": sdk.name,
+        "command": sdk.command(),
+        "http_method": operation.method.as_str(),
+        "path": operation.path,
+        "tag": operation.tag,
+        "summary": operation.summary,
+        "description": entry["description"],
+        "path_parameters": of("path"),
+        "query_parameters": of("query"),
+        "headers": headers,
+        "body": null,
+        "response": {"status": status.parse::<u16>().ok(), "media_type": media_type, "schema": content["schema"]},
+        "streams": entry.pointer("/responses/200/content/text~1event-stream").is_some(),
+        "scope": entry["x-scope"],
+        "domain_scoped": operation.domain_scoped,
+        "errors": error_codes(operation),
+    });
+    if let Some(body) = entry.get("requestBody") {
+        let contents = body["content"].as_object()?;
+        description["body"] = json!({
+            "required": body["required"],
+            "media_types": contents.keys().collect::<Vec<_>>(),
+            "schema": contents.get("application/json").map(|content| &content["schema"]),
+            "example": contents.get("application/json").map(|content| &content["example"]),
+        });
+    }
+    let metadata = entry["x-sdk"].as_object()?.clone();
+    description.as_object_mut()?.extend(metadata);
+    Some(description)
+}
+
+fn error_codes(operation: &Operation) -> Vec<String> {
+    let request_spec = (operation.request_spec)(&mut crate::schema::Schemas::default());
+    super::responses::operation_error_codes(operation, &request_spec).iter().map(ErrorCode::name).collect()
+}
+
+fn webhook_event((kind, entry): (&String, &Value)) -> Value {
+    let content = &entry["post"]["requestBody"]["content"]["application/json"];
+    json!({"type": kind, "schema": content["schema"], "example": content["example"]})
+}
+
+/// Adds the components that `value` refers to, and those that they refer to.
+fn collect_references(value: &Value, schemas: &Value, used: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(fields) => {
+            let reference = fields.get("$ref").and_then(Value::as_str);
+            if let Some(name) = reference.and_then(|one| one.strip_prefix("#/components/schemas/"))
+                && used.insert(name.to_owned())
+            {
+                collect_references(&schemas[name], schemas, used);
+            }
+            fields.values().for_each(|one| collect_references(one, schemas, used));
+        }
+        Value::Array(entries) => entries.iter().for_each(|one| collect_references(one, schemas, used)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}

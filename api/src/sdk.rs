@@ -1,0 +1,64 @@
+//! `SdkMethod` and `Risk`: how SDKs, the CLI and MCP tools name an operation, and what calling it can do.
+//!
+//! The name is written once, in the operation table: `emails.send` is `client.emails.send(…)` in the SDKs and
+//! `postrider emails send` on the command line. `sdk/operations.json` publishes it ([`crate::openapi::sdk`]).
+
+use serde::Serialize;
+
+/// The most serious effect that a call can have. The CLI asks before it deletes; MCP tools derive their annotations
+/// from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Risk {
+    /// Changes nothing.
+    Read,
+    /// Creates or changes objects of the account.
+    Write,
+    /// Sends email to recipients.
+    Send,
+    /// Deletes an object.
+    Delete,
+    /// Returns or replaces a secret.
+    Secret,
+    /// Changes what partners are paid.
+    Money,
+}
+
+/// The place of an operation in the SDKs: a path of resources in camelCase, and a method, for example
+/// `emails.attempts.list`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SdkMethod {
+    pub name: &'static str,
+    pub risk: Risk,
+}
+
+impl SdkMethod {
+    /// The path of resources, for example `emails.attempts`.
+    #[must_use]
+    pub fn resource(&self) -> &'static str {
+        self.name.rsplit_once('.').map_or("", |(resource, _)| resource)
+    }
+
+    /// The method, for example `list`.
+    #[must_use]
+    pub fn method(&self) -> &'static str {
+        self.name.rsplit_once('.').map_or(self.name, |(_, method)| method)
+    }
+
+    /// The command of the CLI, for example `received-emails attachments get`.
+    #[must_use]
+    pub fn command(&self) -> String {
+        let mut command = String::with_capacity(self.name.len() + 4);
+        for letter in self.name.chars() {
+            match letter {
+                '.' => command.push(' '),
+                letter if letter.is_ascii_uppercase() => {
+                    command.push('-');
+                    command.push(letter.to_ascii_lowercase());
+                }
+                letter => command.push(letter),
+            }
+        }
+        command
+    }
+}
