@@ -136,6 +136,10 @@ impl Model {
             events.push(event_type(event, &mut registry)?);
         }
         let mut types = registry.finish()?;
+        if let Some(event) = events.iter().find(|one| types.contains_key(&one.type_name)) {
+            let text = format!("{} is the name of a webhook event and of another type", event.type_name);
+            return Err(GenerateError::Model(text));
+        }
         for method in &mut methods {
             if let Some(params) = &method.params {
                 TypeRegistry::mark_named(&mut types, params, |one| &mut one.in_request);

@@ -78,6 +78,7 @@ struct Flat<'a> {
     doc: Option<&'a str>,
     fields: Vec<(&'a str, &'a Schema, bool)>,
     extra: Option<&'a Schema>,
+    has_free_keys: bool,
 }
 
 pub struct TypeRegistry<'a> {
@@ -199,14 +200,40 @@ impl<'a> TypeRegistry<'a> {
     }
 
     fn inline_object(&mut self, schema: &'a Schema, parent: &str, field: &str) -> Result<String, GenerateError> {
+        let place = format!("{parent}.{field}");
+        if let Some((component, _)) = self.renamed.get(&place).and_then(|name| self.components.get_key_value(name)) {
+            self.renames_used.insert(place);
+            self.component(component)?;
+            return Ok(component.clone());
+        }
         if let Some((_, name)) = self.inline.iter().find(|(one, _)| one == schema) {
             return Ok(name.clone());
+        }
+        if let Some(name) = self.shared_object(schema, &place)? {
+            return Ok(name);
         }
         let name = self.new_name(parent, field)?;
         self.inline.push((schema.clone(), name.clone()));
         let base = name.clone();
         self.declare_object(schema, &name, &base)?;
         Ok(name)
+    }
+
+    /// The object that `words.json` names for the place, if it exists with the same fields.
+    fn shared_object(&mut self, schema: &'a Schema, place: &str) -> Result<Option<String>, GenerateError> {
+        let Some(name) = self.renamed.get(place) else { return Ok(None) };
+        if !self.types.contains_key(name) {
+            return Ok(None);
+        }
+        let flat = self.flatten(schema, 0)?;
+        let fields = self.fields(&flat, name)?;
+        let Some(known) = self.types.get(name) else { return Ok(None) };
+        let shape = |all: &[Field]| -> Vec<_> { all.iter().map(|one| (one.wire.clone(), one.kind.clone())).collect() };
+        if shape(&known.fields) != shape(&fields) {
+            return Ok(None);
+        }
+        self.renames_used.insert(place.to_owned());
+        Ok(Some(name.clone()))
     }
 
     /// Declares a response that is written in place and has no other name than its operation's.
@@ -294,7 +321,7 @@ impl<'a> TypeRegistry<'a> {
         let fields = self.fields(&flat, base)?;
         let extra = match flat.extra {
             Some(extra) => Some(self.resolve(extra, base, "extra")?.0),
-            None => None,
+            None => flat.has_free_keys.then_some(TypeRef::Any),
         };
         let doc = flat.doc.unwrap_or_default().to_owned();
         self.types.insert(name.to_owned(), NamedType { fields, extra, ..named(name, doc, TypeKind::Object) });
@@ -363,13 +390,16 @@ impl<'a> TypeRegistry<'a> {
         for (wire, field) in schema.properties.iter().flat_map(|all| &all.0) {
             flat.add(wire, field, schema.required.contains(wire));
         }
-        if let Some(Additional::Typed(extra)) = &schema.additional_properties {
-            flat.extra = Some(extra);
+        match &schema.additional_properties {
+            Some(Additional::Typed(extra)) => flat.extra = Some(extra),
+            Some(Additional::Allowed(true)) => flat.has_free_keys = true,
+            Some(Additional::Allowed(false)) | None => {}
         }
         for part in &schema.all_of {
             let part = self.flatten(part, depth + 1)?;
             flat.doc = flat.doc.or(part.doc);
             flat.extra = flat.extra.or(part.extra);
+            flat.has_free_keys |= part.has_free_keys;
             part.fields.into_iter().for_each(|(wire, field, required)| flat.add(wire, field, required));
         }
         let mut alternatives = Vec::new();
