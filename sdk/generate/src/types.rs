@@ -70,6 +70,8 @@ pub struct Field {
     /// Whether the keys of its value are the caller's and stay as they are.
     pub free_map: bool,
     pub default: Option<Value>,
+    /// Whether an array in the query is a repeated parameter, instead of values separated by commas.
+    pub explode: bool,
 }
 
 /// An object's fields after `allOf` and references.
@@ -104,10 +106,21 @@ impl<'a> TypeRegistry<'a> {
 
     /// All types by name.
     pub fn finish(self) -> Result<BTreeMap<String, NamedType>, GenerateError> {
-        match self.renamed.keys().find(|name| !self.renames_used.contains(*name)) {
-            Some(name) => Err(GenerateError::Model(format!("words.json renames {name}, but no type has that name"))),
+        let is_unused =
+            |(place, name): &(&String, &String)| !self.renames_used.contains(*place) && !self.types.contains_key(*name);
+        match self.renamed.iter().find(is_unused) {
+            Some((place, name)) => Err(GenerateError::Model(format!("words.json: no type is {place} or {name}"))),
             None => Ok(self.types),
         }
+    }
+
+    /// Declares all components but those of `bodies`, so that names do not depend on the order of operations.
+    pub fn declare_components(&mut self, bodies: &BTreeSet<&str>) -> Result<(), GenerateError> {
+        let components = self.components;
+        components.keys().filter(|name| !bodies.contains(name.as_str())).try_for_each(|name| {
+            self.component(name)?;
+            Ok(())
+        })
     }
 
     /// The type of a schema and whether it can be null. `parent` and `field` name what has no name of its own.
@@ -350,6 +363,7 @@ impl<'a> TypeRegistry<'a> {
             nullable,
             location: None,
             default: schema.default.clone(),
+            explode: false,
         })
     }
 
