@@ -50,10 +50,11 @@ pub fn languages(root: &Path) -> Result<Vec<String>, GenerateError> {
     Ok(names)
 }
 
-/// All files of a language, and the folder that can have files left over.
-pub fn generate(root: &Path, model: &Model, language: &str) -> Result<(Files, PathBuf), GenerateError> {
+/// All files of a language, and the folder that can have files left over. There is none for files directly in `sdk/`.
+pub fn generate(root: &Path, model: &Model, language: &str) -> Result<(Files, Option<PathBuf>), GenerateError> {
     let folder = root.join("sdk/generate/templates").join(language);
     let manifest = read_manifest(&folder)?;
     let files = Renderer::new(model, &folder)?.render_manifest(&manifest)?;
-    Ok((files, Path::new("sdk").join(&manifest.output)))
+    let folder = (manifest.output != ".").then(|| Path::new("sdk").join(&manifest.output));
+    Ok((files, folder))
 }

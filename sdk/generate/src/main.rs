@@ -59,7 +59,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode, GenerateError> {
     let mut is_current = true;
     for language in all {
         let (files, folder) = generate::generate(&root, &model, &language)?;
-        let differences = output::differences(&root, &files, &[folder])?;
+        let differences = output::differences(&root, &files, folder.as_deref())?;
         if arguments.check {
             differences.iter().for_each(|one| println!("{one}"));
             is_current &= differences.is_empty();

@@ -140,10 +140,11 @@ fn single_quoted(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
 }
 
-/// Words of plain characters need no quotes in a shell.
+/// Words of plain characters need no quotes in a shell, nor does a placeholder such as `{{email_id}}`.
 fn shell_quoted(text: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:@,+%=".contains(letter);
-    if !text.is_empty() && text.chars().all(is_plain) {
+    let word = text.strip_prefix("{{").and_then(|text| text.strip_suffix("}}")).unwrap_or(text);
+    if !word.is_empty() && word.chars().all(is_plain) {
         return text.to_owned();
     }
     format!("'{}'", text.replace('\'', r"'\''"))
