@@ -1,9 +1,11 @@
 //! The committed files: each operation has an example, and each generated file is current.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::BTreeSet;
 
+use generate::generator::{generate, languages, read_model, repository};
 use generate::model::Model;
-use generate::{languages, output, read_model, repository};
+use generate::output;
 
 fn model() -> Model {
     read_model(&repository()).expect("the model is built")
@@ -43,7 +45,7 @@ fn generated_files_are_current() {
     let root = repository();
     let model = model();
     for language in languages(&root).expect("languages are listed") {
-        let (files, folder) = generate::generate(&root, &model, &language).expect("the templates render");
+        let (files, folder) = generate(&root, &model, &language).expect("the templates render");
         let differences = output::differences(&root, &files, folder.as_deref()).expect("files are compared");
         assert_eq!(differences, [], "{language}: run `cargo run -p generate`");
     }

@@ -1,4 +1,5 @@
 //! The model of small operations.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use generate::model::{AnswerKind, Model};
 use generate::operations::Operations;
