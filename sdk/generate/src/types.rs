@@ -251,6 +251,7 @@ impl<'a> TypeRegistry<'a> {
             return Ok(None);
         }
         self.renames_used.insert(place.to_owned());
+        self.inline.push((schema.clone(), name.clone()));
         Ok(Some(name.clone()))
     }
 
