@@ -78,7 +78,7 @@ impl<'a> Renderer<'a> {
     fn scopes(&self, each: Each) -> Vec<Value> {
         let base = &self.base;
         let with = |name: &str, value: Value| {
-            let own = Value::from_iter([(name.to_owned(), value)]);
+            let own = Value::from(BTreeMap::from([(name.to_owned(), value)]));
             context! { ..own, ..base.clone() }
         };
         match each {

@@ -1,10 +1,11 @@
 //! The model of small operations.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+use generate::manifest::Manifest;
 use generate::model::{AnswerKind, Model};
 use generate::operations::Operations;
 use generate::output::{Difference, differences, write};
-use generate::render::{Files, NOTICE};
+use generate::render::{Files, NOTICE, Renderer};
 use generate::schema::TypeRef;
 use generate::types::{Location, NamedType, TypeKind};
 use generate::words::{Examples, Words};
@@ -125,6 +126,28 @@ fn names_that_collide_are_refused() {
     let mut schemas = note();
     schemas["NoteState"] = json!({"type": "object", "properties": {"a": {"$ref": "#/components/schemas/Note"}}});
     assert!(build(&[send()], &schemas).expect_err("two types").contains("NoteState"));
+}
+
+#[test]
+fn templates_are_rendered_once_or_for_each_resource_and_event() {
+    let model = build(&[send()], &note()).expect("the model is built");
+    let folder = std::env::temp_dir().join(format!("generate-templates-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("created");
+    std::fs::write(folder.join("r.jinja"), "{{ resource.full_name }} {{ version }}\n").expect("written");
+    std::fs::write(folder.join("e.jinja"), "{{ event.type }}\n").expect("written");
+    let manifest = json!({"output": "note", "files": [
+        {"template": "r.jinja", "output": "{{ resource.name }}.txt", "comment": "#", "each": "resource"},
+        {"template": "e.jinja", "output": "{{ event.type_name }}.php", "comment": "//", "opening": "<?php", "each": "event"},
+    ]});
+    let manifest: Manifest = serde_json::from_value(manifest).expect("the manifest is read");
+    let renderer = Renderer::new(&model, &folder).expect("the templates are read");
+    let files = renderer.render_manifest(&manifest).expect("the templates render");
+    std::fs::remove_dir_all(&folder).expect("removed");
+    let expected = Files::from([
+        ("sdk/note/notes.txt".into(), format!("# {NOTICE}\n\nnotes 1.2.3\n")),
+        ("sdk/note/NoteSent.php".into(), format!("<?php\n// {NOTICE}\n\nnote.sent\n")),
+    ]);
+    assert_eq!(files, expected);
 }
 
 #[test]
