@@ -121,7 +121,7 @@ impl InboxPages {
 
     fn latest(&self, uri: &Uri, subpath: &[&str]) -> std::io::Result<StaticPage> {
         let query = match InboxQuery::parse(uri) {
-            Ok(query) => InboxQuery { limit: 1, ..query },
+            Ok(query) => query.newest(),
             Err(problem) => return Ok(json_error(StatusCode::BAD_REQUEST, &problem)),
         };
         let Some(entry) = self.inbox.find(&query).1.pop() else {
