@@ -20,6 +20,9 @@ use mail::address::Address;
 use mail::received::ParsedReceivedEmail;
 use serde::{Deserialize, Serialize};
 use store::engine::private_files;
+use tokio::sync::watch;
+
+use super::inbox_queries::InboxQuery;
 
 /// Maximum number of messages.
 const MESSAGES_MAX: usize = 1_000;
@@ -134,14 +137,18 @@ impl Entry {
     }
 }
 
-/// Text of a message in one line, or of its HTML if it has no text.
-fn plain_text(reading: &ParsedReceivedEmail) -> String {
-    let text = match (&reading.text, &reading.html) {
+/// Text of a message, or of its HTML if it has no text.
+pub(super) fn text_of(reading: &ParsedReceivedEmail) -> String {
+    match (&reading.text, &reading.html) {
         (Some(text), _) => text.clone(),
         (None, Some(html)) => mail_parser::decoders::html::html_to_text(html),
         (None, None) => String::new(),
-    };
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// Text of a message in one line.
+fn plain_text(reading: &ParsedReceivedEmail) -> String {
+    text_of(reading).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Parses a message. A panic of the parser yields an empty result, and the message is stored.
@@ -164,7 +171,7 @@ pub struct DevInbox {
     directory: PathBuf,
     messages: Mutex<Messages>,
     /// Changes with every change of the inbox; starts at the time of the start.
-    version: std::sync::atomic::AtomicU64,
+    version: watch::Sender<u64>,
 }
 
 impl DevInbox {
@@ -197,7 +204,7 @@ impl DevInbox {
             last_id: entries.first().map_or(0, |entry| entry.id),
             entries: entries.into(),
         };
-        let version = u64::try_from(now.as_millisecond()).unwrap_or(0).into();
+        let version = watch::Sender::new(u64::try_from(now.as_millisecond()).unwrap_or(0));
         Ok(Self { directory, messages: Mutex::new(messages), version })
     }
 
@@ -229,6 +236,22 @@ impl DevInbox {
     pub fn list(&self, search: &str) -> Vec<Entry> {
         let words: Vec<String> = search.split_whitespace().map(str::to_lowercase).collect();
         self.lock().entries.iter().filter(|entry| entry.matches(&words)).cloned().collect()
+    }
+
+    /// Lists the messages that a query asks for, newest first, and their number without its limit.
+    pub(super) fn find(&self, query: &InboxQuery) -> (usize, Vec<Entry>) {
+        let mut entries = self.list(&query.search);
+        entries.retain(|entry| query.matches(entry));
+        let total = entries.len();
+        entries.truncate(query.limit);
+        (total, entries)
+    }
+
+    /// Waits until a message matches the query, at most for its time.
+    pub(super) async fn wait_for(&self, query: &InboxQuery) {
+        let mut changes = self.version.subscribe();
+        let arrival = async { while self.find(query).0 == 0 && changes.changed().await.is_ok() {} };
+        let _ = tokio::time::timeout(query.wait, arrival).await;
     }
 
     /// Number of messages.
@@ -281,11 +304,11 @@ impl DevInbox {
     /// Returns a number that changes with every change of the inbox.
     #[must_use]
     pub fn version(&self) -> u64 {
-        self.version.load(std::sync::atomic::Ordering::Acquire)
+        *self.version.borrow()
     }
 
     fn bump_version(&self) {
-        self.version.fetch_add(1, std::sync::atomic::Ordering::AcqRel);
+        self.version.send_modify(|version| *version += 1);
     }
 
     fn lock(&self) -> MutexGuard<'_, Messages> {

@@ -9,6 +9,7 @@
 //! GET /inbox/messages/{id}/html[?remote=1]  its HTML without scripts; remote content only if requested
 //! GET /inbox/messages/{id}/attachments/{n}  the n-th attachment, from 0
 //! GET /inbox/dkim-records                   [{name, value}] of the local domains
+//! GET /messages…, GET /latest…              requests of tests: see [`inbox_queries`](super::inbox_queries)
 //! ```
 //!
 //! Requests must name this machine in `Host` (`localhost`, a loopback address). Otherwise a web site could read the
@@ -21,6 +22,7 @@ use api::serve::static_pages::{AnsweredRequest, Overlay, Policy, StaticPage};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use http::header::HOST;
 use http::uri::Authority;
 use http::{HeaderMap, Method, StatusCode, Uri};
@@ -29,6 +31,8 @@ use serde_json::{Value, json};
 
 use super::capture::DkimRecords;
 use super::inbox::{self, DevInbox, Entry};
+use super::inbox_queries::InboxQuery;
+use super::message_content;
 use super::terminal::Terminal;
 
 const HTML: &str = "text/html; charset=utf-8";
@@ -51,7 +55,16 @@ impl Overlay for InboxPages {
     fn has(&self, uri: &Uri, headers: &HeaderMap) -> bool {
         let path = uri.path();
         let is_inbox_path = path.strip_prefix(PATH).is_some_and(|suffix| suffix.is_empty() || suffix.starts_with('/'));
-        (path == "/" || is_inbox_path) && is_local(headers)
+        (path == "/" || is_inbox_path || is_test_path(path)) && is_local(headers)
+    }
+
+    fn ready(self: Arc<Self>, uri: &Uri) -> BoxFuture<'static, ()> {
+        let query = Some(uri).filter(|uri| is_test_path(uri.path())).and_then(|uri| InboxQuery::parse(uri).ok());
+        Box::pin(async move {
+            if let Some(query) = query.filter(|query| !query.wait.is_zero()) {
+                self.inbox.wait_for(&query).await;
+            }
+        })
     }
 
     fn page(&self, method: &Method, uri: &Uri) -> StaticPage {
@@ -61,6 +74,12 @@ impl Overlay for InboxPages {
             ("GET", ["inbox", "messages"]) => Ok(self.list(uri)),
             ("DELETE", ["inbox", "messages"]) => self.inbox.clear().map(|()| success_page()),
             ("GET", ["inbox", "dkim-records"]) => Ok(self.dkim_records()),
+            ("GET", ["messages"]) => Ok(self.find(uri)),
+            ("GET", ["latest", subpath @ ..]) => self.latest(uri, subpath),
+            ("GET", ["messages", id, subpath @ ..]) => match id.parse() {
+                Ok(id) => self.message(method, id, (subpath, uri)),
+                Err(_) => Ok(not_found_page()),
+            },
             ("GET" | "DELETE", ["inbox", "messages", id, subpath @ ..]) => match id.parse() {
                 Ok(id) => self.message(method, id, (subpath, uri)),
                 Err(_) => Ok(not_found_page()),
@@ -89,6 +108,51 @@ impl InboxPages {
         StaticPage::new(JSON, json!({"version": version, "total": total, "messages": messages}).to_string())
     }
 
+    fn find(&self, uri: &Uri) -> StaticPage {
+        match InboxQuery::parse(uri) {
+            Ok(query) => {
+                let (total, entries) = self.inbox.find(&query);
+                let messages: Vec<Value> = entries.iter().map(message_summary).collect();
+                StaticPage::new(JSON, json!({"total": total, "messages": messages}).to_string())
+            }
+            Err(problem) => json_error(StatusCode::BAD_REQUEST, &problem),
+        }
+    }
+
+    fn latest(&self, uri: &Uri, subpath: &[&str]) -> std::io::Result<StaticPage> {
+        let query = match InboxQuery::parse(uri) {
+            Ok(query) => InboxQuery { limit: 1, ..query },
+            Err(problem) => return Ok(json_error(StatusCode::BAD_REQUEST, &problem)),
+        };
+        let Some(entry) = self.inbox.find(&query).1.pop() else {
+            return Ok(json_error(StatusCode::NOT_FOUND, "No message matches; `wait=30s` waits for one"));
+        };
+        let Some((entry, raw)) = self.inbox.get(entry.id)? else { return Ok(not_found_page()) };
+        let reading = inbox::read(&raw);
+        Ok(match subpath {
+            [] => StaticPage::new(JSON, message_detail(&entry, &reading).to_string()),
+            ["html"] => match reading.html {
+                Some(html) => StaticPage::untrusted(HTML, html),
+                None => json_error(StatusCode::NOT_FOUND, "The message has no HTML; `/latest/text` has its text"),
+            },
+            ["text"] => StaticPage::untrusted("text/plain; charset=utf-8", inbox::text_of(&reading)),
+            ["links"] => {
+                let links = message_content::links(&reading);
+                StaticPage::new(JSON, json!({"id": entry.id, "links": links}).to_string())
+            }
+            ["code"] => {
+                let codes = message_content::one_time_codes(&entry.subject, &inbox::text_of(&reading));
+                match codes.first() {
+                    Some(code) => {
+                        StaticPage::new(JSON, json!({"id": entry.id, "code": code, "codes": codes}).to_string())
+                    }
+                    None => json_error(StatusCode::NOT_FOUND, "The message has no one-time code"),
+                }
+            }
+            _ => not_found_page(),
+        })
+    }
+
     fn dkim_records(&self) -> StaticPage {
         let records = self.records.read().unwrap_or_else(PoisonError::into_inner);
         let records = records.iter().map(|(name, value)| json!({"name": name, "value": value}));
@@ -115,6 +179,13 @@ impl InboxPages {
     }
 }
 
+/// Returns whether a path belongs to the requests of tests.
+fn is_test_path(path: &str) -> bool {
+    ["/messages", "/latest"]
+        .iter()
+        .any(|prefix| path.strip_prefix(prefix).is_some_and(|suffix| suffix.is_empty() || suffix.starts_with('/')))
+}
+
 /// Returns whether `Host` names this machine.
 fn is_local(headers: &HeaderMap) -> bool {
     let authority = headers.get(HOST).and_then(|host| host.to_str().ok()?.parse::<Authority>().ok());
@@ -132,6 +203,11 @@ fn query(uri: &Uri, name: &str) -> Option<String> {
 
 fn success_page() -> StaticPage {
     StaticPage::new(JSON, json!({"ok": true}).to_string())
+}
+
+fn json_error(status: StatusCode, message: &str) -> StaticPage {
+    let error = json!({"error": {"message": message}});
+    StaticPage { status, ..StaticPage::new(JSON, error.to_string()) }
 }
 
 fn not_found_page() -> StaticPage {

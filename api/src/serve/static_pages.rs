@@ -1,7 +1,7 @@
 //! Pages that share the API's port: the web inbox of `postrider dev`.
 //!
 //! ```text
-//! request ─► Overlay::has? ─► Overlay::page (on a blocking thread) ─► response
+//! request ─► Overlay::has? ─► Overlay::ready ─► Overlay::page (on a blocking thread) ─► response
 //!                 └─ no ────► the API's dispatch ─► Overlay::answered
 //! ```
 //!
@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 
@@ -24,6 +25,13 @@ use super::memory_budget::MemoryShare;
 pub trait Overlay: Debug + Send + Sync + 'static {
     /// Returns whether a request is for one of its pages. All others belong to the API.
     fn has(&self, uri: &Uri, headers: &HeaderMap) -> bool;
+
+    /// Waits until the page of a request has what the request asks to wait for, or its time is up. The wait ends with
+    /// the connection.
+    fn ready(self: Arc<Self>, uri: &Uri) -> BoxFuture<'static, ()> {
+        let _ = uri;
+        Box::pin(std::future::ready(()))
+    }
 
     /// Answers a request that it [`has`](Self::has). It may read files.
     fn page(&self, method: &Method, uri: &Uri) -> StaticPage;
@@ -161,6 +169,7 @@ pub(super) async fn answer<B>(overlay: Arc<dyn Overlay>, request: Request<B>) ->
         return page.into_response(false);
     }
     let method = if is_head { Method::GET } else { head.method };
+    Arc::clone(&overlay).ready(&head.uri).await;
     let made = tokio::task::spawn_blocking(move || overlay.page(&method, &head.uri)).await;
     let page = made.unwrap_or_else(|error| {
         tracing::error!(%error, "rendering a page failed");
