@@ -12,16 +12,21 @@ pub mod api_key;
 pub mod arguments;
 pub mod base_url;
 pub mod client;
+mod clock;
 pub mod commands;
 mod connection;
+mod duration;
 pub mod error;
+pub mod event_stream;
 pub mod field;
 pub mod file_value;
+pub mod message_content;
 pub mod operation;
 pub mod operation_command;
 pub mod output;
 pub mod profile;
 mod tree;
+pub mod webhook_signature;
 
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
@@ -33,7 +38,7 @@ use crate::tree::Selection;
 /// Returns whether the first word of a command line is a command of this crate.
 #[must_use]
 pub fn has_command(word: &str) -> bool {
-    commands::NAMES.contains(&word) || tree::is_noun(&OperationTable::load(), word)
+    commands::is_single_word(word) || tree::is_noun(&OperationTable::load(), word)
 }
 
 /// Runs a command line without the program's name. Errors are printed to standard error: as JSON, or as text on a
@@ -52,7 +57,7 @@ pub fn run(arguments: &[String]) -> ExitCode {
 
 async fn dispatch(arguments: &[String]) -> Result<(), CliError> {
     let table = OperationTable::load();
-    if let Some(name) = arguments.first().filter(|name| commands::NAMES.contains(&name.as_str())) {
+    if let Some(name) = arguments.first().filter(|name| commands::is_single_word(name)) {
         return commands::run(name, arguments.get(1..).unwrap_or_default(), &table).await;
     }
     match tree::select(&table, arguments) {

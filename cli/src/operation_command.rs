@@ -123,11 +123,10 @@ impl OperationRun<'_> {
             let encoded = match value.as_str() {
                 "." => "%2E".to_owned(),
                 ".." => "%2E%2E".to_owned(),
-                value => utf8_percent_encode(value, UNRESERVED).to_string(),
+                value => encode(value),
             };
             path = path.replace(&format!("{{{}}}", parameter.name), &encoded);
         }
-        let encode = |text: &str| utf8_percent_encode(text, UNRESERVED).to_string();
         let query: Vec<String> = query.iter().map(|(name, value)| format!("{}={}", encode(name), encode(value))).collect();
         if query.is_empty() { path } else { format!("{path}?{}", query.join("&")) }
     }
@@ -234,6 +233,12 @@ impl OperationRun<'_> {
         };
         std::fs::write(&path, &answer.body).map_err(|error| CliError::Io(format!("cannot write {path}: {error}")))
     }
+}
+
+/// Encodes a text for a path segment or a query (RFC 3986 2.1).
+#[must_use]
+pub fn encode(text: &str) -> String {
+    utf8_percent_encode(text, UNRESERVED).to_string()
 }
 
 fn print_part(text: &str) -> Result<(), CliError> {

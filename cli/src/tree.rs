@@ -2,7 +2,9 @@
 
 use clap::Command;
 
+use crate::arguments::operation_command;
 use crate::commands;
+use crate::field::Field;
 use crate::operation::{Operation, OperationTable};
 
 /// The command that a command line selects.
@@ -69,10 +71,40 @@ fn group_help<'a>(table: &OperationTable<'_>, words: &[&str]) -> Selection<'a> {
         for workflow in commands::WORKFLOWS.iter().filter(|workflow| !workflow.command.contains(' ')) {
             command = command.subcommand(Command::new(workflow.command).about(workflow.about));
         }
-        children.retain(|(word, _)| !commands::NAMES.contains(&word.as_str()));
+        children.retain(|(word, _)| !commands::is_single_word(word));
     }
     for (word, about) in children {
         command = command.subcommand(Command::new(word).about(about));
     }
     Selection::Help(Box::new(command))
+}
+
+/// The whole tree, for completion scripts and manual pages.
+pub(crate) fn whole(table: &OperationTable<'_>) -> Command {
+    let mut root = Command::new("postrider").version(env!("CARGO_PKG_VERSION")).disable_help_subcommand(true);
+    for workflow in commands::WORKFLOWS {
+        let words: Vec<&str> = workflow.command.split(' ').collect();
+        root = insert(root, &words, |name| Command::new(name.to_owned()).about(workflow.about));
+    }
+    for operation in table.all() {
+        let fields = Field::of_operation(&operation, table);
+        let words: Vec<&str> = operation.command.split(' ').collect();
+        root = insert(root, &words, |name| operation_command(&operation, &fields, name));
+    }
+    root
+}
+
+/// Adds a command below its groups.
+fn insert(parent: Command, words: &[&str], leaf: impl FnOnce(&str) -> Command) -> Command {
+    match words {
+        [] => parent,
+        [name] => parent.subcommand(leaf(name)),
+        [group, rest @ ..] => {
+            if parent.find_subcommand(group).is_some() {
+                return parent.mut_subcommand(*group, |child| insert(child, rest, leaf));
+            }
+            let child = Command::new((*group).to_owned()).about(format!("Commands of {group}")).disable_help_subcommand(true);
+            parent.subcommand(insert(child, rest, leaf))
+        }
+    }
 }
