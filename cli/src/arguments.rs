@@ -33,6 +33,9 @@ pub fn operation_command(operation: &Operation, fields: &[Field], name: &str) ->
     if let Some(description) = &operation.description {
         command = command.long_about(format!("{}\n\n{description}", operation.summary));
     }
+    if let Some(example) = operation.example() {
+        command = command.after_help(format!("Example:\n  {example}"));
+    }
     for (index, parameter) in operation.path_parameters.iter().enumerate() {
         command = command.arg(
             Arg::new(format!("path:{index}"))
@@ -46,7 +49,9 @@ pub fn operation_command(operation: &Operation, fields: &[Field], name: &str) ->
     }
     if operation.pages.is_some() {
         command = command
-            .arg(Arg::new("field:cursor").long("cursor").value_name("CURSOR").help("`next_cursor` of the previous page"))
+            .arg(
+                Arg::new("field:cursor").long("cursor").value_name("CURSOR").help("`next_cursor` of the previous page"),
+            )
             .arg(Arg::new("all").long("all").action(ArgAction::SetTrue).help("Walk all pages"))
             .arg(Arg::new("jsonl").long("jsonl").action(ArgAction::SetTrue).help("Print one JSON value a line"));
     }
@@ -63,11 +68,18 @@ pub fn operation_command(operation: &Operation, fields: &[Field], name: &str) ->
 
 /// Adds the flags that follow from an operation's properties.
 fn with_request_flags(mut command: Command, operation: &Operation) -> Command {
-    let switch = |name: &'static str, help: &'static str| Arg::new(name).long(name).help(help).action(ArgAction::SetTrue);
+    let switch =
+        |name: &'static str, help: &'static str| Arg::new(name).long(name).help(help).action(ArgAction::SetTrue);
     command = command.arg(
-        Arg::new("fields").long("fields").value_name("A,B").value_delimiter(',').help("Only these fields of the answer"),
+        Arg::new("fields")
+            .long("fields")
+            .value_name("A,B")
+            .value_delimiter(',')
+            .help("Only these fields of the answer"),
     );
-    if operation.writes() {
+    // An operation with a `dry_run` of its own tells more than its request.
+    let has_own = command.get_arguments().any(|arg| arg.get_long() == Some("dry-run"));
+    if operation.writes() && !has_own {
         command = command.arg(switch("request", "Print the request instead of sending it").long("dry-run"));
     }
     if operation.idempotent {
@@ -94,7 +106,6 @@ fn with_request_flags(mut command: Command, operation: &Operation) -> Command {
 
 fn field_flag(field: &Field) -> Arg {
     let flag = field.flag();
-    // An operation that can itself tell what it would do goes before the printed request.
     let mut help = field.description.clone();
     if !field.values.is_empty() {
         help.push_str(&format!(" [{}]", field.values.join(", ")));
@@ -108,9 +119,12 @@ fn field_flag(field: &Field) -> Arg {
     }
     arg = arg.long(flag);
     match field.kind {
-        FieldKind::Flag => {
-            arg.value_name("BOOL").num_args(0..=1).require_equals(true).default_missing_value("true").action(ArgAction::Append)
-        }
+        FieldKind::Flag => arg
+            .value_name("BOOL")
+            .num_args(0..=1)
+            .require_equals(true)
+            .default_missing_value("true")
+            .action(ArgAction::Append),
         FieldKind::Text | FieldKind::Scalar => arg.value_name("TEXT").action(ArgAction::Append),
         FieldKind::Integer | FieldKind::Number => arg.value_name("NUMBER").action(ArgAction::Append),
         FieldKind::List => arg.value_name("TEXT").action(ArgAction::Append),
@@ -134,7 +148,8 @@ impl DottedFlags {
         while let Some(argument) = arguments.next() {
             let name = argument.strip_prefix("--").map(|name| name.split_once('=').map_or(name, |(name, _)| name));
             let field = name.and_then(|name| name.split_once('.')).and_then(|(flag, path)| {
-                let is_object = |field: &&Field| field.kind == FieldKind::Object && (field.flag() == flag || field.wire == flag);
+                let is_object =
+                    |field: &&Field| field.kind == FieldKind::Object && (field.flag() == flag || field.wire == flag);
                 fields.iter().find(is_object).map(|field| (field, path))
             });
             let Some((field, path)) = field else {
@@ -143,10 +158,9 @@ impl DottedFlags {
             };
             let value = match argument.split_once('=') {
                 Some((_, value)) => value.to_owned(),
-                None => arguments
-                    .next()
-                    .cloned()
-                    .ok_or_else(|| CliError::usage(format!("{argument} needs a value")))?,
+                None => {
+                    arguments.next().cloned().ok_or_else(|| CliError::usage(format!("{argument} needs a value")))?
+                }
             };
             let path: Vec<String> = path.split('.').map(str::to_owned).collect();
             if path.iter().any(String::is_empty) {
@@ -158,7 +172,7 @@ impl DottedFlags {
     }
 
     /// Adds the flags of a field to its value.
-    fn apply(&self, wire: &str, value: &mut Value) -> Result<(), CliError> {
+    fn apply(&self, wire: &str, lists: &[String], value: &mut Value) -> Result<(), CliError> {
         for (path, text) in self.0.get(wire).into_iter().flatten() {
             let mut at = &mut *value;
             for name in path {
@@ -166,11 +180,20 @@ impl DottedFlags {
                     *at = Value::Object(Map::new());
                 }
                 let Value::Object(object) = at else {
-                    return Err(CliError::usage(format!("--{wire}.{}: `{name}` is below a value that is no object", path.join("."))));
+                    return Err(CliError::usage(format!(
+                        "--{wire}.{}: `{name}` is below a value that is no object",
+                        path.join(".")
+                    )));
                 };
                 at = object.entry(name.clone()).or_insert(Value::Null);
             }
-            *at = scalar(text);
+            match at {
+                // A flag that is given again adds an entry.
+                Value::Array(entries) => entries.push(scalar(text)),
+                Value::Null if lists.contains(&path.join(".")) => *at = Value::Array(vec![scalar(text)]),
+                Value::Null => *at = scalar(text),
+                _ => *at = Value::Array(vec![at.take(), scalar(text)]),
+            }
         }
         Ok(())
     }
@@ -209,7 +232,7 @@ impl FieldValues {
                 [] => Value::Null,
                 texts => field.value(texts)?,
             };
-            dotted.apply(&field.wire, &mut value)?;
+            dotted.apply(&field.wire, &field.lists, &mut value)?;
             if value.is_null() {
                 continue;
             }
@@ -217,7 +240,12 @@ impl FieldValues {
                 Location::Body => {
                     body.insert(field.wire.clone(), value);
                 }
-                Location::Query => values.query.push((field.wire.clone(), query_text(&value))),
+                Location::Query => match value {
+                    Value::Array(entries) if field.repeats => {
+                        values.query.extend(entries.iter().map(|entry| (field.wire.clone(), query_text(entry))));
+                    }
+                    value => values.query.push((field.wire.clone(), query_text(&value))),
+                },
             }
         }
         values.body = operation.body.is_some().then_some(body);
@@ -272,8 +300,18 @@ mod tests {
         let values = parse(
             "emails send",
             &[
-                "--from", "a@example.com", "--to", "b@example.net", "--to=c@example.net", "--subject", "-x", "--variables.user.name",
-                "Ada", "--variables.count=3", "--body", r#"{"text":"t","subject":"from the body"}"#,
+                "--from",
+                "a@example.com",
+                "--to",
+                "b@example.net",
+                "--to=c@example.net",
+                "--subject",
+                "-x",
+                "--variables.user.name",
+                "Ada",
+                "--variables.count=3",
+                "--body",
+                r#"{"text":"t","subject":"from the body"}"#,
             ],
         )
         .unwrap();

@@ -259,7 +259,9 @@ fn unexpected(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> CliError 
     let excerpt: String = text.chars().filter(|c| !c.is_control()).take(EXCERPT_CHARS).collect();
     let location = headers.get(LOCATION).and_then(|value| value.to_str().ok());
     let advice = match (status.as_u16(), location) {
-        (300..400, Some(location)) => format!("the server redirects to {location}; set the base URL to the final address"),
+        (300..400, Some(location)) => {
+            format!("the server redirects to {location}; set the base URL to the final address")
+        }
         (413, _) => "a proxy in front of the server limits the size of requests".to_owned(),
         _ if body.is_empty() => "the answer is empty; a proxy in front of the server may have cut it".to_owned(),
         _ => "is the base URL that of the API, or does a proxy answer?".to_owned(),
@@ -271,7 +273,13 @@ fn unexpected(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> CliError 
 
 fn may_retry(error: &CliError, is_repeatable: bool) -> bool {
     match error {
-        CliError::Api(error) => if is_repeatable { error.is_temporary() } else { error.did_nothing() },
+        CliError::Api(error) => {
+            if is_repeatable {
+                error.is_temporary()
+            } else {
+                error.did_nothing()
+            }
+        }
         CliError::Connection(reason, _) => match reason {
             ConnectionFailure::Refused | ConnectionFailure::Other => true,
             ConnectionFailure::Reset => is_repeatable,

@@ -33,7 +33,8 @@ impl Connection {
         let (host, port) = (base_url.host(), base_url.port());
         let addresses: Vec<_> = tokio::net::lookup_host((host, port)).await.map(Iterator::collect).unwrap_or_default();
         if addresses.is_empty() {
-            let message = format!("the host {host} of the base URL {base_url} does not exist, or the DNS does not answer");
+            let message =
+                format!("the host {host} of the base URL {base_url} does not exist, or the DNS does not answer");
             return Err(CliError::Connection(ConnectionFailure::Dns, message));
         }
         let stream = TcpStream::connect(addresses.as_slice()).await.map_err(|error| {
@@ -93,7 +94,8 @@ fn tls_connector() -> Result<TlsConnector, CliError> {
             CliError::usage(format!("cannot read SSL_CERT_FILE {}: {error}", path.display()))
         };
         use rustls_pki_types::pem::PemObject as _;
-        let certificates = rustls_pki_types::CertificateDer::pem_file_iter(&path).map_err(|error| unreadable(&error))?;
+        let certificates =
+            rustls_pki_types::CertificateDer::pem_file_iter(&path).map_err(|error| unreadable(&error))?;
         for certificate in certificates {
             let certificate = certificate.map_err(|error| unreadable(&error))?;
             roots.add(certificate).map_err(|error| unreadable(&error))?;

@@ -32,7 +32,9 @@ mod tests {
 
     #[test]
     fn durations_have_units() {
-        for (text, seconds) in [("30s", Some(30)), ("5m", Some(300)), ("2h", Some(7_200)), ("7d", Some(604_800)), ("9", Some(9))] {
+        for (text, seconds) in
+            [("30s", Some(30)), ("5m", Some(300)), ("2h", Some(7_200)), ("7d", Some(604_800)), ("9", Some(9))]
+        {
             assert_eq!(parse(text).ok().map(|duration| duration.as_secs()), seconds, "{text}");
         }
         for text in ["", "h", "-1s", "1w", "1.5h", "99999999999999999999s", "400d"] {

@@ -60,7 +60,10 @@ pub enum CliError {
     Connection(ConnectionFailure, String),
     Timeout(String),
     /// An answer that is not the API's.
-    UnexpectedResponse { status: u16, message: String },
+    UnexpectedResponse {
+        status: u16,
+        message: String,
+    },
     /// A file or the terminal failed.
     Io(String),
     /// A check of the command itself failed, for example `wait` without a match.

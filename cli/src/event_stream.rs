@@ -93,7 +93,8 @@ impl<'a> EventStream<'a> {
 
     async fn page(&self, order: &str) -> Result<EventPage, CliError> {
         let cursor = self.cursor.as_deref().map(|cursor| format!("&cursor={}", encode(cursor))).unwrap_or_default();
-        let types = if self.types.is_empty() { String::new() } else { format!("&types={}", encode(&self.types.join(","))) };
+        let types =
+            if self.types.is_empty() { String::new() } else { format!("&types={}", encode(&self.types.join(","))) };
         let target = format!("/webhook-events?order={order}&limit={PAGE}{cursor}{types}");
         let page = self.client.call(&Call::get(target)).await?.json()?;
         Ok(EventPage {
@@ -137,7 +138,11 @@ impl<'a> EventStream<'a> {
     async fn connect(&mut self) -> Result<(), CliError> {
         self.parser = SseParser::default();
         let types = self.types.iter().map(|kind| encode(kind)).collect::<Vec<_>>().join(",");
-        let mut call = Call::get(if types.is_empty() { "/webhook-events".to_owned() } else { format!("/webhook-events?types={types}") });
+        let mut call = Call::get(if types.is_empty() {
+            "/webhook-events".to_owned()
+        } else {
+            format!("/webhook-events?types={types}")
+        });
         call.headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
         if let Some(cursor) = self.cursor.as_deref().and_then(|cursor| HeaderValue::from_str(cursor).ok()) {
             call.headers.insert(LAST_EVENT_ID, cursor);

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::error::CliError;
 use crate::file_value;
-use crate::operation::{Operation, OperationTable};
+use crate::operation::{Operation, OperationTable, Parameter};
 
 /// Where a field goes in the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +42,10 @@ pub struct Field {
     pub kind: FieldKind,
     /// Known values; the server may accept others.
     pub values: Vec<String>,
+    /// True if several values are several query parameters; otherwise they are joined by commas.
+    pub repeats: bool,
+    /// Names of an object's own fields that are lists.
+    pub lists: Vec<String>,
 }
 
 impl Field {
@@ -56,15 +60,16 @@ impl Field {
     pub fn of_operation(operation: &Operation, table: &OperationTable<'_>) -> Vec<Self> {
         let query = operation.query_parameters.iter().map(|parameter| {
             Self::new(&parameter.name, &parameter.schema, (parameter.required, Location::Query), table)
-                .described(&parameter.description)
+                .of_parameter(parameter)
         });
         let body = operation.body.as_ref().and_then(|body| body.schema.as_ref()).map(|schema| table.resolve(schema));
         let required: Vec<&str> =
             body.iter().filter_map(|body| body["required"].as_array()).flatten().filter_map(Value::as_str).collect();
         let properties = body.as_ref().and_then(|body| body["properties"].as_object());
-        let fields = properties.into_iter().flatten().map(|(name, schema)| {
-            Self::new(name, schema, (required.contains(&name.as_str()), Location::Body), table)
-        });
+        let fields = properties
+            .into_iter()
+            .flatten()
+            .map(|(name, schema)| Self::new(name, schema, (required.contains(&name.as_str()), Location::Body), table));
         query.chain(fields).collect()
     }
 
@@ -79,13 +84,16 @@ impl Field {
             location,
             kind: kind_of(&schema, table),
             values: values_of(&schema),
+            repeats: false,
+            lists: list_properties(&schema, table),
         }
     }
 
-    fn described(mut self, description: &str) -> Self {
-        if !description.is_empty() {
-            description.clone_into(&mut self.description);
+    fn of_parameter(mut self, parameter: &Parameter) -> Self {
+        if !parameter.description.is_empty() {
+            self.description.clone_from(&parameter.description);
         }
+        self.repeats = parameter.explode != Some(false);
         self
     }
 
@@ -152,12 +160,12 @@ pub fn scalar(text: &str) -> Value {
 }
 
 /// Names of the JSON types that a schema allows, without null.
-fn types_of<'a>(schema: &'a Value, table: &OperationTable<'_>) -> Vec<(String, Value)> {
+fn types_of(schema: &Value, table: &OperationTable<'_>) -> Vec<(String, Value)> {
     let alternatives = ["oneOf", "anyOf", "allOf"].iter().find_map(|keyword| schema[keyword].as_array());
     if let Some(alternatives) = alternatives {
         return alternatives.iter().flat_map(|one| types_of(&table.resolve(one), table)).collect();
     }
-    let names: Vec<&'a str> = match &schema["type"] {
+    let names: Vec<&str> = match &schema["type"] {
         Value::String(name) => vec![name],
         Value::Array(names) => names.iter().filter_map(Value::as_str).collect(),
         _ => Vec::new(),
@@ -183,6 +191,12 @@ fn kind_of(schema: &Value, table: &OperationTable<'_>) -> FieldKind {
         [] => FieldKind::Text,
         _ => FieldKind::Scalar,
     }
+}
+
+fn list_properties(schema: &Value, table: &OperationTable<'_>) -> Vec<String> {
+    let properties = schema["properties"].as_object().into_iter().flatten();
+    let is_list = |schema: &Value| types_of(&table.resolve(schema), table).iter().any(|(name, _)| name == "array");
+    properties.filter(|(_, schema)| is_list(schema)).map(|(name, _)| name.clone()).collect()
 }
 
 fn values_of(schema: &Value) -> Vec<String> {

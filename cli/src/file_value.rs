@@ -18,8 +18,9 @@ pub fn expand(text: &str) -> Result<String, CliError> {
     }
     match text.strip_prefix('@') {
         None | Some("") => Ok(text.to_owned()),
-        Some(path) => String::from_utf8(read(path)?)
-            .map_err(|_| CliError::usage(format!("{path} is not text in UTF-8; write `@@` if the value begins with @"))),
+        Some(path) => String::from_utf8(read(path)?).map_err(|_| {
+            CliError::usage(format!("{path} is not text in UTF-8; write `@@` if the value begins with @"))
+        }),
     }
 }
 

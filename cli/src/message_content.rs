@@ -67,6 +67,10 @@ pub fn one_time_codes(subject: &str, text: &str) -> Vec<String> {
             candidates.push((if is_near { distance } else { usize::MAX }, at, code));
         }
     }
+    // A year is a code only if nothing else is one.
+    if candidates.iter().any(|(_, _, code)| !is_year(code)) {
+        candidates.retain(|(_, _, code)| !is_year(code));
+    }
     candidates.sort();
     let mut codes: Vec<String> = Vec::new();
     for (_, _, code) in candidates {

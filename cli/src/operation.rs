@@ -9,6 +9,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 const OPERATIONS: &str = include_str!("../../sdk/operations.json");
+const SNIPPETS: &str = include_str!("../../sdk/snippets.json");
 
 /// All operations.
 #[derive(Debug, Deserialize)]
@@ -63,6 +64,9 @@ pub struct Parameter {
     pub required: bool,
     #[serde(default)]
     pub schema: Value,
+    /// False if several values are joined by commas (OpenAPI 3.1 4.8.12.2).
+    #[serde(default)]
+    pub explode: Option<bool>,
 }
 
 /// The request body of an operation.
@@ -108,11 +112,40 @@ impl Operation {
         self.headers.iter().any(|header| header.name == "If-Match")
     }
 
+    /// An example command. Ids are named in capitals, for example `EMAIL_ID`.
+    #[must_use]
+    pub fn example(&self) -> Option<String> {
+        #[derive(Deserialize)]
+        struct Snippets {
+            cli: String,
+        }
+        let all: BTreeMap<&str, &RawValue> = serde_json::from_str(SNIPPETS).ok()?;
+        let snippets: Snippets = serde_json::from_str(all.get(self.id.as_str())?.get()).ok()?;
+        Some(name_placeholders(&snippets.cli))
+    }
+
     /// Returns whether a call may change something.
     #[must_use]
     pub fn writes(&self) -> bool {
         self.risk != Risk::Read
     }
+}
+
+/// Replaces `{{email_id}}` by `EMAIL_ID`. Variables of templates, which are within quotes, stay.
+fn name_placeholders(command: &str) -> String {
+    let (mut named, mut rest) = (String::new(), command);
+    while let Some((before, after)) = rest.split_once("{{") {
+        let Some((name, tail)) = after.split_once("}}") else { break };
+        named.push_str(before);
+        let is_quoted = before.matches('\'').count() % 2 == 1;
+        if is_quoted {
+            named.push_str(&format!("{{{{{name}}}}}"))
+        } else {
+            named.push_str(&name.to_uppercase())
+        }
+        rest = tail;
+    }
+    named + rest
 }
 
 impl OperationTable<'static> {
@@ -176,6 +209,8 @@ mod tests {
         assert_eq!(table.heads().count(), table.operations.len());
         assert_eq!(table.all().count(), table.operations.len());
         assert!(table.all().all(|operation| operation.risk != Risk::Unknown));
+        assert!(table.all().all(|operation| operation.example().is_some_and(|one| one.starts_with("postrider "))));
+        assert_eq!(table.find("emails get").unwrap().example().as_deref(), Some("postrider emails get EMAIL_ID"));
         assert_eq!(table.find("emails send").unwrap().path, "/emails");
         assert!(table.webhook_events().count() >= 34);
     }

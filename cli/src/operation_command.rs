@@ -105,10 +105,7 @@ impl OperationRun<'_> {
             method,
             target: self.target(&values.query),
             body,
-            idempotency_key: self
-                .operation
-                .idempotent
-                .then(|| self.text("idempotency-key").unwrap_or_else(key)),
+            idempotency_key: self.operation.idempotent.then(|| self.text("idempotency-key").unwrap_or_else(key)),
             if_match: self.text("if-match").map(quoted_version),
             retry: self.operation.retry,
             ..Call::get("")
@@ -127,7 +124,8 @@ impl OperationRun<'_> {
             };
             path = path.replace(&format!("{{{}}}", parameter.name), &encoded);
         }
-        let query: Vec<String> = query.iter().map(|(name, value)| format!("{}={}", encode(name), encode(value))).collect();
+        let query: Vec<String> =
+            query.iter().map(|(name, value)| format!("{}={}", encode(name), encode(value))).collect();
         if query.is_empty() { path } else { format!("{path}?{}", query.join("&")) }
     }
 
@@ -196,7 +194,9 @@ impl OperationRun<'_> {
             match format {
                 Format::Text => output::print(&output::table(&entries, fields.as_deref()))?,
                 Format::JsonLines => {
-                    entries.iter().try_for_each(|entry| output::print(&selected(entry, fields.as_deref()).to_string()))?;
+                    entries
+                        .iter()
+                        .try_for_each(|entry| output::print(&selected(entry, fields.as_deref()).to_string()))?;
                 }
                 Format::Json => {
                     for (index, entry) in entries.iter().enumerate() {

@@ -45,7 +45,8 @@ impl Format {
 /// Standard output cannot be written.
 pub fn print(text: &str) -> Result<(), CliError> {
     let mut stdout = std::io::stdout().lock();
-    let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.write_all(b"\n")).and_then(|()| stdout.flush());
+    let written =
+        stdout.write_all(text.as_bytes()).and_then(|()| stdout.write_all(b"\n")).and_then(|()| stdout.flush());
     match written {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
         Err(error) => Err(CliError::Io(format!("cannot write to standard output: {error}"))),
@@ -166,7 +167,8 @@ fn plain(value: &Value) -> String {
 /// Replaces control characters and direction overrides of foreign text, which could change what a terminal shows.
 #[must_use]
 pub fn safe_text(text: &str) -> String {
-    let is_direction = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let is_direction =
+        |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     text.chars().map(|c| if c.is_control() || is_direction(c) { '\u{fffd}' } else { c }).collect()
 }
 

@@ -64,8 +64,10 @@ impl ProfileFile {
     /// # Errors
     /// There is no home directory.
     pub fn path() -> Result<PathBuf, CliError> {
-        let home = || std::env::var_os("HOME").filter(|home| !home.is_empty()).map(|home| PathBuf::from(home).join(".config"));
-        let config = std::env::var_os("XDG_CONFIG_HOME").filter(|path| !path.is_empty()).map(PathBuf::from).or_else(home);
+        let home =
+            || std::env::var_os("HOME").filter(|home| !home.is_empty()).map(|home| PathBuf::from(home).join(".config"));
+        let config =
+            std::env::var_os("XDG_CONFIG_HOME").filter(|path| !path.is_empty()).map(PathBuf::from).or_else(home);
         let config = config.ok_or_else(|| CliError::usage("HOME is not set, so there is no place for profiles"))?;
         Ok(config.join("postrider/profiles.toml"))
     }
@@ -83,11 +85,17 @@ impl ProfileFile {
         let mode = std::fs::metadata(path).map_or(FILE_MODE, |metadata| metadata.permissions().mode());
         if mode & 0o077 != 0 {
             let path = path.display();
-            return Err(CliError::usage(format!("other users may read {path}, which has API keys: run `chmod 600 {path}`")));
+            return Err(CliError::usage(format!(
+                "other users may read {path}, which has API keys: run `chmod 600 {path}`"
+            )));
         }
         toml::from_str(&text).map_err(|error| {
             // The library's sentence may show a line with a key.
-            CliError::usage(format!("{} is not valid: {}; `postrider login` writes it anew", path.display(), error.message()))
+            CliError::usage(format!(
+                "{} is not valid: {}; `postrider login` writes it anew",
+                path.display(),
+                error.message()
+            ))
         })
     }
 
@@ -125,8 +133,14 @@ impl ProfileFile {
             Some(profile) => Ok(Some((name.to_owned(), profile))),
             None => {
                 let known: Vec<&str> = self.profiles.keys().map(String::as_str).collect();
-                let known = if known.is_empty() { "none is stored".to_owned() } else { format!("stored: {}", known.join(", ")) };
-                Err(CliError::usage(format!("there is no profile `{name}` ({known}); `postrider login --profile {name}` makes it")))
+                let known = if known.is_empty() {
+                    "none is stored".to_owned()
+                } else {
+                    format!("stored: {}", known.join(", "))
+                };
+                Err(CliError::usage(format!(
+                    "there is no profile `{name}` ({known}); `postrider login --profile {name}` makes it"
+                )))
             }
         }
     }
@@ -155,7 +169,9 @@ impl Access {
         };
         let url = url.or_else(|| stored.as_ref().map(|(_, profile)| profile.base_url.clone()));
         let url = url.ok_or_else(|| {
-            CliError::usage("no server: set POSTRIDER_BASE_URL (for example https://mail.example.com), or run `postrider login`")
+            CliError::usage(
+                "no server: set POSTRIDER_BASE_URL (for example https://mail.example.com), or run `postrider login`",
+            )
         })?;
         let base_url = BaseUrl::parse(&url, variable("POSTRIDER_ALLOW_INSECURE_HTTP").is_some())?;
         let key = key.or_else(|| stored.as_ref().map(|(_, profile)| profile.api_key.clone()));

@@ -103,7 +103,8 @@ fn insert(parent: Command, words: &[&str], leaf: impl FnOnce(&str) -> Command) -
             if parent.find_subcommand(group).is_some() {
                 return parent.mut_subcommand(*group, |child| insert(child, rest, leaf));
             }
-            let child = Command::new((*group).to_owned()).about(format!("Commands of {group}")).disable_help_subcommand(true);
+            let child =
+                Command::new((*group).to_owned()).about(format!("Commands of {group}")).disable_help_subcommand(true);
             parent.subcommand(insert(child, rest, leaf))
         }
     }

@@ -29,7 +29,11 @@ pub(super) async fn run(name: &'static str, arguments: &[String], table: &Operat
     checks.push(check("server", true, &format!("{} answers in {took} ms", client.base_url())));
     let account = answer.json()?;
     let account = account.get("account").unwrap_or(&account);
-    checks.push(check("key", true, &format!("{} of {}", client.key().hint(), account["email"].as_str().unwrap_or("?"))));
+    checks.push(check(
+        "key",
+        true,
+        &format!("{} of {}", client.key().hint(), account["email"].as_str().unwrap_or("?")),
+    ));
     checks.extend(clock_check(&answer.headers)?);
     match client.call(&Call::get("/domains?limit=100")).await {
         Ok(answer) => checks.extend(domain_checks(&answer.json()?)),
@@ -40,7 +44,9 @@ pub(super) async fn run(name: &'static str, arguments: &[String], table: &Operat
     }
     let failed = checks.iter().any(|check| check["ok"] == false);
     match run.format() {
-        Format::Text => output::print(&output::table(&checks, Some(&["check".to_owned(), "ok".to_owned(), "detail".to_owned()])))?,
+        Format::Text => {
+            output::print(&output::table(&checks, Some(&["check".to_owned(), "ok".to_owned(), "detail".to_owned()])))?
+        }
         Format::Json | Format::JsonLines => output::print_json(&json!({"checks": checks}))?,
     }
     if failed { Err(CliError::Failed("a check failed".to_owned())) } else { Ok(()) }
@@ -64,9 +70,11 @@ fn domain_checks(page: &Value) -> Vec<Value> {
         return vec![check("domains", false, "there is none: `postrider domains create --name example.com`")];
     }
     let one = |domain: &Value| {
-        let (name, status) = (domain["name"].as_str().unwrap_or_default(), domain["status"].as_str().unwrap_or_default());
+        let (name, status) =
+            (domain["name"].as_str().unwrap_or_default(), domain["status"].as_str().unwrap_or_default());
         let ok = status == "verified";
-        let advice = if ok { String::new() } else { format!(": `postrider domains get {name}` shows the records to publish") };
+        let advice =
+            if ok { String::new() } else { format!(": `postrider domains get {name}` shows the records to publish") };
         check("domain", ok, &format!("{name} is {status}{advice}"))
     };
     domains.iter().map(one).collect()

@@ -74,13 +74,19 @@ fn print_event(event: &Value, format: Format) -> Result<(), CliError> {
         return output::print(&event.to_string());
     }
     let data = &event["data"];
-    let paths = ["/delivery/smtp_response", "/delay/diagnostic", "/bounce/diagnostic", "/failure/message", "/click/url"];
+    let paths =
+        ["/delivery/smtp_response", "/delay/diagnostic", "/bounce/diagnostic", "/failure/message", "/click/url"];
     let said = paths.iter().find_map(|path| data.pointer(path)?.as_str()).unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let recipient = match data["rcpt_to"].as_str() {
         Some(recipient) => recipient.to_owned(),
         None => data["to"].as_array().into_iter().flatten().filter_map(Value::as_str).collect::<Vec<_>>().join(", "),
     };
-    let line = format!("{}  {:22} {recipient}  {}  {said}", text(&event["created_at"]), text(&event["type"]), text(&data["subject"]));
+    let line = format!(
+        "{}  {:22} {recipient}  {}  {said}",
+        text(&event["created_at"]),
+        text(&event["type"]),
+        text(&data["subject"])
+    );
     output::print(output::safe_text(&line).trim_end())
 }

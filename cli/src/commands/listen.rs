@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 
 use super::workflow::WorkflowRun;
 use crate::base_url::BaseUrl;
-use crate::connection::Connection;
 use crate::clock;
+use crate::connection::Connection;
 use crate::duration;
 use crate::error::CliError;
 use crate::event_stream::EventStream;
@@ -89,10 +89,13 @@ fn print_event(event: &Value, outcome: Option<&ForwardOutcome>, format: Format) 
     }
     let text = |name: &str| event[name].as_str().unwrap_or_default();
     let data = &event["data"];
-    let subject = ["rcpt_to", "email", "from", "domain"].iter().find_map(|name| data[*name].as_str()).unwrap_or_default();
+    let subject =
+        ["rcpt_to", "email", "from", "domain"].iter().find_map(|name| data[*name].as_str()).unwrap_or_default();
     let answer = match outcome {
         None => String::new(),
-        Some(ForwardOutcome { status: Some(status), duration, .. }) => format!("  → {status} in {} ms", duration.as_millis()),
+        Some(ForwardOutcome { status: Some(status), duration, .. }) => {
+            format!("  → {status} in {} ms", duration.as_millis())
+        }
         Some(ForwardOutcome { error, .. }) => format!("  → {}", error.as_deref().unwrap_or("no answer")),
     };
     let line = format!("{}  {:26} {}  {subject}{answer}", text("created_at"), text("type"), text("id"));
@@ -173,7 +176,8 @@ impl PositionFile {
         let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state"));
         let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).or_else(home);
         let directory = state.ok_or_else(|| CliError::usage("HOME is not set"))?.join("postrider");
-        let name: String = format!("{base_url} {key_hint}").chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+        let name: String =
+            format!("{base_url} {key_hint}").chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
         Ok(Self(directory.join(format!("listen-{name}"))))
     }
 

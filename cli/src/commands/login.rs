@@ -28,10 +28,16 @@ pub(super) async fn login(arguments: &[String], table: &OperationTable<'_>) -> R
             "The key is read from the terminal without being shown, or from standard input:\n  \
              postrider login --base-url https://mail.example.com < key.txt",
         )
-        .arg(Arg::new("base-url").long("base-url").value_name("URL").help("The server, for example https://mail.example.com"));
+        .arg(
+            Arg::new("base-url")
+                .long("base-url")
+                .value_name("URL")
+                .help("The server, for example https://mail.example.com"),
+        );
     let matches = parse(command, arguments);
     let url = matches.get_one::<String>("base-url").cloned();
-    let url = url.or_else(|| std::env::var("POSTRIDER_BASE_URL").ok()).map_or_else(|| ask("Server (https://…): "), Ok)?;
+    let url =
+        url.or_else(|| std::env::var("POSTRIDER_BASE_URL").ok()).map_or_else(|| ask("Server (https://…): "), Ok)?;
     let insecure = std::env::var_os("POSTRIDER_ALLOW_INSECURE_HTTP").is_some();
     let base_url = BaseUrl::parse(&url, insecure)?;
     let key = ApiKey::parse(&read_key()?)?;
@@ -45,7 +51,10 @@ pub(super) async fn login(arguments: &[String], table: &OperationTable<'_>) -> R
     file.default.get_or_insert_with(|| name.clone());
     file.write(&path)?;
     let account = account.get("account").unwrap_or(&account);
-    print(&matches, &json!({"profile": name, "base_url": base_url.to_string(), "account": account["email"], "file": path}))
+    print(
+        &matches,
+        &json!({"profile": name, "base_url": base_url.to_string(), "account": account["email"], "file": path}),
+    )
 }
 
 /// Removes a profile.
@@ -65,7 +74,10 @@ pub(super) fn logout(arguments: &[String]) -> Result<(), CliError> {
         file.default = file.profiles.keys().next().cloned();
     }
     file.write(&path)?;
-    print(&matches, &json!({"removed": name, "default": file.default, "note": "the key itself stays valid: `postrider api-keys delete` revokes it"}))
+    print(
+        &matches,
+        &json!({"removed": name, "default": file.default, "note": "the key itself stays valid: `postrider api-keys delete` revokes it"}),
+    )
 }
 
 fn parse(command: Command, arguments: &[String]) -> ArgMatches {

@@ -28,7 +28,13 @@ pub(super) fn command() -> Command {
         .arg(filter("status", "Only this status or class, for example 422 or 5xx"))
         .arg(filter("method", "Only this method"))
         .arg(filter("path", "Only paths that begin with this"))
-        .arg(Arg::new("count").long("count").value_name("N").value_parser(clap::value_parser!(u64)).help("Stop after N requests"))
+        .arg(
+            Arg::new("count")
+                .long("count")
+                .value_name("N")
+                .value_parser(clap::value_parser!(u64))
+                .help("Stop after N requests"),
+        )
 }
 
 pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {
@@ -90,7 +96,12 @@ fn print(log: &Value, format: Format) -> Result<(), CliError> {
     let text = |name: &str| log[name].as_str().unwrap_or_default();
     let line = format!(
         "{}  {}  {:6} {}  {} ms  {}",
-        text("created_at"), log["status"], text("method"), text("path"), log["duration_ms"], text("error_code")
+        text("created_at"),
+        log["status"],
+        text("method"),
+        text("path"),
+        log["duration_ms"],
+        text("error_code")
     );
     output::print(output::safe_text(&line).trim_end())
 }
