@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Postrider;
 
+use Postrider\Exception\UnexpectedResponseException;
+
 /**
  * One page of a list. As an array it is the answer (`$page['emails']`, `$page['has_more']`); `foreach` goes over the items
  * of this page and all later ones, which it fetches when they are needed.
@@ -43,9 +45,15 @@ final class Page implements \ArrayAccess, \IteratorAggregate, \JsonSerializable
     /** @return ?self<T> null after the last page */
     public function next(): ?self
     {
-        return $this->hasMore()
-            ? new self($this->fetch, ($this->fetch)($this->answer['next_cursor']), $this->field)
-            : null;
+        if (!$this->hasMore()) {
+            return null;
+        }
+        $answer = ($this->fetch)($this->answer['next_cursor']);
+        if (($answer['next_cursor'] ?? null) === $this->answer['next_cursor'] && ($answer['has_more'] ?? false) === true) {
+            throw new UnexpectedResponseException('The server answered the same page again.', new Response(200));
+        }
+
+        return new self($this->fetch, $answer, $this->field);
     }
 
     /** @return \Generator<int, T> */

@@ -25,7 +25,7 @@ final class RequestBuilder
         private readonly string $userAgent,
     ) {
         $apiKey ??= self::environment('POSTRIDER_API_KEY');
-        if ($apiKey === null) {
+        if ($apiKey === null || $apiKey === '') {
             throw new ConfigurationException('The API key is missing: pass it, or set POSTRIDER_API_KEY.');
         }
         if (preg_match('/^[\x21-\x7e]+$/D', $apiKey) !== 1) {
@@ -85,10 +85,14 @@ final class RequestBuilder
     /** Replaces the API key, for example in the page of a proxy that repeats the request. */
     public function redact(Response $response): Response
     {
-        $key = (string) $this->apiKey->getValue();
-        $clean = static fn (string $text): string => str_replace($key, '[API key]', $text);
+        $headers = array_map($this->redactText(...), $response->headers);
 
-        return new Response($response->status, array_map($clean, $response->headers), $clean($response->body));
+        return new Response($response->status, $headers, $this->redactText($response->body));
+    }
+
+    public function redactText(string $text): string
+    {
+        return str_replace((string) $this->apiKey->getValue(), '[API key]', $text);
     }
 
     /** @param array<string, mixed> $params */
@@ -156,7 +160,7 @@ final class RequestBuilder
 
     private static function checkedUrl(?string $url, bool $allowInsecureHttp): string
     {
-        if ($url === null) {
+        if ($url === null || $url === '') {
             throw new ConfigurationException('The base URL is missing: pass it, or set POSTRIDER_BASE_URL, for example '
                 . 'https://mail.example.com.');
         }
