@@ -39,7 +39,7 @@ final class Psr18Transport implements Transport
         } catch (ClientExceptionInterface $failure) {
             // The failure is no `previous`: it has the request, and so the API key.
             $number = preg_match('/cURL error (\d+)/i', $failure->getMessage(), $found) === 1 ? (int) $found[1] : 0;
-            if ($number === CURLE_OPERATION_TIMEDOUT || str_contains(strtolower($failure->getMessage()), 'timed out')) {
+            if ($number === CURLE_OPERATION_TIMEDOUT || preg_match('~time(d )?out~i', $failure->getMessage()) === 1) {
                 throw new TimeoutException('The HTTP client gave up waiting: ' . $failure->getMessage());
             }
             throw ConnectionException::ofCurl($number, $failure->getMessage(), $request->url);

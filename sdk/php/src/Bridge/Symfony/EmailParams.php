@@ -23,7 +23,7 @@ use Symfony\Component\Mime\Part\DataPart;
 final class EmailParams
 {
     /** Header fields that the server writes itself. */
-    private const OWN = ['from', 'to', 'cc', 'bcc', 'sender', 'subject', 'date', 'message-id', 'reply-to', 'return-path',
+    private const OWN = ['x-postrider-email-id', 'from', 'to', 'cc', 'bcc', 'sender', 'subject', 'date', 'message-id', 'reply-to', 'return-path',
         'mime-version', 'content-type', 'content-transfer-encoding', 'content-disposition', 'content-id'];
 
     /** @param array<string, mixed> $params */
