@@ -9,29 +9,28 @@ namespace Postrider;
  * The shapes of params, answers and events, for static analysis:
  * `@phpstan-import-type Email from \Postrider\Types`.
  *
+ * @phpstan-type AccessLevel 'sandbox'|'self_test'|'production'|string
  * @phpstan-type Account array{
- *     account: AccountAccount,
+ *     account: AccountDetails,
  *     limits: AccountLimits,
  *     usage: AccountUsage,
  * }
- * @phpstan-type AccountAccount array{
+ * @phpstan-type AccountDetails array{
  *     id: string,
  *     email: string,
  *     plan: 'free'|'pro'|'scale'|'dedicated'|string,
  *     access_level: 'sandbox'|'self_test'|'production'|string,
  *     sandbox_sender: string|null,
  *     suspended: bool,
- *     features: AccountAccountFeatures,
+ *     features: AccountFeatures,
  *     created_at: string,
  * }
- * @phpstan-type AccountAccountAccessLevel 'sandbox'|'self_test'|'production'|string
- * @phpstan-type AccountAccountFeatures array{
+ * @phpstan-type AccountFeatures array{
  *     inbound: bool,
  *     automations: bool,
  *     sms: bool,
  *     affiliates: bool,
  * }
- * @phpstan-type AccountAccountPlan 'free'|'pro'|'scale'|'dedicated'|string
  * @phpstan-type AccountLimits array{
  *     emails_per_month: int|null,
  *     emails_per_day: int|null,
@@ -119,7 +118,7 @@ namespace Postrider;
  * }
  * @phpstan-type AffiliateApprovedData array{
  *     event_id?: string,
- *     affiliate?: AffiliateCreatedDataAffiliate,
+ *     affiliate?: Affiliate,
  *     program_id?: string,
  *     affiliate_id?: string,
  * }
@@ -186,44 +185,12 @@ namespace Postrider;
  *     created_at: string,
  *     updated_at: string,
  * }
- * @phpstan-type AffiliateCommissionReverseReason 'refund'|'dispute'|'fraud'|'manual'|'partner_deleted'|'blocked'|'expired'|string
+ * @phpstan-type AffiliateCommissionStatus 'pending'|'earned'|'paid'|'reversed'|string
  * @phpstan-type AffiliateCreatedData array{
  *     event_id?: string,
- *     affiliate?: AffiliateCreatedDataAffiliate,
+ *     affiliate?: Affiliate,
  *     program_id?: string,
  *     affiliate_id?: string,
- * }
- * @phpstan-type AffiliateCreatedDataAffiliate array{
- *     object?: string,
- *     id?: string,
- *     email?: string,
- *     first_name?: string,
- *     last_name?: string,
- *     company?: mixed,
- *     website?: mixed,
- *     country?: string,
- *     status?: string,
- *     source?: string,
- *     campaign_id?: string,
- *     parent_affiliate_id?: mixed,
- *     tags?: list<mixed>,
- *     payout_method?: string,
- *     payout_ready?: bool,
- *     approved_at?: string,
- *     links?: list<AffiliateCreatedDataAffiliateLink>,
- *     created_at?: string,
- *     updated_at?: string,
- * }
- * @phpstan-type AffiliateCreatedDataAffiliateLink array{
- *     object?: string,
- *     id?: string,
- *     affiliate_id?: string,
- *     token?: string,
- *     url?: string,
- *     destination_url?: mixed,
- *     label?: mixed,
- *     is_primary?: bool,
- *     created_at?: string,
  * }
  * @phpstan-type AffiliateLink array{
  *     object: 'affiliate_link'|string,
@@ -253,6 +220,7 @@ namespace Postrider;
  *     updated_at: string,
  * }
  * @phpstan-type AffiliatePayoutMethod 'paypal'|'wise'|'bank'|'other'|'stripe'|string
+ * @phpstan-type AffiliatePayoutStatus 'draft'|'processing'|'paid'|'failed'|string
  * @phpstan-type AffiliateReferral array{
  *     object: 'affiliate_referral'|string,
  *     id: string,
@@ -271,10 +239,13 @@ namespace Postrider;
  *     updated_at: string,
  * }
  * @phpstan-type AffiliateReferralBlockedReason 'self_referral'|'existing_customer'|string
+ * @phpstan-type AffiliateReferralSource 'api'|'signup'|'checkout'|'metadata'|string
+ * @phpstan-type AffiliateReferralStatus 'lead'|'trialing'|'active'|'cancelled'|'refunded'|'rejected'|string
  * @phpstan-type AffiliateSource 'api'|'import'|'portal'|string
+ * @phpstan-type AffiliateStatus 'invited'|'pending'|'active'|'suspended'|'rejected'|string
  * @phpstan-type AffiliateUpdatedData array{
  *     event_id?: string,
- *     affiliate?: AffiliateCreatedDataAffiliate,
+ *     affiliate?: Affiliate,
  *     program_id?: string,
  *     affiliate_id?: string,
  * }
@@ -291,6 +262,7 @@ namespace Postrider;
  *     expires_at: string|null,
  *     created_at: string,
  * }
+ * @phpstan-type ApiKeyScope 'full'|'sending'|string
  * @phpstan-type ApplyDomainDnsParams array{
  *     provider: 'cloudflare'|'route53'|'digitalocean'|'hetzner'|'gandi'|'rfc2136'|'bunny'|'desec'|'dnsimple'|'gcore'|'godaddy'|'hostinger'|'infomaniak'|'ionos'|'linode'|'namecom'|'netlify'|'ns1'|'porkbun'|'scaleway'|'vercel'|'vultr'|string,
  *     credentials?: array<string, string>|null,
@@ -339,6 +311,7 @@ namespace Postrider;
  *     policy: 'dane'|'mta-sts'|'opportunistic'|string,
  * }
  * @phpstan-type AttemptTlsPolicy 'dane'|'mta-sts'|'opportunistic'|string
+ * @phpstan-type AuthenticationResult 'none'|'pass'|'fail'|'softfail'|'neutral'|'temperror'|'permerror'|string
  * @phpstan-type Automation array{
  *     id: string,
  *     name: string,
@@ -351,6 +324,7 @@ namespace Postrider;
  *     updated_at: string,
  *     activated_at: string|null,
  * }
+ * @phpstan-type AutomationAction 'activate'|'pause'|'archive'|'cancel_runs'|string
  * @phpstan-type AutomationCompletedData array{
  *     event_id?: string,
  *     automation_id?: string,
@@ -361,23 +335,17 @@ namespace Postrider;
  *     source_event_id?: string,
  *     user_id?: string,
  *     email?: string,
- *     step_index?: mixed,
- *     step_type?: mixed,
- *     error?: mixed,
+ *     step_index?: int|null,
+ *     step_type?: string|null,
+ *     error?: string|null,
  *     ended_by?: string,
  *     started_at?: string,
  *     completed_at?: string,
  * }
  * @phpstan-type AutomationCondition array{
- *     all?: list<AutomationConditionAll>|null,
- *     any?: list<AutomationConditionAll>|null,
+ *     all?: list<ConditionTerm>|null,
+ *     any?: list<ConditionTerm>|null,
  * }
- * @phpstan-type AutomationConditionAll array{
- *     field: string,
- *     op: 'eq'|'neq'|'gt'|'gte'|'lt'|'lte'|'contains'|'starts_with'|'ends_with'|'exists'|'is_empty'|'in'|string,
- *     value?: mixed,
- * }
- * @phpstan-type AutomationConditionAllOp 'eq'|'neq'|'gt'|'gte'|'lt'|'lte'|'contains'|'starts_with'|'ends_with'|'exists'|'is_empty'|'in'|string
  * @phpstan-type AutomationCounts array{
  *     running: int,
  *     waiting: int,
@@ -398,7 +366,7 @@ namespace Postrider;
  *     step_index?: int,
  *     step_type?: string,
  *     error?: string,
- *     ended_by?: mixed,
+ *     ended_by?: string|null,
  *     started_at?: string,
  *     completed_at?: string,
  * }
@@ -437,6 +405,7 @@ namespace Postrider;
  *     completed_at: string|null,
  * }
  * @phpstan-type AutomationRunStepStatus 'pending'|'running'|'waiting'|'completed'|'failed'|'skipped'|string
+ * @phpstan-type AutomationRunStepType 'send_email'|'delay'|'wait_for_event'|'condition'|'sms'|string
  * @phpstan-type AutomationRunWait array{
  *     event: string|null,
  *     until: string,
@@ -451,12 +420,12 @@ namespace Postrider;
  *     source_event_id?: string,
  *     user_id?: string,
  *     email?: string,
- *     step_index?: mixed,
- *     step_type?: mixed,
- *     error?: mixed,
- *     ended_by?: mixed,
+ *     step_index?: int|null,
+ *     step_type?: string|null,
+ *     error?: string|null,
+ *     ended_by?: string|null,
  *     started_at?: string,
- *     completed_at?: mixed,
+ *     completed_at?: string|null,
  * }
  * @phpstan-type AutomationStatus 'draft'|'active'|'paused'|'archived'|string
  * @phpstan-type AutomationStep array{
@@ -473,13 +442,9 @@ namespace Postrider;
  *     event_name?: string,
  *     step_index?: int,
  *     step_type?: string,
- *     error?: mixed,
- *     output?: AutomationStepCompletedDataOutput,
+ *     error?: string|null,
+ *     output?: StepOutput,
  * }
- * @phpstan-type AutomationStepCompletedDataOutput array{
- *     email_id?: string,
- * }
- * @phpstan-type AutomationStepType 'send_email'|'delay'|'wait_for_event'|'condition'|'sms'|string
  * @phpstan-type AutomationTrigger array{
  *     event: string,
  *     filter?: AutomationCondition|null,
@@ -487,7 +452,6 @@ namespace Postrider;
  *     reentry?: 'always'|'once'|'while_not_running'|string|null,
  *     include_machine?: bool|null,
  * }
- * @phpstan-type AutomationTriggerReentry 'always'|'once'|'while_not_running'|string
  * @phpstan-type AutomationVersion array{
  *     version: int,
  *     trigger: AutomationTrigger,
@@ -495,7 +459,7 @@ namespace Postrider;
  *     created_at: string,
  * }
  * @phpstan-type BatchItem array{
- *     from?: string|SendEmailFrom,
+ *     from?: string|EmailAddress,
  *     to: string|list<string>,
  *     cc?: string|list<string>,
  *     bcc?: string|list<string>,
@@ -504,16 +468,31 @@ namespace Postrider;
  *     html?: string,
  *     text?: string,
  *     headers?: array<string, string>,
- *     tags?: list<SendEmailTag>|array<string, string>,
+ *     tags?: list<EmailTag>|array<string, string>,
  *     variables?: array<string, mixed>,
  *     category?: 'transactional'|'product'|'newsletter'|string,
  *     scheduled_at?: string|\DateTimeInterface,
  *     expires_in?: int,
  *     on_suppressed?: 'fail'|'skip'|string,
  *     unsubscribe?: bool,
- *     template?: string|SendEmailTemplate,
+ *     template?: string|EmailTemplate,
  *     idempotency_key?: string,
  * }
+ * @phpstan-type BatchResult array{
+ *     index: int,
+ *     id: string|null,
+ *     status: 'sent'|'scheduled'|'failed'|string,
+ *     warnings?: list<string>,
+ *     replayed?: bool,
+ *     error?: BatchResultError,
+ * }
+ * @phpstan-type BatchResultError array{
+ *     message: string,
+ *     code: string,
+ *     details?: array<string, mixed>,
+ *     upgrade_url?: string,
+ * }
+ * @phpstan-type BatchResultStatus 'sent'|'scheduled'|'failed'|string
  * @phpstan-type CancelAutomationRunResponse array{
  *     run: AutomationRun,
  * }
@@ -535,140 +514,47 @@ namespace Postrider;
  *     has_more: bool,
  *     next_cursor: string|null,
  * }
- * @phpstan-type CategoryOptOutSource 'system'|'api'|'dashboard'|'recipient'|'import'|string
- * @phpstan-type CheckSuppressionsData array{
- *     email: string,
- *     suppressed: bool,
- *     reason: 'hard_bounce'|'soft_bounce'|'complaint'|'unsubscribe'|'smtp_failure'|'manual'|'import'|string|null,
- *     categories: list<'product'|'newsletter'|string>,
- *     suppression_id: string|null,
- *     expires_at: string|null,
- *     error?: CheckSuppressionsDataError,
- * }
- * @phpstan-type CheckSuppressionsDataError array{
- *     message: string,
- *     code: 'validation_error'|string,
- *     details?: array<string, mixed>,
- * }
  * @phpstan-type CheckSuppressionsParams array{
  *     emails: list<string>,
  * }
  * @phpstan-type CheckSuppressionsResponse array{
- *     data: list<CheckSuppressionsData>,
+ *     data: list<SuppressionCheck>,
  *     warnings?: list<string>,
  * }
  * @phpstan-type CommissionCreatedData array{
  *     event_id?: string,
- *     commission?: CommissionCreatedDataCommission,
+ *     commission?: AffiliateCommission,
  *     program_id?: string,
  *     affiliate_id?: string,
- * }
- * @phpstan-type CommissionCreatedDataCommission array{
- *     object?: string,
- *     id?: string,
- *     affiliate_id?: string,
- *     referral_id?: string,
- *     tier?: int,
- *     status?: string,
- *     amount_cents?: int,
- *     sale_amount_cents?: int,
- *     currency?: string,
- *     description?: string,
- *     processor_invoice_id?: string,
- *     processor_charge_id?: string,
- *     earns_at?: string,
- *     earned_at?: mixed,
- *     paid_at?: mixed,
- *     reversed_at?: mixed,
- *     reverse_reason?: mixed,
- *     payout_id?: mixed,
- *     created_at?: string,
- *     updated_at?: string,
  * }
  * @phpstan-type CommissionEarnedData array{
  *     event_id?: string,
- *     commission?: CommissionEarnedDataCommission,
+ *     commission?: AffiliateCommission,
  *     program_id?: string,
  *     affiliate_id?: string,
  * }
- * @phpstan-type CommissionEarnedDataCommission array{
- *     object?: string,
- *     id?: string,
- *     affiliate_id?: string,
- *     referral_id?: string,
- *     tier?: int,
- *     status?: string,
- *     amount_cents?: int,
- *     sale_amount_cents?: int,
- *     currency?: string,
- *     description?: string,
- *     processor_invoice_id?: string,
- *     processor_charge_id?: string,
- *     earns_at?: string,
- *     earned_at?: string,
- *     paid_at?: mixed,
- *     reversed_at?: mixed,
- *     reverse_reason?: mixed,
- *     payout_id?: mixed,
- *     created_at?: string,
- *     updated_at?: string,
+ * @phpstan-type CommissionOverride array{
+ *     commission_type: 'percent'|string,
+ *     commission_bps: int,
  * }
  * @phpstan-type CommissionPaidData array{
  *     event_id?: string,
- *     commission?: CommissionPaidDataCommission,
+ *     commission?: AffiliateCommission,
  *     payout_id?: string,
  *     program_id?: string,
  *     affiliate_id?: string,
- * }
- * @phpstan-type CommissionPaidDataCommission array{
- *     object?: string,
- *     id?: string,
- *     affiliate_id?: string,
- *     referral_id?: string,
- *     tier?: int,
- *     status?: string,
- *     amount_cents?: int,
- *     sale_amount_cents?: int,
- *     currency?: string,
- *     description?: string,
- *     processor_invoice_id?: string,
- *     processor_charge_id?: string,
- *     earns_at?: string,
- *     earned_at?: string,
- *     paid_at?: string,
- *     reversed_at?: mixed,
- *     reverse_reason?: mixed,
- *     payout_id?: string,
- *     created_at?: string,
- *     updated_at?: string,
  * }
  * @phpstan-type CommissionReversedData array{
  *     event_id?: string,
- *     commission?: CommissionReversedDataCommission,
+ *     commission?: AffiliateCommission,
  *     program_id?: string,
  *     affiliate_id?: string,
  * }
- * @phpstan-type CommissionReversedDataCommission array{
- *     object?: string,
- *     id?: string,
- *     affiliate_id?: string,
- *     referral_id?: string,
- *     tier?: int,
- *     status?: string,
- *     amount_cents?: int,
- *     sale_amount_cents?: int,
- *     currency?: string,
- *     description?: string,
- *     processor_invoice_id?: string,
- *     processor_charge_id?: string,
- *     earns_at?: string,
- *     earned_at?: mixed,
- *     paid_at?: mixed,
- *     reversed_at?: string,
- *     reverse_reason?: string,
- *     payout_id?: mixed,
- *     created_at?: string,
- *     updated_at?: string,
+ * @phpstan-type ConditionOperator 'eq'|'neq'|'gt'|'gte'|'lt'|'lte'|'contains'|'starts_with'|'ends_with'|'exists'|'is_empty'|'in'|string
+ * @phpstan-type ConditionTerm array{
+ *     field: string,
+ *     op: 'eq'|'neq'|'gt'|'gte'|'lt'|'lte'|'contains'|'starts_with'|'ends_with'|'exists'|'is_empty'|'in'|string,
+ *     value?: mixed,
  * }
  * @phpstan-type ConnectDns array{
  *     url: string,
@@ -681,7 +567,7 @@ namespace Postrider;
  *     scope?: string,
  *     category?: string,
  *     category_label?: string,
- *     suppression_id?: mixed,
+ *     suppression_id?: string|null,
  *     category_opt_out_id?: string,
  * }
  * @phpstan-type Conversion array{
@@ -807,7 +693,6 @@ namespace Postrider;
  *     secret: string,
  *     warnings?: list<string>,
  * }
- * @phpstan-type CreateApiKeyScope 'full'|'sending'|string
  * @phpstan-type CreateAutomationParams array{
  *     name: string,
  *     trigger: AutomationTrigger,
@@ -847,7 +732,6 @@ namespace Postrider;
  *     domain: Domain,
  *     warnings?: list<string>,
  * }
- * @phpstan-type CreateDomainTlsMode 'opportunistic'|'enforced'|string
  * @phpstan-type CreateSmtpCredentialParams array{
  *     name: string,
  *     domain_id?: string|null,
@@ -859,19 +743,6 @@ namespace Postrider;
  *     password: string,
  *     warnings?: list<string>,
  * }
- * @phpstan-type CreateSuppressionData array{
- *     index: int,
- *     id: string|null,
- *     status: 'created'|'exists'|'failed'|string,
- *     warnings?: list<string>,
- *     error?: CreateSuppressionDataError,
- * }
- * @phpstan-type CreateSuppressionDataError array{
- *     message: string,
- *     code: string,
- *     details?: array<string, mixed>,
- * }
- * @phpstan-type CreateSuppressionDataStatus 'created'|'exists'|'failed'|string
  * @phpstan-type CreateSuppressionParams array{
  *     email?: string|null,
  *     emails?: list<string>|null,
@@ -881,14 +752,14 @@ namespace Postrider;
  * @phpstan-type CreateSuppressionResponse array{
  *     suppression?: Suppression,
  *     warnings?: list<string>,
- *     data?: list<CreateSuppressionData>,
+ *     data?: list<SuppressionResult>,
  * }
  * @phpstan-type CreateTemplateParams array{
  *     name?: string|null,
  *     alias?: string|null,
  *     category?: 'transactional'|'product'|'newsletter'|string|null,
  *     unsubscribe_enabled?: bool|null,
- *     from?: string|SendEmailFrom|null,
+ *     from?: string|EmailAddress|null,
  *     reply_to?: string|list<string>|null,
  *     subject?: string|null,
  *     preheader?: string|null,
@@ -900,7 +771,6 @@ namespace Postrider;
  *     template: Template,
  *     warnings?: list<string>,
  * }
- * @phpstan-type CreateWebhookEvent 'email.received'|'email.sent'|'email.delivered'|'email.delivery_delayed'|'email.bounced'|'email.complained'|'email.opened'|'email.clicked'|'email.failed'|'email.suppressed'|'email.scheduled'|'contact.unsubscribed'|'automation.started'|'automation.step_completed'|'automation.completed'|'automation.failed'|'email.cancelled'|'domain.verified'|'domain.degraded'|'suppression.created'|'suppression.deleted'|'webhook.disabled'|'affiliate.created'|'affiliate.approved'|'affiliate.updated'|'referral.created'|'referral.converted'|'commission.created'|'commission.earned'|'commission.reversed'|'commission.paid'|'payout.created'|'payout.paid'|'payout.failed'|string
  * @phpstan-type CreateWebhookParams array{
  *     url: string,
  *     events?: list<'email.received'|'email.sent'|'email.delivered'|'email.delivery_delayed'|'email.bounced'|'email.complained'|'email.opened'|'email.clicked'|'email.failed'|'email.suppressed'|'email.scheduled'|'contact.unsubscribed'|'automation.started'|'automation.step_completed'|'automation.completed'|'automation.failed'|'email.cancelled'|'domain.verified'|'domain.degraded'|'suppression.created'|'suppression.deleted'|'webhook.disabled'|'affiliate.created'|'affiliate.approved'|'affiliate.updated'|'referral.created'|'referral.converted'|'commission.created'|'commission.earned'|'commission.reversed'|'commission.paid'|'payout.created'|'payout.paid'|'payout.failed'|string>|null,
@@ -915,13 +785,15 @@ namespace Postrider;
  *     secret: string,
  *     warnings?: list<string>,
  * }
- * @phpstan-type CreateWebhookRetryPolicy 'default'|'extended'|string
  * @phpstan-type DeleteDomainParams array{
  *     force?: bool,
  * }
  * @phpstan-type DeleteSuppressionParams array{
  *     force?: bool,
  * }
+ * @phpstan-type Disposition 'attachment'|'inline'|string
+ * @phpstan-type DmarcAlignment 'relaxed'|'strict'|string
+ * @phpstan-type DmarcPolicy 'none'|'quarantine'|'reject'|string
  * @phpstan-type DnsChange array{
  *     action: 'create'|'update'|'skip'|'conflict'|string,
  *     outcome: 'unchanged'|'done'|'failed'|'unclear'|'not_done'|string,
@@ -931,6 +803,7 @@ namespace Postrider;
  * }
  * @phpstan-type DnsChangeAction 'create'|'update'|'skip'|'conflict'|string
  * @phpstan-type DnsChangeOutcome 'unchanged'|'done'|'failed'|'unclear'|'not_done'|string
+ * @phpstan-type DnsProvider 'cloudflare'|'route53'|'digitalocean'|'hetzner'|'gandi'|'rfc2136'|'bunny'|'desec'|'dnsimple'|'gcore'|'godaddy'|'hostinger'|'infomaniak'|'ionos'|'linode'|'namecom'|'netlify'|'ns1'|'porkbun'|'scaleway'|'vercel'|'vultr'|string
  * @phpstan-type Domain array{
  *     id: string,
  *     name: string,
@@ -1003,10 +876,6 @@ namespace Postrider;
  *     adkim: 'relaxed'|'strict'|string,
  *     aspf: 'relaxed'|'strict'|string,
  * }
- * @phpstan-type DomainDmarcPolicyAdkim 'relaxed'|'strict'|string
- * @phpstan-type DomainDmarcPolicyAspf 'relaxed'|'strict'|string
- * @phpstan-type DomainDmarcPolicyP 'none'|'quarantine'|'reject'|string
- * @phpstan-type DomainDmarcPolicySp 'none'|'quarantine'|'reject'|string
  * @phpstan-type DomainDmarcReporter array{
  *     domain: string,
  *     name: string,
@@ -1063,7 +932,7 @@ namespace Postrider;
  *     domain?: string,
  *     status?: string,
  *     verified_at?: string,
- *     degraded_since?: mixed,
+ *     degraded_since?: string|null,
  * }
  * @phpstan-type Done array{
  *     ok: bool,
@@ -1102,27 +971,17 @@ namespace Postrider;
  *     delivered_at: string|null,
  *     bounced_at: string|null,
  * }
- * @phpstan-type EmailBouncedData array{
- *     event_id?: string,
- *     email_id?: string,
- *     message_id?: string,
- *     from?: string,
- *     to?: list<string>,
- *     cc?: list<mixed>,
- *     rcpt_to?: string,
- *     subject?: string,
- *     tags?: list<EmailSentDataTag>,
- *     category?: string,
- *     template_id?: mixed,
- *     domain?: string,
- *     sent_at?: string,
- *     status?: string,
- *     bounce_reason?: string,
- *     bounce?: EmailBouncedDataBounce,
- *     suppression_id?: mixed,
- *     suppressed_until?: mixed,
+ * @phpstan-type EmailAddress array{
+ *     email: string,
+ *     name?: string,
  * }
- * @phpstan-type EmailBouncedDataBounce array{
+ * @phpstan-type EmailAttachment array{
+ *     name: string,
+ *     content_type?: string,
+ *     data: string,
+ *     content_id?: string,
+ * }
+ * @phpstan-type EmailBounce array{
  *     type?: string,
  *     category?: string,
  *     smtp_code?: int,
@@ -1131,22 +990,50 @@ namespace Postrider;
  *     mx_host?: string,
  *     async?: bool,
  * }
+ * @phpstan-type EmailBouncedData array{
+ *     event_id?: string,
+ *     email_id?: string,
+ *     message_id?: string,
+ *     from?: string,
+ *     to?: list<string>,
+ *     cc?: list<string>,
+ *     rcpt_to?: string,
+ *     subject?: string,
+ *     tags?: list<EmailTag>,
+ *     category?: string,
+ *     template_id?: string|null,
+ *     domain?: string,
+ *     sent_at?: string,
+ *     status?: string,
+ *     bounce_reason?: string,
+ *     bounce?: EmailBounce,
+ *     suppression_id?: string|null,
+ *     suppressed_until?: string|null,
+ * }
  * @phpstan-type EmailCancelledData array{
  *     event_id?: string,
  *     email_id?: string,
  *     message_id?: string,
  *     from?: string,
  *     to?: list<string>,
- *     cc?: list<mixed>,
+ *     cc?: list<string>,
  *     sent_at?: string,
  *     subject?: string,
- *     tags?: list<EmailSentDataTag>,
+ *     tags?: list<EmailTag>,
  *     category?: string,
- *     template_id?: mixed,
+ *     template_id?: string|null,
  *     domain?: string,
  *     status?: string,
  *     by?: string,
  *     recipients_count?: int,
+ * }
+ * @phpstan-type EmailCategory 'transactional'|'product'|'newsletter'|string
+ * @phpstan-type EmailClick array{
+ *     url?: string,
+ *     ip?: string,
+ *     user_agent?: string,
+ *     machine?: bool,
+ *     first?: bool,
  * }
  * @phpstan-type EmailClickedData array{
  *     event_id?: string,
@@ -1154,23 +1041,16 @@ namespace Postrider;
  *     message_id?: string,
  *     from?: string,
  *     to?: list<string>,
- *     cc?: list<mixed>,
+ *     cc?: list<string>,
  *     rcpt_to?: string,
  *     subject?: string,
- *     tags?: list<EmailSentDataTag>,
+ *     tags?: list<EmailTag>,
  *     category?: string,
- *     template_id?: mixed,
+ *     template_id?: string|null,
  *     domain?: string,
  *     sent_at?: string,
  *     status?: string,
- *     click?: EmailClickedDataClick,
- * }
- * @phpstan-type EmailClickedDataClick array{
- *     url?: string,
- *     ip?: string,
- *     user_agent?: string,
- *     machine?: bool,
- *     first?: bool,
+ *     click?: EmailClick,
  * }
  * @phpstan-type EmailComplainedData array{
  *     event_id?: string,
@@ -1178,23 +1058,31 @@ namespace Postrider;
  *     message_id?: string,
  *     from?: string,
  *     to?: list<string>,
- *     cc?: list<mixed>,
+ *     cc?: list<string>,
  *     rcpt_to?: string,
  *     subject?: string,
- *     tags?: list<EmailSentDataTag>,
+ *     tags?: list<EmailTag>,
  *     category?: string,
- *     template_id?: mixed,
+ *     template_id?: string|null,
  *     domain?: string,
  *     sent_at?: string,
  *     status?: string,
- *     complaint?: EmailComplainedDataComplaint,
- *     suppression_id?: mixed,
+ *     complaint?: EmailComplaint,
+ *     suppression_id?: string|null,
  * }
- * @phpstan-type EmailComplainedDataComplaint array{
+ * @phpstan-type EmailComplaint array{
  *     feedback_type?: string,
  *     source?: string,
  *     user_agent?: string,
  *     arrived_at?: string,
+ * }
+ * @phpstan-type EmailDelay array{
+ *     smtp_code?: int,
+ *     enhanced_code?: string,
+ *     diagnostic?: string,
+ *     attempt?: int,
+ *     next_attempt_at?: string,
+ *     expires_at?: string,
  * }
  * @phpstan-type EmailDeliveredData array{
  *     event_id?: string,
@@ -1202,19 +1090,19 @@ namespace Postrider;
  *     message_id?: string,
  *     from?: string,
  *     to?: list<string>,
- *     cc?: list<mixed>,
+ *     cc?: list<string>,
  *     rcpt_to?: string,
  *     subject?: string,
- *     tags?: list<EmailSentDataTag>,
+ *     tags?: list<EmailTag>,
  *     category?: string,
- *     template_id?: mixed,
+ *     template_id?: string|null,
  *     domain?: string,
  *     sent_at?: string,
  *     status?: string,
  *     delivered_at?: string,
- *     delivery?: EmailDeliveredDataDelivery,
+ *     delivery?: EmailDelivery,
  * }
- * @phpstan-type EmailDeliveredDataDelivery array{
+ * @phpstan-type EmailDelivery array{
  *     mx_host?: string,
  *     smtp_response?: string,
  *     tls?: string,
@@ -1227,24 +1115,16 @@ namespace Postrider;
  *     message_id?: string,
  *     from?: string,
  *     to?: list<string>,
- *     cc?: list<mixed>,
+ *     cc?: list<string>,
  *     rcpt_to?: string,
  *     subject?: string,
- *     tags?: list<EmailSentDataTag>,
+ *     tags?: list<EmailTag>,
  *     category?: string,
- *     template_id?: mixed,
+ *     template_id?: string|null,
  *     domain?: string,
  *     sent_at?: string,
  *     status?: string,
- *     delay?: EmailDeliveryDelayedDataDelay,
- * }
- * @phpstan-type EmailDeliveryDelayedDataDelay array{
- *     smtp_code?: int,
- *     enhanced_code?: string,
- *     diagnostic?: string,
- *     attempt?: int,
- *     next_attempt_at?: string,
- *     expires_at?: string,
+ *     delay?: EmailDelay,
  * }
  * @phpstan-type EmailDetail array{
  *     id: string,
@@ -1315,22 +1195,26 @@ namespace Postrider;
  *     message_id?: string,
  *     from?: string,
  *     to?: list<string>,
- *     cc?: list<mixed>,
+ *     cc?: list<string>,
  *     rcpt_to?: string,
  *     subject?: string,
- *     tags?: list<EmailSentDataTag>,
+ *     tags?: list<EmailTag>,
  *     category?: string,
- *     template_id?: mixed,
+ *     template_id?: string|null,
  *     domain?: string,
  *     sent_at?: string,
  *     status?: string,
- *     failure?: EmailFailedDataFailure,
- *     suppression_id?: mixed,
+ *     failure?: EmailFailure,
+ *     suppression_id?: string|null,
  * }
- * @phpstan-type EmailFailedDataFailure array{
+ * @phpstan-type EmailFailure array{
  *     reason?: string,
  *     message?: string,
  *     smtp_code?: int,
+ * }
+ * @phpstan-type EmailHeader array{
+ *     name: string,
+ *     value: string,
  * }
  * @phpstan-type EmailList array{
  *     emails: list<Email>,
@@ -1338,10 +1222,12 @@ namespace Postrider;
  *     next_cursor: string|null,
  *     as_of?: string,
  * }
+ * @phpstan-type EmailMetric 'sent'|'delivered'|'bounced'|'failed'|'delayed'|'complained'|'opened'|'clicked'|'suppressed'|'unsubscribed'|string
  * @phpstan-type EmailMetrics array{
  *     totals: EmailMetricsTotals,
  *     rows: list<EmailMetricsRow>,
  * }
+ * @phpstan-type EmailMetricsDimension 'domain'|'tag'|'template'|'provider'|string
  * @phpstan-type EmailMetricsRow array{
  *     sent?: int,
  *     delivered?: int,
@@ -1375,29 +1261,29 @@ namespace Postrider;
  *     click_rate?: int|float,
  *     unsubscribe_rate?: int|float,
  * }
+ * @phpstan-type EmailOpen array{
+ *     ip?: string,
+ *     user_agent?: string,
+ *     machine?: bool,
+ *     proxy?: string|null,
+ *     first?: bool,
+ * }
  * @phpstan-type EmailOpenedData array{
  *     event_id?: string,
  *     email_id?: string,
  *     message_id?: string,
  *     from?: string,
  *     to?: list<string>,
- *     cc?: list<mixed>,
+ *     cc?: list<string>,
  *     rcpt_to?: string,
  *     subject?: string,
- *     tags?: list<EmailSentDataTag>,
+ *     tags?: list<EmailTag>,
  *     category?: string,
- *     template_id?: mixed,
+ *     template_id?: string|null,
  *     domain?: string,
  *     sent_at?: string,
  *     status?: string,
- *     open?: EmailOpenedDataOpen,
- * }
- * @phpstan-type EmailOpenedDataOpen array{
- *     ip?: string,
- *     user_agent?: string,
- *     machine?: bool,
- *     proxy?: mixed,
- *     first?: bool,
+ *     open?: EmailOpen,
  * }
  * @phpstan-type EmailReceivedData array{
  *     event_id?: string,
@@ -1407,22 +1293,17 @@ namespace Postrider;
  *     subject?: string,
  *     status?: string,
  *     rcpt_to?: string,
- *     cc?: list<mixed>,
+ *     cc?: list<string>,
  *     message_id?: string,
  *     in_reply_to?: string,
  *     references?: list<string>,
  *     spam_status?: string,
  *     attachment_count?: int,
- *     attachments?: list<EmailReceivedDataAttachment>,
+ *     attachments?: list<ReceivedEmailAttachment>,
  *     received_at?: string,
  *     domain?: string,
  *     envelope_from?: string,
  *     auth?: EmailReceivedDataAuth,
- * }
- * @phpstan-type EmailReceivedDataAttachment array{
- *     filename?: string,
- *     content_type?: string,
- *     size?: int,
  * }
  * @phpstan-type EmailReceivedDataAuth array{
  *     spf?: string,
@@ -1435,12 +1316,12 @@ namespace Postrider;
  *     message_id?: string,
  *     from?: string,
  *     to?: list<string>,
- *     cc?: list<mixed>,
+ *     cc?: list<string>,
  *     sent_at?: string,
  *     subject?: string,
- *     tags?: list<EmailSentDataTag>,
+ *     tags?: list<EmailTag>,
  *     category?: string,
- *     template_id?: mixed,
+ *     template_id?: string|null,
  *     domain?: string,
  *     status?: string,
  *     scheduled_at?: string,
@@ -1451,19 +1332,15 @@ namespace Postrider;
  *     message_id?: string,
  *     from?: string,
  *     to?: list<string>,
- *     cc?: list<mixed>,
+ *     cc?: list<string>,
  *     sent_at?: string,
  *     subject?: string,
- *     tags?: list<EmailSentDataTag>,
+ *     tags?: list<EmailTag>,
  *     category?: string,
- *     template_id?: mixed,
+ *     template_id?: string|null,
  *     domain?: string,
  *     status?: string,
  *     recipients_count?: int,
- * }
- * @phpstan-type EmailSentDataTag array{
- *     name?: string,
- *     value?: string,
  * }
  * @phpstan-type EmailStatus 'queued'|'scheduled'|'sent'|'delivered'|'bounced'|'failed'|'cancelled'|string
  * @phpstan-type EmailSuppressedData array{
@@ -1472,26 +1349,32 @@ namespace Postrider;
  *     message_id?: string,
  *     from?: string,
  *     to?: list<string>,
- *     cc?: list<mixed>,
+ *     cc?: list<string>,
  *     sent_at?: string,
  *     subject?: string,
- *     tags?: list<EmailSentDataTag>,
+ *     tags?: list<EmailTag>,
  *     category?: string,
- *     template_id?: mixed,
+ *     template_id?: string|null,
  *     domain?: string,
  *     status?: string,
- *     suppressed?: list<EmailSuppressedDataSuppressed>,
+ *     suppressed?: list<EmailSuppression>,
  * }
- * @phpstan-type EmailSuppressedDataSuppressed array{
+ * @phpstan-type EmailSuppression array{
  *     email?: string,
  *     reason?: string,
- *     suppression_id?: mixed,
- *     category?: mixed,
- *     category_opt_out_id?: mixed,
+ *     suppression_id?: string|null,
+ *     category?: string|null,
+ *     category_opt_out_id?: string|null,
  * }
  * @phpstan-type EmailTag array{
  *     name: string,
  *     value: string,
+ * }
+ * @phpstan-type EmailTemplate array{
+ *     id?: string,
+ *     alias?: string,
+ *     version?: int,
+ *     variables?: array<string, mixed>,
  * }
  * @phpstan-type EventCounts array{
  *     totals: list<EventCountsTotal>,
@@ -1537,6 +1420,7 @@ namespace Postrider;
  *     group: string,
  *     steps: list<FunnelStep>,
  * }
+ * @phpstan-type FunnelGrouping 'source'|'came_from'|'signup_method'|string
  * @phpstan-type FunnelStep array{
  *     name: string,
  *     people: int,
@@ -1559,9 +1443,6 @@ namespace Postrider;
  * @phpstan-type GetDomainDmarcResponse array{
  *     dmarc: DomainDmarc,
  * }
- * @phpstan-type GetEmailMetricsDimension 'domain'|'tag'|'template'|'provider'|string
- * @phpstan-type GetEmailMetricsGranularity 'hour'|'day'|string
- * @phpstan-type GetEmailMetricsMetric 'sent'|'delivered'|'bounced'|'failed'|'delayed'|'complained'|'opened'|'clicked'|'suppressed'|'unsubscribed'|string
  * @phpstan-type GetEmailMetricsParams array{
  *     from?: string,
  *     to?: string,
@@ -1575,7 +1456,6 @@ namespace Postrider;
  * @phpstan-type GetEmailResponse array{
  *     email: EmailDetail,
  * }
- * @phpstan-type GetFunnelGroupBy 'source'|'came_from'|'signup_method'|string
  * @phpstan-type GetFunnelParams array{
  *     steps: list<string>,
  *     from?: string,
@@ -1600,49 +1480,14 @@ namespace Postrider;
  *     warnings?: list<string>,
  * }
  * @phpstan-type GetTemplateVersionResponse array{
- *     version: GetTemplateVersionVersion,
+ *     version: TemplateVersionDetail,
  * }
- * @phpstan-type GetTemplateVersionVersion array{
- *     number: int,
- *     note: string|null,
- *     published_at: string,
- *     published_by: string,
- *     category: 'transactional'|'product'|'newsletter'|string,
- *     unsubscribe_enabled: bool,
- *     from: string|null,
- *     reply_to: list<string>,
- *     subject: string|null,
- *     preheader: string|null,
- *     variables: list<TemplateVariable>,
- *     html: string|null,
- *     text: string|null,
- * }
- * @phpstan-type ImportSuppressionsImport array{
- *     id: string,
- *     status: 'queued'|'running'|'completed'|'failed'|string,
- *     counts: ImportSuppressionsImportCounts,
- *     errors: list<ImportSuppressionsImportError>,
- *     created_at: string,
- *     completed_at: string|null,
- * }
- * @phpstan-type ImportSuppressionsImportCounts array{
- *     total: int,
- *     processed: int,
- *     created: int,
- *     exists: int,
- *     invalid: int,
- *     refused: int,
- * }
- * @phpstan-type ImportSuppressionsImportError array{
- *     line: int,
- *     message: string,
- * }
- * @phpstan-type ImportSuppressionsImportStatus 'queued'|'running'|'completed'|'failed'|string
+ * @phpstan-type Granularity 'hour'|'day'|string
  * @phpstan-type ImportSuppressionsParams array{
  *     csv: string,
  * }
  * @phpstan-type ImportSuppressionsResponse array{
- *     import: ImportSuppressionsImport,
+ *     import: SuppressionImport,
  *     warnings?: list<string>,
  * }
  * @phpstan-type ListAffiliateCampaignsParams array{
@@ -1668,7 +1513,6 @@ namespace Postrider;
  *     has_more: bool,
  *     next_cursor: string|null,
  * }
- * @phpstan-type ListAffiliateCommissionsStatus 'pending'|'earned'|'paid'|'reversed'|string
  * @phpstan-type ListAffiliateLinksParams array{
  *     limit?: int,
  *     cursor?: string,
@@ -1690,7 +1534,6 @@ namespace Postrider;
  *     has_more: bool,
  *     next_cursor: string|null,
  * }
- * @phpstan-type ListAffiliatePayoutsStatus 'draft'|'processing'|'paid'|'failed'|string
  * @phpstan-type ListAffiliateReferralsParams array{
  *     limit?: int,
  *     cursor?: string,
@@ -1706,8 +1549,6 @@ namespace Postrider;
  *     has_more: bool,
  *     next_cursor: string|null,
  * }
- * @phpstan-type ListAffiliateReferralsSource 'api'|'signup'|'checkout'|'metadata'|string
- * @phpstan-type ListAffiliateReferralsStatus 'lead'|'trialing'|'active'|'cancelled'|'refunded'|'rejected'|string
  * @phpstan-type ListAffiliatesParams array{
  *     limit?: int,
  *     cursor?: string,
@@ -1720,7 +1561,6 @@ namespace Postrider;
  *     has_more: bool,
  *     next_cursor: string|null,
  * }
- * @phpstan-type ListAffiliatesStatus 'invited'|'pending'|'active'|'suspended'|'rejected'|string
  * @phpstan-type ListApiKeysParams array{
  *     limit?: int,
  *     cursor?: string,
@@ -1839,7 +1679,6 @@ namespace Postrider;
  *     received_after?: string|\DateTimeInterface,
  *     received_before?: string|\DateTimeInterface,
  * }
- * @phpstan-type ListReceivedEmailsSpamStatus 'not_checked'|'not_spam'|'spam'|string
  * @phpstan-type ListSmtpCredentialsParams array{
  *     limit?: int,
  *     cursor?: string,
@@ -1906,6 +1745,7 @@ namespace Postrider;
  *     payout: AffiliatePayout,
  *     warnings?: list<string>,
  * }
+ * @phpstan-type OnSuppressed 'fail'|'skip'|string
  * @phpstan-type OneAffiliate array{
  *     affiliate: Affiliate,
  * }
@@ -1928,7 +1768,7 @@ namespace Postrider;
  *     claim: DomainClaim,
  * }
  * @phpstan-type OneImport array{
- *     import: ImportSuppressionsImport,
+ *     import: SuppressionImport,
  * }
  * @phpstan-type OneProductEvent array{
  *     event: ProductEvent,
@@ -1963,6 +1803,7 @@ namespace Postrider;
  *     program_id?: string,
  *     affiliate_id?: string,
  * }
+ * @phpstan-type Plan 'free'|'pro'|'scale'|'dedicated'|string
  * @phpstan-type PreviewTemplateParams array{
  *     variables?: array<string, mixed>|null,
  *     version?: 'draft'|string|int|null,
@@ -2021,9 +1862,6 @@ namespace Postrider;
  *     dkim: 'none'|'pass'|'fail'|'softfail'|'neutral'|'temperror'|'permerror'|string,
  *     dmarc: 'none'|'pass'|'fail'|'softfail'|'neutral'|'temperror'|'permerror'|string,
  * }
- * @phpstan-type ReceivedEmailAuthDkim 'none'|'pass'|'fail'|'softfail'|'neutral'|'temperror'|'permerror'|string
- * @phpstan-type ReceivedEmailAuthDmarc 'none'|'pass'|'fail'|'softfail'|'neutral'|'temperror'|'permerror'|string
- * @phpstan-type ReceivedEmailAuthSpf 'none'|'pass'|'fail'|'softfail'|'neutral'|'temperror'|'permerror'|string
  * @phpstan-type ReceivedEmailDetail array{
  *     email_id: string,
  *     to: list<string>,
@@ -2043,7 +1881,7 @@ namespace Postrider;
  *     text: string|null,
  *     html: string|null,
  *     stripped_text: string|null,
- *     headers: list<ReceivedEmailDetailHeader>,
+ *     headers: list<EmailHeader>,
  *     auth: ReceivedEmailDetailAuth,
  *     spam_score: int|float|null,
  *     size: int,
@@ -2059,17 +1897,11 @@ namespace Postrider;
  *     disposition: 'attachment'|'inline'|string,
  *     data: string|null,
  * }
- * @phpstan-type ReceivedEmailDetailAttachmentDisposition 'attachment'|'inline'|string
  * @phpstan-type ReceivedEmailDetailAuth array{
  *     spf: 'none'|'pass'|'fail'|'softfail'|'neutral'|'temperror'|'permerror'|string,
  *     dkim: 'none'|'pass'|'fail'|'softfail'|'neutral'|'temperror'|'permerror'|string,
  *     dmarc: 'none'|'pass'|'fail'|'softfail'|'neutral'|'temperror'|'permerror'|string,
  *     arc: 'none'|'pass'|'fail'|'softfail'|'neutral'|'temperror'|'permerror'|string,
- * }
- * @phpstan-type ReceivedEmailDetailAuthArc 'none'|'pass'|'fail'|'softfail'|'neutral'|'temperror'|'permerror'|string
- * @phpstan-type ReceivedEmailDetailHeader array{
- *     name: string,
- *     value: string,
  * }
  * @phpstan-type ReceivedEmailList array{
  *     received_emails: list<ReceivedEmail>,
@@ -2090,7 +1922,7 @@ namespace Postrider;
  *     clicked_at: string|null,
  *     complained_at: string|null,
  *     next_attempt_at: string|null,
- *     waits_for: RecipientWaitsFor|null,
+ *     waits_for: WaitReason|null,
  * }
  * @phpstan-type RecipientLastResponse array{
  *     smtp_code: int,
@@ -2099,59 +1931,18 @@ namespace Postrider;
  * }
  * @phpstan-type RecipientStatus 'queued'|'deferred'|'delivered'|'bounced'|'failed'|'cancelled'|'suppressed'|string
  * @phpstan-type RecipientType 'to'|'cc'|'bcc'|string
- * @phpstan-type RecipientWaitsFor array{
- *     cause: 'held'|'account_suspended'|'queue_held'|'paused'|'suspended'|'schedule'|'other_node'|'resting'|'unreachable'|'rate'|'warm_up'|'connections'|'turn'|'reply'|'look_up'|'memory'|string,
- *     text: string,
- *     destination: string|null,
- *     place: int|null,
- *     until: string|null,
- * }
- * @phpstan-type RecipientWaitsForCause 'held'|'account_suspended'|'queue_held'|'paused'|'suspended'|'schedule'|'other_node'|'resting'|'unreachable'|'rate'|'warm_up'|'connections'|'turn'|'reply'|'look_up'|'memory'|string
+ * @phpstan-type Reentry 'always'|'once'|'while_not_running'|string
  * @phpstan-type ReferralConvertedData array{
  *     event_id?: string,
- *     referral?: ReferralConvertedDataReferral,
+ *     referral?: AffiliateReferral,
  *     program_id?: string,
  *     affiliate_id?: string,
- * }
- * @phpstan-type ReferralConvertedDataReferral array{
- *     object?: string,
- *     id?: string,
- *     affiliate_id?: string,
- *     status?: string,
- *     source?: string,
- *     email?: string,
- *     processor_customer_id?: string,
- *     sub_id?: mixed,
- *     blocked_reason?: mixed,
- *     revenue_cents?: int,
- *     currency?: string,
- *     converted_at?: string,
- *     expires_at?: string,
- *     created_at?: string,
- *     updated_at?: string,
  * }
  * @phpstan-type ReferralCreatedData array{
  *     event_id?: string,
- *     referral?: ReferralCreatedDataReferral,
+ *     referral?: AffiliateReferral,
  *     program_id?: string,
  *     affiliate_id?: string,
- * }
- * @phpstan-type ReferralCreatedDataReferral array{
- *     object?: string,
- *     id?: string,
- *     affiliate_id?: string,
- *     status?: string,
- *     source?: string,
- *     email?: string,
- *     processor_customer_id?: string,
- *     sub_id?: mixed,
- *     blocked_reason?: mixed,
- *     revenue_cents?: int,
- *     currency?: mixed,
- *     converted_at?: mixed,
- *     expires_at?: string,
- *     created_at?: string,
- *     updated_at?: string,
  * }
  * @phpstan-type RejectAffiliateParams array{
  *     reason?: string|null,
@@ -2187,6 +1978,7 @@ namespace Postrider;
  *     commission: AffiliateCommission,
  *     warnings?: list<string>,
  * }
+ * @phpstan-type ReverseReason 'refund'|'dispute'|'fraud'|'manual'|'partner_deleted'|'blocked'|'expired'|string
  * @phpstan-type RollBackTemplateParams array{
  *     version: int,
  *     note?: string|null,
@@ -2236,43 +2028,15 @@ namespace Postrider;
  *     has_more: bool,
  *     next_cursor: string|null,
  * }
- * @phpstan-type SavedDnsCredentialsProvider 'cloudflare'|'route53'|'digitalocean'|'hetzner'|'gandi'|'rfc2136'|'bunny'|'desec'|'dnsimple'|'gcore'|'godaddy'|'hostinger'|'infomaniak'|'ionos'|'linode'|'namecom'|'netlify'|'ns1'|'porkbun'|'scaleway'|'vercel'|'vultr'|string
- * @phpstan-type SendBatchData array{
- *     index: int,
- *     id: string|null,
- *     status: 'sent'|'scheduled'|'failed'|string,
- *     warnings?: list<string>,
- *     replayed?: bool,
- *     error?: SendBatchDataError,
- * }
- * @phpstan-type SendBatchDataError array{
- *     message: string,
- *     code: string,
- *     details?: array<string, mixed>,
- *     upgrade_url?: string,
- * }
- * @phpstan-type SendBatchDataStatus 'sent'|'scheduled'|'failed'|string
  * @phpstan-type SendBatchParams array{
  *     emails: list<BatchItem>,
  * }
  * @phpstan-type SendBatchResponse array{
- *     data: list<SendBatchData>,
+ *     data: list<BatchResult>,
  *     warnings?: list<string>,
  * }
- * @phpstan-type SendEmailAttachment array{
- *     name: string,
- *     content_type?: string,
- *     data: string,
- *     content_id?: string,
- * }
- * @phpstan-type SendEmailCategory 'transactional'|'product'|'newsletter'|string
- * @phpstan-type SendEmailFrom array{
- *     email: string,
- *     name?: string,
- * }
- * @phpstan-type SendEmailOnSuppressed 'fail'|'skip'|string
  * @phpstan-type SendEmailParams array{
- *     from?: string|SendEmailFrom|null,
+ *     from?: string|EmailAddress|null,
  *     to: string|list<string>,
  *     cc?: string|list<string>|null,
  *     bcc?: string|list<string>|null,
@@ -2281,25 +2045,15 @@ namespace Postrider;
  *     html?: string|null,
  *     text?: string|null,
  *     headers?: array<string, string>|null,
- *     tags?: list<SendEmailTag>|array<string, string>|null,
- *     attachments?: list<SendEmailAttachment>|null,
+ *     tags?: list<EmailTag>|array<string, string>|null,
+ *     attachments?: list<EmailAttachment>|null,
  *     category?: 'transactional'|'product'|'newsletter'|string|null,
  *     scheduled_at?: string|\DateTimeInterface|null,
  *     expires_in?: int|null,
  *     on_suppressed?: 'fail'|'skip'|string|null,
  *     unsubscribe?: bool|null,
- *     template?: string|SendEmailTemplate|null,
+ *     template?: string|EmailTemplate|null,
  *     variables?: array<string, mixed>|null,
- * }
- * @phpstan-type SendEmailTag array{
- *     name: string,
- *     value: string,
- * }
- * @phpstan-type SendEmailTemplate array{
- *     id?: string,
- *     alias?: string,
- *     version?: int,
- *     variables?: array<string, mixed>,
  * }
  * @phpstan-type SendEventParams array{
  *     name?: string|null,
@@ -2341,7 +2095,11 @@ namespace Postrider;
  *     expires_at: string|null,
  *     created_at: string,
  * }
- * @phpstan-type SmtpCredentialSecurity 'starttls'|'tls'|string
+ * @phpstan-type SmtpSecurity 'starttls'|'tls'|string
+ * @phpstan-type SpamStatus 'not_checked'|'not_spam'|'spam'|string
+ * @phpstan-type StepOutput array{
+ *     email_id?: string,
+ * }
  * @phpstan-type StreamEvent array{
  *     id: string,
  *     type: 'email.received'|'email.sent'|'email.delivered'|'email.delivery_delayed'|'email.bounced'|'email.complained'|'email.opened'|'email.clicked'|'email.failed'|'email.suppressed'|'email.scheduled'|'contact.unsubscribed'|'automation.started'|'automation.step_completed'|'automation.completed'|'automation.failed'|'email.cancelled'|'domain.verified'|'domain.degraded'|'suppression.created'|'suppression.deleted'|'webhook.disabled'|'affiliate.created'|'affiliate.approved'|'affiliate.updated'|'referral.created'|'referral.converted'|'commission.created'|'commission.earned'|'commission.reversed'|'commission.paid'|'payout.created'|'payout.paid'|'payout.failed'|string,
@@ -2353,7 +2111,6 @@ namespace Postrider;
  *     has_more: bool,
  *     next_cursor: string|null,
  * }
- * @phpstan-type StreamEventType 'email.received'|'email.sent'|'email.delivered'|'email.delivery_delayed'|'email.bounced'|'email.complained'|'email.opened'|'email.clicked'|'email.failed'|'email.suppressed'|'email.scheduled'|'contact.unsubscribed'|'automation.started'|'automation.step_completed'|'automation.completed'|'automation.failed'|'email.cancelled'|'domain.verified'|'domain.degraded'|'suppression.created'|'suppression.deleted'|'webhook.disabled'|'affiliate.created'|'affiliate.approved'|'affiliate.updated'|'referral.created'|'referral.converted'|'commission.created'|'commission.earned'|'commission.reversed'|'commission.paid'|'payout.created'|'payout.paid'|'payout.failed'|string
  * @phpstan-type Suppression array{
  *     id: string,
  *     email: string,
@@ -2365,14 +2122,28 @@ namespace Postrider;
  *     expires_at: string|null,
  *     created_at: string,
  * }
+ * @phpstan-type SuppressionCheck array{
+ *     email: string,
+ *     suppressed: bool,
+ *     reason: 'hard_bounce'|'soft_bounce'|'complaint'|'unsubscribe'|'smtp_failure'|'manual'|'import'|string|null,
+ *     categories: list<'product'|'newsletter'|string>,
+ *     suppression_id: string|null,
+ *     expires_at: string|null,
+ *     error?: SuppressionCheckError,
+ * }
+ * @phpstan-type SuppressionCheckError array{
+ *     message: string,
+ *     code: 'validation_error'|string,
+ *     details?: array<string, mixed>,
+ * }
  * @phpstan-type SuppressionCreatedData array{
  *     event_id?: string,
  *     suppression_id?: string,
  *     email?: string,
  *     reason?: string,
  *     source?: string,
- *     email_id?: mixed,
- *     expires_at?: mixed,
+ *     email_id?: string|null,
+ *     expires_at?: string|null,
  *     created_at?: string,
  * }
  * @phpstan-type SuppressionDeletedData array{
@@ -2381,8 +2152,8 @@ namespace Postrider;
  *     email?: string,
  *     reason?: string,
  *     source?: string,
- *     email_id?: mixed,
- *     expires_at?: mixed,
+ *     email_id?: string|null,
+ *     expires_at?: string|null,
  *     created_at?: string,
  * }
  * @phpstan-type SuppressionDetail array{
@@ -2390,12 +2161,47 @@ namespace Postrider;
  *     enhanced_code: string|null,
  *     diagnostic: string,
  * }
+ * @phpstan-type SuppressionImport array{
+ *     id: string,
+ *     status: 'queued'|'running'|'completed'|'failed'|string,
+ *     counts: SuppressionImportCounts,
+ *     errors: list<SuppressionImportError>,
+ *     created_at: string,
+ *     completed_at: string|null,
+ * }
+ * @phpstan-type SuppressionImportCounts array{
+ *     total: int,
+ *     processed: int,
+ *     created: int,
+ *     exists: int,
+ *     invalid: int,
+ *     refused: int,
+ * }
+ * @phpstan-type SuppressionImportError array{
+ *     line: int,
+ *     message: string,
+ * }
+ * @phpstan-type SuppressionImportStatus 'queued'|'running'|'completed'|'failed'|string
  * @phpstan-type SuppressionList array{
  *     suppressions: list<Suppression>,
  *     has_more: bool,
  *     next_cursor: string|null,
  * }
  * @phpstan-type SuppressionReason 'hard_bounce'|'soft_bounce'|'complaint'|'unsubscribe'|'smtp_failure'|'manual'|'import'|string
+ * @phpstan-type SuppressionResult array{
+ *     index: int,
+ *     id: string|null,
+ *     status: 'created'|'exists'|'failed'|string,
+ *     warnings?: list<string>,
+ *     error?: SuppressionResultError,
+ * }
+ * @phpstan-type SuppressionResultError array{
+ *     message: string,
+ *     code: string,
+ *     details?: array<string, mixed>,
+ * }
+ * @phpstan-type SuppressionResultStatus 'created'|'exists'|'failed'|string
+ * @phpstan-type SuppressionSource 'system'|'api'|'dashboard'|'recipient'|'import'|string
  * @phpstan-type SuspendAffiliateParams array{
  *     reason?: string|null,
  * }
@@ -2453,32 +2259,35 @@ namespace Postrider;
  *     published_at: string,
  *     published_by: string,
  * }
+ * @phpstan-type TemplateVersionDetail array{
+ *     number: int,
+ *     note: string|null,
+ *     published_at: string,
+ *     published_by: string,
+ *     category: 'transactional'|'product'|'newsletter'|string,
+ *     unsubscribe_enabled: bool,
+ *     from: string|null,
+ *     reply_to: list<string>,
+ *     subject: string|null,
+ *     preheader: string|null,
+ *     variables: list<TemplateVariable>,
+ *     html: string|null,
+ *     text: string|null,
+ * }
  * @phpstan-type TemplateVersionList array{
  *     versions: list<TemplateVersion>,
  *     has_more: bool,
  *     next_cursor: string|null,
  * }
- * @phpstan-type TestEventDelivery array{
- *     id: string,
- *     webhook_id: string,
- *     url: string,
- *     status: 'pending'|'delivered'|'failed'|string,
- * }
- * @phpstan-type TestEventDeliveryStatus 'pending'|'delivered'|'failed'|string
  * @phpstan-type TestEventParams array{
  *     event: string,
  *     email_id?: string|null,
  *     deliver?: bool|null,
  * }
- * @phpstan-type TestEventPayload array{
- *     type: string,
- *     created_at: string,
- *     data: array<string, mixed>,
- * }
  * @phpstan-type TestEventResponse array{
- *     payload: TestEventPayload,
+ *     payload: TestedEventPayload,
  *     queued: bool,
- *     deliveries: list<TestEventDelivery>,
+ *     deliveries: list<TestedEventDelivery>,
  *     warnings?: list<string>,
  * }
  * @phpstan-type TestTemplateParams array{
@@ -2494,6 +2303,18 @@ namespace Postrider;
  *     delivery: WebhookDelivery,
  *     warnings?: list<string>,
  * }
+ * @phpstan-type TestedEventDelivery array{
+ *     id: string,
+ *     webhook_id: string,
+ *     url: string,
+ *     status: 'pending'|'delivered'|'failed'|string,
+ * }
+ * @phpstan-type TestedEventPayload array{
+ *     type: string,
+ *     created_at: string,
+ *     data: array<string, mixed>,
+ * }
+ * @phpstan-type TlsMode 'opportunistic'|'enforced'|string
  * @phpstan-type UpdateAffiliateCampaignParams array{
  *     name?: string|null,
  *     visibility?: 'public'|'private'|'unlisted'|string|null,
@@ -2517,10 +2338,6 @@ namespace Postrider;
  *     campaign: AffiliateCampaign,
  *     warnings?: list<string>,
  * }
- * @phpstan-type UpdateAffiliateCommissionOverride array{
- *     commission_type: 'percent'|string,
- *     commission_bps: int,
- * }
  * @phpstan-type UpdateAffiliateParams array{
  *     first_name?: string|null,
  *     last_name?: string|null,
@@ -2533,7 +2350,7 @@ namespace Postrider;
  *     parent_affiliate_id?: string|null,
  *     postback_url?: string|null,
  *     email_opt_out?: bool|null,
- *     commission_override?: UpdateAffiliateCommissionOverride|null,
+ *     commission_override?: CommissionOverride|null,
  *     token?: string|null,
  * }
  * @phpstan-type UpdateAffiliateResponse array{
@@ -2549,7 +2366,6 @@ namespace Postrider;
  *     api_key: ApiKey,
  *     warnings?: list<string>,
  * }
- * @phpstan-type UpdateAutomationAction 'activate'|'pause'|'archive'|'cancel_runs'|string
  * @phpstan-type UpdateAutomationParams array{
  *     action?: 'activate'|'pause'|'archive'|'cancel_runs'|string|null,
  *     name?: string|null,
@@ -2594,7 +2410,7 @@ namespace Postrider;
  *     alias?: string|null,
  *     category?: 'transactional'|'product'|'newsletter'|string|null,
  *     unsubscribe_enabled?: bool|null,
- *     from?: string|SendEmailFrom|null,
+ *     from?: string|EmailAddress|null,
  *     reply_to?: string|list<string>|null,
  *     subject?: string|null,
  *     preheader?: string|null,
@@ -2644,6 +2460,14 @@ namespace Postrider;
  *     subscriptions: int,
  *     visitors: int,
  * }
+ * @phpstan-type WaitReason array{
+ *     cause: 'held'|'account_suspended'|'queue_held'|'paused'|'suspended'|'schedule'|'other_node'|'resting'|'unreachable'|'rate'|'warm_up'|'connections'|'turn'|'reply'|'look_up'|'memory'|string,
+ *     text: string,
+ *     destination: string|null,
+ *     place: int|null,
+ *     until: string|null,
+ * }
+ * @phpstan-type WaitReasonCause 'held'|'account_suspended'|'queue_held'|'paused'|'suspended'|'schedule'|'other_node'|'resting'|'unreachable'|'rate'|'warm_up'|'connections'|'turn'|'reply'|'look_up'|'memory'|string
  * @phpstan-type Webhook array{
  *     id: string,
  *     url: string,
@@ -2657,6 +2481,14 @@ namespace Postrider;
  *     disabled_reason: 'gone'|'failing'|'customer'|string|null,
  *     created_at: string,
  *     updated_at: string,
+ * }
+ * @phpstan-type WebhookAttempt array{
+ *     n: int,
+ *     at: string,
+ *     response_status: int|null,
+ *     response_body: string,
+ *     duration_ms: int,
+ *     error: string|null,
  * }
  * @phpstan-type WebhookDelivery array{
  *     id: string,
@@ -2675,6 +2507,7 @@ namespace Postrider;
  *     has_more: bool,
  *     next_cursor: string|null,
  * }
+ * @phpstan-type WebhookDeliveryStatus 'pending'|'delivered'|'failed'|string
  * @phpstan-type WebhookDisabledData array{
  *     event_id?: string,
  *     webhook_id?: string,
@@ -2683,11 +2516,13 @@ namespace Postrider;
  *     failing_since?: string,
  * }
  * @phpstan-type WebhookDisabledReason 'gone'|'failing'|'customer'|string
+ * @phpstan-type WebhookEventType 'email.received'|'email.sent'|'email.delivered'|'email.delivery_delayed'|'email.bounced'|'email.complained'|'email.opened'|'email.clicked'|'email.failed'|'email.suppressed'|'email.scheduled'|'contact.unsubscribed'|'automation.started'|'automation.step_completed'|'automation.completed'|'automation.failed'|'email.cancelled'|'domain.verified'|'domain.degraded'|'suppression.created'|'suppression.deleted'|'webhook.disabled'|'affiliate.created'|'affiliate.approved'|'affiliate.updated'|'referral.created'|'referral.converted'|'commission.created'|'commission.earned'|'commission.reversed'|'commission.paid'|'payout.created'|'payout.paid'|'payout.failed'|string
  * @phpstan-type WebhookList array{
  *     webhooks: list<Webhook>,
  *     has_more: bool,
  *     next_cursor: string|null,
  * }
+ * @phpstan-type WebhookRetryPolicy 'default'|'extended'|string
  * @phpstan-type WholeWebhookDelivery array{
  *     id: string,
  *     webhook_id: string,
@@ -2700,15 +2535,7 @@ namespace Postrider;
  *     created_at: string,
  *     delivered_at: string|null,
  *     payload: array<string, mixed>|null,
- *     attempts: list<WholeWebhookDeliveryAttempt>,
- * }
- * @phpstan-type WholeWebhookDeliveryAttempt array{
- *     n: int,
- *     at: string,
- *     response_status: int|null,
- *     response_body: string,
- *     duration_ms: int,
- *     error: string|null,
+ *     attempts: list<WebhookAttempt>,
  * }
  */
 final class Types

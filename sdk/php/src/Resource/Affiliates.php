@@ -24,11 +24,11 @@ use Postrider\Types;
  * @phpstan-import-type Done from Types
  * @phpstan-import-type ApproveAffiliateParams from Types
  * @phpstan-import-type ApproveAffiliateResponse from Types
- * @phpstan-import-type CreateAffiliateLoginLinkResponse from Types
  * @phpstan-import-type RejectAffiliateParams from Types
  * @phpstan-import-type RejectAffiliateResponse from Types
  * @phpstan-import-type SuspendAffiliateParams from Types
  * @phpstan-import-type SuspendAffiliateResponse from Types
+ * @phpstan-import-type CreateAffiliateLoginLinkResponse from Types
  */
 final class Affiliates
 {
@@ -211,28 +211,6 @@ final class Affiliates
     }
 
     /**
-     * Create a one-time link that signs a partner in to the portal; it expires after a minute.
-     *
-     * @param string $id The partner's id (`aff_…`)
-     * @param Options $options
-     *
-     * @return CreateAffiliateLoginLinkResponse
-     */
-    public function createLoginLink(string $id, array $options = []): array
-    {
-        $operation = new Operation(
-            'affiliates.createLoginLink',
-            'POST',
-            '/affiliates/{id}/login-link',
-            body: 'application/json',
-            idempotent: true,
-            retry: true,
-        );
-
-        return $this->client->call($operation, [$id], [], $options);
-    }
-
-    /**
      * Reject a partner.
      *
      * Fields of `$params`:
@@ -283,5 +261,27 @@ final class Affiliates
         );
 
         return $this->client->call($operation, [$id], $params, $options);
+    }
+
+    /**
+     * Create a one-time link that signs a partner in to the portal; it expires after a minute.
+     *
+     * @param string $id The partner's id (`aff_…`)
+     * @param Options $options
+     *
+     * @return CreateAffiliateLoginLinkResponse
+     */
+    public function createLoginLink(string $id, array $options = []): array
+    {
+        $operation = new Operation(
+            'affiliates.createLoginLink',
+            'POST',
+            '/affiliates/{id}/login-link',
+            body: 'application/json',
+            idempotent: true,
+            retry: true,
+        );
+
+        return $this->client->call($operation, [$id], [], $options);
     }
 }

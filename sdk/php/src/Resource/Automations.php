@@ -27,16 +27,16 @@ use Postrider\Types;
  */
 final class Automations
 {
-    /** Runs of an automation, each for one person. */
-    public readonly AutomationsRuns $runs;
     /** Published versions of an automation. */
     public readonly AutomationsVersions $versions;
+    /** Runs of an automation, each for one person. */
+    public readonly AutomationsRuns $runs;
 
     /** @internal */
     public function __construct(private readonly Client $client)
     {
-        $this->runs = new AutomationsRuns($client);
         $this->versions = new AutomationsVersions($client);
+        $this->runs = new AutomationsRuns($client);
     }
 
     /**

@@ -29,18 +29,18 @@ use Postrider\Types;
  */
 final class Domains
 {
-    /** Claims on domains that another account has. */
-    public readonly DomainsClaims $claims;
     /** Rotation of a domain's DKIM key. */
     public readonly DomainsDkim $dkim;
+    /** Claims on domains that another account has. */
+    public readonly DomainsClaims $claims;
     /** Publishing of a domain's DNS records. */
     public readonly DomainsDns $dns;
 
     /** @internal */
     public function __construct(private readonly Client $client)
     {
-        $this->claims = new DomainsClaims($client);
         $this->dkim = new DomainsDkim($client);
+        $this->claims = new DomainsClaims($client);
         $this->dns = new DomainsDns($client);
     }
 
@@ -181,6 +181,27 @@ final class Domains
     }
 
     /**
+     * Get the records as a zone file.
+     *
+     * @param string $idOrName The domain's id (`dom_…`) or name
+     * @param Options $options
+     *
+     * @return string the bytes of text/plain; charset=utf-8
+     */
+    public function zoneFile(string $idOrName, array $options = []): string
+    {
+        $operation = new Operation(
+            'domains.zoneFile',
+            'GET',
+            '/domains/{id_or_name}/zone-file',
+            accept: 'text/plain; charset=utf-8',
+            retry: true,
+        );
+
+        return $this->client->call($operation, [$idOrName], [], $options);
+    }
+
+    /**
      * Get a summary of the DMARC reports about a domain.
      *
      * Fields of `$params`:
@@ -221,27 +242,6 @@ final class Domains
             'domains.verify',
             'POST',
             '/domains/{id_or_name}/verify',
-        );
-
-        return $this->client->call($operation, [$idOrName], [], $options);
-    }
-
-    /**
-     * Get the records as a zone file.
-     *
-     * @param string $idOrName The domain's id (`dom_…`) or name
-     * @param Options $options
-     *
-     * @return string the bytes of text/plain; charset=utf-8
-     */
-    public function zoneFile(string $idOrName, array $options = []): string
-    {
-        $operation = new Operation(
-            'domains.zoneFile',
-            'GET',
-            '/domains/{id_or_name}/zone-file',
-            accept: 'text/plain; charset=utf-8',
-            retry: true,
         );
 
         return $this->client->call($operation, [$idOrName], [], $options);

@@ -16,31 +16,31 @@ use Postrider\Types;
  * @phpstan-import-type Options from Client
  * @phpstan-import-type SendEmailParams from Types
  * @phpstan-import-type Sent from Types
- * @phpstan-import-type ListEmailsParams from Types
- * @phpstan-import-type Email from Types
  * @phpstan-import-type SendBatchParams from Types
  * @phpstan-import-type SendBatchResponse from Types
+ * @phpstan-import-type ListEmailsParams from Types
+ * @phpstan-import-type Email from Types
  * @phpstan-import-type GetEmailMetricsParams from Types
  * @phpstan-import-type GetEmailMetricsResponse from Types
- * @phpstan-import-type TestEventParams from Types
- * @phpstan-import-type TestEventResponse from Types
  * @phpstan-import-type GetEmailResponse from Types
  * @phpstan-import-type UpdateEmailParams from Types
  * @phpstan-import-type UpdateEmailResponse from Types
  * @phpstan-import-type CancelEmailResponse from Types
+ * @phpstan-import-type TestEventParams from Types
+ * @phpstan-import-type TestEventResponse from Types
  */
 final class Emails
 {
-    /** Delivery attempts of an email. */
-    public readonly EmailsAttempts $attempts;
     /** Events of an email. */
     public readonly EmailsEvents $events;
+    /** Delivery attempts of an email. */
+    public readonly EmailsAttempts $attempts;
 
     /** @internal */
     public function __construct(private readonly Client $client)
     {
-        $this->attempts = new EmailsAttempts($client);
         $this->events = new EmailsEvents($client);
+        $this->attempts = new EmailsAttempts($client);
     }
 
     /**
@@ -88,6 +88,28 @@ final class Emails
     }
 
     /**
+     * Send up to 100 emails in one request.
+     *
+     * @param SendBatchParams $params
+     * @param Options $options
+     *
+     * @return SendBatchResponse
+     */
+    public function sendBatch(array $params, array $options = []): array
+    {
+        $operation = new Operation(
+            'emails.sendBatch',
+            'POST',
+            '/emails/batch',
+            body: 'application/json',
+            idempotent: true,
+            retry: true,
+        );
+
+        return $this->client->call($operation, [], $params, $options);
+    }
+
+    /**
      * List emails, newest first; all given filters must match.
      *
      * Fields of `$params`:
@@ -125,28 +147,6 @@ final class Emails
     }
 
     /**
-     * Send up to 100 emails in one request.
-     *
-     * @param SendBatchParams $params
-     * @param Options $options
-     *
-     * @return SendBatchResponse
-     */
-    public function sendBatch(array $params, array $options = []): array
-    {
-        $operation = new Operation(
-            'emails.sendBatch',
-            'POST',
-            '/emails/batch',
-            body: 'application/json',
-            idempotent: true,
-            retry: true,
-        );
-
-        return $this->client->call($operation, [], $params, $options);
-    }
-
-    /**
      * Get email metrics by hour or day, optionally by dimension.
      *
      * Fields of `$params`:
@@ -174,31 +174,6 @@ final class Emails
             '/emails/metrics',
             query: ['from', 'to', 'granularity', 'dimensions', 'metrics'],
             retry: true,
-        );
-
-        return $this->client->call($operation, [], $params, $options);
-    }
-
-    /**
-     * Send a test event to webhooks.
-     *
-     * Fields of `$params`:
-     * - `event` (required): The event name
-     * - `email_id`: The email that the event is about (`msg_…`)
-     * - `deliver`: Whether to send it to subscribed endpoints; defaults to true
-     *
-     * @param TestEventParams $params
-     * @param Options $options
-     *
-     * @return TestEventResponse
-     */
-    public function testEvent(array $params, array $options = []): array
-    {
-        $operation = new Operation(
-            'emails.testEvent',
-            'POST',
-            '/emails/test',
-            body: 'application/json',
         );
 
         return $this->client->call($operation, [], $params, $options);
@@ -270,27 +245,6 @@ final class Emails
     }
 
     /**
-     * Get the message as it was sent.
-     *
-     * @param string $id The email's id (`msg_…`)
-     * @param Options $options
-     *
-     * @return string the bytes of message/rfc822
-     */
-    public function raw(string $id, array $options = []): string
-    {
-        $operation = new Operation(
-            'emails.raw',
-            'GET',
-            '/emails/{id}/raw',
-            accept: 'message/rfc822',
-            retry: true,
-        );
-
-        return $this->client->call($operation, [$id], [], $options);
-    }
-
-    /**
      * Resend a stored email without its attachments.
      *
      * @param string $id The email's id (`msg_…`)
@@ -306,6 +260,52 @@ final class Emails
             '/emails/{id}/resend',
             body: 'application/json',
             idempotent: true,
+            retry: true,
+        );
+
+        return $this->client->call($operation, [$id], [], $options);
+    }
+
+    /**
+     * Send a test event to webhooks.
+     *
+     * Fields of `$params`:
+     * - `event` (required): The event name
+     * - `email_id`: The email that the event is about (`msg_…`)
+     * - `deliver`: Whether to send it to subscribed endpoints; defaults to true
+     *
+     * @param TestEventParams $params
+     * @param Options $options
+     *
+     * @return TestEventResponse
+     */
+    public function testEvent(array $params, array $options = []): array
+    {
+        $operation = new Operation(
+            'emails.testEvent',
+            'POST',
+            '/emails/test',
+            body: 'application/json',
+        );
+
+        return $this->client->call($operation, [], $params, $options);
+    }
+
+    /**
+     * Get the message as it was sent.
+     *
+     * @param string $id The email's id (`msg_…`)
+     * @param Options $options
+     *
+     * @return string the bytes of message/rfc822
+     */
+    public function raw(string $id, array $options = []): string
+    {
+        $operation = new Operation(
+            'emails.raw',
+            'GET',
+            '/emails/{id}/raw',
+            accept: 'message/rfc822',
             retry: true,
         );
 

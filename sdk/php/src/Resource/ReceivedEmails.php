@@ -18,10 +18,10 @@ use Postrider\Types;
  * @phpstan-import-type ReceivedEmail from Types
  * @phpstan-import-type GetReceivedEmailParams from Types
  * @phpstan-import-type OneReceivedEmail from Types
- * @phpstan-import-type Done from Types
- * @phpstan-import-type ForwardReceivedEmailParams from Types
- * @phpstan-import-type Sent from Types
  * @phpstan-import-type ReplyToReceivedEmailParams from Types
+ * @phpstan-import-type Sent from Types
+ * @phpstan-import-type ForwardReceivedEmailParams from Types
+ * @phpstan-import-type Done from Types
  */
 final class ReceivedEmails
 {
@@ -95,53 +95,6 @@ final class ReceivedEmails
     }
 
     /**
-     * Delete a received email and its message.
-     *
-     * @param string $id The received email's id (`inb_…`)
-     * @param Options $options
-     *
-     * @return Done
-     */
-    public function delete(string $id, array $options = []): array
-    {
-        $operation = new Operation(
-            'receivedEmails.delete',
-            'DELETE',
-            '/received-emails/{id}',
-            retry: true,
-        );
-
-        return $this->client->call($operation, [$id], [], $options);
-    }
-
-    /**
-     * Forward a received email as an attachment.
-     *
-     * Fields of `$params`:
-     * - `to` (required): Recipients
-     * - `text`: Text above the forwarded message
-     *
-     * @param string $id The received email's id (`inb_…`)
-     * @param ForwardReceivedEmailParams $params
-     * @param Options $options
-     *
-     * @return Sent
-     */
-    public function forward(string $id, array $params, array $options = []): array
-    {
-        $operation = new Operation(
-            'receivedEmails.forward',
-            'POST',
-            '/received-emails/{id}/forward',
-            body: 'application/json',
-            idempotent: true,
-            retry: true,
-        );
-
-        return $this->client->call($operation, [$id], $params, $options);
-    }
-
-    /**
      * Get the raw message of a received email.
      *
      * @param string $id The received email's id (`inb_…`)
@@ -183,5 +136,52 @@ final class ReceivedEmails
         );
 
         return $this->client->call($operation, [$id], $params, $options);
+    }
+
+    /**
+     * Forward a received email as an attachment.
+     *
+     * Fields of `$params`:
+     * - `to` (required): Recipients
+     * - `text`: Text above the forwarded message
+     *
+     * @param string $id The received email's id (`inb_…`)
+     * @param ForwardReceivedEmailParams $params
+     * @param Options $options
+     *
+     * @return Sent
+     */
+    public function forward(string $id, array $params, array $options = []): array
+    {
+        $operation = new Operation(
+            'receivedEmails.forward',
+            'POST',
+            '/received-emails/{id}/forward',
+            body: 'application/json',
+            idempotent: true,
+            retry: true,
+        );
+
+        return $this->client->call($operation, [$id], $params, $options);
+    }
+
+    /**
+     * Delete a received email and its message.
+     *
+     * @param string $id The received email's id (`inb_…`)
+     * @param Options $options
+     *
+     * @return Done
+     */
+    public function delete(string $id, array $options = []): array
+    {
+        $operation = new Operation(
+            'receivedEmails.delete',
+            'DELETE',
+            '/received-emails/{id}',
+            retry: true,
+        );
+
+        return $this->client->call($operation, [$id], [], $options);
     }
 }

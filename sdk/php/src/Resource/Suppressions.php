@@ -20,10 +20,10 @@ use Postrider\Types;
  * @phpstan-import-type CreateSuppressionResponse from Types
  * @phpstan-import-type CheckSuppressionsParams from Types
  * @phpstan-import-type CheckSuppressionsResponse from Types
- * @phpstan-import-type ExportSuppressionsParams from Types
  * @phpstan-import-type ImportSuppressionsParams from Types
  * @phpstan-import-type ImportSuppressionsResponse from Types
  * @phpstan-import-type OneImport from Types
+ * @phpstan-import-type ExportSuppressionsParams from Types
  * @phpstan-import-type OneSuppression from Types
  * @phpstan-import-type DeleteSuppressionParams from Types
  * @phpstan-import-type Done from Types
@@ -115,36 +115,6 @@ final class Suppressions
     }
 
     /**
-     * Export suppressions as CSV.
-     *
-     * Fields of `$params`:
-     * - `email`: An address, or `@domain.tld`
-     * - `reason`: Any of these reasons, separated by commas: hard_bounce, soft_bounce, complaint, unsubscribe,
-     *   smtp_failure, manual, import
-     * - `source`: Any of these sources, separated by commas: system, api, dashboard, recipient, import
-     * - `created_after`: Only those created after this time
-     * - `created_before`: Only those created before this time
-     *
-     * @param ExportSuppressionsParams $params
-     * @param Options $options
-     *
-     * @return string the bytes of text/csv; charset=utf-8
-     */
-    public function export(array $params = [], array $options = []): string
-    {
-        $operation = new Operation(
-            'suppressions.export',
-            'GET',
-            '/suppressions/export',
-            query: ['email', 'reason', 'source', 'created_after', 'created_before'],
-            accept: 'text/csv; charset=utf-8',
-            retry: true,
-        );
-
-        return $this->client->call($operation, [], $params, $options);
-    }
-
-    /**
      * Import suppressions from CSV.
      *
      * Fields of `$params`:
@@ -185,6 +155,36 @@ final class Suppressions
         );
 
         return $this->client->call($operation, [$id], [], $options);
+    }
+
+    /**
+     * Export suppressions as CSV.
+     *
+     * Fields of `$params`:
+     * - `email`: An address, or `@domain.tld`
+     * - `reason`: Any of these reasons, separated by commas: hard_bounce, soft_bounce, complaint, unsubscribe,
+     *   smtp_failure, manual, import
+     * - `source`: Any of these sources, separated by commas: system, api, dashboard, recipient, import
+     * - `created_after`: Only those created after this time
+     * - `created_before`: Only those created before this time
+     *
+     * @param ExportSuppressionsParams $params
+     * @param Options $options
+     *
+     * @return string the bytes of text/csv; charset=utf-8
+     */
+    public function export(array $params = [], array $options = []): string
+    {
+        $operation = new Operation(
+            'suppressions.export',
+            'GET',
+            '/suppressions/export',
+            query: ['email', 'reason', 'source', 'created_after', 'created_before'],
+            accept: 'text/csv; charset=utf-8',
+            retry: true,
+        );
+
+        return $this->client->call($operation, [], $params, $options);
     }
 
     /**

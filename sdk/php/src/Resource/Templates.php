@@ -22,16 +22,16 @@ use Postrider\Types;
  * @phpstan-import-type UpdateTemplateParams from Types
  * @phpstan-import-type UpdateTemplateResponse from Types
  * @phpstan-import-type Done from Types
- * @phpstan-import-type DuplicateTemplateParams from Types
- * @phpstan-import-type DuplicateTemplateResponse from Types
- * @phpstan-import-type PreviewTemplateParams from Types
- * @phpstan-import-type TemplatePreview from Types
  * @phpstan-import-type PublishTemplateParams from Types
  * @phpstan-import-type PublishTemplateResponse from Types
  * @phpstan-import-type RollBackTemplateParams from Types
  * @phpstan-import-type RollBackTemplateResponse from Types
+ * @phpstan-import-type PreviewTemplateParams from Types
+ * @phpstan-import-type TemplatePreview from Types
  * @phpstan-import-type TestTemplateParams from Types
  * @phpstan-import-type Sent from Types
+ * @phpstan-import-type DuplicateTemplateParams from Types
+ * @phpstan-import-type DuplicateTemplateResponse from Types
  */
 final class Templates
 {
@@ -183,58 +183,6 @@ final class Templates
     }
 
     /**
-     * Copy the draft into a new template.
-     *
-     * Fields of `$params`:
-     * - `name`: Name; default: `… (copy)`
-     * - `alias`: Alias; none by default
-     *
-     * @param string $idOrAlias The template's id (`tpl_…`) or alias
-     * @param DuplicateTemplateParams $params
-     * @param Options $options
-     *
-     * @return DuplicateTemplateResponse
-     */
-    public function duplicate(string $idOrAlias, array $params = [], array $options = []): array
-    {
-        $operation = new Operation(
-            'templates.duplicate',
-            'POST',
-            '/templates/{id_or_alias}/duplicate',
-            body: 'application/json',
-        );
-
-        return $this->client->call($operation, [$idOrAlias], $params, $options);
-    }
-
-    /**
-     * Render a template without sending it.
-     *
-     * Fields of `$params`:
-     * - `variables`: The template's variables by name
-     * - `version`: The version to render; default: the draft
-     *
-     * @param string $idOrAlias The template's id (`tpl_…`) or alias
-     * @param PreviewTemplateParams $params
-     * @param Options $options
-     *
-     * @return TemplatePreview
-     */
-    public function preview(string $idOrAlias, array $params = [], array $options = []): array
-    {
-        $operation = new Operation(
-            'templates.preview',
-            'POST',
-            '/templates/{id_or_alias}/preview',
-            maps: ['variables'],
-            body: 'application/json',
-            retry: true,
-        );
-
-        return $this->client->call($operation, [$idOrAlias], $params, $options);
-    }
-
-    /**
      * Publish the draft as a new version.
      *
      * Fields of `$params`:
@@ -284,6 +232,33 @@ final class Templates
     }
 
     /**
+     * Render a template without sending it.
+     *
+     * Fields of `$params`:
+     * - `variables`: The template's variables by name
+     * - `version`: The version to render; default: the draft
+     *
+     * @param string $idOrAlias The template's id (`tpl_…`) or alias
+     * @param PreviewTemplateParams $params
+     * @param Options $options
+     *
+     * @return TemplatePreview
+     */
+    public function preview(string $idOrAlias, array $params = [], array $options = []): array
+    {
+        $operation = new Operation(
+            'templates.preview',
+            'POST',
+            '/templates/{id_or_alias}/preview',
+            maps: ['variables'],
+            body: 'application/json',
+            retry: true,
+        );
+
+        return $this->client->call($operation, [$idOrAlias], $params, $options);
+    }
+
+    /**
      * Send a test email from a template.
      *
      * Fields of `$params`:
@@ -305,6 +280,31 @@ final class Templates
             'POST',
             '/templates/{id_or_alias}/test-send',
             maps: ['variables'],
+            body: 'application/json',
+        );
+
+        return $this->client->call($operation, [$idOrAlias], $params, $options);
+    }
+
+    /**
+     * Copy the draft into a new template.
+     *
+     * Fields of `$params`:
+     * - `name`: Name; default: `… (copy)`
+     * - `alias`: Alias; none by default
+     *
+     * @param string $idOrAlias The template's id (`tpl_…`) or alias
+     * @param DuplicateTemplateParams $params
+     * @param Options $options
+     *
+     * @return DuplicateTemplateResponse
+     */
+    public function duplicate(string $idOrAlias, array $params = [], array $options = []): array
+    {
+        $operation = new Operation(
+            'templates.duplicate',
+            'POST',
+            '/templates/{id_or_alias}/duplicate',
             body: 'application/json',
         );
 

@@ -22,12 +22,12 @@ use Postrider\Types;
  * @phpstan-import-type UpdateWebhookParams from Types
  * @phpstan-import-type UpdateWebhookResponse from Types
  * @phpstan-import-type Done from Types
- * @phpstan-import-type ReplayWebhookDeliveriesParams from Types
- * @phpstan-import-type ReplayWebhookDeliveriesResponse from Types
  * @phpstan-import-type RotateWebhookSecretParams from Types
  * @phpstan-import-type RotateWebhookSecretResponse from Types
  * @phpstan-import-type TestWebhookParams from Types
  * @phpstan-import-type TestWebhookResponse from Types
+ * @phpstan-import-type ReplayWebhookDeliveriesParams from Types
+ * @phpstan-import-type ReplayWebhookDeliveriesResponse from Types
  */
 final class Webhooks
 {
@@ -173,33 +173,6 @@ final class Webhooks
     }
 
     /**
-     * Replay deliveries of a time range.
-     *
-     * Fields of `$params`:
-     * - `since` (required): Deliveries created at this time or later
-     * - `until`: Deliveries created before this time; default: now
-     * - `status`: Deliveries with this status
-     * - `events`: Deliveries of these events; default: all
-     *
-     * @param string $id The endpoint's id (`whk_…`)
-     * @param ReplayWebhookDeliveriesParams $params
-     * @param Options $options
-     *
-     * @return ReplayWebhookDeliveriesResponse
-     */
-    public function replay(string $id, array $params, array $options = []): array
-    {
-        $operation = new Operation(
-            'webhooks.replay',
-            'POST',
-            '/webhooks/{id}/replay',
-            body: 'application/json',
-        );
-
-        return $this->client->call($operation, [$id], $params, $options);
-    }
-
-    /**
      * Rotate the secret of a webhook endpoint.
      *
      * Fields of `$params`:
@@ -241,6 +214,33 @@ final class Webhooks
             'webhooks.test',
             'POST',
             '/webhooks/{id}/test',
+            body: 'application/json',
+        );
+
+        return $this->client->call($operation, [$id], $params, $options);
+    }
+
+    /**
+     * Replay deliveries of a time range.
+     *
+     * Fields of `$params`:
+     * - `since` (required): Deliveries created at this time or later
+     * - `until`: Deliveries created before this time; default: now
+     * - `status`: Deliveries with this status
+     * - `events`: Deliveries of these events; default: all
+     *
+     * @param string $id The endpoint's id (`whk_…`)
+     * @param ReplayWebhookDeliveriesParams $params
+     * @param Options $options
+     *
+     * @return ReplayWebhookDeliveriesResponse
+     */
+    public function replay(string $id, array $params, array $options = []): array
+    {
+        $operation = new Operation(
+            'webhooks.replay',
+            'POST',
+            '/webhooks/{id}/replay',
             body: 'application/json',
         );
 
