@@ -26,15 +26,18 @@ final class Dev
     public function waitForEmail(array $params = []): array
     {
         $timeout = (float) ($params['timeout'] ?? 30.0);
+        $deadline = hrtime(true) / 1e9 + $timeout;
         $operation = new Operation('dev.waitForEmail', 'GET', '/messages', ['to', 'subject', 'wait'], retry: true);
-        $params['wait'] = max(1, (int) ceil($timeout)) . 's';
-        $answer = (array) $this->client->call($operation, [], $params, ['timeout' => $timeout + 5.0]);
-        $message = $answer['messages'][0] ?? null;
-        if (!\is_array($message)) {
-            throw new TimeoutException("No such message came within $timeout s. Check `to` and `subject`, and that the "
-                . 'server runs as `postrider dev`.');
-        }
-
-        return $message;
+        do {
+            // The server waits for at most a minute.
+            $wait = min(30.0, max(0.0, $deadline - hrtime(true) / 1e9));
+            $params['wait'] = (int) ($wait * 1000) . 'ms';
+            $answer = (array) $this->client->call($operation, [], $params, ['timeout' => $wait + 10.0]);
+            if (\is_array($answer['messages'][0] ?? null)) {
+                return $answer['messages'][0];
+            }
+        } while (hrtime(true) / 1e9 < $deadline);
+        throw new TimeoutException("No such message came within $timeout s. Check `to` and `subject`, and that the server "
+            . 'runs as `postrider dev`.');
     }
 }

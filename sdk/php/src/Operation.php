@@ -14,6 +14,7 @@ final class Operation
     /**
      * @param string       $path    with `{name}` for each path parameter
      * @param list<string> $query   names of the parameters that belong into the query
+     * @param list<string> $repeated those of which each value of a list is a parameter of its own; others join them by commas
      * @param list<string> $maps    fields of the body whose empty array is `{}` in JSON
      * @param ?string      $body    media type of the request's body; null for none
      * @param string       $accept  media type of the answer
@@ -25,6 +26,7 @@ final class Operation
         public readonly string $method,
         public readonly string $path,
         public readonly array $query = [],
+        public readonly array $repeated = [],
         public readonly array $maps = [],
         public readonly ?string $body = null,
         public readonly string $accept = 'application/json',

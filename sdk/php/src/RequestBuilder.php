@@ -67,12 +67,13 @@ final class RequestBuilder
         }
         $url = $this->baseUrl . self::filledPath($operation->path, $path);
         $query = [];
-        foreach ($operation->query as $name) {
-            if (isset($params[$name])) {
-                $query[$name] = self::queryText($params[$name]);
+        foreach (array_intersect_key($params, array_flip($operation->query)) as $name => $value) {
+            $isRepeated = \is_array($value) && \in_array($name, $operation->repeated, true);
+            foreach ($isRepeated ? $value : ($value === null ? [] : [$value]) as $one) {
+                $query[] = $name . '=' . rawurlencode(self::queryText($one));
             }
         }
-        $url .= $query === [] ? '' : '?' . http_build_query($query, '', '&', PHP_QUERY_RFC3986);
+        $url .= $query === [] ? '' : '?' . implode('&', $query);
         $body = null;
         if ($operation->body !== null) {
             $headers['Content-Type'] = $operation->body;

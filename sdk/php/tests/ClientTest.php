@@ -55,10 +55,10 @@ final class ClientTest extends TestCase
     public function testQueryPathAndTimes(): void
     {
         $client = $this->client(FakeTransport::json(200, ['emails' => []]), FakeTransport::json(200, ['email' => []]));
-        $client->emails->list(['status' => ['sent', 'bounced'], 'q' => 'a b&c', 'created_after' => new \DateTimeImmutable('2026-01-01T00:00:00Z')]);
+        $client->emails->list(['status' => ['sent', 'bounced'], 'tag' => ['a:b', 'c:d'], 'q' => 'a b&c', 'created_after' => new \DateTimeImmutable('2026-01-01T00:00:00Z')]);
         $client->emails->get('msg/1 ?');
         [$list, $get] = $this->transport->requests;
-        self::assertSame('https://mail.example.com/emails?status=sent%2Cbounced&q=a%20b%26c&created_after=2026-01-01T00%3A00%3A00.000%2B00%3A00', $list->url);
+        self::assertSame('https://mail.example.com/emails?status=sent%2Cbounced&tag=a%3Ab&tag=c%3Ad&q=a%20b%26c&created_after=2026-01-01T00%3A00%3A00.000%2B00%3A00', $list->url);
         self::assertSame('https://mail.example.com/emails/msg%2F1%20%3F', $get->url);
         self::assertArrayNotHasKey('Idempotency-Key', $get->headers);
     }

@@ -139,6 +139,7 @@ final class Emails
             'GET',
             '/emails',
             query: ['limit', 'cursor', 'status', 'to', 'from', 'tag', 'category', 'template', 'domain_id', 'q', 'created_after', 'created_before'],
+            repeated: ['tag'],
             pages: 'emails',
             retry: true,
         );
