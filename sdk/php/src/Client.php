@@ -173,7 +173,7 @@ final class Client
     }
 
     /** @return array<string, mixed>|string */
-    private function result(Operation $operation, Response $response): array|string
+    private function result(Operation $operation, #[\SensitiveParameter] Response $response): array|string
     {
         if ($response->status < 200 || $response->status >= 300) {
             $failure = Failure::of($this->requests->redact($response));
@@ -184,8 +184,8 @@ final class Client
         }
         $type = strtolower($response->header('content-type') ?? '');
         if ($operation->accept !== 'application/json') {
-            // A page of a proxy is no raw email and no table.
-            if (str_starts_with($type, 'text/html') || $type === '') {
+            // A page of a proxy is no raw email and no table; an attachment can be HTML.
+            if ($type === '' || (str_starts_with($type, 'text/html') && $response->requestId() === null)) {
                 throw UnexpectedResponseException::of($this->requests->redact($response));
             }
 

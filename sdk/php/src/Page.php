@@ -88,12 +88,6 @@ final class Page implements \ArrayAccess, \IteratorAggregate, \JsonSerializable
     }
 
     /** @return array<string, mixed> the answer */
-    public function toArray(): array
-    {
-        return $this->answer;
-    }
-
-    /** @return array<string, mixed> */
     public function jsonSerialize(): array
     {
         return $this->answer;

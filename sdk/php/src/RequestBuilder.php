@@ -84,14 +84,14 @@ final class RequestBuilder
     }
 
     /** Replaces the API key, for example in the page of a proxy that repeats the request. */
-    public function redact(Response $response): Response
+    public function redact(#[\SensitiveParameter] Response $response): Response
     {
         $headers = array_map($this->redactText(...), $response->headers);
 
         return new Response($response->status, $headers, $this->redactText($response->body));
     }
 
-    public function redactText(string $text): string
+    public function redactText(#[\SensitiveParameter] string $text): string
     {
         return str_replace((string) $this->apiKey->getValue(), '[API key]', $text);
     }

@@ -45,14 +45,8 @@ class WebhookEvent implements \JsonSerializable
     }
 
     /** @return array{type: string, created_at: string, data: TData} */
-    public function toArray(): array
-    {
-        return ['type' => $this->type, 'created_at' => $this->createdAt, 'data' => $this->data];
-    }
-
-    /** @return array{type: string, created_at: string, data: TData} */
     public function jsonSerialize(): array
     {
-        return $this->toArray();
+        return ['type' => $this->type, 'created_at' => $this->createdAt, 'data' => $this->data];
     }
 }

@@ -223,7 +223,7 @@ final class ClientTest extends TestCase
         $failure = $this->failure(fn () => new Client($key, $url));
         self::assertInstanceOf(Failures\ConfigurationException::class, $failure);
         self::assertStringContainsString($hint, $failure->getMessage());
-        self::assertStringNotContainsString('rnl_', print_r($failure, true));
+        self::assertStringNotContainsString('rnl_', Dump::of($failure));
     }
 
     public static function configurations(): iterable
@@ -263,11 +263,8 @@ final class ClientTest extends TestCase
         $unreachable = new Client(self::KEY, 'http://127.0.0.1:9', maxRetries: 0);
         $failures[] = $this->failure(fn () => $unreachable->account->get());
         ob_start();
-        var_dump($client, $unreachable, $failures);
-        $dump = ob_get_clean() . print_r([$client, $failures, $this->transport->requests], true);
-        foreach ($failures as $failure) {
-            $dump .= $failure . print_r($failure->getTrace(), true);
-        }
+        var_dump($client, $unreachable);
+        $dump = ob_get_clean() . print_r([$client, $this->transport->requests], true) . implode(array_map(Dump::of(...), $failures));
         self::assertStringNotContainsString(self::KEY, $dump);
         self::assertStringContainsString('[API key]', $failures[0]->excerpt);
         $this->expectException(\Exception::class);

@@ -46,7 +46,7 @@ final class Psr18Test extends TestCase
             self::fail('nothing was thrown');
         } catch (Failures\PostriderException $failure) {
             self::assertInstanceOf($class, $failure);
-            self::assertStringNotContainsString(self::KEY, $failure . print_r($failure, true));
+            self::assertStringNotContainsString(self::KEY, Dump::of($failure));
         }
     }
 

@@ -107,7 +107,7 @@ final class SymfonyTest extends TestCase
             self::fail('nothing was thrown');
         } catch (HttpTransportException $failure) {
             self::assertStringContainsString($text, $failure->getMessage());
-            self::assertStringNotContainsString(self::KEY, $failure . $failure->getDebug());
+            self::assertStringNotContainsString(self::KEY, Dump::of($failure) . $failure->getDebug());
         }
     }
 

@@ -20,7 +20,7 @@ final class TransportTest extends TestCase
         try {
             $client->account->get($options);
         } catch (Failures\PostriderException $failure) {
-            self::assertStringNotContainsString(self::KEY, $failure . print_r($failure, true));
+            self::assertStringNotContainsString(self::KEY, Dump::of($failure));
 
             return $failure;
         }

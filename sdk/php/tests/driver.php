@@ -46,7 +46,7 @@ $call = static function (array $request, string $name) use (&$client): mixed {
 
     return $resource->$method(...($request['path'] ?? []), ...$arguments);
 };
-$event = static fn (WebhookEvent $event): array => ['id' => $event->id, 'cursor' => $event->cursor] + $event->toArray();
+$event = static fn (WebhookEvent $event): array => ['id' => $event->id, 'cursor' => $event->cursor] + $event->jsonSerialize();
 $answer = static function (array $request) use (&$client, &$warnings, $make, $call, $event): array {
     $warnings = [];
     if (isset($request['new'])) {

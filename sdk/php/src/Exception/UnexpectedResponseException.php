@@ -27,12 +27,12 @@ class UnexpectedResponseException extends PostriderException
 
     public static function truncated(Response $head, string $reason): self
     {
-        return new self("The answer (status $head->status) ended too early: $reason.", $head, '', true);
+        return new self("The answer (status $head->status) ended too early: $reason.", self::head($head), '', true);
     }
 
     public static function tooLarge(Response $head, int $limit): self
     {
-        return new self("The answer is larger than $limit bytes and was not read.", $head);
+        return new self("The answer is larger than $limit bytes and was not read.", self::head($head));
     }
 
     /** An answer that has no error of the API in it, and no result either. */
@@ -54,6 +54,12 @@ class UnexpectedResponseException extends PostriderException
         };
 
         return new self($message, $response, self::excerptOf($response->body));
+    }
+
+    /** Without header fields that could repeat the request's. */
+    private static function head(Response $head): Response
+    {
+        return new Response($head->status, array_intersect_key($head->headers, ['content-type' => 0, 'retry-after' => 0]));
     }
 
     private static function excerptOf(string $body): string
