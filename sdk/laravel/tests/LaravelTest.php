@@ -7,7 +7,6 @@ namespace Postrider\Laravel\Tests;
 use Illuminate\Foundation\Application as Laravel;
 use Illuminate\Http\Request;
 use Illuminate\Mail\Events\MessageSent;
-use Illuminate\Mail\Mailable;
 use Illuminate\Notifications\AnonymousNotifiable;
 use Illuminate\Support\Facades\Event;
 use Illuminate\Support\Facades\Mail;
@@ -40,17 +39,6 @@ final class LaravelTest extends TestCase
         return $app;
     }
 
-    public static function mailable(string $key): Mailable
-    {
-        return (new Mailable())
-            ->subject('Your order')
-            ->html('<p>Thanks</p>')
-            ->attachData('a,b', 'list.csv', ['mime' => 'text/csv'])
-            ->tag('shipment')
-            ->metadata('order', '4711')
-            ->withSymfonyMessage(fn ($message) => $message->getHeaders()->addTextHeader('Idempotency-Key', $key));
-    }
-
     private function params(): array
     {
         return json_decode((string) $this->transport->requests[0]->body, true);
@@ -63,7 +51,7 @@ final class LaravelTest extends TestCase
         Event::listen(MessageSent::class, static function (MessageSent $sent) use (&$event): void {
             $event = $sent;
         });
-        $sent = Mail::to('grace@example.net')->send(self::mailable('order-1'));
+        $sent = Mail::to('grace@example.net')->send(new OrderShipped('order-1'));
         self::assertSame('msg_1', $sent?->getMessageId());
         self::assertSame('msg_1', $event?->message->getHeaders()->get('X-Postrider-Email-ID')?->getBody());
         self::assertSame('order-1', $this->transport->requests[0]->headers['Idempotency-Key']);
@@ -81,7 +69,7 @@ final class LaravelTest extends TestCase
     {
         $this->app(FakeTransport::error(422, 'validation_error', ['details' => ['suppressed' => ['grace@example.net']]]));
         $this->expectException(TransportException::class);
-        Mail::to('grace@example.net')->send(self::mailable('order-1'));
+        Mail::to('grace@example.net')->send(new OrderShipped('order-1'));
     }
 
     public function testNotification(): void
@@ -149,11 +137,11 @@ final class LaravelTest extends TestCase
         $server = DevServer::get();
         Application::make(['api_key' => $server->apiKey, 'base_url' => $server->url]);
         $key = 'order-' . bin2hex(random_bytes(6));
-        $mailable = self::mailable($key)->cc('linus@example.net');
+        $mailable = (new OrderShipped($key))->cc('linus@example.net');
         $sent = Mail::to('grace@example.net')->send($mailable);
         $id = (string) $sent?->getMessageId();
         self::assertStringStartsWith('msg_', $id);
-        self::assertSame($id, Mail::to('grace@example.net')->send(self::mailable($key)->cc('linus@example.net'))?->getMessageId());
+        self::assertSame($id, Mail::to('grace@example.net')->send((new OrderShipped($key))->cc('linus@example.net'))?->getMessageId());
         $email = Postrider::emails()->get($id)['email'];
         self::assertEquals([['name' => 'shipment', 'value' => 'true'], ['name' => 'order', 'value' => '4711']], $email['tags']);
         self::assertSame(['grace@example.net'], $email['to']);

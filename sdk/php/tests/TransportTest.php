@@ -164,6 +164,20 @@ final class TransportTest extends TestCase
         self::assertSame([1, 2], [$server->request()['connection'], $server->request()['connection']]);
     }
 
+    public function testWaitForEmail(): void
+    {
+        $server = new FaultServer([
+            ['status' => 200, 'body' => '{"total":0,"messages":[]}'],
+            ['status' => 200, 'body' => '{"total":1,"messages":[{"id":7,"subject":"Code"}]}'],
+            ['status' => 200, 'body' => '{"total":0,"messages":[]}'],
+        ]);
+        $client = new Client(self::KEY, $server->url);
+        self::assertSame(7, $client->dev->waitForEmail(['to' => 'a@b.example', 'timeout' => 9])['id']);
+        self::assertMatchesRegularExpression('~^/messages\?to=a%40b\.example&wait=\d+ms$~', $server->request()['path']);
+        $this->expectException(Failures\TimeoutException::class);
+        $client->dev->waitForEmail(['timeout' => 0]);
+    }
+
     public function testEventStream(): void
     {
         $event = static fn (string $id): string => "id: c$id\r\nevent: email.sent\r\ndata: {\"id\":\"evt_$id\",\"type\":\"email.sent\","
