@@ -156,7 +156,8 @@ final class Client
                     yield $event;
                 }
             } catch (PostriderException $failure) {
-                if ($failure instanceof CancelledException || !$stream->isRecoverable($failure)) {
+                $status = isset($failure->response) ? $failure->response->status : 0;
+                if ($status < 500 && !Failure::isRetryable($failure, $operation)) {
                     throw $failure;
                 }
                 $wait = $this->waitAfter($failure, $attempt);

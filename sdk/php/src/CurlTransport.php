@@ -113,8 +113,8 @@ final class CurlTransport implements Transport
                 }
             } while (true);
             $number = $done['result'];
-            if ($number === CURLE_OPERATION_TIMEDOUT) {
-                throw TimeoutException::after((float) $timeout, $yielded);
+            if ($number === CURLE_OPERATION_TIMEDOUT && $timeout !== null) {
+                throw TimeoutException::after($timeout, $yielded);
             }
             if ($number !== CURLE_OK && $incoming->complete) {
                 throw UnexpectedResponseException::truncated(

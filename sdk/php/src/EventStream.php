@@ -4,9 +4,6 @@ declare(strict_types=1);
 
 namespace Postrider;
 
-use Postrider\Exception\ApiException;
-use Postrider\Exception\ConnectionException;
-use Postrider\Exception\PostriderException;
 use Postrider\Exception\UnexpectedResponseException;
 
 /**
@@ -68,20 +65,6 @@ final class EventStream
         if (!self::isStream($head)) {
             throw Failure::of(($this->redact)(new Response($head->status, $head->headers, $buffer)));
         }
-    }
-
-    /** Whether a new connection can help. */
-    public function isRecoverable(PostriderException $failure): bool
-    {
-        if ($failure instanceof ConnectionException) {
-            return !$failure->permanent;
-        }
-        if ($failure instanceof UnexpectedResponseException) {
-            return $failure->truncated || $failure->status >= 500;
-        }
-
-        return $failure instanceof ApiException
-            && ($failure->status >= 500 || \in_array($failure->errorCode, ['rate_limit_exceeded', 'request_timeout'], true));
     }
 
     private static function isStream(Response $head): bool

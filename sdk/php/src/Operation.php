@@ -14,7 +14,7 @@ final class Operation
     /**
      * @param string       $path    with `{name}` for each path parameter
      * @param list<string> $query   names of the parameters that belong into the query
-     * @param list<string> $repeated those of which each value of a list is a parameter of its own; others join them by commas
+     * @param list<string> $repeated those whose list is a parameter for each value; other lists are joined by commas
      * @param list<string> $maps    fields of the body whose empty array is `{}` in JSON
      * @param ?string      $body    media type of the request's body; null for none
      * @param string       $accept  media type of the answer

@@ -7,11 +7,8 @@ namespace Postrider\Exception;
 /** No answer came. */
 class ConnectionException extends PostriderException
 {
-    private const DNS = [5, 6];
-    private const REFUSED = [7];
-    private const RESET = [16, 52, 55, 56, 92, 95];
-    private const TLS_CERTIFICATE = [51, 58, 59, 60, 77, 82, 83, 90, 91, 98];
-    private const TLS = [35, 53, 54, 64, 66, 80];
+    /** Numbers of curl for errors of the certificate, which do not go away by themselves. */
+    private const CERTIFICATE = [51, 58, 59, 60, 77, 82, 83, 90, 91, 98];
 
     /**
      * @param 'dns'|'refused'|'reset'|'tls'|'other' $reason
@@ -31,19 +28,24 @@ class ConnectionException extends PostriderException
     public static function ofCurl(int $number, string $message, string $url): self
     {
         $host = parse_url($url, PHP_URL_HOST) . (parse_url($url, PHP_URL_PORT) ? ':' . parse_url($url, PHP_URL_PORT) : '');
-        $permanent = \in_array($number, self::TLS_CERTIFICATE, true);
-        [$reason, $sentence] = match (true) {
-            \in_array($number, self::DNS, true) => ['dns', "The name of $host cannot be resolved: check the base URL."],
-            \in_array($number, self::REFUSED, true) => ['refused',
-                "Nothing accepts connections at $host: check the base URL and that the server runs."],
-            $permanent => ['tls', "The certificate of $host is not trusted: check the host name in the base URL, or give "
-                . 'the certificate of your own authority as `caFile`.'],
-            \in_array($number, self::TLS, true) => ['tls',
-                "$host does not speak TLS: check scheme and port of the base URL."],
-            \in_array($number, self::RESET, true) => ['reset', "$host closed the connection without an answer."],
-            default => ['other', "The call of $host failed."],
+        $reason = match (true) {
+            \in_array($number, [5, 6], true) => 'dns',
+            $number === 7 => 'refused',
+            \in_array($number, [...self::CERTIFICATE, 35, 53, 54, 64, 66, 80], true) => 'tls',
+            \in_array($number, [16, 52, 55, 56, 92, 95], true) => 'reset',
+            default => 'other',
+        };
+        $permanent = \in_array($number, self::CERTIFICATE, true);
+        $sentence = match ($permanent ? 'certificate' : $reason) {
+            'dns' => "The name of $host cannot be resolved: check the base URL.",
+            'refused' => "Nothing accepts connections at $host: check the base URL and that the server runs.",
+            'certificate' => "The certificate of $host is not trusted: check the host name in the base URL, or give the "
+                . 'certificate of your own authority as `caFile`.',
+            'tls' => "$host does not speak TLS: check scheme and port of the base URL.",
+            'reset' => "$host closed the connection without an answer.",
+            'other' => "The call of $host failed.",
         };
 
-        return new self("$sentence ($message)", $reason, !\in_array($reason, ['reset', 'other'], true), $permanent);
+        return new self("$sentence ($message)", $reason, \in_array($reason, ['dns', 'refused', 'tls'], true), $permanent);
     }
 }

@@ -43,7 +43,7 @@ class SendUnconfirmedException extends ApiException
     public function resolve(float $timeout = 60.0): array
     {
         if ($this->emailId === null || $this->lookup === null) {
-            throw new PostriderException('The answer named no email: look for it with `$client->emails->list()`.');
+            throw new PostriderException('Look for the email with `$client->emails->get()`: ' . ($this->emailId ?? 'id unknown'));
         }
 
         return ($this->lookup)($this->emailId, $timeout);

@@ -23,8 +23,9 @@ use Symfony\Component\Mime\Part\DataPart;
 final class EmailParams
 {
     /** Header fields that the server writes itself. */
-    private const OWN = ['x-postrider-email-id', 'from', 'to', 'cc', 'bcc', 'sender', 'subject', 'date', 'message-id', 'reply-to', 'return-path',
-        'mime-version', 'content-type', 'content-transfer-encoding', 'content-disposition', 'content-id'];
+    private const OWN = ['from', 'to', 'cc', 'bcc', 'sender', 'subject', 'date', 'message-id', 'reply-to', 'return-path',
+        'mime-version', 'content-type', 'content-transfer-encoding', 'content-disposition', 'content-id',
+        'x-postrider-email-id'];
 
     /** @param array<string, mixed> $params */
     private function __construct(public readonly array $params, public readonly ?string $idempotencyKey)
@@ -40,7 +41,7 @@ final class EmailParams
         $copies = [];
         foreach (['cc' => $email->getCc(), 'bcc' => $email->getBcc()] as $name => $addresses) {
             // An envelope for other recipients, for example in a test, must not reach the ones of the header.
-            $kept = array_filter($addresses, static fn (Address $one): bool => \in_array(self::address($one), $recipients, true));
+            $kept = array_filter($addresses, fn (Address $one): bool => \in_array(self::address($one), $recipients, true));
             $copies[$name] = array_values(array_map(self::text(...), $kept));
             $recipients = array_diff($recipients, array_map(self::address(...), $kept));
         }

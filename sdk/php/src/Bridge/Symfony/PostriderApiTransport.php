@@ -70,6 +70,7 @@ final class PostriderApiTransport extends AbstractApiTransport
             'headers' => $request->headers,
             'body' => $request->body,
             'max_redirects' => 0,
+            'max_duration' => 60.0,
         ]);
         try {
             $headers = array_map(static fn (array $values): string => implode(', ', $values), $answer->getHeaders(false));
