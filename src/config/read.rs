@@ -16,8 +16,8 @@ use serde::Deserialize as _;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::explain::{Key, explain, is_unknown_key};
-use super::{Config, check};
+use super::explain::{Key, explain, explain_syntax, is_unknown_key};
+use super::{Config, check, machine};
 
 /// Prefix of environment variables that override the file.
 const PREFIX: &str = "POSTRIDER_";
@@ -51,9 +51,7 @@ impl fmt::Display for ConfigProblem {
 /// # Errors
 /// Returns all problems found.
 pub fn from_file(file: &Path) -> Result<Config, Vec<ConfigProblem>> {
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| vec![ConfigProblem { line: None, text: format!("{}: {error}", file.display()) }])?;
-    read_config(&text, environment(), check::check_machine)
+    read_config(&read_text(file)?, environment(), machine::check_machine)
 }
 
 /// Reads a file as [`from_file`] does, without checking this machine. Used by commands that only need the server's
@@ -62,9 +60,13 @@ pub fn from_file(file: &Path) -> Result<Config, Vec<ConfigProblem>> {
 /// # Errors
 /// Returns all problems found.
 pub fn from_file_alone(file: &Path) -> Result<Config, Vec<ConfigProblem>> {
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| vec![ConfigProblem { line: None, text: format!("{}: {error}", file.display()) }])?;
-    from_text(&text, environment())
+    from_text(&read_text(file)?, environment())
+}
+
+/// Reads the file's text. The problem does not name the file: callers print its path before each problem.
+fn read_text(file: &Path) -> Result<String, Vec<ConfigProblem>> {
+    std::fs::read_to_string(file)
+        .map_err(|error| vec![ConfigProblem { line: None, text: machine::file_error_reason(&error) }])
 }
 
 /// Parses a text and applies an environment, without checking this machine.
@@ -122,7 +124,10 @@ fn read_config(
     if table.get("hostname").and_then(toml::Value::as_str) == Some(PLACEHOLDER_HOSTNAME)
         && !document.get_ref().contains_key("hostname")
     {
-        problems.push(ConfigProblem { line: None, text: "`hostname` is missing".to_owned() });
+        problems.push(ConfigProblem {
+            line: None,
+            text: "`hostname` is missing (example: hostname = \"mx1.example.net\")".to_owned(),
+        });
     }
     let config = match table.try_into::<Config>() {
         Ok(config) => Config { ignored_variables: ignored, ..config },
@@ -142,7 +147,7 @@ fn read_config(
             variables.iter().find(|(section, key, _)| (*section, key.as_str()) == (fault.section, fault.key));
         match variable {
             Some((_, _, variable)) => ConfigProblem { line: None, text: format!("{variable}: {}", fault.text) },
-            None => ConfigProblem { line: fault_line(text, document.get_ref(), &fault), text: fault.text },
+            None => ConfigProblem { line: fault_line(text, document.get_ref(), &fault), text: fault.into_text() },
         }
     };
     let problems: Vec<_> = faults.into_iter().map(to_problem).collect();
@@ -164,8 +169,10 @@ fn line_of_byte(text: &str, byte: usize) -> usize {
 }
 
 fn problem_from_error(text: &str, error: &toml::de::Error) -> ConfigProblem {
-    let line = error.span().map(|span| line_of_byte(text, span.start));
-    ConfigProblem { line, text: one_line(error.message()) }
+    let span = error.span();
+    let line = span.clone().map(|span| line_of_byte(text, span.start));
+    let found = span.and_then(|span| text.get(span)).unwrap_or_default();
+    ConfigProblem { line, text: explain_syntax(&one_line(error.message()), found) }
 }
 
 /// Removes keys that cannot be deserialized, one by one, and reports each.
