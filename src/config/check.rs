@@ -100,8 +100,24 @@ pub(super) fn check_values(config: &Config) -> Vec<ConfigFault> {
     if let Err(detail) = super::log::filter(&config.log.level) {
         faults.push(config_fault("log", "level", detail));
     }
+    check_source_addresses(config, &mut faults);
     check_listeners(config, &mut faults);
     faults
+}
+
+/// Checks that each of the `source_addresses` can be one, and is listed once.
+fn check_source_addresses(config: &Config, faults: &mut Vec<ConfigFault>) {
+    let addresses = &config.delivery.source_addresses;
+    for (index, address) in addresses.iter().enumerate() {
+        let text = if address.is_unspecified() || address.is_multicast() {
+            format!("{address} cannot be a source address: name addresses of this machine")
+        } else if addresses.iter().take(index).any(|previous| previous.to_canonical() == address.to_canonical()) {
+            format!("{address} is listed twice: remove one of the two")
+        } else {
+            continue;
+        };
+        faults.push(config_fault("delivery", "source_addresses", text));
+    }
 }
 
 /// Checks keys that require or exclude each other.
@@ -425,6 +441,20 @@ mod tests {
     fn impossible_values_are_reported_with_their_line() {
         for (extra, expected) in [
             ("[submission]\nsessions_max = 0\n", "line 5: `sessions_max` must be at least 1"),
+            ("[submission]\nusername = \"\"\n", "line 5: `username` is empty"),
+            ("[store]\ncluster = \" \"\n", "line 5: `cluster` is empty"),
+            ("[billing]\nstripe_webhook_secrets = \"\"\n", "line 5: `stripe_webhook_secrets` is empty"),
+            ("[sms]\ntoken = \"x\"\n", "line 5: `token` requires `url`"),
+            ("[testing]\nmta_sts_port = 0\n", "line 5: `mta_sts_port` must be at least 1"),
+            ("[delivery]\nsource_addresses = \"::\"\n", "line 5: `source_addresses` in [delivery]: :: cannot be"),
+            (
+                "[delivery]\nsource_addresses = [\"192.0.2.1\", \"192.0.2.1\"]\n",
+                "line 5: `source_addresses` in [delivery]: 192.0.2.1 is listed twice",
+            ),
+            (
+                "[tls.acme]\nhttp_listen = \"127.0.0.1:80\"\ndirectory = \"http://127.0.0.1.example.net/\"\n",
+                "line 6: `directory` must be an https URL",
+            ),
             (
                 "[delivery]\n[[delivery.pace]]\n[[delivery.pace]]\nmail_host = \"b\"\nconnections_max = 0\n",
                 "line 8: `connections_max`",

@@ -34,11 +34,18 @@ pub(super) fn check_machine(config: &Config) -> Vec<ConfigFault> {
         if let Some(reason) = read_error(file) {
             faults.push(config_fault("dns", "trust_anchors", file_text(file, reason)));
         } else if let Err(error) = dns::resolver::check_trust_anchors(file) {
-            faults.push(config_fault("dns", "trust_anchors", error));
+            let example = ". 172800 IN DNSKEY 257 3 8 AwEAAa…";
+            faults.push(config_fault("dns", "trust_anchors", format!("{error} (example of a line: {example:?})")));
         }
     }
-    if let Some(Err(error)) = services::database(config).map(|database| database.check_url()) {
-        faults.push(config_fault("store", "url", error));
+    if let Some(database) = services::database(config) {
+        let begins_with = |scheme| database.url.starts_with(scheme);
+        if !begins_with("postgres://") && !begins_with("postgresql://") {
+            let text = "the URL must begin with postgres:// (example: \"postgres://USER:PASSWORD@HOST:5432/DATABASE\")";
+            faults.push(config_fault("store", "url", text));
+        } else if let Err(error) = database.check_url() {
+            faults.push(config_fault("store", "url", error));
+        }
     }
     if let Some(file) = &config.service.domain_connect_key {
         if let Some(reason) = read_error(file) {

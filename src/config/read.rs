@@ -470,6 +470,58 @@ mod tests {
     }
 
     #[test]
+    fn problems_are_plain_sentences_with_a_remedy() {
+        let head = "hostname = \"mx.example.net\"\n";
+        for (section, expected) in [
+            (
+                "[submission]\nmessage_bytes_max = 999999999999999999999999999999999999999999999\n",
+                "line 3: `message_bytes_max` in [submission] is a number that is too large: the maximum is \
+                 9223372036854775807",
+            ),
+            (
+                "[submission]\nmessage_bytes_max = 18446744073709551615\n",
+                "line 3: `message_bytes_max` in [submission] is a number that is too large: the maximum is \
+                 9223372036854775807",
+            ),
+            (
+                "[delivery]\nport = 99999999999999999999999\n",
+                "line 3: `port` in [delivery] is the number 99999999999999999999999, but must be a whole number from 0 \
+                 to 65535",
+            ),
+            (
+                "[delivery]\nsource_addresses = [\"localhost\"]\n",
+                "line 3: `source_addresses` in [delivery]: `localhost`: not an IP address (examples: \"203.0.113.20\", \
+                 \"2001:db8::20\")",
+            ),
+            (
+                "[mx]\ndnsbl = [\"zen spamhaus\"]\n",
+                "line 3: `dnsbl` in [mx]: `zen spamhaus` is not a host name (example: \"mx1.example.net\")",
+            ),
+            (
+                "[service]\nsandbox_sender = \"x\"\n",
+                "line 3: `sandbox_sender` in [service]: `x` is not an email address: an address has the form \
+                 local@domain (example: \"postmaster@example.net\")",
+            ),
+            (
+                "[relay]\nlisten = \"x\"\n",
+                "line 2: `relay` is a section or a date, but must be one or more sections [[relay]]",
+            ),
+            ("[api]\ntls = true\ntls = false\n", "line 4: `tls` is set twice: remove one of the two"),
+            (
+                "[api]\nbase_url = https://api.example.net\n",
+                "line 3: the value is missing or is a text without quotation marks (example: KEY = \"TEXT\")",
+            ),
+            (
+                "[[delivery.replies]]\ncode = 421\n",
+                "line 3: `code` in [[delivery.replies]] is the number 421, but must be a string in quotation marks",
+            ),
+        ] {
+            let found = problems(&format!("{head}{section}"));
+            assert_eq!(found.first().map(String::as_str), Some(expected), "{found:#?}");
+        }
+    }
+
+    #[test]
     fn a_wrong_variable_is_named() {
         let text = "hostname = \"mx.example.net\"\n[api]\nlisten = \"127.0.0.1:1\"\n";
         let problems_with = |name: &str, value: &str| {
