@@ -6,8 +6,9 @@
 
 mod check;
 mod explain;
+mod fault;
+mod files;
 pub mod log;
-mod machine;
 pub mod mx;
 mod plans;
 pub mod pools;
@@ -31,8 +32,8 @@ use queue::retry_schedule::RetrySchedule;
 use serde::Deserialize;
 use smtp::limits::SessionLimits;
 
+pub use check::missing_source_addresses;
 use log::LogSection;
-pub use machine::missing_source_addresses;
 use mx::MxSection;
 use pools::PoolSection;
 pub use read::{ConfigProblem, environment, find_line, from_file, from_file_alone, from_text};

@@ -1,44 +1,23 @@
-//! Checks of a configuration whose values can all be parsed: values out of range, and contradictory keys.
+//! Checks of a configuration whose values can all be parsed: values out of range, contradictory keys, and, separately,
+//! files and addresses that this machine lacks.
 
-use std::net::SocketAddr;
+use std::io::ErrorKind;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use mail::classify::{CodePattern, ReplyAction};
 
-use super::explain::Key;
+use super::fault::{ConfigFault, config_fault};
+use super::files::{certificate_file_error, file_text, key_file_error, read_error, write_error};
+use super::url::url_fault;
 use super::{Config, OnOff, PaceSection, ReplySection, StoreEngine};
+use crate::certificate::{self, Certificate};
+use crate::services;
 
 /// Maximum number of attempts of a webhook delivery.
 const WEBHOOK_ATTEMPTS_MAX: usize = 20;
 /// Maximum suspension of a site by a reply rule.
 const SUSPENSION_MAX: Duration = Duration::from_secs(24 * 3600);
-
-/// A problem, with its section and key.
-pub(super) struct ConfigFault {
-    /// Section; empty for a key at the top level.
-    pub(super) section: &'static str,
-    /// Index among sections of this name.
-    pub(super) index: usize,
-    /// Key; empty for the section as a whole.
-    pub(super) key: &'static str,
-    /// Description of the problem and its fix.
-    pub(super) text: String,
-}
-
-impl ConfigFault {
-    /// Returns the text, with the key and its section before it unless it names the key.
-    pub(super) fn into_text(self) -> String {
-        if self.key.is_empty() || self.text.contains(&format!("`{}", self.key)) {
-            return self.text;
-        }
-        let key = Key { section: self.section.to_owned(), name: self.key.to_owned() };
-        format!("{}: {}", key.text(), self.text)
-    }
-}
-
-pub(super) fn config_fault(section: &'static str, key: &'static str, text: impl Into<String>) -> ConfigFault {
-    ConfigFault { section, index: 0, key, text: text.into() }
-}
 
 /// Checks that need only the configuration itself.
 pub(super) fn check_values(config: &Config) -> Vec<ConfigFault> {
@@ -152,7 +131,7 @@ fn check_combinations(config: &Config, faults: &mut Vec<ConfigFault>) {
         let text = "`engine = \"postgres\"` requires `url = \"postgres://USER:PASSWORD@HOST/DATABASE\"`";
         faults.push(config_fault("store", "engine", text));
     }
-    super::url::check_urls(config, faults);
+    check_urls(config, faults);
     if config.sms.token.is_some() && config.sms.url.is_none() {
         faults.push(config_fault("sms", "token", "`token` requires `url`, to which text messages are posted"));
     }
@@ -177,6 +156,29 @@ fn check_combinations(config: &Config, faults: &mut Vec<ConfigFault>) {
     let smarthost = delivery.smarthost.as_ref();
     if let Some(text) = smarthost.and_then(|smarthost| smarthost.unverifiable_reason(delivery.tls)) {
         faults.push(config_fault("delivery", "smarthost", text));
+    }
+}
+
+/// Checks all URLs: absolute, http or https, without user name and password.
+fn check_urls(config: &Config, faults: &mut Vec<ConfigFault>) {
+    let is_dashboard_path = |url: &&String| url.starts_with('/') && !url.starts_with("//");
+    let upgrade_url = config.billing.upgrade_url.as_ref().filter(|url| !is_dashboard_path(url));
+    let urls = [
+        ("api", "base_url", config.api.base_url.as_ref(), "https://api.example.net"),
+        ("billing", "upgrade_url", upgrade_url, "https://dashboard.example.net/billing"),
+        ("sms", "url", config.sms.url.as_ref(), "https://sms.example.net/messages"),
+        ("conversions", "url", config.conversions.url.as_ref(), "https://ads.example.net/conversions"),
+        ("mx", "rspamd_url", Some(&config.mx.rspamd_url), "http://127.0.0.1:11333"),
+    ];
+    for (section, key, url, example) in urls {
+        if let Some(fault) = url.and_then(|url| url_fault(url)) {
+            faults.push(config_fault(section, key, format!("{fault} (example: {example:?})")));
+        }
+    }
+    // Paths are appended to it.
+    if config.api.base_url.as_ref().is_some_and(|url| url_fault(url).is_none() && url.contains(['?', '#'])) {
+        let text = "the URL must end with its host or path, without `?` and `#` (example: \"https://api.example.net\")";
+        faults.push(config_fault("api", "base_url", text));
     }
 }
 
@@ -426,6 +428,79 @@ fn addresses_overlap(left: SocketAddr, right: SocketAddr) -> bool {
     let is_unspecified = left.ip().is_unspecified() || right.ip().is_unspecified();
     let same_family = left.is_ipv4() == right.is_ipv4();
     left.port() != 0 && left.port() == right.port() && (left.ip() == right.ip() || is_unspecified && same_family)
+}
+
+/// Checks files, keys and directories on this machine.
+pub(super) fn check_machine(config: &Config) -> Vec<ConfigFault> {
+    let mut faults = Vec::new();
+    check_certificate(config, &mut faults);
+    let acme_roots = config.tls.acme.as_ref().and_then(|acme| acme.roots.as_deref());
+    for (section, roots) in [("tls.acme", acme_roots), ("delivery", config.delivery.roots.as_deref())] {
+        let Some(file) = roots else { continue };
+        if let Some(reason) = read_error(file) {
+            faults.push(config_fault(section, "roots", file_text(file, reason)));
+        } else if let Err(error) = certificate::load_roots(file) {
+            faults.push(config_fault(
+                section,
+                "roots",
+                format!("{error}; the file must contain CA certificates in PEM"),
+            ));
+        }
+    }
+    if let Some(file) = &config.dns.trust_anchors {
+        if let Some(reason) = read_error(file) {
+            faults.push(config_fault("dns", "trust_anchors", file_text(file, reason)));
+        } else if let Err(error) = dns::resolver::check_trust_anchors(file) {
+            let example = ". 172800 IN DNSKEY 257 3 8 AwEAAa…";
+            faults.push(config_fault("dns", "trust_anchors", format!("{error} (example of a line: {example:?})")));
+        }
+    }
+    if let Some(database) = services::database(config) {
+        let begins_with = |scheme| database.url.starts_with(scheme);
+        if !begins_with("postgres://") && !begins_with("postgresql://") {
+            let text = "the URL must begin with postgres:// (example: \"postgres://USER:PASSWORD@HOST:5432/DATABASE\")";
+            faults.push(config_fault("store", "url", text));
+        } else if let Err(error) = database.check_url() {
+            faults.push(config_fault("store", "url", error));
+        }
+    }
+    if let Some(file) = &config.service.domain_connect_key {
+        if let Some(reason) = read_error(file) {
+            faults.push(config_fault("service", "domain_connect_key", file_text(file, reason)));
+        } else if let Err(error) = config.domain_connect_key() {
+            faults.push(config_fault("service", "domain_connect_key", error));
+        }
+    }
+    if let Some((directory, error)) = write_error(&config.data_dir) {
+        faults.push(config_fault("", "data_dir", file_text(&directory, error)));
+    }
+    faults
+}
+
+/// Checks the certificate and private key of `[tls]`: both must be readable PEM, and belong together.
+fn check_certificate(config: &Config, faults: &mut Vec<ConfigFault>) {
+    let (Some(certificate), Some(private_key)) = (&config.tls.certificate, &config.tls.private_key) else { return };
+    let certificate_fault = certificate_file_error(certificate).map(|text| config_fault("tls", "certificate", text));
+    let key_fault = key_file_error(private_key).map(|text| config_fault("tls", "private_key", text));
+    if certificate_fault.is_none()
+        && key_fault.is_none()
+        && let Err(error) =
+            Certificate::from_pem_files(certificate, private_key).and_then(|pair| pair.server_config(Vec::new()))
+    {
+        faults.push(config_fault("tls", "certificate", error.to_string()));
+    }
+    faults.extend(certificate_fault.into_iter().chain(key_fault));
+}
+
+/// Returns the source addresses that this machine does not have (yet). These are notes: mail can still be accepted.
+#[must_use]
+pub fn missing_source_addresses(config: &Config) -> Vec<IpAddr> {
+    let addresses = config.delivery.all_source_addresses().into_iter().map(|(address, _)| address);
+    let is_missing = |address: &IpAddr| {
+        let socket = UdpSocket::bind((*address, 0));
+        socket.is_err_and(|error| error.kind() == ErrorKind::AddrNotAvailable)
+    };
+    addresses.filter(is_missing).collect()
 }
 
 #[cfg(test)]

@@ -17,7 +17,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::explain::{Key, explain, explain_syntax, is_unknown_key};
-use super::{Config, check, machine};
+use super::fault::ConfigFault;
+use super::{Config, check, files};
 
 /// Prefix of environment variables that override the file.
 const PREFIX: &str = "POSTRIDER_";
@@ -51,7 +52,7 @@ impl fmt::Display for ConfigProblem {
 /// # Errors
 /// Returns all problems found.
 pub fn from_file(file: &Path) -> Result<Config, Vec<ConfigProblem>> {
-    read_config(&read_text(file)?, environment(), machine::check_machine)
+    read_config(&read_text(file)?, environment(), check::check_machine)
 }
 
 /// Reads a file as [`from_file`] does, without checking this machine. Used by commands that only need the server's
@@ -66,7 +67,7 @@ pub fn from_file_alone(file: &Path) -> Result<Config, Vec<ConfigProblem>> {
 /// Reads the file's text. The problem does not name the file: callers print its path before each problem.
 fn read_text(file: &Path) -> Result<String, Vec<ConfigProblem>> {
     std::fs::read_to_string(file)
-        .map_err(|error| vec![ConfigProblem { line: None, text: machine::file_error_reason(&error) }])
+        .map_err(|error| vec![ConfigProblem { line: None, text: files::file_error_reason(&error) }])
 }
 
 /// Parses a text and applies an environment, without checking this machine.
@@ -93,7 +94,7 @@ pub fn environment() -> Vec<(String, String)> {
 fn read_config(
     text: &str,
     environment: impl IntoIterator<Item = (String, String)>,
-    check_more: impl FnOnce(&Config) -> Vec<check::ConfigFault>,
+    check_more: impl FnOnce(&Config) -> Vec<ConfigFault>,
 ) -> Result<Config, Vec<ConfigProblem>> {
     let (document, syntax_errors) = DeTable::parse_recoverable(text);
     if !syntax_errors.is_empty() {
@@ -142,7 +143,7 @@ fn read_config(
     }
     let mut faults = check::check_values(&config);
     faults.extend(check_more(&config));
-    let to_problem = |fault: check::ConfigFault| {
+    let to_problem = |fault: ConfigFault| {
         let variable =
             variables.iter().find(|(section, key, _)| (*section, key.as_str()) == (fault.section, fault.key));
         match variable {
@@ -254,11 +255,11 @@ fn find_key_at(table: &DeTable<'_>, byte: usize) -> Option<Key> {
 #[must_use]
 pub fn find_line(text: &str, section: &'static str, index: usize, key: &'static str) -> Option<usize> {
     let (document, _) = DeTable::parse_recoverable(text);
-    fault_line(text, document.get_ref(), &check::ConfigFault { section, index, key, text: String::new() })
+    fault_line(text, document.get_ref(), &ConfigFault { section, index, key, text: String::new() })
 }
 
 /// Line of a fault: of its key, or of its section.
-fn fault_line(text: &str, table: &DeTable<'_>, fault: &check::ConfigFault) -> Option<usize> {
+fn fault_line(text: &str, table: &DeTable<'_>, fault: &ConfigFault) -> Option<usize> {
     let line_of_span = |span: std::ops::Range<usize>| Some(line_of_byte(text, span.start));
     let key_span = |table: &DeTable<'_>| table.get_key_value(fault.key).map(|(key, _)| key.span());
     let mut line = None;

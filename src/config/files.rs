@@ -1,104 +1,40 @@
-//! Checks of a configuration against this machine: files, keys, directories and source addresses.
+//! Descriptions of files and directories that cannot be used, without a library's sentences.
 
 use std::fmt::Display;
 use std::io::ErrorKind;
-use std::net::{IpAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
-use super::Config;
-use super::check::{ConfigFault, config_fault};
-use crate::certificate::{self, Certificate};
-use crate::services;
-
-/// Checks files, keys and directories on this machine.
-pub(super) fn check_machine(config: &Config) -> Vec<ConfigFault> {
-    let mut faults = Vec::new();
-    check_certificate(config, &mut faults);
-    let acme_roots = config.tls.acme.as_ref().and_then(|acme| acme.roots.as_deref());
-    for (section, roots) in [("tls.acme", acme_roots), ("delivery", config.delivery.roots.as_deref())] {
-        let Some(file) = roots else { continue };
-        if let Some(reason) = read_error(file) {
-            faults.push(config_fault(section, "roots", file_text(file, reason)));
-        } else if let Err(error) = certificate::load_roots(file) {
-            faults.push(config_fault(
-                section,
-                "roots",
-                format!("{error}; the file must contain CA certificates in PEM"),
-            ));
-        }
-    }
-    if let Some(file) = &config.dns.trust_anchors {
-        if let Some(reason) = read_error(file) {
-            faults.push(config_fault("dns", "trust_anchors", file_text(file, reason)));
-        } else if let Err(error) = dns::resolver::check_trust_anchors(file) {
-            let example = ". 172800 IN DNSKEY 257 3 8 AwEAAa…";
-            faults.push(config_fault("dns", "trust_anchors", format!("{error} (example of a line: {example:?})")));
-        }
-    }
-    if let Some(database) = services::database(config) {
-        let begins_with = |scheme| database.url.starts_with(scheme);
-        if !begins_with("postgres://") && !begins_with("postgresql://") {
-            let text = "the URL must begin with postgres:// (example: \"postgres://USER:PASSWORD@HOST:5432/DATABASE\")";
-            faults.push(config_fault("store", "url", text));
-        } else if let Err(error) = database.check_url() {
-            faults.push(config_fault("store", "url", error));
-        }
-    }
-    if let Some(file) = &config.service.domain_connect_key {
-        if let Some(reason) = read_error(file) {
-            faults.push(config_fault("service", "domain_connect_key", file_text(file, reason)));
-        } else if let Err(error) = config.domain_connect_key() {
-            faults.push(config_fault("service", "domain_connect_key", error));
-        }
-    }
-    if let Some((directory, error)) = write_error(&config.data_dir) {
-        faults.push(config_fault("", "data_dir", file_text(&directory, error)));
-    }
-    faults
-}
-
-/// Checks the certificate and private key of `[tls]`: both must be readable PEM, and belong together.
-fn check_certificate(config: &Config, faults: &mut Vec<ConfigFault>) {
-    let (Some(certificate), Some(private_key)) = (&config.tls.certificate, &config.tls.private_key) else { return };
+/// Returns why a file contains no certificate chain.
+pub(super) fn certificate_file_error(file: &Path) -> Option<String> {
     let has_certificate = |pem: &[u8]| CertificateDer::pem_slice_iter(pem).any(|certificate| certificate.is_ok());
-    let has_key = |pem: &[u8]| PrivateKeyDer::from_pem_slice(pem).is_ok();
-    let mut check_file = |key, file: &Path, content: &str, is_valid: &dyn Fn(&[u8]) -> bool| match std::fs::read(file) {
-        Err(error) => faults.push(config_fault("tls", key, file_text(file, file_error_reason(&error)))),
-        Ok(pem) if !is_valid(&pem) => {
-            let text = format!("{} contains no {content} in PEM (-----BEGIN …-----)", file.display());
-            faults.push(config_fault("tls", key, text));
+    pem_file_error(file, "certificate", has_certificate)
+}
+
+/// Returns why a file contains no private key.
+pub(super) fn key_file_error(file: &Path) -> Option<String> {
+    pem_file_error(file, "private key", |pem| PrivateKeyDer::from_pem_slice(pem).is_ok())
+}
+
+fn pem_file_error(file: &Path, content: &str, has_content: impl FnOnce(&[u8]) -> bool) -> Option<String> {
+    match std::fs::read(file) {
+        Err(error) => Some(file_text(file, file_error_reason(&error))),
+        Ok(pem) if !has_content(&pem) => {
+            Some(format!("{} contains no {content} in PEM (-----BEGIN …-----)", file.display()))
         }
-        Ok(_) => {}
-    };
-    check_file("certificate", certificate, "certificate", &has_certificate);
-    check_file("private_key", private_key, "private key", &has_key);
-    if faults.is_empty()
-        && let Err(error) =
-            Certificate::from_pem_files(certificate, private_key).and_then(|pair| pair.server_config(Vec::new()))
-    {
-        faults.push(config_fault("tls", "certificate", error.to_string()));
+        Ok(_) => None,
     }
 }
 
-/// Returns the source addresses that this machine does not have (yet). These are notes: mail can still be accepted.
-#[must_use]
-pub fn missing_source_addresses(config: &Config) -> Vec<IpAddr> {
-    let addresses = config.delivery.all_source_addresses().into_iter().map(|(address, _)| address);
-    let is_missing = |address: &IpAddr| {
-        let socket = UdpSocket::bind((*address, 0));
-        socket.is_err_and(|error| error.kind() == ErrorKind::AddrNotAvailable)
-    };
-    addresses.filter(is_missing).collect()
-}
-
-fn file_text(file: &Path, reason: impl Display) -> String {
+/// Prefixes a reason with the path.
+pub(super) fn file_text(file: &Path, reason: impl Display) -> String {
     format!("{}: {reason}", file.display())
 }
 
-fn read_error(file: &Path) -> Option<String> {
+/// Returns why a file cannot be read, without its path.
+pub(super) fn read_error(file: &Path) -> Option<String> {
     std::fs::read(file).err().map(|error| file_error_reason(&error))
 }
 
@@ -114,7 +50,7 @@ pub(super) fn file_error_reason(error: &std::io::Error) -> String {
 }
 
 /// Returns why a directory, or the nearest existing parent of a missing one, is not writable.
-fn write_error(directory: &Path) -> Option<(PathBuf, String)> {
+pub(super) fn write_error(directory: &Path) -> Option<(PathBuf, String)> {
     let nearest = directory.ancestors().find(|ancestor| ancestor.symlink_metadata().is_ok())?;
     let reason = match std::fs::metadata(nearest) {
         Err(error) => Some(format!("cannot be read: {error}")),
