@@ -15,7 +15,7 @@ use mail::task_filter::TaskFilter;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use crate::codec::{self, stored};
+use crate::codec::{self, SerdeRow, stored};
 use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{KeyDecodeError, KeyReader, Space, key};
 use crate::task::PARTITIONS;
@@ -59,7 +59,6 @@ struct AnyReleaseCommand {
     #[serde(flatten)]
     unknown: serde_json::Map<String, Json>,
 }
-stored!(AnyReleaseCommand as AnyReleaseCommand);
 
 /// A command not carried out yet in a partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,7 +112,7 @@ pub async fn list_pending(store: &Store, limit: usize) -> Result<Vec<PendingQueu
     let rows = store.scan(key(Space::QueueCommand).range(), ScanOrder::Ascending, limit).await?;
     let read = |(at, row): (Key, Value)| {
         let (partition, id) = read_key(&at).map_err(codec::damaged)?;
-        let command: AnyReleaseCommand = codec::decode(&row)?;
+        let SerdeRow(command) = codec::decode::<SerdeRow<AnyReleaseCommand>>(&row)?;
         let filter = command.read_filter();
         Ok(PendingQueueCommand { partition, id, order: command.order, filter })
     };
