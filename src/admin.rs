@@ -229,7 +229,7 @@ pub struct DomainChange {
 
 /// Filter of tasks in the queue; omitted fields match everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct QueueFilter {
     /// Recipient domain.
     pub to: Option<DomainName>,

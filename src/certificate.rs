@@ -34,7 +34,8 @@ pub fn load_roots(file: &Path) -> Result<RootCertStore, String> {
     let pem = std::fs::read(file).map_err(|error| to_error(&error))?;
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(&pem) {
-        roots.add(certificate.map_err(|error| to_error(&error))?).map_err(|error| to_error(&error))?;
+        let certificate = certificate.map_err(|_| to_error(&"contains a certificate that is not valid PEM"))?;
+        roots.add(certificate).map_err(|_| to_error(&"contains a certificate that cannot be decoded"))?;
     }
     if roots.is_empty() {
         return Err(to_error(&"contains no certificate"));

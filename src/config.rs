@@ -6,12 +6,15 @@
 
 mod check;
 mod explain;
+mod fault;
+mod files;
 pub mod log;
 pub mod mx;
 mod plans;
 pub mod pools;
 mod read;
 pub mod smarthosts;
+mod url;
 mod values;
 
 use std::net::{IpAddr, SocketAddr};
@@ -187,7 +190,7 @@ pub struct AcmeSection {
     /// Email address of the ACME account.
     pub contact: Option<String>,
     /// Names in addition to `hostname` and the API's host.
-    #[serde(deserialize_with = "one_or_many")]
+    #[serde(deserialize_with = "parsed::host_names")]
     pub names: Vec<DomainName>,
     /// Addresses of the HTTP-01 listener.
     #[serde(deserialize_with = "one_or_many")]
@@ -358,6 +361,7 @@ pub struct DeliverySection {
     /// Port of mail hosts.
     pub port: u16,
     /// Local addresses to send from; if empty, the system chooses.
+    #[serde(deserialize_with = "one_or_many")]
     pub source_addresses: Vec<IpAddr>,
     /// Delays between attempts; the last one repeats.
     #[serde(deserialize_with = "durations")]
@@ -375,6 +379,7 @@ pub struct DeliverySection {
     pub roots: Option<PathBuf>,
     /// Contact address in TLS reports (RFC 8460); its domain is the reporting organisation. If set, reports are sent to
     /// the domains that request them; otherwise none are sent.
+    #[serde(deserialize_with = "parsed::address_option")]
     pub tls_report_contact: Option<Address>,
     /// Smarthost for all mail.
     pub smarthost: Option<SmarthostAddress>,
@@ -531,6 +536,7 @@ impl Default for WebhooksSection {
 #[serde(deny_unknown_fields, default)]
 pub struct ServiceSection {
     /// Shared sender of accounts that have no verified domain.
+    #[serde(deserialize_with = "parsed::address_option")]
     pub sandbox_sender: Option<Address>,
     /// Marks new domains as verified without checking DNS (development).
     pub auto_verify_domains: bool,

@@ -46,7 +46,7 @@ use crate::service::{AffiliateService, CommitResult, ExtendCommit};
 use crate::stripe_client::{StripeAnswer, StripeClient, StripeError, StripeList, StripeRefusal, escaped};
 
 /// Poll interval for running back-fills.
-const EVERY: SignedDuration = SignedDuration::from_secs(2);
+const POLL_INTERVAL: SignedDuration = SignedDuration::from_secs(2);
 /// Maximum pages of one list in a window, except in the shortest window.
 const PAGES_MAX: usize = 5;
 /// Maximum pages of one list in the shortest window.
@@ -86,7 +86,7 @@ const OPEN_MAX: usize = 1_000;
 /// Time limit of one window, so that a slow processor does not block other accounts; the window is then shortened.
 const WINDOW_TIMEOUT: Duration = Duration::from_mins(5);
 /// Back-fills that run concurrently. Together they use at most half of the memory budget for responses.
-const LANES: usize = 4;
+const CONCURRENT_BACKFILLS_MAX: usize = 4;
 
 /// Why a window was not ingested.
 enum WindowError {
@@ -214,7 +214,7 @@ impl AffiliateService {
     }
 
     async fn run_backfill_loop(&self, process: &str) {
-        let mut lanes = FairExecutor::new(LANES, 1);
+        let mut lanes = FairExecutor::new(CONCURRENT_BACKFILLS_MAX, 1);
         loop {
             let now = self.now();
             let mut due = Vec::new();
@@ -226,7 +226,7 @@ impl AffiliateService {
                     }
                 }
             }
-            let next = now.checked_add(EVERY).unwrap_or(Timestamp::MAX);
+            let next = now.checked_add(POLL_INTERVAL).unwrap_or(Timestamp::MAX);
             let time_is_up = self.intake.clock().sleep_until(next);
             let progressed = lanes.run(due, |job| self.backfill_one(job, process), time_is_up).await;
             if lanes.is_idle() && !progressed.contains(&true) {
@@ -259,7 +259,9 @@ impl AffiliateService {
     /// The store cannot be read.
     pub async fn backfill_due(&self, partitions: RangeInclusive<u16>, now: Timestamp) -> Result<bool, AffiliateError> {
         let (due, process) = (self.due_backfills(partitions, now).await?, self.new_process_id());
-        let progressed = FairExecutor::new(LANES, 1).run(due, |job| self.backfill_one(job, &process), pending()).await;
+        let progressed = FairExecutor::new(CONCURRENT_BACKFILLS_MAX, 1)
+            .run(due, |job| self.backfill_one(job, &process), pending())
+            .await;
         Ok(progressed.contains(&true))
     }
 

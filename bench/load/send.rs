@@ -28,7 +28,7 @@ use crate::smtp::{Client, Opening};
 use crate::tls;
 
 /// The run fails if a message or QUIT is not answered within this time.
-const SILENCE_MAX: Duration = Duration::from_secs(60);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Arguments of `load send`.
 #[derive(Args, Clone)]
@@ -142,18 +142,18 @@ async fn session(run: Arc<Run>) -> io::Result<Vec<Duration>> {
         let rcpt = run.rcpt(number);
         let start = clock();
         let sending = send(&run, connection.take(), (sender, &rcpt));
-        let (client, sent) = timeout(SILENCE_MAX, sending).await??;
+        let (client, sent) = timeout(REPLY_TIMEOUT, sending).await??;
         let duration = start.elapsed();
         run.accepted(&rcpt, duration)?;
         latencies.push(duration);
         if plan.per_connection != 0 && sent >= plan.per_connection {
-            timeout(SILENCE_MAX, client.quit()).await??;
+            timeout(REPLY_TIMEOUT, client.quit()).await??;
         } else {
             connection = Some((client, sent));
         }
     }
     if let Some((client, _)) = connection {
-        timeout(SILENCE_MAX, client.quit()).await??;
+        timeout(REPLY_TIMEOUT, client.quit()).await??;
     }
     Ok(latencies)
 }

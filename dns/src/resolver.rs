@@ -17,7 +17,7 @@
 //! Standards: RFC 1035, RFC 2181 10.3, RFC 2308, RFC 5321 5.1, RFC 7505.
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -118,6 +118,23 @@ pub enum DnssecMode {
     Root,
     /// Validation with the trust anchors of a file with DNSKEY records.
     Anchors(PathBuf),
+}
+
+/// Checks that a file contains trust anchors: DNSKEY records (RFC 4034 2).
+///
+/// # Errors
+/// The file cannot be read or parsed, or contains no DNSKEY record.
+pub fn check_trust_anchors(file: &Path) -> Result<(), String> {
+    match read_trust_anchors(file).map_err(|error| error.0)?.is_empty() {
+        true => Err(format!("{} contains no DNSKEY record", file.display())),
+        false => Ok(()),
+    }
+}
+
+fn read_trust_anchors(file: &Path) -> Result<TrustAnchors, ResolverSetupError> {
+    let unreadable =
+        |error: ParseError| ResolverSetupError(format!("{} cannot be read as DNSKEY records: {error}", file.display()));
+    TrustAnchors::from_file(file).map_err(unreadable)
 }
 
 /// Parses a server of the configuration: `192.0.2.53`, `127.0.0.1:5300`, `2001:db8::53`, `[::1]:5300`.
@@ -262,10 +279,7 @@ impl Resolver {
         let resolver = match &settings.validation {
             DnssecMode::Off => resolver,
             DnssecMode::Root => resolver.with_trust_anchor(Arc::new(TrustAnchors::default())),
-            DnssecMode::Anchors(path) => {
-                let unreadable = |error: ParseError| ResolverSetupError(format!("{}: {error}", path.display()));
-                resolver.with_trust_anchor(Arc::new(TrustAnchors::from_file(path).map_err(unreadable)?))
-            }
+            DnssecMode::Anchors(path) => resolver.with_trust_anchor(Arc::new(read_trust_anchors(path)?)),
         };
         let resolver = resolver.build().map_err(setup)?;
         let permits = Semaphore::new(LOOKUPS_MAX);

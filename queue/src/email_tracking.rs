@@ -29,7 +29,7 @@ const COMMIT_TRIES_MAX: usize = 5;
 /// Fetches recorded or waiting concurrently; further ones are not recorded.
 const CONCURRENCY: usize = 512;
 /// Number of locks; fetches of one email share a lock.
-const LANES: usize = 64;
+const LOCKS: usize = 64;
 
 /// Error of recording a fetch.
 #[derive(Debug, Error)]
@@ -62,14 +62,14 @@ pub struct TrackedFetch {
 pub struct EmailTracking {
     worker: Arc<Worker>,
     permits: Semaphore,
-    lanes: [Mutex<()>; LANES],
+    locks: [Mutex<()>; LOCKS],
 }
 
 impl EmailTracking {
     /// Creates the service.
     #[must_use]
     pub fn new(worker: Arc<Worker>) -> Self {
-        Self { worker, permits: Semaphore::new(CONCURRENCY), lanes: std::array::from_fn(|_| Mutex::default()) }
+        Self { worker, permits: Semaphore::new(CONCURRENCY), locks: std::array::from_fn(|_| Mutex::default()) }
     }
 
     /// Records a fetch and returns how it was counted. `None` if the email was purged, or for repetitions (see
@@ -79,8 +79,8 @@ impl EmailTracking {
     /// `Busy` when too many fetches are in progress or conflicts persist; the store cannot be read or written.
     pub async fn record(&self, fetched: &TrackedFetch) -> Result<Option<CountedHit>, TrackingError> {
         let _permit = self.permits.try_acquire().map_err(|_| TrackingError::Busy)?;
-        let lane = usize::from(fetched.tracked.email.to_bytes()[15]) % LANES;
-        let _lane = self.lanes[lane].lock().await;
+        let index = usize::from(fetched.tracked.email.to_bytes()[15]) % LOCKS;
+        let _lock = self.locks[index].lock().await;
         for _ in 0..COMMIT_TRIES_MAX {
             let Some(found) = store::tracking::load(&self.worker.store, fetched.tracked).await? else {
                 return Ok(None);

@@ -98,7 +98,8 @@ impl Leases {
     }
 
     /// Numbers of all owned partitions, including those being released, in order.
-    pub(crate) fn held(&self) -> Vec<u16> {
+    #[must_use]
+    pub fn held(&self) -> Vec<u16> {
         self.lock().partitions.keys().copied().collect()
     }
 

@@ -106,12 +106,17 @@ impl Worker {
     /// Dispatches a batch of each range of owned partitions. Returns true if there may be more.
     async fn dispatch_round(&self, cursors: &mut OutboxCursors) -> Result<bool, OutboxError> {
         let _dispatch = self.dispatch_lock.lock().await;
-        let mut has_more = false;
+        let (mut has_more, mut conflict) = (false, None);
         for partitions in self.leases.owned_ranges() {
             let after = cursors.entry(*partitions.start()).or_default();
-            has_more |= self.dispatch_some(partitions, after).await?;
+            match self.dispatch_some(partitions, after).await {
+                Ok(more) => has_more |= more,
+                // A conflict in one range must not block the others.
+                Err(error @ OutboxError::Commit(CommitError::Conflict { .. })) => conflict = Some(error),
+                Err(error) => return Err(error),
+            }
         }
-        Ok(has_more)
+        conflict.map_or(Ok(has_more), Err)
     }
 
     /// Dispatches all events that are in the outboxes of owned partitions now, and some that arrive meanwhile.
@@ -150,12 +155,13 @@ impl Worker {
     }
 
     /// Dispatches a batch of events after a position and moves it. Returns true if there may be more: behind the
-    /// position or, at the end, from the beginning.
+    /// position or, at the end, from the beginning. Conflicts in all tries are an error, so that it is retried.
     async fn dispatch_some(
         &self,
         partitions: RangeInclusive<u16>,
         after: &mut Option<Key>,
     ) -> Result<bool, OutboxError> {
+        let mut conflict = None;
         for _ in 0..COMMIT_TRIES_MAX {
             let cached_event = |id| self.recent_events.take(id);
             let position = (after.as_ref(), BATCH_EVENTS_MAX);
@@ -178,11 +184,12 @@ impl Worker {
                 Ok(false) => return Ok(false),
                 // Another node wrote counts of the same account or took over the partition, or an email was purged
                 // concurrently.
-                Err(OutboxError::Commit(CommitError::Conflict { .. })) => {}
+                Err(error @ OutboxError::Commit(CommitError::Conflict { .. })) => conflict = Some(error),
                 Err(error) => return Err(error),
             }
         }
-        Ok(false)
+        // The events stay in the outbox: without an error, they would wait for the next event.
+        conflict.map_or(Ok(false), Err)
     }
 
     /// Returns false when another node took over one of the partitions.
@@ -237,4 +244,40 @@ fn usage_increments<'a>(events: impl Iterator<Item = &'a Event>) -> UsageIncreme
         }
     }
     additions
+}
+
+#[cfg(test)]
+mod tests {
+    use mail::event::EventKind;
+    use mail::id::{EventId, WebhookId};
+    use serde_json::json;
+    use store::engine::Store;
+
+    use super::*;
+    use crate::worker::tests::idle;
+
+    /// Otherwise the event would stay in the outbox until the next one wakes the dispatcher.
+    #[tokio::test]
+    async fn conflicts_in_all_tries_are_an_error() {
+        const PARTITION: u16 = 7;
+        let worker = idle(Store::memory());
+        worker.poll_cluster().await.unwrap();
+        let now = worker.clock.now();
+        let event = Event {
+            id: EventId::new(now, 1),
+            account: AccountId::new(now, 1),
+            subject: WebhookId::new(now, 1).into(),
+            kind: EventKind::WebhookDisabled,
+            recipient: None,
+            created_at: now,
+            detail: json!({}),
+        };
+        let mut batch = Batch::progress();
+        store::event::record(&mut batch, &event, PARTITION);
+        let view = store::lease::read_view(&worker.store).await.unwrap();
+        store::lease::acquire(&mut batch, PARTITION, &view.partitions[usize::from(PARTITION)], "another");
+        worker.store.commit(batch).await.unwrap();
+        let outcome = worker.dispatch_outbox().await;
+        assert!(matches!(outcome, Err(OutboxError::Commit(CommitError::Conflict { .. }))), "{outcome:?}");
+    }
 }

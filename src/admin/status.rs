@@ -1,11 +1,12 @@
 //! `postrider status`: health of this server on one screen.
 //!
 //! ```text
-//! listeners (connected to) · store · queue (read up to a limit) · DNS (queried) · disk · certificate · last hour
+//! listeners (connected to) · store · queue (counted in memory) · DNS (queried) · disk · certificate · last hour
 //!     ─► problems, one sentence each
 //! ```
 //!
-//! Limits: at most [`QUEUE_READ_MAX`] tasks are read; network checks time out after [`PROBE_TIMEOUT`].
+//! All recipients are counted in memory ([`store::queue_counts`]); the due ones are read from the store, at most
+//! [`QUEUE_READ_MAX`]. Network checks time out after [`PROBE_TIMEOUT`].
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -13,9 +14,11 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use mail::address::DomainName;
+use mail::task::QueueName;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
 use serde_json::{Value, json};
+use store::queue_counts::QueuedState;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 
@@ -25,7 +28,7 @@ use crate::config::Config;
 use crate::doctor::x509;
 use crate::services::Services;
 
-/// Maximum number of tasks read.
+/// Maximum number of tasks read from the store.
 const QUEUE_READ_MAX: usize = 100_000;
 /// Number of tasks per read of the store.
 const READ_AT_ONCE: usize = 1_000;
@@ -176,18 +179,81 @@ fn dns_view((duration, result): (Duration, Result<(), String>), problems: &mut P
     json!({"answers": result.is_ok(), "took_ms": took_ms, "error": result.err()})
 }
 
-/// Counts of the queue, up to [`QUEUE_READ_MAX`] tasks.
+/// Counts of the queue: of this node's partitions while they are counted in memory, otherwise of the store.
 #[derive(Debug, Default)]
 struct QueueCount {
-    recipients: usize,
-    held: usize,
-    due: usize,
-    overdue: usize,
+    recipients: u64,
+    /// Held by the operator, or of a held account.
+    held: u64,
+    due: u64,
+    overdue: u64,
     oldest: Option<Timestamp>,
+    /// True if more recipients exist than were counted, because counting them in memory is not complete.
     has_more: bool,
 }
 
 async fn count_queue(services: &Services) -> Result<QueueCount, String> {
+    let counts = services.store.queue_counts();
+    // Right after the start the counts are not complete.
+    if counts.is_incomplete() {
+        return count_stored_tasks(services).await;
+    }
+    let summary = counts.summary(0);
+    let mut count = QueueCount { oldest: summary.oldest_accepted_at, ..QueueCount::default() };
+    let mut left = QUEUE_READ_MAX;
+    for (state, _, recipients) in summary.recipients {
+        count.recipients += recipients;
+        count.held += if state == QueuedState::Held { recipients } else { 0 };
+    }
+    for partition in services.worker.leases().held() {
+        let mut from = None;
+        while let Some((queue, due, next)) =
+            store::task::next_queue(&services.store, partition, from).await.map_err(error_text)?
+        {
+            if due <= services.clock.now() || services.worker.is_account_held(queue.account) {
+                count_due_tasks(services, (&queue, due), (&mut count, &mut left)).await?;
+            }
+            from = Some(next);
+        }
+    }
+    Ok(count)
+}
+
+/// Counts the due tasks of a queue and, if its account is held, all its tasks as held. Reads at most `left` tasks.
+async fn count_due_tasks(
+    services: &Services,
+    (queue, due): (&QueueName, Timestamp),
+    (count, left): (&mut QueueCount, &mut usize),
+) -> Result<(), String> {
+    let now = services.clock.now();
+    let overdue_since = now.checked_sub(OVERDUE).unwrap_or(Timestamp::MIN);
+    let is_account_held = services.worker.is_account_held(queue.account);
+    if !is_account_held && services.worker.is_deferred(queue) {
+        return Ok(());
+    }
+    let mut from = Some(store::task::due_start(queue, due));
+    while let Some(start) = from.take().filter(|_| *left > 0) {
+        let page =
+            store::task::list(&services.store, queue, start, READ_AT_ONCE.min(*left)).await.map_err(error_text)?;
+        *left = left.saturating_sub(page.tasks.len());
+        for (task, _) in page.tasks.iter().filter(|(task, _)| !task.held) {
+            if is_account_held {
+                count.held += 1;
+            } else if task.due > now {
+                return Ok(());
+            } else {
+                count.due += 1;
+                count.overdue += u64::from(task.due < overdue_since);
+            }
+        }
+        from = page.next;
+        tokio::task::yield_now().await;
+    }
+    Ok(())
+}
+
+/// Counts the tasks of the store, up to [`QUEUE_READ_MAX`].
+async fn count_stored_tasks(services: &Services) -> Result<QueueCount, String> {
     let now = services.clock.now();
     let overdue_since = now.checked_sub(OVERDUE).unwrap_or(Timestamp::MIN);
     let (mut count, mut next) = (QueueCount::default(), None);
@@ -200,12 +266,12 @@ async fn count_queue(services: &Services) -> Result<QueueCount, String> {
                 count.held += 1;
             } else if task.due <= now && !services.worker.is_deferred(&task.queue_name()) {
                 count.due += 1;
-                count.overdue += usize::from(task.due < overdue_since);
+                count.overdue += u64::from(task.due < overdue_since);
             }
         }
         next = page.next;
         count.has_more = next.is_some();
-        if next.is_none() || count.recipients >= QUEUE_READ_MAX {
+        if next.is_none() || count.recipients >= QUEUE_READ_MAX as u64 {
             return Ok(count);
         }
         tokio::task::yield_now().await;

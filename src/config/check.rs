@@ -1,38 +1,23 @@
 //! Checks of a configuration whose values can all be parsed: values out of range, contradictory keys, and, separately,
 //! files and addresses that this machine lacks.
 
-use std::fmt::Display;
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use mail::classify::{CodePattern, ReplyAction};
-use queue::client::http::UrlTarget;
 
+use super::fault::{ConfigFault, config_fault};
+use super::files::{certificate_file_error, file_text, key_file_error, read_error, write_error};
+use super::url::url_fault;
 use super::{Config, OnOff, PaceSection, ReplySection, StoreEngine};
-use crate::certificate::Certificate;
+use crate::certificate::{self, Certificate};
+use crate::services;
 
 /// Maximum number of attempts of a webhook delivery.
 const WEBHOOK_ATTEMPTS_MAX: usize = 20;
 /// Maximum suspension of a site by a reply rule.
 const SUSPENSION_MAX: Duration = Duration::from_secs(24 * 3600);
-
-/// A problem, with its section and key.
-pub(super) struct ConfigFault {
-    /// Section; empty for a key at the top level.
-    pub(super) section: &'static str,
-    /// Index among sections of this name.
-    pub(super) index: usize,
-    /// Key; empty for the section as a whole.
-    pub(super) key: &'static str,
-    /// Description of the problem and its fix.
-    pub(super) text: String,
-}
-
-fn config_fault(section: &'static str, key: &'static str, text: impl Into<String>) -> ConfigFault {
-    ConfigFault { section, index: 0, key, text: text.into() }
-}
 
 /// Checks that need only the configuration itself.
 pub(super) fn check_values(config: &Config) -> Vec<ConfigFault> {
@@ -65,7 +50,7 @@ pub(super) fn check_values(config: &Config) -> Vec<ConfigFault> {
         let previous_sections = config.delivery.pace.iter().take(index);
         if previous_sections.into_iter().any(|previous| previous.mail_host == pace.mail_host) {
             let hosts = pace.mail_host.as_ref().map_or("all other hosts".to_owned(), |name| format!("`{name}`"));
-            let text = format!("duplicate [[delivery.pace]] for {hosts}");
+            let text = format!("a second [[delivery.pace]] for {hosts}: merge the two");
             faults.push(ConfigFault { section: "delivery.pace", index, key: "mail_host", text });
         }
     }
@@ -94,8 +79,24 @@ pub(super) fn check_values(config: &Config) -> Vec<ConfigFault> {
     if let Err(detail) = super::log::filter(&config.log.level) {
         faults.push(config_fault("log", "level", detail));
     }
+    check_source_addresses(config, &mut faults);
     check_listeners(config, &mut faults);
     faults
+}
+
+/// Checks that each of the `source_addresses` can be one, and is listed once.
+fn check_source_addresses(config: &Config, faults: &mut Vec<ConfigFault>) {
+    let addresses = &config.delivery.source_addresses;
+    for (index, address) in addresses.iter().enumerate() {
+        let text = if address.is_unspecified() || address.is_multicast() {
+            format!("{address} cannot be a source address: name addresses of this machine")
+        } else if addresses.iter().take(index).any(|previous| previous.to_canonical() == address.to_canonical()) {
+            format!("{address} is listed twice: remove one of the two")
+        } else {
+            continue;
+        };
+        faults.push(config_fault("delivery", "source_addresses", text));
+    }
 }
 
 /// Checks keys that require or exclude each other.
@@ -130,10 +131,9 @@ fn check_combinations(config: &Config, faults: &mut Vec<ConfigFault>) {
         let text = "`engine = \"postgres\"` requires `url = \"postgres://USER:PASSWORD@HOST/DATABASE\"`";
         faults.push(config_fault("store", "engine", text));
     }
-    if let Some(url) = &config.conversions.url
-        && let Err(error) = UrlTarget::parse(url, crate::services::OPERATORS_URLS)
-    {
-        faults.push(config_fault("conversions", "url", format!("`url`: {error}")));
+    check_urls(config, faults);
+    if config.sms.token.is_some() && config.sms.url.is_none() {
+        faults.push(config_fault("sms", "token", "`token` requires `url`, to which text messages are posted"));
     }
     if config.conversions.token.is_some() && config.conversions.url.is_none() {
         faults.push(config_fault("conversions", "token", "`token` requires `url`, to which conversions are posted"));
@@ -159,6 +159,29 @@ fn check_combinations(config: &Config, faults: &mut Vec<ConfigFault>) {
     }
 }
 
+/// Checks all URLs: absolute, http or https, without user name and password.
+fn check_urls(config: &Config, faults: &mut Vec<ConfigFault>) {
+    let is_dashboard_path = |url: &&String| url.starts_with('/') && !url.starts_with("//");
+    let upgrade_url = config.billing.upgrade_url.as_ref().filter(|url| !is_dashboard_path(url));
+    let urls = [
+        ("api", "base_url", config.api.base_url.as_ref(), "https://api.example.net"),
+        ("billing", "upgrade_url", upgrade_url, "https://dashboard.example.net/billing"),
+        ("sms", "url", config.sms.url.as_ref(), "https://sms.example.net/messages"),
+        ("conversions", "url", config.conversions.url.as_ref(), "https://ads.example.net/conversions"),
+        ("mx", "rspamd_url", Some(&config.mx.rspamd_url), "http://127.0.0.1:11333"),
+    ];
+    for (section, key, url, example) in urls {
+        if let Some(fault) = url.and_then(|url| url_fault(url)) {
+            faults.push(config_fault(section, key, format!("{fault} (example: {example:?})")));
+        }
+    }
+    // Paths are appended to it.
+    if config.api.base_url.as_ref().is_some_and(|url| url_fault(url).is_none() && url.contains(['?', '#'])) {
+        let text = "the URL must end with its host or path, without `?` and `#` (example: \"https://api.example.net\")";
+        faults.push(config_fault("api", "base_url", text));
+    }
+}
+
 /// Checks `[tls.acme]`: no certificate files, a valid directory and contact, and a possible challenge method.
 fn check_acme(config: &Config, faults: &mut Vec<ConfigFault>) {
     let Some(acme) = &config.tls.acme else { return };
@@ -166,17 +189,25 @@ fn check_acme(config: &Config, faults: &mut Vec<ConfigFault>) {
         let text = "[tls] has a certificate file and [tls.acme]: remove one of them";
         faults.push(config_fault("tls", "certificate", text));
     }
-    let local_prefixes = ["http://127.0.0.1", "http://[::1]"];
-    if !acme.directory.starts_with("https://")
-        && !local_prefixes.iter().any(|prefix| acme.directory.starts_with(prefix))
-    {
-        let text = "`directory` must be an https URL (http is permitted on this machine only)";
+    let is_local = |url: &http::Uri| matches!(url.host(), Some("127.0.0.1" | "[::1]"));
+    let directory = acme.directory.parse::<http::Uri>().ok().filter(|url| match url.scheme_str() {
+        Some("https") => url.host().is_some(),
+        Some("http") => is_local(url),
+        _ => false,
+    });
+    if directory.is_none() {
+        let text = "`directory` must be an https URL, or an http URL on 127.0.0.1 or [::1] (example: \
+                    \"https://acme-v02.api.letsencrypt.org/directory\")";
         faults.push(config_fault("tls.acme", "directory", text));
     }
     if acme.contact.as_deref().is_some_and(|contact| {
         contact.strip_prefix("mailto:").unwrap_or(contact).parse::<mail::address::Address>().is_err()
     }) {
-        faults.push(config_fault("tls.acme", "contact", "`contact` must be an email address"));
+        faults.push(config_fault(
+            "tls.acme",
+            "contact",
+            "`contact` must be an email address (example: \"postmaster@example.net\")",
+        ));
     }
     if crate::acme::challenge_methods(config).is_empty() {
         let text = "no challenge method is possible: set `http_listen = \"[::]:80\"` in [tls.acme], or let [api] listen \
@@ -198,11 +229,27 @@ fn check_bounds(config: &Config, faults: &mut Vec<ConfigFault>) {
         ("mx", "errors_max", config.mx.errors_max == 0),
         ("api", "connections_per_address_max", config.api.connections_per_address_max == 0),
         ("delivery", "port", delivery.port == 0),
+        ("testing", "mta_sts_port", config.testing.mta_sts_port == Some(0)),
         ("delivery", "tasks_in_memory_max", delivery.tasks_in_memory_max == 0),
         ("delivery", "body_bytes_in_memory_max", delivery.body_bytes_in_memory_max == 0),
     ];
     for (section, key, _) in minimum_one.into_iter().filter(|(_, _, is_zero)| *is_zero) {
         faults.push(config_fault(section, key, format!("`{key}` must be at least 1")));
+    }
+    let empty = [
+        ("", "data_dir", config.data_dir.as_os_str().is_empty(), "the directory's path"),
+        ("store", "cluster", config.store.cluster.trim().is_empty(), "the cluster's name"),
+        ("submission", "username", submission.username.trim().is_empty(), "the user name of all logins"),
+        (
+            "billing",
+            "stripe_webhook_secrets",
+            // Anybody could sign with an empty secret.
+            config.billing.stripe_webhook_secrets.iter().any(|secret| secret.0.trim().is_empty()),
+            "the signing secrets of the webhook endpoint in Stripe",
+        ),
+    ];
+    for (section, key, _, content) in empty.into_iter().filter(|(_, _, is_empty, _)| *is_empty) {
+        faults.push(config_fault(section, key, format!("`{key}` is empty: set {content}, or remove the key")));
     }
     if !(1..=store::email::RECIPIENTS_MAX).contains(&submission.recipients_max) {
         let text = format!("`recipients_max` must be 1 to {}", store::email::RECIPIENTS_MAX);
@@ -268,21 +315,18 @@ fn check_mx(config: &Config, faults: &mut Vec<ConfigFault>) {
     for (key, _) in scores.into_iter().filter(|(_, score)| score.is_some_and(|score| !score.is_finite())) {
         faults.push(config_fault("mx", key, format!("`{key}` must be a finite number")));
     }
-    let url = &config.mx.rspamd_url;
-    if !url.starts_with("http://") && !url.starts_with("https://") {
-        faults.push(config_fault(
-            "mx",
-            "rspamd_url",
-            "`rspamd_url` must be an http URL, like \"http://127.0.0.1:11333\"",
-        ));
-    }
 }
 
 fn reply_fault(section: &ReplySection) -> Option<(&'static str, String)> {
     let class = section.code.and_then(CodePattern::class);
     let words = section.text.as_deref().map(str::trim);
     match section.to_rule().map(|rule| rule.action) {
-        Err(error) => Some((if section.action.is_empty() { "" } else { "action" }, error)),
+        Err(_) if section.action.is_empty() => {
+            let text = "[[delivery.replies]] requires `action`: \"slow-down\", \"back-off\", \"pause\", \"permanent\" or \
+                        \"temporary\"";
+            Some(("", text.to_owned()))
+        }
+        Err(error) => Some(("action", error)),
         Ok(_) if section.code.is_none() && words.is_none() => {
             Some(("", "[[delivery.replies]] requires `code` or `text`, to select replies".to_owned()))
         }
@@ -290,10 +334,10 @@ fn reply_fault(section: &ReplySection) -> Option<(&'static str, String)> {
             Some(("text", "`text` is empty and would match every reply".to_owned()))
         }
         Ok(ReplyAction::Temporary) if class == Some(4) => {
-            Some(("action", "4yz replies are temporary already".to_owned()))
+            Some(("action", "4yz replies are temporary already: remove the section".to_owned()))
         }
         Ok(ReplyAction::Permanent) if class == Some(5) => {
-            Some(("action", "5yz replies are permanent already".to_owned()))
+            Some(("action", "5yz replies are permanent already: remove the section".to_owned()))
         }
         Ok(ReplyAction::Pause(duration)) if duration.as_secs() == 0 => {
             Some(("for", "`for` must be at least 1s".to_owned()))
@@ -343,7 +387,7 @@ fn check_listeners(config: &Config, faults: &mut Vec<ConfigFault>) {
     let listeners = listen_addresses(config);
     if listeners.is_empty() {
         let text = "no listener configured: set `listen` in [submission], [[relay]], [mx] or [api]";
-        faults.push(config_fault("", "hostname", text));
+        faults.push(config_fault("", "", text));
     }
     if config.testing.clock_offset.is_some()
         && let Some((public, _)) = listeners.iter().find(|(address, _)| !address.ip().is_loopback())
@@ -355,9 +399,9 @@ fn check_listeners(config: &Config, faults: &mut Vec<ConfigFault>) {
     for (address, location) in listeners {
         if let Some(previous) = checked.iter().find(|previous| addresses_overlap(**previous, address)) {
             let text = if *previous == address {
-                format!("{address} is configured twice")
+                format!("{address} is configured twice: use another port")
             } else {
-                format!("{address} overlaps with {previous}")
+                format!("{address} overlaps with {previous}: use another port")
             };
             faults.push(ConfigFault { text, ..location });
         }
@@ -389,30 +433,63 @@ fn addresses_overlap(left: SocketAddr, right: SocketAddr) -> bool {
 /// Checks files, keys and directories on this machine.
 pub(super) fn check_machine(config: &Config) -> Vec<ConfigFault> {
     let mut faults = Vec::new();
-    let tls = &config.tls;
-    if let (Some(certificate), Some(private_key)) = (&tls.certificate, &tls.private_key) {
-        let read_faults = [("certificate", certificate), ("private_key", private_key)]
-            .map(|(key, file)| read_error(file).map(|error| config_fault("tls", key, file_error_text(file, error))));
-        faults.extend(read_faults.into_iter().flatten());
-        if faults.is_empty()
-            && let Err(error) =
-                Certificate::from_pem_files(certificate, private_key).and_then(|pair| pair.server_config(Vec::new()))
-        {
-            faults.push(config_fault("tls", "certificate", error.to_string()));
+    check_certificate(config, &mut faults);
+    let acme_roots = config.tls.acme.as_ref().and_then(|acme| acme.roots.as_deref());
+    for (section, roots) in [("tls.acme", acme_roots), ("delivery", config.delivery.roots.as_deref())] {
+        let Some(file) = roots else { continue };
+        if let Some(reason) = read_error(file) {
+            faults.push(config_fault(section, "roots", file_text(file, reason)));
+        } else if let Err(error) = certificate::load_roots(file) {
+            faults.push(config_fault(
+                section,
+                "roots",
+                format!("{error}; the file must contain CA certificates in PEM"),
+            ));
         }
     }
-    if let Some(roots) = tls.acme.as_ref().and_then(|acme| acme.roots.as_ref())
-        && let Some(error) = read_error(roots)
-    {
-        faults.push(config_fault("tls.acme", "roots", file_error_text(roots, error)));
+    if let Some(file) = &config.dns.trust_anchors {
+        if let Some(reason) = read_error(file) {
+            faults.push(config_fault("dns", "trust_anchors", file_text(file, reason)));
+        } else if let Err(error) = dns::resolver::check_trust_anchors(file) {
+            let example = ". 172800 IN DNSKEY 257 3 8 AwEAAa…";
+            faults.push(config_fault("dns", "trust_anchors", format!("{error} (example of a line: {example:?})")));
+        }
     }
-    if let Err(error) = config.domain_connect_key() {
-        faults.push(config_fault("service", "domain_connect_key", error));
+    if let Some(database) = services::database(config) {
+        let begins_with = |scheme| database.url.starts_with(scheme);
+        if !begins_with("postgres://") && !begins_with("postgresql://") {
+            let text = "the URL must begin with postgres:// (example: \"postgres://USER:PASSWORD@HOST:5432/DATABASE\")";
+            faults.push(config_fault("store", "url", text));
+        } else if let Err(error) = database.check_url() {
+            faults.push(config_fault("store", "url", error));
+        }
+    }
+    if let Some(file) = &config.service.domain_connect_key {
+        if let Some(reason) = read_error(file) {
+            faults.push(config_fault("service", "domain_connect_key", file_text(file, reason)));
+        } else if let Err(error) = config.domain_connect_key() {
+            faults.push(config_fault("service", "domain_connect_key", error));
+        }
     }
     if let Some((directory, error)) = write_error(&config.data_dir) {
-        faults.push(config_fault("", "data_dir", file_error_text(&directory, error)));
+        faults.push(config_fault("", "data_dir", file_text(&directory, error)));
     }
     faults
+}
+
+/// Checks the certificate and private key of `[tls]`: both must be readable PEM, and belong together.
+fn check_certificate(config: &Config, faults: &mut Vec<ConfigFault>) {
+    let (Some(certificate), Some(private_key)) = (&config.tls.certificate, &config.tls.private_key) else { return };
+    let certificate_fault = certificate_file_error(certificate).map(|text| config_fault("tls", "certificate", text));
+    let key_fault = key_file_error(private_key).map(|text| config_fault("tls", "private_key", text));
+    if certificate_fault.is_none()
+        && key_fault.is_none()
+        && let Err(error) =
+            Certificate::from_pem_files(certificate, private_key).and_then(|pair| pair.server_config(Vec::new()))
+    {
+        faults.push(config_fault("tls", "certificate", error.to_string()));
+    }
+    faults.extend(certificate_fault.into_iter().chain(key_fault));
 }
 
 /// Returns the source addresses that this machine does not have (yet). These are notes: mail can still be accepted.
@@ -426,32 +503,9 @@ pub fn missing_source_addresses(config: &Config) -> Vec<IpAddr> {
     addresses.filter(is_missing).collect()
 }
 
-fn file_error_text(file: &Path, error: impl Display) -> String {
-    format!("{}: {error}", file.display())
-}
-
-fn read_error(file: &Path) -> Option<std::io::Error> {
-    std::fs::read(file).err()
-}
-
-/// Returns why a directory, or the nearest existing parent of a missing one, is not writable.
-fn write_error(directory: &Path) -> Option<(PathBuf, String)> {
-    let nearest = directory.ancestors().find(|ancestor| ancestor.symlink_metadata().is_ok())?;
-    let reason = match std::fs::metadata(nearest) {
-        Err(error) => Some(error.to_string()),
-        Ok(metadata) if !metadata.is_dir() => Some("is not a directory".to_owned()),
-        Ok(_) => {
-            let access = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
-            rustix::fs::access(nearest, access).err().map(|error| error.to_string())
-        }
-    };
-    let suffix = if nearest == directory { "" } else { ": `data_dir` cannot be created in it" };
-    reason.map(|reason| (nearest.to_owned(), format!("{reason}{suffix}")))
-}
-
 #[cfg(test)]
 mod tests {
-    use crate::config::{from_file, from_text};
+    use crate::config::from_text;
 
     fn problems(extra: &str) -> Vec<String> {
         let text = format!("hostname = \"mx.example.net\"\n[api]\nlisten = \"127.0.0.1:1\"\n{extra}");
@@ -462,21 +516,44 @@ mod tests {
     fn impossible_values_are_reported_with_their_line() {
         for (extra, expected) in [
             ("[submission]\nsessions_max = 0\n", "line 5: `sessions_max` must be at least 1"),
+            ("[submission]\nusername = \"\"\n", "line 5: `username` is empty"),
+            ("[store]\ncluster = \" \"\n", "line 5: `cluster` is empty"),
+            ("[billing]\nstripe_webhook_secrets = \"\"\n", "line 5: `stripe_webhook_secrets` is empty"),
+            ("[sms]\ntoken = \"x\"\n", "line 5: `token` requires `url`"),
+            ("[testing]\nmta_sts_port = 0\n", "line 5: `mta_sts_port` must be at least 1"),
+            ("[delivery]\nsource_addresses = \"::\"\n", "line 5: `source_addresses` in [delivery]: :: cannot be"),
+            (
+                "[delivery]\nsource_addresses = [\"192.0.2.1\", \"192.0.2.1\"]\n",
+                "line 5: `source_addresses` in [delivery]: 192.0.2.1 is listed twice",
+            ),
+            (
+                "[tls.acme]\nhttp_listen = \"127.0.0.1:80\"\ndirectory = \"http://127.0.0.1.example.net/\"\n",
+                "line 6: `directory` must be an https URL",
+            ),
             (
                 "[delivery]\n[[delivery.pace]]\n[[delivery.pace]]\nmail_host = \"b\"\nconnections_max = 0\n",
                 "line 8: `connections_max`",
             ),
-            ("[[delivery.pace]]\n[[delivery.pace]]\n", "line 5: duplicate [[delivery.pace]] for all other hosts"),
+            (
+                "[[delivery.pace]]\n[[delivery.pace]]\n",
+                "line 5: `mail_host` in [[delivery.pace]]: a second [[delivery.pace]] for all other hosts",
+            ),
             (
                 "[[delivery.pace]]\nmail_host = \"b\"\n[[delivery.pace]]\nmail_host = \"B\"\n",
-                "line 7: duplicate [[delivery.pace]] for `b`",
+                "line 7: `mail_host` in [[delivery.pace]]: a second [[delivery.pace]] for `b`",
             ),
-            ("[[delivery.replies]]\naction = \"stop\"\ntext = \"x\"\n", "line 5: unknown action `stop`"),
+            (
+                "[[delivery.replies]]\naction = \"stop\"\ntext = \"x\"\n",
+                "line 5: `action` in [[delivery.replies]]: unknown action `stop`",
+            ),
             ("[[delivery.replies]]\naction = \"back-off\"\n", "line 4: [[delivery.replies]] requires"),
-            ("[[delivery.replies]]\naction = \"temporary\"\ncode = \"4yz\"\n", "line 5: 4yz replies are temporary"),
+            (
+                "[[delivery.replies]]\naction = \"temporary\"\ncode = \"4yz\"\n",
+                "line 5: `action` in [[delivery.replies]]: 4yz replies are temporary",
+            ),
             (
                 "[[delivery.replies]]\naction = \"pause\"\ncode = \"250\"\n",
-                "line 6: `code` in [delivery.replies]: `250` is not a",
+                "line 6: `code` in [[delivery.replies]]: `250` is not a",
             ),
             (
                 "[[delivery.replies]]\naction = \"pause\"\ntext = \"x\"\nfor = \"0s\"\n",
@@ -484,7 +561,7 @@ mod tests {
             ),
             (
                 "[[delivery.replies]]\naction = \"pause\"\ncode = \"5.7.649-606\"\n",
-                "line 6: `code` in [delivery.replies]: `5.7.649-606` is not a valid code: the range is empty",
+                "line 6: `code` in [[delivery.replies]]: `5.7.649-606` is not a valid code: the range is empty",
             ),
             ("[[delivery.pace]]\nmessages_per_second = -1.0\n", "line 5: `messages_per_second`"),
             ("[[delivery.pace]]\nmessages_per_second = 0.0\n", "line 5: `messages_per_second`"),
@@ -494,8 +571,11 @@ mod tests {
                 "line 6: [[relay]] requires `networks`",
             ),
             ("[[relay]]\nlisten = \"127.0.0.1:2\"\nnetworks = \"::1\"\n", "line 4: [[relay]] requires `account`"),
-            ("[ops]\nlisten = [\"127.0.0.1:9\", \"127.0.0.1:9\"]\n", "line 5: 127.0.0.1:9 is configured twice"),
-            ("[ops]\nlisten = [\"0.0.0.0:1\"]\n", "line 5: 0.0.0.0:1 overlaps with 127.0.0.1:1"),
+            (
+                "[ops]\nlisten = [\"127.0.0.1:9\", \"127.0.0.1:9\"]\n",
+                "line 5: `listen` in [ops]: 127.0.0.1:9 is configured twice",
+            ),
+            ("[ops]\nlisten = [\"0.0.0.0:1\"]\n", "line 5: `listen` in [ops]: 0.0.0.0:1 overlaps with 127.0.0.1:1"),
         ] {
             let found = problems(extra);
             assert!(found.len() == 1 && found[0].starts_with(expected), "{extra}{found:#?}");
@@ -513,36 +593,45 @@ mod tests {
         for (extra, expected) in [
             (
                 "[delivery]\nsmarthost = \"relay.example.net:0\"\n".to_owned(),
-                "line 5: `smarthost` in [delivery]: port 0 is invalid",
+                "line 5: `smarthost` in [delivery]: port 0 in",
             ),
             (
                 "[[delivery.smarthosts]]\nname = \"a\"\nhosts = [\"192.0.2.1:0\"]\n".to_owned(),
-                "line 6: `hosts` in [delivery.smarthosts]: `192.0.2.1:0`: port 0 is invalid",
+                "line 6: `hosts` in [[delivery.smarthosts]]: port 0 in `192.0.2.1:0` is invalid",
             ),
-            (block("a", com) + &block("b", com), "line 11: `a` takes the mail of `example.com` already"),
+            (
+                block("a", com) + &block("b", com),
+                "line 11: `domains` in [[delivery.smarthosts]]: `a` takes the mail of `example.com` already",
+            ),
             (
                 all.to_owned() + &block("a", "domains = \"*\"\n"),
-                "line 9: `smarthost` in [delivery] takes the mail of `*`",
+                "line 9: `domains` in [[delivery.smarthosts]]: `smarthost` in [delivery] takes the mail of `*`",
             ),
             (block("a", fail_over), "line 7: `when = \"fail-over\"` requires `domains`"),
             (
                 block("a", com) + &block("b", &(com.to_owned() + fail_over)),
-                "line 11: `a` takes the mail of `example.com` always",
+                "line 11: `domains` in [[delivery.smarthosts]]: `a` takes the mail of `example.com` always",
             ),
             (
                 block("a", "domains = \"*.example.com\"\n")
                     + &block("b", &format!("domains = \"*.x.example.com\"\n{fail_over}")),
-                "line 11: `a` takes the mail of `*.x.example.com` always",
+                "line 11: `domains` in [[delivery.smarthosts]]: `a` takes the mail of `*.x.example.com` always",
             ),
             (
                 all.to_owned() + &block("a", &(com.to_owned() + fail_over)),
-                "line 9: `smarthost` in [delivery] takes all mail",
+                "line 9: `domains` in [[delivery.smarthosts]]: `smarthost` in [delivery] takes all mail",
             ),
-            (all.to_owned() + &block("smarthost", com), "line 7: `smarthost` is the name of the one in [delivery]"),
-            (block("a", "") + &block("a", ""), "line 8: duplicate smarthost `a`"),
+            (
+                all.to_owned() + &block("smarthost", com),
+                "line 7: `name` in [[delivery.smarthosts]]: `smarthost` is the name of the one in [delivery]",
+            ),
+            (
+                block("a", "") + &block("a", ""),
+                "line 8: `name` in [[delivery.smarthosts]]: `a` is the name of another smarthost",
+            ),
             (
                 "[[delivery.smarthosts]]\nname = \"a\"\nhosts = \"192.0.2.1:25\"\ntls = \"verified\"\n".to_owned(),
-                "line 6: `tls = \"verified\"` requires a certificate",
+                "line 6: `hosts` in [[delivery.smarthosts]]: `tls = \"verified\"` requires a certificate",
             ),
             (
                 "[delivery]\nsmarthost_username = \"a\"\nsmarthost_password = \"b\"\n".to_owned(),
@@ -580,47 +669,5 @@ mod tests {
         assert!(found.len() == 2 && found[0].text.contains("`return_path_host`"), "{found:?}");
         assert!(parse(&long, service_section).is_ok());
         assert!(problems("[service]\nreturn_path_host = \"x y\"\n")[0].starts_with("line 5: "));
-    }
-
-    #[test]
-    fn missing_files_are_reported() {
-        let directory = tempfile::tempdir().unwrap();
-        let at = |name: &str| directory.path().join(name);
-        let generate = |name: &str| rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
-        let (certificate, other) = (generate("a.example"), generate("b.example"));
-        std::fs::write(at("one.pem"), certificate.cert.pem()).unwrap();
-        std::fs::write(at("one.key"), certificate.signing_key.serialize_pem()).unwrap();
-        std::fs::write(at("other.key"), other.signing_key.serialize_pem()).unwrap();
-        let find_problems = |certificate: &str, key: &str, data_dir: &str| {
-            let text = format!(
-                "hostname = \"mx.example.net\"\ndata_dir = {:?}\n[api]\nlisten = \"127.0.0.1:1\"\n\
-                 [tls]\ncertificate = {:?}\nprivate_key = {:?}\n",
-                at(data_dir),
-                at(certificate),
-                at(key)
-            );
-            std::fs::write(at("postrider.toml"), text).unwrap();
-            let problems = from_file(&at("postrider.toml")).err().unwrap_or_default();
-            problems.iter().map(ToString::to_string).collect::<Vec<_>>()
-        };
-        assert_eq!(find_problems("one.pem", "one.key", "new/data"), Vec::<String>::new());
-        let missing = find_problems("none.pem", "one.key", "data");
-        assert!(
-            missing.len() == 1 && missing[0].starts_with("line 6: ") && missing[0].contains("none.pem"),
-            "{missing:?}"
-        );
-        let mismatched = find_problems("one.pem", "other.key", "data");
-        assert!(
-            mismatched.len() == 1 && mismatched[0].starts_with("line 6: certificate and private key"),
-            "{mismatched:?}"
-        );
-        assert_eq!(find_problems("one.key", "one.key", "data").len(), 1);
-        let not_directory = find_problems("one.pem", "one.key", "one.pem/data");
-        assert!(
-            not_directory.len() == 1
-                && not_directory[0].starts_with("line 2: ")
-                && not_directory[0].contains("not a directory"),
-            "{not_directory:?}"
-        );
     }
 }

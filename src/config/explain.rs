@@ -4,6 +4,10 @@
 /// Parts of names of keys whose values are, or contain, secrets: these values are not printed.
 const SECRET: [&str; 4] = ["password", "secret", "token", "url"];
 
+/// Sections that can occur several times, each in double brackets.
+const LIST_SECTIONS: [&str; 5] =
+    ["relay", "delivery.pace", "delivery.replies", "delivery.smarthosts", "delivery.pools"];
+
 /// A key of the configuration, for error texts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Key {
@@ -18,11 +22,18 @@ impl Key {
     fn section(&self) -> String {
         match self.section.as_str() {
             "" => "the file".to_owned(),
+            section if LIST_SECTIONS.contains(&section) => format!("[[{section}]]"),
             section => format!("[{section}]"),
         }
     }
 
-    fn text(&self) -> String {
+    /// The section that this key begins, if that is written in double brackets.
+    fn as_list_section(&self) -> Option<&'static str> {
+        let path = if self.section.is_empty() { self.name.clone() } else { format!("{}.{}", self.section, self.name) };
+        LIST_SECTIONS.into_iter().find(|section| *section == path)
+    }
+
+    pub(super) fn text(&self) -> String {
         match (self.section.is_empty(), self.name.is_empty()) {
             (true, true) => "this".to_owned(),
             (true, false) => format!("`{}`", self.name),
@@ -46,12 +57,11 @@ pub(super) fn explain(error: &str, key: &Key) -> String {
     let error = error.trim().replace('\n', " ");
     for kind in ["invalid type: ", "invalid value: ", "invalid length "] {
         if let Some((found, accepted)) = error.strip_prefix(kind).and_then(|parts| parts.split_once(", expected ")) {
-            return format!(
-                "{} is {}, but must be {}",
-                key.text(),
-                describe_value(found, key),
-                describe_type(accepted)
-            );
+            let found = describe_value(found, key);
+            return match key.as_list_section() {
+                Some(section) => format!("{} is {found}, but must be one or more sections [[{section}]]", key.text()),
+                None => format!("{} is {found}, but must be {}", key.text(), describe_type(accepted)),
+            };
         }
     }
     if let Some((name, known)) = error.strip_prefix("unknown field ").and_then(|parts| parts.split_once(", ")) {
@@ -66,11 +76,43 @@ pub(super) fn explain(error: &str, key: &Key) -> String {
     if error.contains("wanted string or table") {
         return format!("{} must be a string in quotation marks", key.text());
     }
-    let plain = error.replace(
-        "invalid socket address syntax",
-        "not an address with a port (examples: \"127.0.0.1:8025\", \"[::]:25\")",
-    );
+    if error.ends_with("value was too large") || error == "integer number overflowed" {
+        return format!("{} is a number that is too large: the maximum is {}", key.text(), i64::MAX);
+    }
+    let plain = error
+        .replace(
+            "invalid socket address syntax",
+            "not an address with a port (examples: \"127.0.0.1:8025\", \"[::]:25\")",
+        )
+        .replace("invalid IP address syntax", "not an IP address (examples: \"203.0.113.20\", \"2001:db8::20\")");
     format!("{}: {plain}", key.text())
+}
+
+/// Rewrites the TOML parser's error about a text that is not TOML. `found` is the text at the error.
+pub(super) fn explain_syntax(error: &str, found: &str) -> String {
+    let (kind, _) = error.split_once(", expected ").unwrap_or((error, ""));
+    let remedy = match kind {
+        "duplicate key" => return format!("`{}` is set twice: remove one of the two", found.trim_matches(['[', ']'])),
+        "string values must be quoted" | "missing value" | "missing value for key" | "unquoted string" => {
+            "the value is missing or is a text without quotation marks (example: KEY = \"TEXT\")"
+        }
+        "invalid basic string" | "invalid literal string" | "invalid string" | "missing opening quote" => {
+            "the text has no closing quotation mark, or a character that needs a backslash (example: KEY = \"TEXT\")"
+        }
+        "invalid multi-line basic string" | "invalid multi-line literal string" => {
+            "the text has no closing quotation marks"
+        }
+        "missing escaped value" => "a backslash needs a character after it; write \\\\ for a backslash",
+        "invalid date-time" | "invalid date" | "invalid time" => "the date is invalid (example: 2026-01-31)",
+        "unclosed array" | "missing comma between array elements" | "missing array opening" => {
+            "the list is incomplete (example: KEY = [\"ONE\", \"TWO\"])"
+        }
+        "unclosed table" | "unclosed array table" | "invalid table" | "missing table open" => {
+            "the section's name is incomplete (examples: [api], [[relay]])"
+        }
+        _ => return format!("this is not TOML, KEY = VALUE or [SECTION]: {kind}"),
+    };
+    remedy.to_owned()
 }
 
 /// Extracts the accepted values from "expected one of `on`, `off`" and its variants.
@@ -86,6 +128,8 @@ fn describe_value(found: &str, key: &Key) -> String {
         ("floating", Some(value)) => ("float", value),
         _ => (kind, value),
     };
+    // An integer beyond 64 bits is followed by its type: "`99999999999999999999` as i128".
+    let value = if kind == "integer" { value.split('`').nth(1).unwrap_or(value) } else { value };
     let value = if key.is_secret() { "" } else { value.trim_matches('`') };
     let name = match kind {
         "string" => "the string",

@@ -41,10 +41,19 @@ pub fn filter(level: &str) -> Result<EnvFilter, String> {
     let is_level = |word: &str| LEVELS.iter().any(|level| level.eq_ignore_ascii_case(word));
     let level: String = level.chars().filter(|character| !character.is_whitespace()).collect();
     if let Some(invalid) = level.split(',').find(|part| !part.contains('=') && !is_level(part)) {
-        return Err(format!("`{invalid}` is not a log level: use {}, or target=level", LEVELS.join(", ")));
+        return Err(format!(
+            "`{invalid}` is not a log level: use {}, or target=level (example: \"info,smtp=debug\")",
+            LEVELS.join(", ")
+        ));
     }
     // The resolver logs every broken signature at length, by which remote senders could fill the log.
-    EnvFilter::try_new(format!("hickory_net=error,{level}")).map_err(|error| error.to_string())
+    EnvFilter::try_new(format!("hickory_net=error,{level}")).map_err(|_| {
+        let invalid = level.split(',').find(|part| EnvFilter::try_new(part).is_err()).unwrap_or(&level);
+        format!(
+            "`{invalid}` is not target=level with one of the levels {} (example: \"info,smtp=debug\")",
+            LEVELS.join(", ")
+        )
+    })
 }
 
 #[cfg(test)]
@@ -56,9 +65,11 @@ mod tests {
         for level in ["info", "WARN", "warn,queue=debug", "info, smtp=trace", "queue=debug"] {
             assert!(filter(level).is_ok(), "{level}");
         }
-        for (level, word) in [("infoo", "infoo"), ("", ""), ("info,loud", "loud"), ("queue=loud", "")] {
+        for (level, word) in
+            [("infoo", "infoo"), ("", ""), ("info,loud", "loud"), ("queue=loud", "queue=loud"), ("info,a[b=c", "a[b=c")]
+        {
             let error = filter(level).unwrap_err();
-            assert!(error.contains(word), "{level}: {error}");
+            assert!(error.contains(word) && error.contains("(example: "), "{level}: {error}");
         }
     }
 }

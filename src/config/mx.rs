@@ -11,7 +11,7 @@ use serde::Deserialize;
 use smtp::limits::SessionLimits;
 use smtp::mx::AbuseLimits;
 
-use super::values::{duration, one_or_many};
+use super::values::{duration, one_or_many, parsed};
 
 /// `[mx]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -38,7 +38,7 @@ pub struct MxSection {
     #[serde(deserialize_with = "duration")]
     pub greet_delay: Duration,
     /// DNS blocklists.
-    #[serde(deserialize_with = "one_or_many")]
+    #[serde(deserialize_with = "parsed::host_names")]
     pub dnsbl: Vec<DomainName>,
     /// Action for mail from a listed address.
     pub dnsbl_action: UnwantedMailAction,
@@ -57,6 +57,7 @@ pub struct MxSection {
     /// rspamd score at which mail is refused.
     pub rspamd_reject_score: Option<f64>,
     /// Recipient of mail to postmaster and abuse at the service's own names.
+    #[serde(deserialize_with = "parsed::address_option")]
     pub postmaster: Option<Address>,
     /// MTA-STS policy that is published for receiving domains.
     pub mta_sts: MtaStsSetting,

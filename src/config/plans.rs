@@ -21,7 +21,8 @@ impl<'de, T: TryFrom<i64>> Deserialize<'de> for PlanBound<T> {
         impl<T: TryFrom<i64>> de::Visitor<'_> for BoundVisitor<T> {
             type Value = PlanBound<T>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a whole number or \"unlimited\"")
+                let max = if size_of::<T>() == size_of::<u32>() { i64::from(u32::MAX) } else { i64::MAX };
+                write!(f, "a whole number from 0 to {max}, or \"unlimited\"")
             }
             fn visit_i64<E: de::Error>(self, n: i64) -> Result<PlanBound<T>, E> {
                 T::try_from(n)

@@ -109,7 +109,7 @@ impl DeliverySection {
         for (index, pool) in self.pools.iter().enumerate() {
             faults.extend(pool.find_faults().into_iter().map(|(key, text)| (index, key, text)));
             if !pool.name.is_empty() && names.insert(pool.name.as_str(), pool).is_some() {
-                faults.push((index, "name", format!("duplicate pool `{}`", pool.name)));
+                faults.push((index, "name", format!("`{}` is the name of another pool: use another name", pool.name)));
             }
             for plan in &pool.plans {
                 if let Some(other) = plans.insert(*plan, &pool.name) {
@@ -119,7 +119,11 @@ impl DeliverySection {
             }
             for address in &pool.addresses {
                 if address.is_unspecified() || address.is_multicast() {
-                    faults.push((index, "addresses", format!("{address} cannot be a source address")));
+                    faults.push((
+                        index,
+                        "addresses",
+                        format!("{address} cannot be a source address: name addresses of this machine"),
+                    ));
                 }
                 let address = &address.to_canonical();
                 if let Some(other) = addresses.insert(*address, &pool.name) {
@@ -142,7 +146,7 @@ fn spill_over_fault(pool: &PoolSection, named: &HashMap<&str, &PoolSection>) -> 
             return None;
         }
         match named.get(to) {
-            None => return Some(format!("pool `{to}` does not exist")),
+            None => return Some(format!("pool `{to}` does not exist: name another pool or \"default\"")),
             Some(next) if next.name == pool.name => {
                 return Some("the chain of `spill_over` returns to this pool: it must end".to_owned());
             }
@@ -181,18 +185,30 @@ mod tests {
                 "[[delivery.pools]]\n".to_owned(),
                 vec!["line 4: [[delivery.pools]] requires a `name`", "requires `addresses`"],
             ),
-            (NEW.replace("new", "default"), vec!["line 5: `default` is the name of the pool of `source_addresses`"]),
-            (format!("{NEW}{NEW}"), vec!["duplicate pool `new`", "203.0.113.2 is in the pool `new` too"]),
-            (NEW.replace("113.2", "113.1"), vec!["line 6: 203.0.113.1 is in the pool `default` too"]),
+            (
+                NEW.replace("new", "default"),
+                vec!["line 5: `name` in [[delivery.pools]]: `default` is the name of the pool of `source_addresses`"],
+            ),
+            (format!("{NEW}{NEW}"), vec!["`new` is the name of another pool", "203.0.113.2 is in the pool `new` too"]),
+            (
+                NEW.replace("113.2", "113.1"),
+                vec!["line 6: `addresses` in [[delivery.pools]]: 203.0.113.1 is in the pool `default` too"],
+            ),
             (format!("{NEW}warm_up_messages = [10, 0]\n"), vec!["line 7: `warm_up_messages` must name"]),
-            (format!("{NEW}warm_up = \"soon\"\n"), vec!["line 7: `warm_up` in [delivery.pools]: `soon` is not a date"]),
-            (format!("{NEW}warm_up = 7\n"), vec!["line 7: `warm_up` in [delivery.pools]: `7` is not a date"]),
+            (
+                format!("{NEW}warm_up = \"soon\"\n"),
+                vec!["line 7: `warm_up` in [[delivery.pools]]: `soon` is not a date"],
+            ),
+            (format!("{NEW}warm_up = 7\n"), vec!["line 7: `warm_up` in [[delivery.pools]]: `7` is not a date"]),
             (
                 format!("{NEW}plans = [\"pro\"]\n{OLD}plans = [\"pro\"]\n"),
-                vec!["line 11: a plan can have one pool only: `new`"],
+                vec!["line 11: `plans` in [[delivery.pools]]: a plan can have one pool only: `new`"],
             ),
             (format!("{NEW}plans = [\"gold\"]\n"), vec!["unknown plan `gold`"]),
-            (format!("{NEW}spill_over = \"nobody\"\n"), vec!["line 7: pool `nobody` does not exist"]),
+            (
+                format!("{NEW}spill_over = \"nobody\"\n"),
+                vec!["line 7: `spill_over` in [[delivery.pools]]: pool `nobody` does not exist"],
+            ),
             (format!("{NEW}spill_over = \"new\"\n"), vec!["line 7: the chain of `spill_over` returns"]),
             (format!("{NEW}spill_over = \"old\"\n{OLD}spill_over = \"new\"\n"), vec!["returns to", "returns to"]),
         ] {

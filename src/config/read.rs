@@ -16,8 +16,9 @@ use serde::Deserialize as _;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::explain::{Key, explain, is_unknown_key};
-use super::{Config, check};
+use super::explain::{Key, explain, explain_syntax, is_unknown_key};
+use super::fault::ConfigFault;
+use super::{Config, check, files};
 
 /// Prefix of environment variables that override the file.
 const PREFIX: &str = "POSTRIDER_";
@@ -51,9 +52,7 @@ impl fmt::Display for ConfigProblem {
 /// # Errors
 /// Returns all problems found.
 pub fn from_file(file: &Path) -> Result<Config, Vec<ConfigProblem>> {
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| vec![ConfigProblem { line: None, text: format!("{}: {error}", file.display()) }])?;
-    read_config(&text, environment(), check::check_machine)
+    read_config(&read_text(file)?, environment(), check::check_machine)
 }
 
 /// Reads a file as [`from_file`] does, without checking this machine. Used by commands that only need the server's
@@ -62,9 +61,13 @@ pub fn from_file(file: &Path) -> Result<Config, Vec<ConfigProblem>> {
 /// # Errors
 /// Returns all problems found.
 pub fn from_file_alone(file: &Path) -> Result<Config, Vec<ConfigProblem>> {
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| vec![ConfigProblem { line: None, text: format!("{}: {error}", file.display()) }])?;
-    from_text(&text, environment())
+    from_text(&read_text(file)?, environment())
+}
+
+/// Reads the file's text. The problem does not name the file: callers print its path before each problem.
+fn read_text(file: &Path) -> Result<String, Vec<ConfigProblem>> {
+    std::fs::read_to_string(file)
+        .map_err(|error| vec![ConfigProblem { line: None, text: files::file_error_reason(&error) }])
 }
 
 /// Parses a text and applies an environment, without checking this machine.
@@ -91,7 +94,7 @@ pub fn environment() -> Vec<(String, String)> {
 fn read_config(
     text: &str,
     environment: impl IntoIterator<Item = (String, String)>,
-    check_more: impl FnOnce(&Config) -> Vec<check::ConfigFault>,
+    check_more: impl FnOnce(&Config) -> Vec<ConfigFault>,
 ) -> Result<Config, Vec<ConfigProblem>> {
     let (document, syntax_errors) = DeTable::parse_recoverable(text);
     if !syntax_errors.is_empty() {
@@ -122,7 +125,10 @@ fn read_config(
     if table.get("hostname").and_then(toml::Value::as_str) == Some(PLACEHOLDER_HOSTNAME)
         && !document.get_ref().contains_key("hostname")
     {
-        problems.push(ConfigProblem { line: None, text: "`hostname` is missing".to_owned() });
+        problems.push(ConfigProblem {
+            line: None,
+            text: "`hostname` is missing (example: hostname = \"mx1.example.net\")".to_owned(),
+        });
     }
     let config = match table.try_into::<Config>() {
         Ok(config) => Config { ignored_variables: ignored, ..config },
@@ -137,12 +143,12 @@ fn read_config(
     }
     let mut faults = check::check_values(&config);
     faults.extend(check_more(&config));
-    let to_problem = |fault: check::ConfigFault| {
+    let to_problem = |fault: ConfigFault| {
         let variable =
             variables.iter().find(|(section, key, _)| (*section, key.as_str()) == (fault.section, fault.key));
         match variable {
             Some((_, _, variable)) => ConfigProblem { line: None, text: format!("{variable}: {}", fault.text) },
-            None => ConfigProblem { line: fault_line(text, document.get_ref(), &fault), text: fault.text },
+            None => ConfigProblem { line: fault_line(text, document.get_ref(), &fault), text: fault.into_text() },
         }
     };
     let problems: Vec<_> = faults.into_iter().map(to_problem).collect();
@@ -164,8 +170,10 @@ fn line_of_byte(text: &str, byte: usize) -> usize {
 }
 
 fn problem_from_error(text: &str, error: &toml::de::Error) -> ConfigProblem {
-    let line = error.span().map(|span| line_of_byte(text, span.start));
-    ConfigProblem { line, text: one_line(error.message()) }
+    let span = error.span();
+    let line = span.clone().map(|span| line_of_byte(text, span.start));
+    let found = span.and_then(|span| text.get(span)).unwrap_or_default();
+    ConfigProblem { line, text: explain_syntax(&one_line(error.message()), found) }
 }
 
 /// Removes keys that cannot be deserialized, one by one, and reports each.
@@ -247,11 +255,11 @@ fn find_key_at(table: &DeTable<'_>, byte: usize) -> Option<Key> {
 #[must_use]
 pub fn find_line(text: &str, section: &'static str, index: usize, key: &'static str) -> Option<usize> {
     let (document, _) = DeTable::parse_recoverable(text);
-    fault_line(text, document.get_ref(), &check::ConfigFault { section, index, key, text: String::new() })
+    fault_line(text, document.get_ref(), &ConfigFault { section, index, key, text: String::new() })
 }
 
 /// Line of a fault: of its key, or of its section.
-fn fault_line(text: &str, table: &DeTable<'_>, fault: &check::ConfigFault) -> Option<usize> {
+fn fault_line(text: &str, table: &DeTable<'_>, fault: &ConfigFault) -> Option<usize> {
     let line_of_span = |span: std::ops::Range<usize>| Some(line_of_byte(text, span.start));
     let key_span = |table: &DeTable<'_>| table.get_key_value(fault.key).map(|(key, _)| key.span());
     let mut line = None;
@@ -460,6 +468,58 @@ mod tests {
         );
         let lines: Vec<_> = found.iter().map(|problem| &problem[..7]).collect();
         assert_eq!(lines, ["line 1:", "line 3:", "line 5:"], "{found:#?}");
+    }
+
+    #[test]
+    fn problems_are_plain_sentences_with_a_remedy() {
+        let head = "hostname = \"mx.example.net\"\n";
+        for (section, expected) in [
+            (
+                "[submission]\nmessage_bytes_max = 999999999999999999999999999999999999999999999\n",
+                "line 3: `message_bytes_max` in [submission] is a number that is too large: the maximum is \
+                 9223372036854775807",
+            ),
+            (
+                "[submission]\nmessage_bytes_max = 18446744073709551615\n",
+                "line 3: `message_bytes_max` in [submission] is a number that is too large: the maximum is \
+                 9223372036854775807",
+            ),
+            (
+                "[delivery]\nport = 99999999999999999999999\n",
+                "line 3: `port` in [delivery] is the number 99999999999999999999999, but must be a whole number from 0 \
+                 to 65535",
+            ),
+            (
+                "[delivery]\nsource_addresses = [\"localhost\"]\n",
+                "line 3: `source_addresses` in [delivery]: `localhost`: not an IP address (examples: \"203.0.113.20\", \
+                 \"2001:db8::20\")",
+            ),
+            (
+                "[mx]\ndnsbl = [\"zen spamhaus\"]\n",
+                "line 3: `dnsbl` in [mx]: `zen spamhaus` is not a host name (example: \"mx1.example.net\")",
+            ),
+            (
+                "[service]\nsandbox_sender = \"x\"\n",
+                "line 3: `sandbox_sender` in [service]: `x` is not an email address: an address has the form \
+                 local@domain (example: \"postmaster@example.net\")",
+            ),
+            (
+                "[relay]\nlisten = \"x\"\n",
+                "line 2: `relay` is a section or a date, but must be one or more sections [[relay]]",
+            ),
+            ("[api]\ntls = true\ntls = false\n", "line 4: `tls` is set twice: remove one of the two"),
+            (
+                "[api]\nbase_url = https://api.example.net\n",
+                "line 3: the value is missing or is a text without quotation marks (example: KEY = \"TEXT\")",
+            ),
+            (
+                "[[delivery.replies]]\ncode = 421\n",
+                "line 3: `code` in [[delivery.replies]] is the number 421, but must be a string in quotation marks",
+            ),
+        ] {
+            let found = problems(&format!("{head}{section}"));
+            assert_eq!(found.first().map(String::as_str), Some(expected), "{found:#?}");
+        }
     }
 
     #[test]

@@ -166,7 +166,11 @@ impl DeliverySection {
                 let text = format!("`{DEFAULT_SMARTHOST_NAME}` is the name of the one in [delivery]: use another");
                 faults.push((index, "name", text));
             } else if !names.insert(&section.name) && !section.name.is_empty() {
-                faults.push((index, "name", format!("duplicate smarthost `{}`", section.name)));
+                faults.push((
+                    index,
+                    "name",
+                    format!("`{}` is the name of another smarthost: use another name", section.name),
+                ));
             }
             let shadowed = section.domains.iter().filter_map(|domains| self.shadowing_reason(index, &domains.0));
             faults.extend(shadowed.map(|text| (index, "domains", text)));

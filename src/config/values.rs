@@ -94,7 +94,7 @@ impl FromStr for SmarthostAddress {
         let (host, port) = text.rsplit_once(':').ok_or_else(error)?;
         let port = port.parse().map_err(|_| error())?;
         if port == 0 {
-            return Err("port 0 is invalid (example: \"relay.example.net:587\")".to_owned());
+            return Err(format!("port 0 in `{text}` is invalid (example: \"relay.example.net:587\")"));
         }
         if let Ok(address) = text.parse::<SocketAddr>() {
             return Ok(Self(SmarthostEndpoint::Address(address)));
@@ -139,17 +139,25 @@ where
             f.write_str("a string in quotation marks, or a list of strings")
         }
         fn visit_str<E: de::Error>(self, text: &str) -> Result<Vec<T>, E> {
-            Ok(vec![text.parse().map_err(|error| E::custom(format!("`{text}`: {error}")))?])
+            parse_each(&[text.to_owned()], parse_named)
         }
         fn visit_seq<A: de::SeqAccess<'de>>(self, mut list: A) -> Result<Vec<T>, A::Error> {
             let mut texts = Vec::new();
             while let Some(text) = list.next_element::<String>()? {
                 texts.push(text);
             }
-            parse_each(&texts, |text| text.parse().map_err(|error| format!("`{text}`: {error}")))
+            parse_each(&texts, parse_named)
         }
     }
     input.deserialize_any(OneOrMany(std::marker::PhantomData))
+}
+
+/// Parses a text. The error begins with it.
+fn parse_named<T: FromStr<Err: fmt::Display>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|error: T::Err| {
+        let error = error.to_string();
+        if error.contains(&format!("`{text}`")) { error } else { format!("`{text}`: {error}") }
+    })
 }
 
 /// Parses every text of a list. The error names all invalid ones.
@@ -191,6 +199,7 @@ pub(super) fn durations<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Durat
 /// Values with error texts of their own.
 pub(super) mod parsed {
     use jiff::civil::Date;
+    use mail::address::Address;
     use mail::classify::CodePattern;
     use provider::DomainConnectTemplate;
 
@@ -208,6 +217,20 @@ pub(super) mod parsed {
         input: D,
     ) -> Result<Option<DomainName>, D::Error> {
         host_name(input).map(Some)
+    }
+
+    pub(in crate::config) fn host_names<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<DomainName>, D::Error> {
+        let texts = super::one_or_many::<D, String>(input)?;
+        let not_a_name = |text: &str| format!("`{text}` is not a host name (example: \"mx1.example.net\")");
+        super::parse_each(&texts, |text| text.parse().map_err(|_| not_a_name(text)))
+    }
+
+    pub(in crate::config) fn address_option<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Address>, D::Error> {
+        let text = String::deserialize(input)?;
+        text.parse().map(Some).map_err(|error| {
+            let example = "postmaster@example.net";
+            serde::de::Error::custom(format!("`{text}` is not an email address: {error} (example: {example:?})"))
+        })
     }
 
     pub(in crate::config) fn code_option<'de, D: Deserializer<'de>>(input: D) -> Result<Option<CodePattern>, D::Error> {

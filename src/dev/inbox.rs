@@ -3,6 +3,7 @@
 //! ```text
 //! DATA_DIR/inbox/0000000042.eml    the message as received
 //! DATA_DIR/inbox/0000000042.json   its [`Entry`]; written last, so every entry has its message
+//! DATA_DIR/inbox/last_id           the highest number used; written before the newest message is removed
 //! ```
 //!
 //! Entries are in memory; messages are read from their files. The oldest messages above [`MESSAGES_MAX`] and
@@ -33,6 +34,8 @@ const PREVIEW_CHARS: usize = 140;
 /// Bytes of a message that a search covers.
 const SEARCHED_BYTES: usize = 16 << 10;
 
+/// File with the highest number used, so that numbers of removed messages are not used again.
+const LAST_ID_FILE: &str = "last_id";
 /// Extension of a file while it is written.
 const NEW_EXTENSION: &str = "new";
 /// Extensions of the inbox's files.
@@ -79,7 +82,7 @@ pub struct NewMessage {
 /// Summary of a message in the inbox, as the list shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Number, from 1; not reused until the inbox is deleted.
+    /// Number, from 1; never used again, also after a restart, until `--fresh` deletes the inbox.
     pub id: u64,
     pub source: Source,
     /// `From` field, decoded.
@@ -201,7 +204,7 @@ impl DevInbox {
         entries.sort_by_key(|entry| std::cmp::Reverse(entry.id));
         let messages = Messages {
             bytes: entries.iter().map(|entry| entry.size).sum(),
-            last_id: entries.first().map_or(0, |entry| entry.id),
+            last_id: entries.first().map_or(0, |entry| entry.id).max(read_last_id(&directory)?),
             entries: entries.into(),
         };
         let version = watch::Sender::new(u64::try_from(now.as_millisecond()).unwrap_or(0));
@@ -278,6 +281,7 @@ impl DevInbox {
     pub fn remove(&self, id: u64) -> io::Result<bool> {
         let mut messages = self.lock();
         let Some(position) = messages.entries.iter().position(|entry| entry.id == id) else { return Ok(false) };
+        self.write_last_id(&messages)?;
         self.delete(id)?;
         if let Some(entry) = messages.entries.remove(position) {
             messages.bytes -= entry.size;
@@ -292,6 +296,7 @@ impl DevInbox {
     /// A file cannot be removed.
     pub fn clear(&self) -> io::Result<()> {
         let mut messages = self.lock();
+        self.write_last_id(&messages)?;
         while let Some(id) = messages.entries.back().map(|entry| entry.id) {
             self.delete(id)?;
             messages.entries.pop_back();
@@ -315,6 +320,10 @@ impl DevInbox {
         self.messages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn write_last_id(&self, messages: &Messages) -> io::Result<()> {
+        write(&self.directory.join(LAST_ID_FILE), messages.last_id.to_string().as_bytes())
+    }
+
     /// Files of a message and of its entry.
     fn files(&self, id: u64) -> [PathBuf; 2] {
         ["eml", "json"].map(|extension| self.directory.join(file_name(id, extension)))
@@ -328,6 +337,18 @@ impl DevInbox {
             }
         }
         Ok(())
+    }
+}
+
+/// Reads the highest number used; 0 if none was written.
+fn read_last_id(directory: &Path) -> io::Result<u64> {
+    match std::fs::read_to_string(directory.join(LAST_ID_FILE)) {
+        Ok(text) => Ok(text.trim().parse().unwrap_or_else(|_| {
+            tracing::warn!("the inbox's file {LAST_ID_FILE} is damaged: numbers of removed messages may be used again");
+            0
+        })),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+        Err(error) => Err(error),
     }
 }
 
@@ -349,7 +370,8 @@ fn file_name(id: u64, extension: &str) -> String {
 pub(super) fn remove_files(directory: &Path) -> io::Result<()> {
     for file in std::fs::read_dir(directory)? {
         let path = file?.path();
-        if parse_file_id(&path).is_some() {
+        let is_last_id = path.file_name().is_some_and(|name| name == LAST_ID_FILE);
+        if is_last_id || parse_file_id(&path).is_some() {
             std::fs::remove_file(path)?;
         }
     }
@@ -410,7 +432,8 @@ mod tests {
         assert_eq!((entry.subject.as_str(), &raw), ("two", &message("two").raw));
         assert_eq!(second.add(message("three")).unwrap().id, 3);
         second.clear().unwrap();
-        assert_eq!(std::fs::read_dir(directory.path().join("inbox")).unwrap().count(), 0);
+        let left = std::fs::read_dir(directory.path().join("inbox")).unwrap().map(|file| file.unwrap().file_name());
+        assert_eq!(left.collect::<Vec<_>>(), [LAST_ID_FILE]);
     }
 
     #[test]
@@ -427,6 +450,25 @@ mod tests {
         assert!(!at("0000000008.new").exists());
         remove_files(&directory.path().join("inbox")).unwrap();
         assert!(!at("0000000001.eml").exists() && other_files.iter().all(|name| at(name).exists()));
+    }
+
+    #[test]
+    fn numbers_of_removed_messages_are_not_used_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let inbox = open(directory.path());
+        let add = |inbox: &DevInbox| inbox.add(message("x")).unwrap().id;
+        assert_eq!([add(&inbox), add(&inbox)], [1, 2]);
+        inbox.clear().unwrap();
+        drop(inbox);
+        let inbox = open(directory.path());
+        assert_eq!(add(&inbox), 3);
+        assert!(inbox.remove(3).unwrap());
+        drop(inbox);
+        let inbox = open(directory.path());
+        assert_eq!(add(&inbox), 4);
+        drop(inbox);
+        remove_files(&directory.path().join("inbox")).unwrap();
+        assert!(!directory.path().join("inbox").exists());
     }
 
     #[test]

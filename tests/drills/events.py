@@ -74,6 +74,8 @@ retry = ["1s"]
 [webhooks]
 allow_http = true
 allow_private_destinations = true
+# Short, so that a webhook that is missing for long is not one that waits for its next attempt.
+retry = ["0s", "1s", "1s", "2s", "2s", "5s", "5s", "5s", "5s", "5s", "10s", "10s", "10s", "10s", "10s"]
 """)
         self.process = None
 
@@ -265,7 +267,8 @@ def run_on_server(args, place, peers):
             raise SystemExit(f"{method} {path} returned {status}: {answer}")
         return answer
 
-    receiver.secret = call_api("POST", "/webhooks", {"url": receiver.url})["secret"]
+    webhook = call_api("POST", "/webhooks", {"url": receiver.url})
+    receiver.secret = webhook["secret"]
     made = call_api("POST", "/automations", automation())["automation"]
     call_api("POST", f"/automations/{made['id']}", {"action": "activate"})
     began = time.monotonic()
@@ -300,7 +303,11 @@ def run_on_server(args, place, peers):
     until(lambda: not (counts()["running"] + counts()["waiting"]), "the runs", PATIENCE_S)
     log_progress("no run is active")
     total = args.events * sum(WANTED.values())
-    until(lambda: sum(map(len, receiver.got.values())) >= total, "the webhooks", PATIENCE_S)
+    try:
+        until(lambda: sum(map(len, receiver.got.values())) >= total, "the webhooks", PATIENCE_S)
+    except SystemExit:
+        print_undelivered(server, key, webhook, receiver)
+        raise
     log_progress("every webhook was received")
     found = list(differences(args, server, key, (load, receiver, sink, made["id"], counts())))
     for server in servers:
@@ -308,6 +315,19 @@ def run_on_server(args, place, peers):
         if server.process.wait() != 0:
             found.append(f"a server did not exit with 0: see {server.log}")
     return found, kills
+
+
+def print_undelivered(server, key, webhook, receiver):
+    """Prints the deliveries that are not done, and the events that have none."""
+    webhook_id = webhook.get("id") or webhook["webhook"]["id"]
+    delivered_events = set()
+    for delivery in pages(server, key, f"/webhooks/{webhook_id}/deliveries?", "deliveries"):
+        delivered_events.add(delivery["event_id"])
+        if delivery["status"] != "delivered":
+            print(f"not delivered: {delivery}")
+    for event in pages(server, key, "/webhook-events?order=asc&", "events"):
+        if event["type"] in WANTED and event["id"] not in receiver.got[event["type"]]:
+            print(f"not received: {event['type']} {event['id']}, has a delivery: {event['id'] in delivered_events}")
 
 
 def differences(args, server, key, facts):

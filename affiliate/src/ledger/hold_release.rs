@@ -15,7 +15,7 @@ use super::{Ledger, LedgerError, TRIES_MAX, UnitOfWork};
 use crate::service::AffiliateService;
 
 /// Poll interval.
-const EVERY: SignedDuration = SignedDuration::from_secs(60);
+const POLL_INTERVAL: SignedDuration = SignedDuration::from_secs(60);
 /// Page size of the query for due lines.
 const DUE_AT_ONCE: usize = 200;
 
@@ -110,7 +110,7 @@ impl AffiliateService {
 
     /// Returns the time of the next due line after `now`, at most one minute later.
     pub(crate) async fn next_due(&self, now: Timestamp) -> Timestamp {
-        let mut next = now.checked_add(EVERY).unwrap_or(Timestamp::MAX);
+        let mut next = now.checked_add(POLL_INTERVAL).unwrap_or(Timestamp::MAX);
         for partitions in self.intake.partition_ranges() {
             match commission::next_due(self.store(), partitions, now).await {
                 Ok(found) => next = found.map_or(next, |found| next.min(found)),

@@ -18,13 +18,13 @@ use crate::reconciliation::Reconciler;
 use crate::service::AffiliateService;
 
 /// Poll interval.
-const EVERY: SignedDuration = SignedDuration::from_secs(2);
+const POLL_INTERVAL: SignedDuration = SignedDuration::from_secs(2);
 /// Page size of the query for jobs.
-const ITEMS_AT_ONCE: usize = 200;
+const PAGE_JOBS: usize = 200;
 /// Jobs that run concurrently, so that a slow processor does not delay other accounts.
-const LANES: usize = 32;
+const CONCURRENT_JOBS_MAX: usize = 32;
 /// Concurrent jobs of one account.
-const LANES_OF_EACH: usize = 2;
+const CONCURRENT_JOBS_PER_ACCOUNT_MAX: usize = 2;
 
 /// Results of the due jobs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -54,7 +54,9 @@ impl Ledger {
     ) -> Result<JobCounts, LedgerError> {
         let due = self.due_jobs(partitions, now).await?;
         let begin = |job| self.run_job(job, processor);
-        Ok(JobCounts::from_results(FairExecutor::new(LANES, LANES_OF_EACH).run(due, begin, pending()).await))
+        Ok(JobCounts::from_results(
+            FairExecutor::new(CONCURRENT_JOBS_MAX, CONCURRENT_JOBS_PER_ACCOUNT_MAX).run(due, begin, pending()).await,
+        ))
     }
 
     async fn due_jobs(
@@ -64,8 +66,8 @@ impl Ledger {
     ) -> Result<Vec<AccountJob<PayoutJob>>, LedgerError> {
         let (mut due, mut after) = (Vec::new(), None::<QueuedPayoutJob>);
         loop {
-            let found = payout_job::list(self.store(), partitions.clone(), after.as_ref(), ITEMS_AT_ONCE).await?;
-            let is_last = found.len() < ITEMS_AT_ONCE;
+            let found = payout_job::list(self.store(), partitions.clone(), after.as_ref(), PAGE_JOBS).await?;
+            let is_last = found.len() < PAGE_JOBS;
             due.extend(found.iter().filter(|item| item.due <= now).map(|item| (item.account, item.work)));
             after = found.into_iter().next_back();
             if is_last {
@@ -132,7 +134,7 @@ impl AffiliateService {
     /// Runs the due jobs of this node until dropped.
     pub fn run_payout_jobs(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
-            let mut lanes = FairExecutor::new(LANES, LANES_OF_EACH);
+            let mut lanes = FairExecutor::new(CONCURRENT_JOBS_MAX, CONCURRENT_JOBS_PER_ACCOUNT_MAX);
             loop {
                 let now = self.now();
                 let mut due = Vec::new();
@@ -144,7 +146,7 @@ impl AffiliateService {
                         }
                     }
                 }
-                let next = now.checked_add(EVERY).unwrap_or(Timestamp::MAX);
+                let next = now.checked_add(POLL_INTERVAL).unwrap_or(Timestamp::MAX);
                 let begin = |job| async move { self.ledger().run_job(job, self).await };
                 lanes.run(due, begin, self.intake.clock().sleep_until(next)).await;
                 if lanes.is_idle() {

@@ -19,10 +19,13 @@ impl ConnectedAccount {
     /// # Errors
     /// A needed field is missing or invalid.
     pub fn read(json: &str, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
-        Self::of(&ProcessorJsonObject::of(json, "")?, reading)
+        Self::from_json(&ProcessorJsonObject::parse(json, "")?, reading)
     }
 
-    pub(super) fn of(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
+    pub(super) fn from_json(
+        object: &ProcessorJsonObject<'_>,
+        reading: &ReadContext<'_>,
+    ) -> Result<Self, JsonReadError> {
         Ok(Self {
             id: object.required_id("id")?,
             takes_transfers: object.text("capabilities.transfers")?.as_deref() == Some("active"),

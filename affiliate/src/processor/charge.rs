@@ -42,10 +42,13 @@ impl Charge {
     /// # Errors
     /// A needed field is missing or invalid.
     pub fn read(json: &str, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
-        Self::of(&ProcessorJsonObject::of(json, "")?, reading)
+        Self::from_json(&ProcessorJsonObject::parse(json, "")?, reading)
     }
 
-    pub(super) fn of(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
+    pub(super) fn from_json(
+        object: &ProcessorJsonObject<'_>,
+        reading: &ReadContext<'_>,
+    ) -> Result<Self, JsonReadError> {
         let refunds = object.objects("refunds")?;
         let dispute = object.expanded("dispute")?;
         Ok(Self {
@@ -58,8 +61,8 @@ impl Charge {
             currency: object.required_currency()?,
             is_disputed: object.is_set("disputed")? || object.id("dispute")?.is_some(),
             marks: ReferralMetadata::read(object, &["metadata"], reading),
-            refunds: refunds.iter().map(|refund| Refund::of(&refund?, reading)).collect::<Result<_, _>>()?,
-            dispute: dispute.map(|dispute| ChargeDispute::of(&dispute, reading)).transpose()?,
+            refunds: refunds.iter().map(|refund| Refund::from_json(&refund?, reading)).collect::<Result<_, _>>()?,
+            dispute: dispute.map(|dispute| ChargeDispute::from_json(&dispute, reading)).transpose()?,
             as_of: reading.as_of,
         })
     }

@@ -42,10 +42,13 @@ impl Checkout {
     /// # Errors
     /// A needed field is missing or invalid.
     pub fn read(json: &str, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
-        Self::of(&ProcessorJsonObject::of(json, "")?, reading)
+        Self::from_json(&ProcessorJsonObject::parse(json, "")?, reading)
     }
 
-    pub(super) fn of(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
+    pub(super) fn from_json(
+        object: &ProcessorJsonObject<'_>,
+        reading: &ReadContext<'_>,
+    ) -> Result<Self, JsonReadError> {
         let named = object.text("client_reference_id")?.and_then(|text| ReferralHint::read(&text));
         Ok(Self {
             id: object.required_id("id")?,

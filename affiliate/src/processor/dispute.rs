@@ -21,10 +21,13 @@ impl ChargeDispute {
     /// # Errors
     /// A needed field is missing or invalid.
     pub fn read(json: &str, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
-        Self::of(&ProcessorJsonObject::of(json, "")?, reading)
+        Self::from_json(&ProcessorJsonObject::parse(json, "")?, reading)
     }
 
-    pub(super) fn of(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
+    pub(super) fn from_json(
+        object: &ProcessorJsonObject<'_>,
+        reading: &ReadContext<'_>,
+    ) -> Result<Self, JsonReadError> {
         let status = match object.text("status")?.as_deref() {
             Some("warning_closed") => DisputeState::InquiryClosed,
             Some(status) if status.starts_with("warning_") => DisputeState::Inquiry,

@@ -91,7 +91,7 @@ impl WebhookEvent {
         if mail::json::has_reserved_name(body) {
             return Err(body_error(FieldProblem::ReservedName));
         }
-        let event = ProcessorJsonObject::of(json(body)?, "")?;
+        let event = ProcessorJsonObject::parse(json(body)?, "")?;
         Ok(Self {
             id: event.required_id("id")?,
             kind: event.required_id("type")?,
@@ -122,23 +122,23 @@ impl WebhookEvent {
         let reading = &ReadContext { keys, as_of: StateVersion::event(&self.kind, self.created) };
         let object = || {
             let missing = || JsonReadError { field: "data.object".to_owned(), problem: FieldProblem::Missing };
-            ProcessorJsonObject::of(self.object.as_deref().ok_or_else(missing)?, "data.object")
+            ProcessorJsonObject::parse(self.object.as_deref().ok_or_else(missing)?, "data.object")
         };
         Ok(match self.kind.as_str() {
             "checkout.session.completed" | "checkout.session.async_payment_succeeded" => {
-                WebhookFact::CheckoutCompleted(Box::new(Checkout::of(&object()?, reading)?))
+                WebhookFact::CheckoutCompleted(Box::new(Checkout::from_json(&object()?, reading)?))
             }
-            "customer.created" | "customer.updated" => WebhookFact::Customer(Customer::of(&object()?, reading)?),
+            "customer.created" | "customer.updated" => WebhookFact::Customer(Customer::from_json(&object()?, reading)?),
             "customer.subscription.created" | "customer.subscription.updated" | "customer.subscription.deleted" => {
-                WebhookFact::Subscription(Subscription::of(&object()?, reading)?)
+                WebhookFact::Subscription(Subscription::from_json(&object()?, reading)?)
             }
             "invoice.paid" | "invoice.payment_succeeded" => {
-                WebhookFact::InvoicePaid(Box::new(Invoice::of(&object()?, reading)?))
+                WebhookFact::InvoicePaid(Box::new(Invoice::from_json(&object()?, reading)?))
             }
-            "invoice_payment.paid" => WebhookFact::InvoicePayment(InvoicePayment::of(&object()?, reading)?),
-            "charge.refunded" => WebhookFact::Charge(Box::new(Charge::of(&object()?, reading)?)),
+            "invoice_payment.paid" => WebhookFact::InvoicePayment(InvoicePayment::from_json(&object()?, reading)?),
+            "charge.refunded" => WebhookFact::Charge(Box::new(Charge::from_json(&object()?, reading)?)),
             "charge.succeeded" | "charge.updated" => {
-                let charge = Charge::of(&object()?, reading)?;
+                let charge = Charge::from_json(&object()?, reading)?;
                 // Every payment has such an event; one without an effect needs no stored state.
                 if charge.has_no_effect() {
                     return Ok(WebhookFact::Other(self.kind.clone()));
@@ -146,18 +146,18 @@ impl WebhookEvent {
                 WebhookFact::Charge(Box::new(charge))
             }
             "refund.created" | "refund.updated" | "refund.failed" | "charge.refund.updated" => {
-                WebhookFact::Refund(Refund::of(&object()?, reading)?)
+                WebhookFact::Refund(Refund::from_json(&object()?, reading)?)
             }
             "credit_note.created" | "credit_note.updated" | "credit_note.voided" => {
-                WebhookFact::CreditNote(CreditNote::of(&object()?, reading)?)
+                WebhookFact::CreditNote(CreditNote::from_json(&object()?, reading)?)
             }
             "charge.dispute.created"
             | "charge.dispute.updated"
             | "charge.dispute.closed"
             | "charge.dispute.funds_withdrawn"
-            | "charge.dispute.funds_reinstated" => WebhookFact::Dispute(ChargeDispute::of(&object()?, reading)?),
-            "transfer.reversed" => WebhookFact::TransferReversed(ReversedTransfer::of(&object()?, reading)?),
-            "account.updated" => WebhookFact::AccountUpdated(ConnectedAccount::of(&object()?, reading)?),
+            | "charge.dispute.funds_reinstated" => WebhookFact::Dispute(ChargeDispute::from_json(&object()?, reading)?),
+            "transfer.reversed" => WebhookFact::TransferReversed(ReversedTransfer::from_json(&object()?, reading)?),
+            "account.updated" => WebhookFact::AccountUpdated(ConnectedAccount::from_json(&object()?, reading)?),
             other => WebhookFact::Other(other.to_owned()),
         })
     }

@@ -46,10 +46,13 @@ impl Invoice {
     /// # Errors
     /// A needed field is missing or invalid.
     pub fn read(json: &str, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
-        Self::of(&ProcessorJsonObject::of(json, "")?, reading)
+        Self::from_json(&ProcessorJsonObject::parse(json, "")?, reading)
     }
 
-    pub(super) fn of(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
+    pub(super) fn from_json(
+        object: &ProcessorJsonObject<'_>,
+        reading: &ReadContext<'_>,
+    ) -> Result<Self, JsonReadError> {
         let is_event = reading.as_of.step != ObjectStage::Fetched;
         let is_paid = match object.text("status")?.as_deref() {
             Some(status) => status == "paid",
@@ -89,7 +92,7 @@ impl Invoice {
 /// # Errors
 /// A needed field is missing or invalid.
 pub fn invoice_line(json: &str, nth: usize) -> Result<SaleLine, JsonReadError> {
-    line::read(&ProcessorJsonObject::of(json, &format!("data.object.lines.data[{nth}]"))?)
+    line::read(&ProcessorJsonObject::parse(json, &format!("data.object.lines.data[{nth}]"))?)
 }
 
 /// Returns the tax included in `total`. An empty list is ignored: processors send it along with a `tax` that is not
@@ -119,7 +122,7 @@ fn charges(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Resul
     let mut add = |container: &ProcessorJsonObject<'_>, paths: [&str; 2]| {
         for path in paths {
             if let Some(charge) = container.expanded(path)? {
-                charges.push(Charge::of(&charge, reading)?);
+                charges.push(Charge::from_json(&charge, reading)?);
             }
         }
         Ok(())

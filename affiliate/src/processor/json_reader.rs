@@ -215,14 +215,15 @@ impl<'a> JsonEntries<'a> {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = Result<ProcessorJsonObject<'a>, JsonReadError>> {
-        let item = |(index, json): (usize, &&'a str)| ProcessorJsonObject::of(json, &format!("{}[{index}]", self.path));
+        let item =
+            |(index, json): (usize, &&'a str)| ProcessorJsonObject::parse(json, &format!("{}[{index}]", self.path));
         self.list.iter().enumerate().map(item)
     }
 }
 
 impl<'a> ProcessorJsonObject<'a> {
     /// Parses an object; `object_path` is its path, empty for the root.
-    pub(super) fn of(json: &'a str, object_path: &str) -> Result<Self, JsonReadError> {
+    pub(super) fn parse(json: &'a str, object_path: &str) -> Result<Self, JsonReadError> {
         let read_error = |problem| {
             let field = if object_path.is_empty() { "body" } else { object_path };
             JsonReadError { field: field.to_owned(), problem }
@@ -275,7 +276,7 @@ impl<'a> ProcessorJsonObject<'a> {
     /// Returns the object at a path where an id may be instead.
     pub(super) fn expanded(&self, field_path: &str) -> Result<Option<Self>, JsonReadError> {
         let found = self.find(field_path).filter(|json| json.starts_with('{'));
-        found.map(|json| Self::of(json, &format!("{}{field_path}", self.path))).transpose()
+        found.map(|json| Self::parse(json, &format!("{}{field_path}", self.path))).transpose()
     }
 
     /// Returns the objects of a list, given directly or as `data` of an object; empty if absent.

@@ -31,10 +31,13 @@ impl Refund {
     /// # Errors
     /// A needed field is missing or invalid.
     pub fn read(json: &str, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
-        Self::of(&ProcessorJsonObject::of(json, "")?, reading)
+        Self::from_json(&ProcessorJsonObject::parse(json, "")?, reading)
     }
 
-    pub(super) fn of(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
+    pub(super) fn from_json(
+        object: &ProcessorJsonObject<'_>,
+        reading: &ReadContext<'_>,
+    ) -> Result<Self, JsonReadError> {
         let is_live = !matches!(object.text("status")?.as_deref(), Some("failed" | "canceled"));
         Ok(Self {
             id: object.required_id("id")?,

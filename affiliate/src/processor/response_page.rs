@@ -116,7 +116,7 @@ impl ResponsePage {
     /// # Errors
     /// The body is not a list, or has more than [`PAGE_OBJECTS`] objects.
     pub fn read(body: &Bytes) -> Result<Self, JsonReadError> {
-        let page = ProcessorJsonObject::of(json(body)?, "")?;
+        let page = ProcessorJsonObject::parse(json(body)?, "")?;
         let has_more = page.is_set("has_more")?;
         let list = page.required("data", page.find("data"))?;
         if !list.starts_with('[') {

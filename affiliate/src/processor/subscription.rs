@@ -38,10 +38,13 @@ impl Subscription {
     /// # Errors
     /// A needed field is missing or invalid.
     pub fn read(json: &str, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
-        Self::of(&ProcessorJsonObject::of(json, "")?, reading)
+        Self::from_json(&ProcessorJsonObject::parse(json, "")?, reading)
     }
 
-    pub(super) fn of(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
+    pub(super) fn from_json(
+        object: &ProcessorJsonObject<'_>,
+        reading: &ReadContext<'_>,
+    ) -> Result<Self, JsonReadError> {
         let status = match object.text("status")?.as_deref() {
             _ if reading.as_of.step == ObjectStage::Ended => SubscriptionStatus::Over,
             Some("canceled" | "unpaid" | "incomplete_expired") => SubscriptionStatus::Over,

@@ -21,7 +21,7 @@ impl TransferResponseBody {
     /// Parses a response; returns no fields if it is not a JSON object.
     #[must_use]
     pub fn read(body: &[u8]) -> Self {
-        let Ok(answer) = json(body).and_then(|text| ProcessorJsonObject::of(text, "")) else {
+        let Ok(answer) = json(body).and_then(|text| ProcessorJsonObject::parse(text, "")) else {
             return Self::default();
         };
         let text = |path| answer.text(path).ok().flatten().map(std::borrow::Cow::into_owned);
@@ -58,10 +58,13 @@ impl ReversedTransfer {
     /// # Errors
     /// A needed field is missing or invalid.
     pub fn read(json: &str, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
-        Self::of(&ProcessorJsonObject::of(json, "")?, reading)
+        Self::from_json(&ProcessorJsonObject::parse(json, "")?, reading)
     }
 
-    pub(super) fn of(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
+    pub(super) fn from_json(
+        object: &ProcessorJsonObject<'_>,
+        reading: &ReadContext<'_>,
+    ) -> Result<Self, JsonReadError> {
         let amount = object.required_non_negative_amount("amount")?;
         let amount_reversed = object.non_negative_amount("amount_reversed")?.unwrap_or(0);
         let is_whole = object.flag("reversed")?.unwrap_or(amount_reversed >= amount);

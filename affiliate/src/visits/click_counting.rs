@@ -17,9 +17,9 @@ use crate::ledger::{Ledger, LedgerError};
 use crate::service::{AffiliateService, TRIES_MAX};
 
 /// Poll interval.
-const EVERY: SignedDuration = SignedDuration::from_secs(2);
+const POLL_INTERVAL: SignedDuration = SignedDuration::from_secs(2);
 /// Maximum clicks that one commit counts.
-const AT_ONCE_MAX: usize = 500;
+const BATCH_CLICKS_MAX: usize = 500;
 
 impl Ledger {
     /// Counts the pending clicks of these partitions and returns their number. Conflicts are retried, so concurrent
@@ -30,7 +30,7 @@ impl Ledger {
     pub async fn count_clicks(&self, partitions: RangeInclusive<u16>) -> Result<usize, LedgerError> {
         let (mut counted, mut tries) = (0, 0);
         while tries < TRIES_MAX {
-            let found = click::list_pending(self.store(), partitions.clone(), AT_ONCE_MAX).await?;
+            let found = click::list_pending(self.store(), partitions.clone(), BATCH_CLICKS_MAX).await?;
             if found.is_empty() {
                 return Ok(counted);
             }
@@ -57,7 +57,7 @@ impl AffiliateService {
                         store::warn_unless_away!(self.store(), %fault, "cannot count clicks");
                     }
                 }
-                let next = self.now().checked_add(EVERY).unwrap_or(Timestamp::MAX);
+                let next = self.now().checked_add(POLL_INTERVAL).unwrap_or(Timestamp::MAX);
                 self.intake.clock().sleep_until(next).await;
             }
         })

@@ -56,18 +56,24 @@ pub fn is_trusted_author(trusted: &[FeedbackReporter], arrival: &InboundMessage)
     trusted.iter().any(|reporter| reporter.matches(&author)) && is_authenticated()
 }
 
-impl FromStr for FeedbackReporter {
-    type Err = AddressError;
+/// A text that is neither an address nor a domain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not an address or a domain (examples: \"staff@example.net\", \"example.net\")")]
+pub struct FeedbackReporterError;
 
-    fn from_str(text: &str) -> Result<Self, AddressError> {
-        if text.contains('@') { text.parse().map(Self::Address) } else { text.parse().map(Self::Domain) }
+impl FromStr for FeedbackReporter {
+    type Err = FeedbackReporterError;
+
+    fn from_str(text: &str) -> Result<Self, FeedbackReporterError> {
+        let parsed = if text.contains('@') { text.parse().map(Self::Address) } else { text.parse().map(Self::Domain) };
+        parsed.map_err(|_: AddressError| FeedbackReporterError)
     }
 }
 
 impl TryFrom<String> for FeedbackReporter {
-    type Error = AddressError;
+    type Error = FeedbackReporterError;
 
-    fn try_from(text: String) -> Result<Self, AddressError> {
+    fn try_from(text: String) -> Result<Self, FeedbackReporterError> {
         text.parse()
     }
 }

@@ -190,18 +190,18 @@ impl Worker {
         self: &Arc<Self>,
         pending: &PendingQueueCommand,
     ) -> Result<PartitionProgress, QueueAdminError> {
-        let Some(order) = QueueCommand::from_word(&pending.order.order) else {
+        let (Some(order), Ok(filter)) = (QueueCommand::from_word(&pending.order), &pending.filter) else {
             return Ok(self.keep_unknown_command(pending));
         };
         let before =
             self.watched_commands.with(|watched| watched.get(&pending.id)?.busy.get(&pending.partition).cloned());
         let (mut busy, mut from) = (HashSet::new(), None);
         while let Some((queue, _, next)) = store::task::next_queue(&self.store, pending.partition, from).await? {
-            if pending.order.filter.may_match_queue(&queue) {
+            if filter.may_match_queue(&queue) {
                 let is_match = |task: &Task| {
                     // Skip tasks that were changed in an earlier pass: a later command may have changed them again.
                     let is_remaining = before.as_ref().is_none_or(|before| before.contains(&task.id));
-                    is_remaining && pending.order.filter.matches(task)
+                    is_remaining && filter.matches(task)
                 };
                 busy.extend(self.execute_in_queue(&queue, (pending.id, &order), &is_match).await?);
             }
@@ -222,18 +222,21 @@ impl Worker {
         })
     }
 
-    /// Keeps a command of a newer release for a node that understands it, until it expires. Logs each once.
+    /// Keeps a command of a newer release, with an action or a filter that this one does not know, for a node that understands it, until it expires. Logs each once.
     fn keep_unknown_command(&self, pending: &PendingQueueCommand) -> PartitionProgress {
         let age = self.clock.now().duration_since(EventId::from_bytes(pending.id).born_at());
         let is_expired = Duration::try_from(age).is_ok_and(|age| age > UNKNOWN_COMMAND_RETENTION);
         let logged = self
             .watched_commands
             .with(|watched| watched.entry(pending.id).or_default().unknown_logged.replace(is_expired));
-        let command = pending.order.order.as_str();
+        let command = pending.order.as_str();
+        let filter = pending.filter.as_ref().map_or_else(ToString::to_string, |_| "known".to_owned());
         match is_expired {
             _ if logged == Some(is_expired) => {}
-            false => tracing::warn!(%command, "this release does not know a queue command; it waits for a newer node"),
-            true => tracing::warn!(%command, "a queue command that no node has understood has expired"),
+            false => {
+                tracing::warn!(%command, filter, "this release does not know a queue command or its filter; it waits for a newer node")
+            }
+            true => tracing::warn!(%command, filter, "a queue command that no node has understood has expired"),
         }
         if is_expired { PartitionProgress::Done } else { PartitionProgress::Unknown }
     }

@@ -91,6 +91,18 @@ impl PostgresOptions {
             read_connections: 4,
         }
     }
+
+    /// Checks the URL and the file of root certificates that it names, without connecting.
+    ///
+    /// # Errors
+    /// Returns what is wrong with it, without the password.
+    pub fn check_url(&self) -> Result<(), String> {
+        match url::parse(&self.url, &self.application) {
+            Ok(_) => Ok(()),
+            Err(OpenError::Url(reason)) => Err(reason),
+            Err(error) => Err(error.to_string()),
+        }
+    }
 }
 
 /// An open database.

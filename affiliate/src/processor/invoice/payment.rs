@@ -26,10 +26,10 @@ impl InvoicePayment {
     /// # Errors
     /// A needed field is missing or invalid.
     pub fn read(json: &str, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
-        Self::of(&ProcessorJsonObject::of(json, "")?, reading)
+        Self::from_json(&ProcessorJsonObject::parse(json, "")?, reading)
     }
 
-    pub(in super::super) fn of(
+    pub(in super::super) fn from_json(
         object: &ProcessorJsonObject<'_>,
         reading: &ReadContext<'_>,
     ) -> Result<Self, JsonReadError> {

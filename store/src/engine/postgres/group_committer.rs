@@ -31,11 +31,11 @@ use crate::engine::{Batch, BatchPurpose, CommitError, Key};
 
 /// Maximum number of batches in a group.
 const GROUP_BATCHES: usize = 256;
-/// A group that reaches this size accepts no more batches. One transaction then stays within [`HALF_MAX`], and far
+/// A group that reaches this size accepts no more batches. One transaction then stays within [`TRANSACTION_HALF_TIMEOUT`], and far
 /// below PostgreSQL's limit of 1 GiB per statement.
 const GROUP_BYTES: usize = 16 << 20;
 /// Timeout of each half of a transaction; the connection is dropped afterwards.
-const HALF_MAX: Duration = Duration::from_secs(15);
+const TRANSACTION_HALF_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long intake waits for an unavailable database before it is refused.
 const INTAKE_PATIENCE: Duration = Duration::from_secs(3);
 /// How long the result of a lost commit is looked up.
@@ -220,7 +220,7 @@ impl GroupCommitter {
         // A connection that broke while idle is no evidence of the database's current state.
         if self.line.as_ref().is_none_or(|line| line.client.is_closed()) {
             self.line = None;
-            let opened = timeout(HALF_MAX, WriteConnection::open(&self.target)).await;
+            let opened = timeout(TRANSACTION_HALF_TIMEOUT, WriteConnection::open(&self.target)).await;
             self.line = Some(
                 opened
                     .unwrap_or_else(|_| Err(DatabaseError::unavailable("timeout while connecting")))
@@ -233,14 +233,14 @@ impl GroupCommitter {
         self.groups += 1;
         let batches = group.iter().map(|pending| &pending.batch);
         let needs = RowLocks::for_batches(batches.clone());
-        let stored = timeout(HALF_MAX, line.lock_rows(&self.id, self.groups, &needs)).await;
+        let stored = timeout(TRANSACTION_HALF_TIMEOUT, line.lock_rows(&self.id, self.groups, &needs)).await;
         let (stored, claimed) = match stored {
             Ok(Ok(stored)) => stored,
             Ok(Err(fault)) => return Err(self.roll_back(fault).await),
             Err(_) => return Err(GroupError::NotCommitted(DatabaseError::unavailable("timeout while locking rows"))),
         };
         let outcome = evaluate(batches, stored, &claimed);
-        match timeout(HALF_MAX, line.write(&outcome)).await {
+        match timeout(TRANSACTION_HALF_TIMEOUT, line.write(&outcome)).await {
             Ok(Ok(())) => Ok(outcome),
             Ok(Err(CommitFailure::Refused(fault))) => Err(self.roll_back(fault).await),
             Ok(Err(CommitFailure::OutcomeUnknown(why))) => Err(GroupError::OutcomeUnknown(why, outcome)),
@@ -251,7 +251,7 @@ impl GroupCommitter {
     /// Rolls back a failed transaction; drops the connection if that fails too.
     async fn roll_back(&mut self, fault: DatabaseError) -> GroupError {
         if let Some(line) = &self.line {
-            let rolled_back = timeout(HALF_MAX, line.client.batch_execute("ROLLBACK")).await;
+            let rolled_back = timeout(TRANSACTION_HALF_TIMEOUT, line.client.batch_execute("ROLLBACK")).await;
             if !matches!(rolled_back, Ok(Ok(()))) {
                 self.line = None;
             }

@@ -24,7 +24,7 @@ const PAUSE_MIN: Duration = Duration::from_millis(20);
 pub(crate) const PAUSE_MAX: Duration = Duration::from_millis(250);
 /// If another connection committed this recently, the database is available, and the failure is local to one
 /// connection.
-const LATELY: Duration = Duration::from_secs(1);
+const RECENT_COMMIT: Duration = Duration::from_secs(1);
 
 /// Backoff after this many consecutive failures.
 pub(crate) fn pause_after(failures: u32) -> Duration {
@@ -148,7 +148,7 @@ impl DatabaseState {
     /// while other committers succeed.
     pub(crate) fn mark_unavailable(&self, why: &Arc<str>, streak: &Streak) -> bool {
         let committed_at = *self.committed_at.lock().unwrap_or_else(PoisonError::into_inner);
-        if committed_at.is_some_and(|at| at > streak.began && at.elapsed() < LATELY) {
+        if committed_at.is_some_and(|at| at > streak.began && at.elapsed() < RECENT_COMMIT) {
             tracing::debug!(%why, "a write connection failed; other connections commit");
             return false;
         }
@@ -266,7 +266,7 @@ mod tests {
         shared.record_commits(1, 0);
         shared.mark_unavailable(&"refused".into(), &streak);
         assert_eq!(shared.health().state, StoreState::Healthy);
-        tokio::time::advance(LATELY).await;
+        tokio::time::advance(RECENT_COMMIT).await;
         shared.mark_unavailable(&"refused".into(), &streak);
         assert!(matches!(shared.health().state, StoreState::Away(_)));
     }
@@ -282,5 +282,80 @@ mod tests {
         shared.record_read_failure("refused");
         shared.record_commits(1, 0);
         assert!(!shared.has_outage());
+    }
+
+    /// Collects log lines: level, message and fields.
+    #[derive(Clone, Default)]
+    struct LogLines(Arc<Mutex<Vec<String>>>);
+
+    impl LogLines {
+        fn take(&self) -> Vec<String> {
+            std::mem::take(&mut *self.0.lock().unwrap())
+        }
+    }
+
+    impl tracing::field::Visit for LogLines {
+        fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
+            let text = if field.name() == "message" { format!(" {value:?}") } else { format!(" {field}={value:?}") };
+            self.0.lock().unwrap().last_mut().unwrap().push_str(&text);
+        }
+    }
+
+    impl tracing::Subscriber for LogLines {
+        fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+            *metadata.level() <= tracing::Level::INFO
+        }
+        fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+            tracing::span::Id::from_u64(1)
+        }
+        fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+        fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+        fn event(&self, event: &tracing::Event<'_>) {
+            self.0.lock().unwrap().push(event.metadata().level().to_string());
+            event.record(&mut self.clone());
+        }
+        fn enter(&self, _: &tracing::span::Id) {}
+        fn exit(&self, _: &tracing::span::Id) {}
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_outage_is_logged_at_its_start_once_a_minute_and_at_its_end() {
+        let (lines, shared) = (LogLines::default(), DatabaseState::default());
+        let _guard = tracing::subscriber::set_default(lines.clone());
+        let advance = |seconds| tokio::time::advance(Duration::from_secs(seconds));
+
+        for _ in 0..3 {
+            shared.mark_unavailable(&"connection refused".into(), &Streak::new());
+        }
+        let refused = "WARN the database does not answer: refusing new mail why=connection refused";
+        assert_eq!(lines.take(), [format!("{refused} since_s=0")]);
+        advance(59).await;
+        shared.record_probe_failure("timeout");
+        assert_eq!(lines.take(), Vec::<String>::new());
+        advance(1).await;
+        shared.record_probe_failure("timeout");
+        assert_eq!(lines.take(), [format!("{refused} since_s=60")]);
+        advance(5).await;
+        shared.record_commits(1, 0);
+        assert_eq!(lines.take(), ["INFO the database answers again lasted_s=65"]);
+
+        // A short outage soon after: only its sum is logged, when a minute has passed since the last line.
+        advance(1).await;
+        shared.record_read_failure("connection reset");
+        advance(2).await;
+        shared.record_read();
+        shared.log_missed_outage();
+        assert_eq!(lines.take(), Vec::<String>::new());
+        advance(60).await;
+        shared.log_missed_outage();
+        assert_eq!(lines.take(), ["WARN the database did not answer for a while lasted_s=2"]);
+
+        advance(60).await;
+        shared.record_read_failure("connection reset");
+        let reads = "WARN the database does not answer: reads fail why=connection reset since_s=0";
+        assert_eq!(lines.take(), [reads]);
+        advance(3).await;
+        shared.record_read();
+        assert_eq!(lines.take(), ["INFO the database answers again lasted_s=3"]);
     }
 }

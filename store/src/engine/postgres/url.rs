@@ -19,7 +19,7 @@ use crate::engine::OpenError;
 /// Connection timeout per host.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// A peer that acknowledges nothing for this long is considered lost.
-const SILENCE_MAX: Duration = Duration::from_secs(10);
+const PEER_SILENCE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Location of a database and how to connect to it.
 #[derive(Clone)]
@@ -62,7 +62,10 @@ pub(crate) fn parse(url: &str, application: &str) -> Result<ConnectionTarget, Op
     config.ssl_mode(if tls.is_some() { SslMode::Require } else { SslMode::Disable });
     // With several hosts, use the one that accepts writes; after a failover that is another one.
     config.target_session_attrs(TargetSessionAttrs::ReadWrite);
-    config.connect_timeout(CONNECT_TIMEOUT).tcp_user_timeout(SILENCE_MAX).keepalives_idle(SILENCE_MAX);
+    config
+        .connect_timeout(CONNECT_TIMEOUT)
+        .tcp_user_timeout(PEER_SILENCE_TIMEOUT)
+        .keepalives_idle(PEER_SILENCE_TIMEOUT);
     config.application_name(application);
     let display_name = display_name(&config);
     Ok(ConnectionTarget { config, tls, display_name })

@@ -1,4 +1,4 @@
-//! CPU cost of one message in the SMTP client: `cargo bench -p queue --bench courier`.
+//! CPU cost of one message in the SMTP client: `cargo bench -p queue --bench smtp_client`.
 //!
 //! A sink in its own thread answers over loopback. The client runs in one thread, whose CPU time is read from
 //! `/proc/thread-self/schedstat`, so that the sink does not count. Bodies are 10 KB. The last lines measure the DATA
@@ -114,7 +114,7 @@ fn lines(first: &[u8]) -> Bytes {
 
 /// Returns messages a second, and CPU microseconds a message.
 fn run(setup: Setup, sink: SocketAddr, messages: usize) -> (f64, f64) {
-    let courier = std::thread::Builder::new().name("courier".to_owned()).spawn(move || {
+    let sender = std::thread::Builder::new().name("smtp_client".to_owned()).spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let dialer = SmtpDialer::new("bench.example".parse().unwrap()).unwrap().with_private_addresses(true);
         let target = DialTarget {
@@ -142,7 +142,7 @@ fn run(setup: Setup, sink: SocketAddr, messages: usize) -> (f64, f64) {
             (sent / started.elapsed().as_secs_f64(), cpu_us / sent)
         })
     });
-    courier.unwrap().join().unwrap()
+    sender.unwrap().join().unwrap()
 }
 
 async fn send(setup: Setup, dialer: &SmtpDialer, target: &DialTarget, body: &[Bytes], share: usize) {
