@@ -49,7 +49,6 @@ interface MailAttachment {
   content?: unknown;
   encoding?: string;
   cid?: string;
-  raw?: unknown;
 }
 
 /** What Nodemailer gives a transport, as far as it is used. */
@@ -107,7 +106,8 @@ export class PostriderTransport {
 
   async #send(mail: MailMessage): Promise<PostriderSentInfo> {
     const given = mail.data as Record<string, unknown>;
-    const unsupported = UNSUPPORTED.find((name) => given[name] !== undefined && given[name] !== null);
+    const hasRawPart = (given.attachments as { raw?: unknown }[] | undefined)?.some(({ raw }) => raw !== undefined);
+    const unsupported = hasRawPart ? "attachments.raw" : UNSUPPORTED.find((name) => given[name] !== undefined && given[name] !== null);
     if (unsupported) throw new ConfigurationError(`The API cannot send a mail with \`${unsupported}\`: leave it out, or send the mail by SMTP`);
     const data = await new Promise<NormalizedMail>((resolve, reject) => {
       mail.normalize((error, normalized) => (error ? reject(error) : resolve(normalized as NormalizedMail)));
@@ -216,8 +216,7 @@ function texts(addresses: MailAddress[] | undefined | null): string[] | undefine
   });
 }
 
-function attachment({ filename, contentType, content, encoding, cid, raw }: MailAttachment): EmailAttachment {
-  if (raw !== undefined) throw new ConfigurationError("The API cannot send an attachment with `raw`: give it `content` or `path`");
+function attachment({ filename, contentType, content, encoding, cid }: MailAttachment): EmailAttachment {
   return {
     name: filename || "attachment",
     contentType: contentType || undefined,

@@ -23,7 +23,7 @@ test("all fields of a mail", async (t) => {
   writeFileSync(join(folder, "from disk.txt"), "disk");
   const { transporter, requests } = await mailer(t, SENT);
   const info = await transporter.sendMail({
-    from: 'Ada "The First" <ada@example.com>',
+    from: { name: 'Ada "The First"', address: "ada@example.com" },
     to: ["Grace Höpper <grace@example.net>", { name: "Bob, Jr.", address: "bob@example.net" }],
     cc: "A group: one@example.net, two@example.net;",
     bcc: "blind@example.net",
