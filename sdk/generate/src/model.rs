@@ -126,7 +126,9 @@ pub struct ErrorName {
 
 impl Model {
     pub fn build(operations: &Operations, words: &Words, examples: &Examples) -> Result<Self, GenerateError> {
-        let mut registry = TypeRegistry::new(&operations.schemas, &words.types);
+        let mut registry = TypeRegistry::new(&operations.schemas, words);
+        let bodies = operations.operations.iter().filter_map(|one| one.body.as_ref()?.schema.as_ref()?.component());
+        registry.declare_components(&bodies.collect())?;
         let mut methods = Vec::new();
         for operation in &operations.operations {
             methods.push(method(operation, examples.get(&operation.id), &mut registry)?);
@@ -153,6 +155,8 @@ impl Model {
             TypeRegistry::mark_named(&mut types, &event.data_type_name, |one| &mut one.in_event);
             event.fields = types.get(&event.data_type_name).map(|one| one.fields.clone()).unwrap_or_default();
         }
+        // Components that only `allOf` of others refers to.
+        types.retain(|_, one| one.in_request || one.in_response || one.in_event);
         let resources = resource_tree(&methods, &words.resources)?;
         let error_codes: Vec<ErrorName> = error_names(operations);
         Ok(Self {
@@ -249,7 +253,8 @@ fn fields_of<'a>(
     for parameter in &operation.query_parameters {
         let field = registry.field(&parameter.name, &parameter.schema, parameter.required, base)?;
         let doc = parameter.description.clone().unwrap_or(field.doc);
-        fields.push(Field { doc, location: Some(Location::Query), ..field });
+        let explode = parameter.explode && matches!(field.kind, TypeRef::Array { .. });
+        fields.push(Field { doc, location: Some(Location::Query), explode, ..field });
     }
     let mut known = BTreeSet::new();
     if let Some(field) = fields.iter().find(|field| !known.insert(camel(&field.wire))) {
@@ -299,8 +304,7 @@ fn event_type<'a>(
         return Err(GenerateError::Model(format!("the event {} has no data", event.kind)));
     };
     let data_type_name = format!("{type_name}Data");
-    let fields = registry.body_fields(payload, &data_type_name)?;
-    registry.declare_event(&data_type_name, format!("`data` of `{}`.", event.kind), fields)?;
+    registry.declare_event(&data_type_name, format!("`data` of `{}`.", event.kind), payload)?;
     Ok(EventType {
         kind: event.kind.clone(),
         type_name,

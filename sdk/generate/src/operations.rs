@@ -57,6 +57,14 @@ pub struct Parameter {
     pub description: Option<String>,
     #[serde(default)]
     pub schema: Schema,
+    /// Whether values of an array are repeated parameters; else one parameter has them separated by commas.
+    #[serde(default = "repeated")]
+    pub explode: bool,
+}
+
+/// OpenAPI's default.
+fn repeated() -> bool {
+    true
 }
 
 #[derive(Debug, Deserialize)]

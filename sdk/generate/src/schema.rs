@@ -13,6 +13,8 @@ pub struct Schema {
     pub reference: Option<String>,
     #[serde(rename = "type")]
     pub types: Types,
+    /// The format of a string; `base64` if that is its content encoding.
+    #[serde(alias = "contentEncoding")]
     pub format: Option<String>,
     pub description: Option<String>,
     #[serde(rename = "enum")]
@@ -49,6 +51,12 @@ impl Schema {
     /// Whether it has nothing but a reference and texts.
     pub fn is_reference(&self) -> bool {
         self.reference.is_some()
+    }
+
+    /// Whether it allows any value, or arrays of any values.
+    pub fn says_nothing(&self) -> bool {
+        let bare = Self { description: self.description.clone(), ..Self::default() };
+        *self == bare || self.items.as_ref().is_some_and(|items| items.says_nothing())
     }
 
     /// Whether values are objects with known fields.

@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::case::{pascal, singular};
 use crate::error::GenerateError;
 use crate::schema::{Additional, Schema, TypeRef};
+use crate::words::Words;
 
 /// Nesting of `allOf` beyond which schemas are taken for circular.
 const DEPTH_MAX: usize = 16;
@@ -70,6 +71,8 @@ pub struct Field {
     /// Whether the keys of its value are the caller's and stay as they are.
     pub free_map: bool,
     pub default: Option<Value>,
+    /// Whether an array in the query is a repeated parameter, instead of values separated by commas.
+    pub explode: bool,
 }
 
 /// An object's fields after `allOf` and references.
@@ -84,6 +87,8 @@ struct Flat<'a> {
 pub struct TypeRegistry<'a> {
     components: &'a BTreeMap<String, Schema>,
     renamed: &'a BTreeMap<String, String>,
+    event_fields: &'a BTreeMap<String, Schema>,
+    is_in_event: bool,
     renames_used: BTreeSet<String>,
     types: BTreeMap<String, NamedType>,
     inline: Vec<(Schema, String)>,
@@ -91,10 +96,12 @@ pub struct TypeRegistry<'a> {
 }
 
 impl<'a> TypeRegistry<'a> {
-    pub fn new(components: &'a BTreeMap<String, Schema>, renamed: &'a BTreeMap<String, String>) -> Self {
+    pub fn new(components: &'a BTreeMap<String, Schema>, words: &'a Words) -> Self {
         Self {
             components,
-            renamed,
+            renamed: &words.types,
+            event_fields: &words.event_fields,
+            is_in_event: false,
             renames_used: BTreeSet::new(),
             types: BTreeMap::new(),
             inline: Vec::new(),
@@ -104,10 +111,21 @@ impl<'a> TypeRegistry<'a> {
 
     /// All types by name.
     pub fn finish(self) -> Result<BTreeMap<String, NamedType>, GenerateError> {
-        match self.renamed.keys().find(|name| !self.renames_used.contains(*name)) {
-            Some(name) => Err(GenerateError::Model(format!("words.json renames {name}, but no type has that name"))),
+        let is_unused =
+            |(place, name): &(&String, &String)| !self.renames_used.contains(*place) && !self.types.contains_key(*name);
+        match self.renamed.iter().find(is_unused) {
+            Some((place, name)) => Err(GenerateError::Model(format!("words.json: no type is {place} or {name}"))),
             None => Ok(self.types),
         }
+    }
+
+    /// Declares all components but those of `bodies`, so that names do not depend on the order of operations.
+    pub fn declare_components(&mut self, bodies: &BTreeSet<&str>) -> Result<(), GenerateError> {
+        let components = self.components;
+        components.keys().filter(|name| !bodies.contains(name.as_str())).try_for_each(|name| {
+            self.component(name)?;
+            Ok(())
+        })
     }
 
     /// The type of a schema and whether it can be null. `parent` and `field` name what has no name of its own.
@@ -233,6 +251,7 @@ impl<'a> TypeRegistry<'a> {
             return Ok(None);
         }
         self.renames_used.insert(place.to_owned());
+        self.inline.push((schema.clone(), name.clone()));
         Ok(Some(name.clone()))
     }
 
@@ -340,6 +359,10 @@ impl<'a> TypeRegistry<'a> {
         required: bool,
         parent: &str,
     ) -> Result<Field, GenerateError> {
+        let schema = match self.event_fields.get(wire) {
+            Some(known) if self.is_in_event && schema.says_nothing() => known,
+            _ => schema,
+        };
         let (kind, nullable) = self.resolve(schema, parent, wire)?;
         Ok(Field {
             wire: wire.to_owned(),
@@ -350,6 +373,7 @@ impl<'a> TypeRegistry<'a> {
             nullable,
             location: None,
             default: schema.default.clone(),
+            explode: false,
         })
     }
 
@@ -370,8 +394,11 @@ impl<'a> TypeRegistry<'a> {
     }
 
     /// Adds the `data` of a webhook event.
-    pub fn declare_event(&mut self, name: &str, doc: String, fields: Vec<Field>) -> Result<(), GenerateError> {
+    pub fn declare_event(&mut self, name: &str, doc: String, schema: &'a Schema) -> Result<(), GenerateError> {
         self.claim(name)?;
+        self.is_in_event = true;
+        let fields = self.body_fields(schema, name)?;
+        self.is_in_event = false;
         self.types.insert(name.to_owned(), NamedType { fields, ..named(name, doc, TypeKind::Object) });
         Ok(())
     }
