@@ -1,4 +1,4 @@
-// The SDK against `postrider dev`. Set POSTRIDER_BINARY to the server's binary; without one the tests are skipped.
+// The SDK against `postrider dev`. Set TEST_POSTRIDER to the server's binary; without one the tests are skipped.
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { after, before, test } from "node:test";
@@ -8,7 +8,7 @@ import { webhookMiddleware } from "postrider/handlers";
 import { postriderTransport } from "postrider/nodemailer";
 import { BINARY, startDev } from "./server.mjs";
 
-const skip = BINARY ? false : "set POSTRIDER_BINARY to the server's binary";
+const skip = BINARY ? false : "set TEST_POSTRIDER to the server's binary";
 let dev, postrider, sender;
 
 before(async () => {

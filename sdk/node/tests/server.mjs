@@ -71,14 +71,14 @@ export function apiError(status, code, { details, headers, ...error } = {}) {
   return { status, headers: { "x-request-id": "req_1", ...headers }, json: { error: { message: `Injected ${code}`, code, details, request_id: "req_1", doc_url: `https://docs.example/${code}`, ...error } } };
 }
 
-/** The server's binary: POSTRIDER_BINARY, or that of this repository. */
-export const BINARY = [process.env.POSTRIDER_BINARY, fileURLToPath(new URL("../../../target/debug/postrider", import.meta.url))].find((path) => path && existsSync(path));
+/** The server's binary: TEST_POSTRIDER, or that of this repository. */
+export const BINARY = [process.env.TEST_POSTRIDER, fileURLToPath(new URL("../../../target/debug/postrider", import.meta.url))].find((path) => path && existsSync(path));
 
 /** Starts `postrider dev` on free ports; resolves with what it prints when it is ready. */
 export async function startDev() {
   const directory = mkdtempSync(join(tmpdir(), "postrider-node-"));
   const ports = ["--api", "127.0.0.1:0", "--submission", "127.0.0.1:0", "--mx", "127.0.0.1:0"];
-  const server = spawn(BINARY, ["dev", "--json", "--data-dir", directory, ...ports], { stdio: ["ignore", "pipe", "inherit"] });
+  const server = spawn(BINARY, ["dev", "--json", "--data-dir", directory, ...ports], { stdio: ["ignore", "pipe", "ignore"] });
   const ended = new Promise((resolve) => server.once("exit", resolve));
   for await (const line of createInterface({ input: server.stdout })) {
     const ready = JSON.parse(line);

@@ -49,6 +49,11 @@ export const BatchItem = (): Fields => ({
 export const CheckSuppressionsParams = (): Fields => ({
 });
 
+export const CommissionOverride = (): Fields => ({
+  commissionType: ["commission_type"],
+  commissionBps: ["commission_bps"],
+});
+
 export const ConditionTerm = (): Fields => ({
 });
 
@@ -409,11 +414,6 @@ export const UpdateAffiliateCampaignParams = (): Fields => ({
   makeDefault: ["make_default"],
 });
 
-export const UpdateAffiliateCommissionOverride = (): Fields => ({
-  commissionType: ["commission_type"],
-  commissionBps: ["commission_bps"],
-});
-
 export const UpdateAffiliateParams = (): Fields => ({
   firstName: ["first_name"],
   lastName: ["last_name"],
@@ -421,7 +421,7 @@ export const UpdateAffiliateParams = (): Fields => ({
   parentAffiliateId: ["parent_affiliate_id"],
   postbackUrl: ["postback_url"],
   emailOptOut: ["email_opt_out"],
-  commissionOverride: ["commission_override", UpdateAffiliateCommissionOverride],
+  commissionOverride: ["commission_override", CommissionOverride],
 });
 
 export const UpdateApiKeyParams = (): Fields => ({

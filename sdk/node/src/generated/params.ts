@@ -13,31 +13,30 @@ import type {
   AffiliateReferralStatus,
   AffiliateStatus,
   ApiKeyScope,
-  AutomationStepType,
-  AutomationTriggerReentry,
+  AutomationAction,
+  AutomationRunStepType,
   CategoryOptOutCategory,
   ConditionOperator,
   CreateAffiliateStatus,
   DnsProvider,
   DomainStatus,
   EmailCategory,
-  GetEmailMetricsDimension,
-  GetEmailMetricsGranularity,
-  GetEmailMetricsMetric,
-  GetFunnelGroupBy,
+  EmailMetric,
+  EmailMetricsDimension,
+  FunnelGrouping,
   GetReceivedEmailAttachments,
+  Granularity,
   ListEmailsStatus,
   ListReceivedEmailsOrder,
   ListWebhookEventsOrder,
   OnSuppressed,
+  Reentry,
   ReplayWebhookDeliveriesStatus,
   ReverseAffiliateCommissionReason,
   SpamStatus,
   TemplateStatus,
   TemplateVariableType,
   TlsMode,
-  UpdateAutomationAction,
-  UpdateWebhookEvent,
   WebhookEventType,
   WebhookRetryPolicy,
 } from "./types.js";
@@ -91,7 +90,7 @@ export interface AutomationConditionInput {
 /** A step; its other fields depend on its type */
 export interface AutomationStepInput {
   /** The step type */
-  type: AutomationStepType;
+  type: AutomationRunStepType;
   /** Key by which other steps refer to this step */
   key?: string | null;
   /** The name */
@@ -107,7 +106,7 @@ export interface AutomationTriggerInput {
   /** Events that cancel the person's runs */
   cancelOnEvents?: string[] | null;
   /** Whether a person can have several runs */
-  reentry?: AutomationTriggerReentry | null;
+  reentry?: Reentry | null;
   /** Whether opens and clicks by machines trigger as well */
   includeMachine?: boolean | null;
 }
@@ -163,6 +162,13 @@ export interface CheckSuppressionsParams {
   emails: string[];
 }
 
+/** The partner's own rate; takes precedence over the campaign's */
+export interface CommissionOverride {
+  commissionType: "percent";
+  /** The percentage of a sale in basis points */
+  commissionBps: number;
+}
+
 /** A comparison */
 export interface ConditionTermInput {
   /** The field to compare: `event.data.plan`, `event.email`, `wait.received` */
@@ -184,14 +190,14 @@ export interface CountEventsParams {
    * Start: a timestamp, or a date in UTC. The first period is the one that contains it. Default: 30 days
    * before `to` (with `hour`: one day)
    */
-  from?: string | readonly string[];
+  from?: string;
   /** End, exclusive. Default: now, including the current period */
-  to?: string | readonly string[];
+  to?: string;
   /**
    * Length of a period: at most 92 days with `hour`, three years with `day`. Hours and days are in UTC;
    * counts are stored for two years
    */
-  granularity?: GetEmailMetricsGranularity;
+  granularity?: Granularity;
 }
 
 /** Params of `visits.counts`. */
@@ -200,9 +206,9 @@ export interface CountVisitsParams {
    * Start: a timestamp, or a date in UTC. The first day is the one that contains it. Default: 30 days before
    * `to`
    */
-  from?: string | readonly string[];
+  from?: string;
   /** End, exclusive. Default: now, including today */
-  to?: string | readonly string[];
+  to?: string;
 }
 
 /** Params of `affiliateCampaigns.create`. */
@@ -519,7 +525,7 @@ export interface EmailTemplate {
 /** Params of `suppressions.export`. */
 export interface ExportSuppressionsParams {
   /** An address, or `@domain.tld` */
-  email?: string | readonly string[];
+  email?: string;
   /**
    * Any of these reasons, separated by commas: hard_bounce, soft_bounce, complaint, unsubscribe,
    * smtp_failure, manual, import
@@ -547,9 +553,9 @@ export interface GetDomainDmarcParams {
    * Start of the range, a time or a UTC date; extended to the start of its day. Default: 30 days before `to`.
    * At most 92 days; reports are retained for thirteen months
    */
-  from?: string | readonly string[];
+  from?: string;
   /** End of the range (exclusive), extended to the end of its day. Default: now */
-  to?: string | readonly string[];
+  to?: string;
 }
 
 /** Params of `emails.metrics`. */
@@ -558,22 +564,22 @@ export interface GetEmailMetricsParams {
    * Start: a timestamp, or a date in UTC. The first period is the one that contains it. Default: 30 days
    * before `to` (with `hour`: one day)
    */
-  from?: string | readonly string[];
+  from?: string;
   /** End, exclusive. Default: now, including the current period */
-  to?: string | readonly string[];
+  to?: string;
   /**
    * Length of a period: at most 92 days with `hour`, three years with `day`. Hours and days are in UTC;
    * counts are stored for two years
    */
-  granularity?: GetEmailMetricsGranularity;
+  granularity?: Granularity;
   /**
    * Group by sending domain, by tag (`name:value`), by template alias, or by the provider of the recipient's
    * mail host (known from the first attempt on, so `sent` is not counted by provider). With several
    * dimensions, each has its own rows. At most 100 values per hour are listed, the others as `(other)`
    */
-  dimensions?: GetEmailMetricsDimension[];
+  dimensions?: EmailMetricsDimension[];
   /** Counters to return; all if omitted */
-  metrics?: GetEmailMetricsMetric[];
+  metrics?: EmailMetric[];
 }
 
 /** Params of `funnels.get`. */
@@ -581,14 +587,14 @@ export interface GetFunnelParams {
   /** The steps in order: event names and `visit`. For each person the first occurrence of a step counts */
   steps: string[];
   /** Start of the range of the first step, a time or a UTC date. Default: 30 days before `to` */
-  from?: string | readonly string[];
+  from?: string;
   /** End of the range (exclusive). Default: now */
-  to?: string | readonly string[];
+  to?: string;
   /**
    * Group by the source of the first visit, by `came_from` or by `signup_method`; at most 50 groups, the
    * others as `(other)`
    */
-  groupBy?: GetFunnelGroupBy;
+  groupBy?: FunnelGrouping;
 }
 
 /** Params of `receivedEmails.get`. */
@@ -617,13 +623,13 @@ export interface ListAffiliateCommissionsParams {
   /** Number of entries */
   limit?: number;
   /** `next_cursor` of the previous page */
-  cursor?: string | readonly string[];
+  cursor?: string;
   /** Filter by status; several separated by commas */
   status?: AffiliateCommissionStatus[];
   /** The partner (`aff_…`) */
-  affiliateId?: string | readonly string[];
+  affiliateId?: string;
   /** The referral (`ref_…`) */
-  referralId?: string | readonly string[];
+  referralId?: string;
   /** Filter by currency; several separated by commas */
   currency?: string[];
   /** Only those created at this time or later */
@@ -637,7 +643,7 @@ export interface ListAffiliateLinksParams {
   /** Number of entries */
   limit?: number;
   /** `next_cursor` of the previous page */
-  cursor?: string | readonly string[];
+  cursor?: string;
 }
 
 /** Params of `affiliatePayouts.list`. */
@@ -645,13 +651,13 @@ export interface ListAffiliatePayoutsParams {
   /** Number of entries */
   limit?: number;
   /** `next_cursor` of the previous page */
-  cursor?: string | readonly string[];
+  cursor?: string;
   /** Filter by status; several separated by commas */
   status?: AffiliatePayoutStatus[];
   /** The partner (`aff_…`) */
-  affiliateId?: string | readonly string[];
+  affiliateId?: string;
   /** The payout run (`prn_…`) */
-  runId?: string | readonly string[];
+  runId?: string;
 }
 
 /** Params of `affiliateReferrals.list`. */
@@ -659,13 +665,13 @@ export interface ListAffiliateReferralsParams {
   /** Number of entries */
   limit?: number;
   /** `next_cursor` of the previous page */
-  cursor?: string | readonly string[];
+  cursor?: string;
   /** Filter by status; several separated by commas */
   status?: AffiliateReferralStatus[];
   /** Filter by source; several separated by commas */
   source?: AffiliateReferralSource[];
   /** The partner (`aff_…`) */
-  affiliateId?: string | readonly string[];
+  affiliateId?: string;
   /** The exact email address, case-insensitive */
   email?: string;
   /** Only those created at this time or later */
@@ -679,11 +685,11 @@ export interface ListAffiliatesParams {
   /** Number of entries */
   limit?: number;
   /** `next_cursor` of the previous page */
-  cursor?: string | readonly string[];
+  cursor?: string;
   /** Filter by status; several separated by commas */
   status?: AffiliateStatus[];
   /** The campaign, by id (`cmp_…`) or name */
-  campaignId?: string | readonly string[];
+  campaignId?: string;
   /** The exact email address, case-insensitive */
   email?: string;
 }
@@ -693,7 +699,7 @@ export interface ListApiKeysParams {
   /** Number of entries */
   limit?: number;
   /** `next_cursor` of the previous page */
-  cursor?: string | readonly string[];
+  cursor?: string;
 }
 
 /** Params of `automations.runs.list`. */
@@ -701,13 +707,13 @@ export interface ListAutomationRunsParams {
   /** Number of entries */
   limit?: number;
   /** `next_cursor` of the previous page */
-  cursor?: string | readonly string[];
+  cursor?: string;
   /** Only these values: queued, running, waiting, completed, failed, cancelled; several separated by commas */
   status?: string | readonly string[];
   /** Filter by the person's email address */
-  email?: string | readonly string[];
+  email?: string;
   /** Filter by the person's `user_id` in the product */
-  userId?: string | readonly string[];
+  userId?: string;
 }
 
 /** Params of `automations.versions.list`. */
@@ -715,7 +721,7 @@ export interface ListAutomationVersionsParams {
   /** Number of entries */
   limit?: number;
   /** `next_cursor` of the previous page */
-  cursor?: string | readonly string[];
+  cursor?: string;
 }
 
 /** Params of `automations.list`. */
@@ -723,7 +729,7 @@ export interface ListAutomationsParams {
   /** Number of entries */
   limit?: number;
   /** `next_cursor` of the previous page */
-  cursor?: string | readonly string[];
+  cursor?: string;
   /** Only these values: draft, active, paused, archived; several separated by commas */
   status?: string | readonly string[];
 }
@@ -733,9 +739,9 @@ export interface ListCategoryOptOutsParams {
   /** Number of entries */
   limit?: number;
   /** `next_cursor` of the previous page */
-  cursor?: string | readonly string[];
+  cursor?: string;
   /** Filter by email address */
-  email?: string | readonly string[];
+  email?: string;
   /** Filter by category: product, newsletter; several separated by commas */
   category?: string | readonly string[];
 }
@@ -745,7 +751,7 @@ export interface ListConversionsParams {
   /** Number of entries */
   limit?: number;
   /** `next_cursor` of the previous page */
-  cursor?: string | readonly string[];
+  cursor?: string;
 }
 
 /** Params of `domains.claims.list`. */
@@ -753,7 +759,7 @@ export interface ListDomainClaimsParams {
   /** Number of entries */
   limit?: number;
   /** `next_cursor` of the previous page */
-  cursor?: string | readonly string[];
+  cursor?: string;
 }
 
 /** Params of `domains.list`. */
@@ -761,11 +767,11 @@ export interface ListDomainsParams {
   /** Number of entries */
   limit?: number;
   /** `next_cursor` of the previous page */
-  cursor?: string | readonly string[];
+  cursor?: string;
   /** Filter by verification status */
   status?: DomainStatus[];
   /** Filter by text in the name */
-  q?: string | readonly string[];
+  q?: string;
 }
 
 /** Params of `emails.attempts.list`. */
@@ -773,7 +779,7 @@ export interface ListEmailAttemptsParams {
   /** Number of entries */
   limit?: number;
   /** `next_cursor` of the previous page */
-  cursor?: string | readonly string[];
+  cursor?: string;
 }
 
 /** Params of `emails.events.list`. */
@@ -781,7 +787,7 @@ export interface ListEmailEventsParams {
   /** Number of entries */
   limit?: number;
   /** `next_cursor` of the previous page */
-  cursor?: string | readonly string[];
+  cursor?: string;
 }
 
 /** Params of `emails.list`. */
@@ -792,7 +798,7 @@ export interface ListEmailsParams {
    */
   limit?: number;
   /** `next_cursor` of the previous page; repeat the same filters */
-  cursor?: string | readonly string[];
+  cursor?: string;
   /** Filter by status; several separated by commas */
   status?: ListEmailsStatus[];
   /** Filter by recipient address in `to`, `cc` or `bcc`; several separated by commas */
@@ -808,7 +814,7 @@ export interface ListEmailsParams {
   /** Filter by sending domain (`dom_…`); several separated by commas */
   domainId?: string | readonly string[];
   /** Words in the subject; all must match, in any order, case-insensitive */
-  q?: string | readonly string[];
+  q?: string;
   /** Only emails accepted after this time */
   createdAfter?: string | Date;
   /** Only emails accepted before this time */
@@ -820,13 +826,13 @@ export interface ListEventsParams {
   /** Number of entries */
   limit?: number;
   /** `next_cursor` of the previous page */
-  cursor?: string | readonly string[];
+  cursor?: string;
   /** Filter by event name */
-  name?: string | readonly string[];
+  name?: string;
   /** Filter by email address */
-  email?: string | readonly string[];
+  email?: string;
   /** Filter by user id */
-  userId?: string | readonly string[];
+  userId?: string;
   /** Only events received after this time */
   createdAfter?: string | Date;
   /** Only events received before this time */
@@ -838,13 +844,13 @@ export interface ListLogsParams {
   /** Number of entries */
   limit?: number;
   /** `next_cursor` of the previous page */
-  cursor?: string | readonly string[];
+  cursor?: string;
   /** Filter by method, like `POST` */
-  method?: string | readonly string[];
+  method?: string;
   /** Filter by status or status class, like `404` or `4xx` */
-  status?: string | readonly string[];
+  status?: string;
   /** Filter by path prefix, like `/emails` */
-  path?: string | readonly string[];
+  path?: string;
   /** Only requests received after this time */
   createdAfter?: string | Date;
   /** Only requests received before this time */
@@ -856,7 +862,7 @@ export interface ListReceivedEmailsParams {
   /** Number of entries */
   limit?: number;
   /** `next_cursor` of the previous page */
-  cursor?: string | readonly string[];
+  cursor?: string;
   /**
    * `desc`: newest first. `asc`: in the order of arrival; the last page has a cursor too, and later arrivals
    * follow it without gaps
@@ -881,7 +887,7 @@ export interface ListSmtpCredentialsParams {
   /** Number of entries */
   limit?: number;
   /** `next_cursor` of the previous page */
-  cursor?: string | readonly string[];
+  cursor?: string;
 }
 
 /** Params of `suppressions.list`. */
@@ -889,9 +895,9 @@ export interface ListSuppressionsParams {
   /** Number of entries */
   limit?: number;
   /** `next_cursor` of the previous page */
-  cursor?: string | readonly string[];
+  cursor?: string;
   /** An address, or `@domain.tld` */
-  email?: string | readonly string[];
+  email?: string;
   /**
    * Any of these reasons, separated by commas: hard_bounce, soft_bounce, complaint, unsubscribe,
    * smtp_failure, manual, import
@@ -910,7 +916,7 @@ export interface ListTemplateVersionsParams {
   /** Number of entries */
   limit?: number;
   /** `next_cursor` of the previous page */
-  cursor?: string | readonly string[];
+  cursor?: string;
 }
 
 /** Params of `templates.list`. */
@@ -918,7 +924,7 @@ export interface ListTemplatesParams {
   /** Number of entries */
   limit?: number;
   /** `next_cursor` of the previous page */
-  cursor?: string | readonly string[];
+  cursor?: string;
   /** Any of these, separated by commas: transactional, product, newsletter */
   category?: string | readonly string[];
   /** Any of these, separated by commas: draft, published, archived */
@@ -930,7 +936,7 @@ export interface ListWebhookDeliveriesParams {
   /** Number of entries */
   limit?: number;
   /** `next_cursor` of the previous page */
-  cursor?: string | readonly string[];
+  cursor?: string;
   /** Any of these, separated by commas: pending, delivered, failed */
   status?: string | readonly string[];
   /**
@@ -954,7 +960,7 @@ export interface ListWebhookEventsParams {
   /** Number of entries */
   limit?: number;
   /** `next_cursor` of the previous page */
-  cursor?: string | readonly string[];
+  cursor?: string;
   /**
    * Any of these, separated by commas: email.received, email.sent, email.delivered, email.delivery_delayed,
    * email.bounced, email.complained, email.opened, email.clicked, email.failed, email.suppressed,
@@ -974,7 +980,7 @@ export interface ListWebhooksParams {
   /** Number of entries */
   limit?: number;
   /** `next_cursor` of the previous page */
-  cursor?: string | readonly string[];
+  cursor?: string;
 }
 
 /** Params of `affiliatePayouts.markPaid`. */
@@ -1014,7 +1020,7 @@ export interface ReplayWebhookDeliveriesParams {
   /** Deliveries with this status */
   status?: ReplayWebhookDeliveriesStatus | null;
   /** Deliveries of these events; default: all */
-  events?: UpdateWebhookEvent[] | null;
+  events?: WebhookEventType[] | null;
 }
 
 /** Params of `receivedEmails.reply`. */
@@ -1232,13 +1238,6 @@ export interface UpdateAffiliateCampaignParams {
   makeDefault?: boolean | null;
 }
 
-/** The partner's own rate; takes precedence over the campaign's */
-export interface UpdateAffiliateCommissionOverride {
-  commissionType: "percent";
-  /** The percentage of a sale in basis points */
-  commissionBps: number;
-}
-
 /** Params of `affiliates.update`. */
 export interface UpdateAffiliateParams {
   /** The given name */
@@ -1264,7 +1263,7 @@ export interface UpdateAffiliateParams {
   /** Whether the partner has opted out of email, except security email and email it requests */
   emailOptOut?: boolean | null;
   /** The partner's own rate; takes precedence over the campaign's */
-  commissionOverride?: UpdateAffiliateCommissionOverride | null;
+  commissionOverride?: CommissionOverride | null;
   /** The new token of the primary link; the old one stops working */
   token?: string | null;
 }
@@ -1282,7 +1281,7 @@ export interface UpdateApiKeyParams {
 /** Params of `automations.update`. */
 export interface UpdateAutomationParams {
   /** The action to perform */
-  action?: UpdateAutomationAction | null;
+  action?: AutomationAction | null;
   /** The name */
   name?: string | null;
   trigger?: AutomationTriggerInput | null;
@@ -1365,7 +1364,7 @@ export interface UpdateWebhookParams {
    * The events to send; empty: all except email.cancelled, domain.verified, domain.degraded,
    * suppression.created, suppression.deleted, webhook.disabled, which must be named
    */
-  events?: UpdateWebhookEvent[] | null;
+  events?: WebhookEventType[] | null;
   /** Whether events are sent; default: true */
   enabled?: boolean | null;
   /** Your description */

@@ -35,17 +35,7 @@ export type AffiliateCampaignVisibility =
   | "unlisted"
   | (string & {});
 
-/** Why it was reversed */
-export type AffiliateCommissionReverseReason =
-  | "refund"
-  | "dispute"
-  | "fraud"
-  | "manual"
-  | "partner_deleted"
-  | "blocked"
-  | "expired"
-  | (string & {});
-
+/** The status; `earned` while it is in a payout */
 export type AffiliateCommissionStatus =
   | "pending"
   | "earned"
@@ -62,6 +52,7 @@ export type AffiliatePayoutMethod =
   | "stripe"
   | (string & {});
 
+/** The status */
 export type AffiliatePayoutStatus =
   | "draft"
   | "processing"
@@ -75,6 +66,7 @@ export type AffiliateReferralBlockedReason =
   | "existing_customer"
   | (string & {});
 
+/** The source */
 export type AffiliateReferralSource =
   | "api"
   | "signup"
@@ -82,6 +74,7 @@ export type AffiliateReferralSource =
   | "metadata"
   | (string & {});
 
+/** The status */
 export type AffiliateReferralStatus =
   | "lead"
   | "trialing"
@@ -98,6 +91,7 @@ export type AffiliateSource =
   | "portal"
   | (string & {});
 
+/** The status */
 export type AffiliateStatus =
   | "invited"
   | "pending"
@@ -119,7 +113,7 @@ export type AttemptTlsPolicy =
   | "opportunistic"
   | (string & {});
 
-/** SPF result of the envelope sender */
+/** Result of the check */
 export type AuthenticationResult =
   | "none"
   | "pass"
@@ -128,6 +122,14 @@ export type AuthenticationResult =
   | "neutral"
   | "temperror"
   | "permerror"
+  | (string & {});
+
+/** The action to perform */
+export type AutomationAction =
+  | "activate"
+  | "pause"
+  | "archive"
+  | "cancel_runs"
   | (string & {});
 
 /** What cancelled the run */
@@ -169,16 +171,8 @@ export type AutomationRunStepStatus =
   | "skipped"
   | (string & {});
 
-/** The status */
-export type AutomationStatus =
-  | "draft"
-  | "active"
-  | "paused"
-  | "archived"
-  | (string & {});
-
 /** The step type */
-export type AutomationStepType =
+export type AutomationRunStepType =
   | "send_email"
   | "delay"
   | "wait_for_event"
@@ -186,11 +180,12 @@ export type AutomationStepType =
   | "sms"
   | (string & {});
 
-/** Whether a person can have several runs */
-export type AutomationTriggerReentry =
-  | "always"
-  | "once"
-  | "while_not_running"
+/** The status */
+export type AutomationStatus =
+  | "draft"
+  | "active"
+  | "paused"
+  | "archived"
   | (string & {});
 
 /** Whether it was accepted */
@@ -204,15 +199,6 @@ export type BatchResultStatus =
 export type CategoryOptOutCategory =
   | "product"
   | "newsletter"
-  | (string & {});
-
-/** The source */
-export type CategoryOptOutSource =
-  | "system"
-  | "api"
-  | "dashboard"
-  | "recipient"
-  | "import"
   | (string & {});
 
 /** The comparison operator */
@@ -242,6 +228,12 @@ export type CreateAffiliateStatus =
   | "active"
   | "pending"
   | "invited"
+  | (string & {});
+
+/** Content-Disposition */
+export type Disposition =
+  | "attachment"
+  | "inline"
   | (string & {});
 
 /** DKIM alignment mode */
@@ -357,30 +349,7 @@ export type EmailCategory =
   | "newsletter"
   | (string & {});
 
-/** The status */
-export type EmailStatus =
-  | "queued"
-  | "scheduled"
-  | "sent"
-  | "delivered"
-  | "bounced"
-  | "failed"
-  | "cancelled"
-  | (string & {});
-
-export type GetEmailMetricsDimension =
-  | "domain"
-  | "tag"
-  | "template"
-  | "provider"
-  | (string & {});
-
-export type GetEmailMetricsGranularity =
-  | "hour"
-  | "day"
-  | (string & {});
-
-export type GetEmailMetricsMetric =
+export type EmailMetric =
   | "sent"
   | "delivered"
   | "bounced"
@@ -393,7 +362,26 @@ export type GetEmailMetricsMetric =
   | "unsubscribed"
   | (string & {});
 
-export type GetFunnelGroupBy =
+/** The dimension of the row, if dimensions were requested */
+export type EmailMetricsDimension =
+  | "domain"
+  | "tag"
+  | "template"
+  | "provider"
+  | (string & {});
+
+/** The status */
+export type EmailStatus =
+  | "queued"
+  | "scheduled"
+  | "sent"
+  | "delivered"
+  | "bounced"
+  | "failed"
+  | "cancelled"
+  | (string & {});
+
+export type FunnelGrouping =
   | "source"
   | "came_from"
   | "signup_method"
@@ -404,12 +392,9 @@ export type GetReceivedEmailAttachments =
   | "none"
   | (string & {});
 
-/** Status */
-export type ImportSuppressionsImportStatus =
-  | "queued"
-  | "running"
-  | "completed"
-  | "failed"
+export type Granularity =
+  | "hour"
+  | "day"
   | (string & {});
 
 export type ListEmailsStatus =
@@ -446,34 +431,6 @@ export type Plan =
   | "dedicated"
   | (string & {});
 
-/** Content-Disposition */
-export type ReceivedEmailDetailAttachmentDisposition =
-  | "attachment"
-  | "inline"
-  | (string & {});
-
-/** Result of the check */
-export type ReceivedEmailDetailAuthDkim =
-  | "none"
-  | "pass"
-  | "fail"
-  | "softfail"
-  | "neutral"
-  | "temperror"
-  | "permerror"
-  | (string & {});
-
-/** Result of the check */
-export type ReceivedEmailDetailAuthDmarc =
-  | "none"
-  | "pass"
-  | "fail"
-  | "softfail"
-  | "neutral"
-  | "temperror"
-  | "permerror"
-  | (string & {});
-
 /** The delivery status */
 export type RecipientStatus =
   | "queued"
@@ -492,24 +449,11 @@ export type RecipientType =
   | "bcc"
   | (string & {});
 
-/** The limit or schedule that blocks the recipient */
-export type RecipientWaitsForCause =
-  | "held"
-  | "account_suspended"
-  | "queue_held"
-  | "paused"
-  | "suspended"
-  | "schedule"
-  | "other_node"
-  | "resting"
-  | "unreachable"
-  | "rate"
-  | "warm_up"
-  | "connections"
-  | "turn"
-  | "reply"
-  | "look_up"
-  | "memory"
+/** Whether a person can have several runs */
+export type Reentry =
+  | "always"
+  | "once"
+  | "while_not_running"
   | (string & {});
 
 /** Deliveries with this status */
@@ -524,6 +468,17 @@ export type ReverseAffiliateCommissionReason =
   | "fraud"
   | (string & {});
 
+/** Why it was reversed */
+export type ReverseReason =
+  | "refund"
+  | "dispute"
+  | "fraud"
+  | "manual"
+  | "partner_deleted"
+  | "blocked"
+  | "expired"
+  | (string & {});
+
 /** The email is stored and will be delivered */
 export type SentStatus =
   | "sent"
@@ -531,15 +486,24 @@ export type SentStatus =
   | (string & {});
 
 /** How TLS is started */
-export type SmtpCredentialSecurity =
+export type SmtpSecurity =
   | "starttls"
   | "tls"
   | (string & {});
 
+/** Spam status */
 export type SpamStatus =
   | "not_checked"
   | "not_spam"
   | "spam"
+  | (string & {});
+
+/** Status */
+export type SuppressionImportStatus =
+  | "queued"
+  | "running"
+  | "completed"
+  | "failed"
   | (string & {});
 
 /** Reason */
@@ -560,6 +524,15 @@ export type SuppressionResultStatus =
   | "failed"
   | (string & {});
 
+/** The source */
+export type SuppressionSource =
+  | "system"
+  | "api"
+  | "dashboard"
+  | "recipient"
+  | "import"
+  | (string & {});
+
 /** Status */
 export type TemplateStatus =
   | "draft"
@@ -576,63 +549,37 @@ export type TemplateVariableType =
   | "list"
   | (string & {});
 
-/** The status */
-export type TestEventDeliveryStatus =
-  | "pending"
-  | "delivered"
-  | "failed"
-  | (string & {});
-
 /** `opportunistic`: TLS if the remote host offers it; `enforced`: never without TLS */
 export type TlsMode =
   | "opportunistic"
   | "enforced"
   | (string & {});
 
-/** The action to perform */
-export type UpdateAutomationAction =
-  | "activate"
-  | "pause"
-  | "archive"
-  | "cancel_runs"
+/** The limit or schedule that blocks the recipient */
+export type WaitReasonCause =
+  | "held"
+  | "account_suspended"
+  | "queue_held"
+  | "paused"
+  | "suspended"
+  | "schedule"
+  | "other_node"
+  | "resting"
+  | "unreachable"
+  | "rate"
+  | "warm_up"
+  | "connections"
+  | "turn"
+  | "reply"
+  | "look_up"
+  | "memory"
   | (string & {});
 
-/** An event name */
-export type UpdateWebhookEvent =
-  | "email.received"
-  | "email.sent"
-  | "email.delivered"
-  | "email.delivery_delayed"
-  | "email.bounced"
-  | "email.complained"
-  | "email.opened"
-  | "email.clicked"
-  | "email.failed"
-  | "email.suppressed"
-  | "email.scheduled"
-  | "contact.unsubscribed"
-  | "automation.started"
-  | "automation.step_completed"
-  | "automation.completed"
-  | "automation.failed"
-  | "email.cancelled"
-  | "domain.verified"
-  | "domain.degraded"
-  | "suppression.created"
-  | "suppression.deleted"
-  | "webhook.disabled"
-  | "affiliate.created"
-  | "affiliate.approved"
-  | "affiliate.updated"
-  | "referral.created"
-  | "referral.converted"
-  | "commission.created"
-  | "commission.earned"
-  | "commission.reversed"
-  | "commission.paid"
-  | "payout.created"
-  | "payout.paid"
-  | "payout.failed"
+/** Status */
+export type WebhookDeliveryStatus =
+  | "pending"
+  | "delivered"
+  | "failed"
   | (string & {});
 
 /** Why the endpoint is disabled */
@@ -680,7 +627,7 @@ export type WebhookEventType =
   | "payout.failed"
   | (string & {});
 
-/** `default`: five attempts within five minutes; `extended`: eight within 28 hours */
+/** Retry schedule */
 export type WebhookRetryPolicy =
   | "default"
   | "extended"
@@ -858,10 +805,10 @@ export interface Affiliate {
 
 /** `data` of `affiliate.approved`. */
 export interface AffiliateApprovedData {
-  event_id?: string | null;
-  affiliate?: Affiliate | null;
-  program_id?: string | null;
-  affiliate_id?: string | null;
+  event_id?: string;
+  affiliate?: Affiliate;
+  program_id?: string;
+  affiliate_id?: string;
 }
 
 /** The commission terms of partners */
@@ -973,7 +920,7 @@ export interface AffiliateCommission {
   /** When it was reversed */
   reversed_at: string | null;
   /** Why it was reversed */
-  reverse_reason: AffiliateCommissionReverseReason | null;
+  reverse_reason: ReverseReason | null;
   /** The payout (`pay_…`) */
   payout_id: string | null;
   /** When it was created */
@@ -984,10 +931,10 @@ export interface AffiliateCommission {
 
 /** `data` of `affiliate.created`. */
 export interface AffiliateCreatedData {
-  event_id?: string | null;
-  affiliate?: Affiliate | null;
-  program_id?: string | null;
-  affiliate_id?: string | null;
+  event_id?: string;
+  affiliate?: Affiliate;
+  program_id?: string;
+  affiliate_id?: string;
 }
 
 /** A link of a partner */
@@ -1080,10 +1027,10 @@ export interface AffiliateReferral {
 
 /** `data` of `affiliate.updated`. */
 export interface AffiliateUpdatedData {
-  event_id?: string | null;
-  affiliate?: Affiliate | null;
-  program_id?: string | null;
-  affiliate_id?: string | null;
+  event_id?: string;
+  affiliate?: Affiliate;
+  program_id?: string;
+  affiliate_id?: string;
 }
 
 /** An API key, without its secret */
@@ -1209,21 +1156,21 @@ export interface Automation {
 
 /** `data` of `automation.completed`. */
 export interface AutomationCompletedData {
-  event_id?: string | null;
-  automation_id?: string | null;
-  automation_name?: string | null;
-  run_id?: string | null;
-  status?: string | null;
-  event_name?: string | null;
-  source_event_id?: string | null;
-  user_id?: string | null;
-  email?: string | null;
-  step_index?: unknown | null;
-  step_type?: unknown | null;
-  error?: unknown | null;
-  ended_by?: string | null;
-  started_at?: string | null;
-  completed_at?: string | null;
+  event_id?: string;
+  automation_id?: string;
+  automation_name?: string;
+  run_id?: string;
+  status?: string;
+  event_name?: string;
+  source_event_id?: string;
+  user_id?: string;
+  email?: string;
+  step_index?: number | null;
+  step_type?: string | null;
+  error?: string | null;
+  ended_by?: string;
+  started_at?: string;
+  completed_at?: string;
 }
 
 /** Comparisons of which all or any must be true */
@@ -1250,21 +1197,21 @@ export interface AutomationCounts {
 
 /** `data` of `automation.failed`. */
 export interface AutomationFailedData {
-  event_id?: string | null;
-  automation_id?: string | null;
-  automation_name?: string | null;
-  run_id?: string | null;
-  status?: string | null;
-  event_name?: string | null;
-  source_event_id?: string | null;
-  user_id?: string | null;
-  email?: string | null;
-  step_index?: number | null;
-  step_type?: string | null;
-  error?: string | null;
-  ended_by?: unknown | null;
-  started_at?: string | null;
-  completed_at?: string | null;
+  event_id?: string;
+  automation_id?: string;
+  automation_name?: string;
+  run_id?: string;
+  status?: string;
+  event_name?: string;
+  source_event_id?: string;
+  user_id?: string;
+  email?: string;
+  step_index?: number;
+  step_type?: string;
+  error?: string;
+  ended_by?: string | null;
+  started_at?: string;
+  completed_at?: string;
 }
 
 /** A run: one person's execution of an automation */
@@ -1314,7 +1261,7 @@ export interface AutomationRunStep {
   /** The step's key */
   key: string | null;
   /** The step type */
-  type: AutomationStepType;
+  type: AutomationRunStepType;
   /** The status */
   status: AutomationRunStepStatus;
   /** The result: `email_id`, or `withheld` with the reason why no reply was sent */
@@ -1337,27 +1284,27 @@ export interface AutomationRunWait {
 
 /** `data` of `automation.started`. */
 export interface AutomationStartedData {
-  event_id?: string | null;
-  automation_id?: string | null;
-  automation_name?: string | null;
-  run_id?: string | null;
-  status?: string | null;
-  event_name?: string | null;
-  source_event_id?: string | null;
-  user_id?: string | null;
-  email?: string | null;
-  step_index?: unknown | null;
-  step_type?: unknown | null;
-  error?: unknown | null;
-  ended_by?: unknown | null;
-  started_at?: string | null;
-  completed_at?: unknown | null;
+  event_id?: string;
+  automation_id?: string;
+  automation_name?: string;
+  run_id?: string;
+  status?: string;
+  event_name?: string;
+  source_event_id?: string;
+  user_id?: string;
+  email?: string;
+  step_index?: number | null;
+  step_type?: string | null;
+  error?: string | null;
+  ended_by?: string | null;
+  started_at?: string;
+  completed_at?: string | null;
 }
 
 /** A step; its other fields depend on its type */
 export interface AutomationStep {
   /** The step type */
-  type: AutomationStepType;
+  type: AutomationRunStepType;
   /** Key by which other steps refer to this step */
   key?: string | null;
   /** The name */
@@ -1367,20 +1314,16 @@ export interface AutomationStep {
 
 /** `data` of `automation.step_completed`. */
 export interface AutomationStepCompletedData {
-  event_id?: string | null;
-  automation_id?: string | null;
-  automation_name?: string | null;
-  run_id?: string | null;
-  status?: string | null;
-  event_name?: string | null;
-  step_index?: number | null;
-  step_type?: string | null;
-  error?: unknown | null;
-  output?: AutomationStepCompletedDataOutput | null;
-}
-
-export interface AutomationStepCompletedDataOutput {
-  email_id?: string | null;
+  event_id?: string;
+  automation_id?: string;
+  automation_name?: string;
+  run_id?: string;
+  status?: string;
+  event_name?: string;
+  step_index?: number;
+  step_type?: string;
+  error?: string | null;
+  output?: StepOutput;
 }
 
 /** The trigger that starts a run */
@@ -1391,7 +1334,7 @@ export interface AutomationTrigger {
   /** Events that cancel the person's runs */
   cancel_on_events?: string[] | null;
   /** Whether a person can have several runs */
-  reentry?: AutomationTriggerReentry | null;
+  reentry?: Reentry | null;
   /** Whether opens and clicks by machines trigger as well */
   include_machine?: boolean | null;
 }
@@ -1456,7 +1399,7 @@ export interface CategoryOptOut {
   /** The name */
   category_label: string;
   /** The source */
-  source: CategoryOptOutSource;
+  source: SuppressionSource;
   /** The email that caused it */
   email_id: string | null;
   /** When it was created */
@@ -1483,35 +1426,35 @@ export interface CheckSuppressionsResponse {
 
 /** `data` of `commission.created`. */
 export interface CommissionCreatedData {
-  event_id?: string | null;
-  commission?: AffiliateCommission | null;
-  program_id?: string | null;
-  affiliate_id?: string | null;
+  event_id?: string;
+  commission?: AffiliateCommission;
+  program_id?: string;
+  affiliate_id?: string;
 }
 
 /** `data` of `commission.earned`. */
 export interface CommissionEarnedData {
-  event_id?: string | null;
-  commission?: AffiliateCommission | null;
-  program_id?: string | null;
-  affiliate_id?: string | null;
+  event_id?: string;
+  commission?: AffiliateCommission;
+  program_id?: string;
+  affiliate_id?: string;
 }
 
 /** `data` of `commission.paid`. */
 export interface CommissionPaidData {
-  event_id?: string | null;
-  commission?: AffiliateCommission | null;
-  payout_id?: string | null;
-  program_id?: string | null;
-  affiliate_id?: string | null;
+  event_id?: string;
+  commission?: AffiliateCommission;
+  payout_id?: string;
+  program_id?: string;
+  affiliate_id?: string;
 }
 
 /** `data` of `commission.reversed`. */
 export interface CommissionReversedData {
-  event_id?: string | null;
-  commission?: AffiliateCommission | null;
-  program_id?: string | null;
-  affiliate_id?: string | null;
+  event_id?: string;
+  commission?: AffiliateCommission;
+  program_id?: string;
+  affiliate_id?: string;
 }
 
 /** A comparison */
@@ -1532,15 +1475,15 @@ export interface ConnectDns {
 
 /** `data` of `contact.unsubscribed`. */
 export interface ContactUnsubscribedData {
-  event_id?: string | null;
-  email_id?: string | null;
-  email?: string | null;
-  source?: string | null;
-  scope?: string | null;
-  category?: string | null;
-  category_label?: string | null;
-  suppression_id?: unknown | null;
-  category_opt_out_id?: string | null;
+  event_id?: string;
+  email_id?: string;
+  email?: string;
+  source?: string;
+  scope?: string;
+  category?: string;
+  category_label?: string;
+  suppression_id?: string | null;
+  category_opt_out_id?: string;
 }
 
 /** A sign-up or subscription; recorded once per `subject_id` */
@@ -1781,12 +1724,12 @@ export interface DomainClaimList {
 
 /** `data` of `domain.degraded`. */
 export interface DomainDegradedData {
-  event_id?: string | null;
-  domain_id?: string | null;
-  domain?: string | null;
-  status?: string | null;
-  verified_at?: string | null;
-  degraded_since?: string | null;
+  event_id?: string;
+  domain_id?: string;
+  domain?: string;
+  status?: string;
+  verified_at?: string;
+  degraded_since?: string;
 }
 
 /** The DKIM keys of the domain */
@@ -1939,12 +1882,12 @@ export interface DomainRecord {
 
 /** `data` of `domain.verified`. */
 export interface DomainVerifiedData {
-  event_id?: string | null;
-  domain_id?: string | null;
-  domain?: string | null;
-  status?: string | null;
-  verified_at?: string | null;
-  degraded_since?: unknown | null;
+  event_id?: string;
+  domain_id?: string;
+  domain?: string;
+  status?: string;
+  verified_at?: string;
+  degraded_since?: string | null;
 }
 
 /** The operation succeeded */
@@ -2004,170 +1947,165 @@ export interface Email {
   bounced_at: string | null;
 }
 
-/** `data` of `email.bounced`. */
-export interface EmailBouncedData {
-  event_id?: string | null;
-  email_id?: string | null;
-  message_id?: string | null;
-  from?: string | null;
-  to?: string[] | null;
-  cc?: unknown[] | null;
-  rcpt_to?: string | null;
-  subject?: string | null;
-  tags?: EmailDeliveredDataTag[] | null;
-  category?: string | null;
-  template_id?: unknown | null;
-  domain?: string | null;
-  sent_at?: string | null;
-  status?: string | null;
-  bounce_reason?: string | null;
-  bounce?: EmailBouncedDataBounce | null;
-  suppression_id?: unknown | null;
-  suppressed_until?: unknown | null;
+export interface EmailBounce {
+  type?: string;
+  category?: string;
+  smtp_code?: number;
+  enhanced_code?: string;
+  diagnostic?: string;
+  mx_host?: string;
+  async?: boolean;
 }
 
-export interface EmailBouncedDataBounce {
-  type?: string | null;
-  category?: string | null;
-  smtp_code?: number | null;
-  enhanced_code?: string | null;
-  diagnostic?: string | null;
-  mx_host?: string | null;
-  async?: boolean | null;
+/** `data` of `email.bounced`. */
+export interface EmailBouncedData {
+  event_id?: string;
+  email_id?: string;
+  message_id?: string;
+  from?: string;
+  to?: string[];
+  cc?: string[];
+  rcpt_to?: string;
+  subject?: string;
+  tags?: EmailTag[];
+  category?: string;
+  template_id?: string | null;
+  domain?: string;
+  sent_at?: string;
+  status?: string;
+  bounce_reason?: string;
+  bounce?: EmailBounce;
+  suppression_id?: string | null;
+  suppressed_until?: string | null;
 }
 
 /** `data` of `email.cancelled`. */
 export interface EmailCancelledData {
-  event_id?: string | null;
-  email_id?: string | null;
-  message_id?: string | null;
-  from?: string | null;
-  to?: string[] | null;
-  cc?: unknown[] | null;
-  sent_at?: string | null;
-  subject?: string | null;
-  tags?: EmailDeliveredDataTag[] | null;
-  category?: string | null;
-  template_id?: unknown | null;
-  domain?: string | null;
-  status?: string | null;
-  by?: string | null;
-  recipients_count?: number | null;
+  event_id?: string;
+  email_id?: string;
+  message_id?: string;
+  from?: string;
+  to?: string[];
+  cc?: string[];
+  sent_at?: string;
+  subject?: string;
+  tags?: EmailTag[];
+  category?: string;
+  template_id?: string | null;
+  domain?: string;
+  status?: string;
+  by?: string;
+  recipients_count?: number;
+}
+
+export interface EmailClick {
+  url?: string;
+  ip?: string;
+  user_agent?: string;
+  machine?: boolean;
+  first?: boolean;
 }
 
 /** `data` of `email.clicked`. */
 export interface EmailClickedData {
-  event_id?: string | null;
-  email_id?: string | null;
-  message_id?: string | null;
-  from?: string | null;
-  to?: string[] | null;
-  cc?: unknown[] | null;
-  rcpt_to?: string | null;
-  subject?: string | null;
-  tags?: EmailDeliveredDataTag[] | null;
-  category?: string | null;
-  template_id?: unknown | null;
-  domain?: string | null;
-  sent_at?: string | null;
-  status?: string | null;
-  click?: EmailClickedDataClick | null;
-}
-
-export interface EmailClickedDataClick {
-  url?: string | null;
-  ip?: string | null;
-  user_agent?: string | null;
-  machine?: boolean | null;
-  first?: boolean | null;
+  event_id?: string;
+  email_id?: string;
+  message_id?: string;
+  from?: string;
+  to?: string[];
+  cc?: string[];
+  rcpt_to?: string;
+  subject?: string;
+  tags?: EmailTag[];
+  category?: string;
+  template_id?: string | null;
+  domain?: string;
+  sent_at?: string;
+  status?: string;
+  click?: EmailClick;
 }
 
 /** `data` of `email.complained`. */
 export interface EmailComplainedData {
-  event_id?: string | null;
-  email_id?: string | null;
-  message_id?: string | null;
-  from?: string | null;
-  to?: string[] | null;
-  cc?: unknown[] | null;
-  rcpt_to?: string | null;
-  subject?: string | null;
-  tags?: EmailDeliveredDataTag[] | null;
-  category?: string | null;
-  template_id?: unknown | null;
-  domain?: string | null;
-  sent_at?: string | null;
-  status?: string | null;
-  complaint?: EmailComplainedDataComplaint | null;
-  suppression_id?: unknown | null;
+  event_id?: string;
+  email_id?: string;
+  message_id?: string;
+  from?: string;
+  to?: string[];
+  cc?: string[];
+  rcpt_to?: string;
+  subject?: string;
+  tags?: EmailTag[];
+  category?: string;
+  template_id?: string | null;
+  domain?: string;
+  sent_at?: string;
+  status?: string;
+  complaint?: EmailComplaint;
+  suppression_id?: string | null;
 }
 
-export interface EmailComplainedDataComplaint {
-  feedback_type?: string | null;
-  source?: string | null;
-  user_agent?: string | null;
-  arrived_at?: string | null;
+export interface EmailComplaint {
+  feedback_type?: string;
+  source?: string;
+  user_agent?: string;
+  arrived_at?: string;
+}
+
+export interface EmailDelay {
+  smtp_code?: number;
+  enhanced_code?: string;
+  diagnostic?: string;
+  attempt?: number;
+  next_attempt_at?: string;
+  expires_at?: string;
 }
 
 /** `data` of `email.delivered`. */
 export interface EmailDeliveredData {
-  event_id?: string | null;
-  email_id?: string | null;
-  message_id?: string | null;
-  from?: string | null;
-  to?: string[] | null;
-  cc?: unknown[] | null;
-  rcpt_to?: string | null;
-  subject?: string | null;
-  tags?: EmailDeliveredDataTag[] | null;
-  category?: string | null;
-  template_id?: unknown | null;
-  domain?: string | null;
-  sent_at?: string | null;
-  status?: string | null;
-  delivered_at?: string | null;
-  delivery?: EmailDeliveredDataDelivery | null;
+  event_id?: string;
+  email_id?: string;
+  message_id?: string;
+  from?: string;
+  to?: string[];
+  cc?: string[];
+  rcpt_to?: string;
+  subject?: string;
+  tags?: EmailTag[];
+  category?: string;
+  template_id?: string | null;
+  domain?: string;
+  sent_at?: string;
+  status?: string;
+  delivered_at?: string;
+  delivery?: EmailDelivery;
 }
 
-export interface EmailDeliveredDataDelivery {
-  mx_host?: string | null;
-  smtp_response?: string | null;
-  tls?: string | null;
-  attempts?: number | null;
-  duration_ms?: number | null;
-}
-
-export interface EmailDeliveredDataTag {
-  name?: string | null;
-  value?: string | null;
+export interface EmailDelivery {
+  mx_host?: string;
+  smtp_response?: string;
+  tls?: string;
+  attempts?: number;
+  duration_ms?: number;
 }
 
 /** `data` of `email.delivery_delayed`. */
 export interface EmailDeliveryDelayedData {
-  event_id?: string | null;
-  email_id?: string | null;
-  message_id?: string | null;
-  from?: string | null;
-  to?: string[] | null;
-  cc?: unknown[] | null;
-  rcpt_to?: string | null;
-  subject?: string | null;
-  tags?: EmailDeliveredDataTag[] | null;
-  category?: string | null;
-  template_id?: unknown | null;
-  domain?: string | null;
-  sent_at?: string | null;
-  status?: string | null;
-  delay?: EmailDeliveryDelayedDataDelay | null;
-}
-
-export interface EmailDeliveryDelayedDataDelay {
-  smtp_code?: number | null;
-  enhanced_code?: string | null;
-  diagnostic?: string | null;
-  attempt?: number | null;
-  next_attempt_at?: string | null;
-  expires_at?: string | null;
+  event_id?: string;
+  email_id?: string;
+  message_id?: string;
+  from?: string;
+  to?: string[];
+  cc?: string[];
+  rcpt_to?: string;
+  subject?: string;
+  tags?: EmailTag[];
+  category?: string;
+  template_id?: string | null;
+  domain?: string;
+  sent_at?: string;
+  status?: string;
+  delay?: EmailDelay;
 }
 
 /** An email with its recipients */
@@ -2193,7 +2131,7 @@ export interface EmailDetail {
   /** The response of the first server that rejected the email */
   bounce_reason: string | null;
   /** The tags */
-  tags: EmailDetailTag[];
+  tags: EmailTag[];
   /** When the email is scheduled to be sent */
   scheduled_at: string | null;
   /** When it was cancelled */
@@ -2262,14 +2200,6 @@ export interface EmailDetailCounts {
   cancelled?: number;
 }
 
-/** A tag */
-export interface EmailDetailTag {
-  /** The name */
-  name: string;
-  /** The value */
-  value: string;
-}
-
 /** A template */
 export interface EmailDetailTemplate {
   /** The template's id (`tpl_…`) */
@@ -2306,28 +2236,36 @@ export interface EmailEventList {
 
 /** `data` of `email.failed`. */
 export interface EmailFailedData {
-  event_id?: string | null;
-  email_id?: string | null;
-  message_id?: string | null;
-  from?: string | null;
-  to?: string[] | null;
-  cc?: unknown[] | null;
-  rcpt_to?: string | null;
-  subject?: string | null;
-  tags?: EmailDeliveredDataTag[] | null;
-  category?: string | null;
-  template_id?: unknown | null;
-  domain?: string | null;
-  sent_at?: string | null;
-  status?: string | null;
-  failure?: EmailFailedDataFailure | null;
-  suppression_id?: unknown | null;
+  event_id?: string;
+  email_id?: string;
+  message_id?: string;
+  from?: string;
+  to?: string[];
+  cc?: string[];
+  rcpt_to?: string;
+  subject?: string;
+  tags?: EmailTag[];
+  category?: string;
+  template_id?: string | null;
+  domain?: string;
+  sent_at?: string;
+  status?: string;
+  failure?: EmailFailure;
+  suppression_id?: string | null;
 }
 
-export interface EmailFailedDataFailure {
-  reason?: string | null;
-  message?: string | null;
-  smtp_code?: number | null;
+export interface EmailFailure {
+  reason?: string;
+  message?: string;
+  smtp_code?: number;
+}
+
+/** A header field */
+export interface EmailHeader {
+  /** Name */
+  name: string;
+  /** Value, unfolded */
+  value: string;
 }
 
 /** A page of the list */
@@ -2377,7 +2315,7 @@ export interface EmailMetricsRow {
   /** Start of the hour or day */
   period_start: string;
   /** The dimension of the row, if dimensions were requested */
-  dimension?: GetEmailMetricsDimension;
+  dimension?: EmailMetricsDimension;
   /** The value of the dimension */
   value?: string;
 }
@@ -2418,127 +2356,121 @@ export interface EmailMetricsTotals {
   unsubscribe_rate?: number;
 }
 
-/** `data` of `email.opened`. */
-export interface EmailOpenedData {
-  event_id?: string | null;
-  email_id?: string | null;
-  message_id?: string | null;
-  from?: string | null;
-  to?: string[] | null;
-  cc?: unknown[] | null;
-  rcpt_to?: string | null;
-  subject?: string | null;
-  tags?: EmailDeliveredDataTag[] | null;
-  category?: string | null;
-  template_id?: unknown | null;
-  domain?: string | null;
-  sent_at?: string | null;
-  status?: string | null;
-  open?: EmailOpenedDataOpen | null;
+export interface EmailOpen {
+  ip?: string;
+  user_agent?: string;
+  machine?: boolean;
+  proxy?: string | null;
+  first?: boolean;
 }
 
-export interface EmailOpenedDataOpen {
-  ip?: string | null;
-  user_agent?: string | null;
-  machine?: boolean | null;
-  proxy?: unknown | null;
-  first?: boolean | null;
+/** `data` of `email.opened`. */
+export interface EmailOpenedData {
+  event_id?: string;
+  email_id?: string;
+  message_id?: string;
+  from?: string;
+  to?: string[];
+  cc?: string[];
+  rcpt_to?: string;
+  subject?: string;
+  tags?: EmailTag[];
+  category?: string;
+  template_id?: string | null;
+  domain?: string;
+  sent_at?: string;
+  status?: string;
+  open?: EmailOpen;
 }
 
 /** `data` of `email.received`. */
 export interface EmailReceivedData {
-  event_id?: string | null;
-  email_id?: string | null;
-  to?: string[] | null;
-  from?: string | null;
-  subject?: string | null;
-  status?: string | null;
-  rcpt_to?: string | null;
-  cc?: unknown[] | null;
-  message_id?: string | null;
-  in_reply_to?: string | null;
-  references?: string[] | null;
-  spam_status?: string | null;
-  attachment_count?: number | null;
-  attachments?: EmailReceivedDataAttachment[] | null;
-  received_at?: string | null;
-  domain?: string | null;
-  envelope_from?: string | null;
-  auth?: EmailReceivedDataAuth | null;
-}
-
-export interface EmailReceivedDataAttachment {
-  filename?: string | null;
-  content_type?: string | null;
-  size?: number | null;
+  event_id?: string;
+  email_id?: string;
+  to?: string[];
+  from?: string;
+  subject?: string;
+  status?: string;
+  rcpt_to?: string;
+  cc?: string[];
+  message_id?: string;
+  in_reply_to?: string;
+  references?: string[];
+  spam_status?: string;
+  attachment_count?: number;
+  attachments?: ReceivedEmailAttachment[];
+  received_at?: string;
+  domain?: string;
+  envelope_from?: string;
+  auth?: EmailReceivedDataAuth;
 }
 
 export interface EmailReceivedDataAuth {
-  spf?: string | null;
-  dkim?: string | null;
-  dmarc?: string | null;
+  spf?: string;
+  dkim?: string;
+  dmarc?: string;
 }
 
 /** `data` of `email.scheduled`. */
 export interface EmailScheduledData {
-  event_id?: string | null;
-  email_id?: string | null;
-  message_id?: string | null;
-  from?: string | null;
-  to?: string[] | null;
-  cc?: unknown[] | null;
-  sent_at?: string | null;
-  subject?: string | null;
-  tags?: EmailDeliveredDataTag[] | null;
-  category?: string | null;
-  template_id?: unknown | null;
-  domain?: string | null;
-  status?: string | null;
-  scheduled_at?: string | null;
+  event_id?: string;
+  email_id?: string;
+  message_id?: string;
+  from?: string;
+  to?: string[];
+  cc?: string[];
+  sent_at?: string;
+  subject?: string;
+  tags?: EmailTag[];
+  category?: string;
+  template_id?: string | null;
+  domain?: string;
+  status?: string;
+  scheduled_at?: string;
 }
 
 /** `data` of `email.sent`. */
 export interface EmailSentData {
-  event_id?: string | null;
-  email_id?: string | null;
-  message_id?: string | null;
-  from?: string | null;
-  to?: string[] | null;
-  cc?: unknown[] | null;
-  sent_at?: string | null;
-  subject?: string | null;
-  tags?: EmailTag[] | null;
-  category?: string | null;
-  template_id?: unknown | null;
-  domain?: string | null;
-  status?: string | null;
-  recipients_count?: number | null;
+  event_id?: string;
+  email_id?: string;
+  message_id?: string;
+  from?: string;
+  to?: string[];
+  cc?: string[];
+  sent_at?: string;
+  subject?: string;
+  tags?: EmailTag[];
+  category?: string;
+  template_id?: string | null;
+  domain?: string;
+  status?: string;
+  recipients_count?: number;
 }
 
 /** `data` of `email.suppressed`. */
 export interface EmailSuppressedData {
-  event_id?: string | null;
-  email_id?: string | null;
-  message_id?: string | null;
-  from?: string | null;
-  to?: string[] | null;
-  cc?: unknown[] | null;
-  sent_at?: string | null;
-  subject?: string | null;
-  tags?: EmailDeliveredDataTag[] | null;
-  category?: string | null;
-  template_id?: unknown | null;
-  domain?: string | null;
-  status?: string | null;
-  suppressed?: EmailSuppressedDataSuppressed[] | null;
+  event_id?: string;
+  email_id?: string;
+  message_id?: string;
+  from?: string;
+  to?: string[];
+  cc?: string[];
+  sent_at?: string;
+  subject?: string;
+  tags?: EmailTag[];
+  category?: string;
+  template_id?: string | null;
+  domain?: string;
+  status?: string;
+  suppressed?: EmailSuppression[];
 }
 
-export interface EmailSuppressedDataSuppressed {
-  email?: string | null;
-  reason?: string | null;
-  suppression_id?: unknown | null;
-  category?: unknown | null;
-  category_opt_out_id?: unknown | null;
+export interface EmailSuppression {
+  email?: string;
+  reason?: string;
+  suppression_id?: string | null;
+  category?: string | null;
+  category_opt_out_id?: string | null;
 }
 
 /** A tag */
@@ -2681,83 +2613,13 @@ export interface GetTemplateResponse {
 
 /** A version */
 export interface GetTemplateVersionResponse {
-  version: GetTemplateVersionVersion;
-}
-
-/** A published version */
-export interface GetTemplateVersionVersion {
-  /** Version number: 1, 2, 3 … */
-  number: number;
-  /** Note */
-  note: string | null;
-  /** Time of publication */
-  published_at: string;
-  /** Email of the account that published it */
-  published_by: string;
-  /** Category */
-  category: EmailCategory;
-  /** Managed unsubscribe; always on for product and newsletter */
-  unsubscribe_enabled: boolean;
-  /** Default author, unless the send request has one */
-  from: string | null;
-  /** Default `Reply-To`, unless the send request has one */
-  reply_to: string[];
-  /** Markup of the subject */
-  subject: string | null;
-  /** Markup of the preview line after the subject */
-  preheader: string | null;
-  /** Declared variables */
-  variables: TemplateVariable[];
-  /** Markup of the HTML body; omitted in lists */
-  html: string | null;
-  /** Markup of the plain-text body; omitted in lists */
-  text: string | null;
-}
-
-/** An import of suppressions */
-export interface ImportSuppressionsImport {
-  /** Id (`imp_…`) */
-  id: string;
-  /** Status */
-  status: ImportSuppressionsImportStatus;
-  /** Progress */
-  counts: ImportSuppressionsImportCounts;
-  /** The first invalid lines */
-  errors: ImportSuppressionsImportError[];
-  /** Time of the request */
-  created_at: string;
-  /** Time of completion */
-  completed_at: string | null;
-}
-
-/** Progress */
-export interface ImportSuppressionsImportCounts {
-  /** Records in the list */
-  total: number;
-  /** Records read so far */
-  processed: number;
-  /** Suppressions created */
-  created: number;
-  /** Addresses that were already suppressed */
-  exists: number;
-  /** Invalid records */
-  invalid: number;
-  /** Records refused because the plan's quota is used up */
-  refused: number;
-}
-
-/** An invalid line */
-export interface ImportSuppressionsImportError {
-  /** Line number, from 1 */
-  line: number;
-  /** The error message */
-  message: string;
+  version: TemplateVersionDetail;
 }
 
 /** An import of suppressions */
 export interface ImportSuppressionsResponse {
   /** An import of suppressions */
-  import: ImportSuppressionsImport;
+  import: SuppressionImport;
   /** Warnings, for example about ignored fields */
   warnings?: string[];
 }
@@ -2951,7 +2813,7 @@ export interface OneDomainClaim {
 /** An import of suppressions */
 export interface OneImport {
   /** An import of suppressions */
-  import: ImportSuppressionsImport;
+  import: SuppressionImport;
 }
 
 /** A product event */
@@ -2981,26 +2843,26 @@ export interface OneWebhookDelivery {
 
 /** `data` of `payout.created`. */
 export interface PayoutCreatedData {
-  event_id?: string | null;
-  payout_id?: string | null;
-  program_id?: string | null;
-  affiliate_id?: string | null;
+  event_id?: string;
+  payout_id?: string;
+  program_id?: string;
+  affiliate_id?: string;
 }
 
 /** `data` of `payout.failed`. */
 export interface PayoutFailedData {
-  event_id?: string | null;
-  payout_id?: string | null;
-  program_id?: string | null;
-  affiliate_id?: string | null;
+  event_id?: string;
+  payout_id?: string;
+  program_id?: string;
+  affiliate_id?: string;
 }
 
 /** `data` of `payout.paid`. */
 export interface PayoutPaidData {
-  event_id?: string | null;
-  payout_id?: string | null;
-  program_id?: string | null;
-  affiliate_id?: string | null;
+  event_id?: string;
+  payout_id?: string;
+  program_id?: string;
+  affiliate_id?: string;
 }
 
 /** A product event */
@@ -3139,7 +3001,7 @@ export interface ReceivedEmailDetail {
   /** Plain text without quoted replies */
   stripped_text: string | null;
   /** Header fields in order */
-  headers: ReceivedEmailDetailHeader[];
+  headers: EmailHeader[];
   /** Authentication results */
   auth: ReceivedEmailDetailAuth;
   /** Spam score */
@@ -3165,7 +3027,7 @@ export interface ReceivedEmailDetailAttachment {
   /** Content-ID, by which HTML refers to it */
   content_id: string | null;
   /** Content-Disposition */
-  disposition: ReceivedEmailDetailAttachmentDisposition;
+  disposition: Disposition;
   /** Bytes in base64; null with `attachments=none` */
   data: string | null;
 }
@@ -3175,19 +3037,11 @@ export interface ReceivedEmailDetailAuth {
   /** Result of the check */
   spf: AuthenticationResult;
   /** Result of the check */
-  dkim: ReceivedEmailDetailAuthDkim;
+  dkim: AuthenticationResult;
   /** Result of the check */
-  dmarc: ReceivedEmailDetailAuthDmarc;
+  dmarc: AuthenticationResult;
   /** Result of the check */
   arc: AuthenticationResult;
-}
-
-/** A header field */
-export interface ReceivedEmailDetailHeader {
-  /** Name */
-  name: string;
-  /** Value, unfolded */
-  value: string;
 }
 
 /** A page of received emails */
@@ -3229,7 +3083,7 @@ export interface Recipient {
   /** When the next attempt is due */
   next_attempt_at: string | null;
   /** Why the recipient waits; null if no further automatic action is pending */
-  waits_for: RecipientWaitsFor | null;
+  waits_for: WaitReason | null;
 }
 
 /** An SMTP reply */
@@ -3242,34 +3096,20 @@ export interface RecipientLastResponse {
   text: string;
 }
 
-/** Why a recipient waits */
-export interface RecipientWaitsFor {
-  /** The limit or schedule that blocks the recipient */
-  cause: RecipientWaitsForCause;
-  /** The cause as a sentence */
-  text: string;
-  /** The destination's mail hosts, once known */
-  destination: string | null;
-  /** Number of recipients ahead in the destination's queue, if known */
-  place: number | null;
-  /** When the wait ends, if known */
-  until: string | null;
-}
-
 /** `data` of `referral.converted`. */
 export interface ReferralConvertedData {
-  event_id?: string | null;
-  referral?: AffiliateReferral | null;
-  program_id?: string | null;
-  affiliate_id?: string | null;
+  event_id?: string;
+  referral?: AffiliateReferral;
+  program_id?: string;
+  affiliate_id?: string;
 }
 
 /** `data` of `referral.created`. */
 export interface ReferralCreatedData {
-  event_id?: string | null;
-  referral?: AffiliateReferral | null;
-  program_id?: string | null;
-  affiliate_id?: string | null;
+  event_id?: string;
+  referral?: AffiliateReferral;
+  program_id?: string;
+  affiliate_id?: string;
 }
 
 /** A response with a single object */
@@ -3399,7 +3239,7 @@ export interface SmtpCredential {
   /** The port */
   port: number;
   /** How TLS is started */
-  security: SmtpCredentialSecurity;
+  security: SmtpSecurity;
   /** The user name; the same for all credentials */
   username: string;
   /** The displayable part of the password */
@@ -3418,6 +3258,10 @@ export interface SmtpCredential {
   expires_at: string | null;
   /** When it was created */
   created_at: string;
+}
+
+export interface StepOutput {
+  email_id?: string;
 }
 
 /** An event, as in a webhook body */
@@ -3451,7 +3295,7 @@ export interface Suppression {
   /** Reason */
   reason: SuppressionReason;
   /** Source */
-  source: CategoryOptOutSource;
+  source: SuppressionSource;
   /** The email that caused it */
   email_id: string | null;
   /** The reply of the remote host */
@@ -3494,26 +3338,26 @@ export interface SuppressionCheckError {
 
 /** `data` of `suppression.created`. */
 export interface SuppressionCreatedData {
-  event_id?: string | null;
-  suppression_id?: string | null;
-  email?: string | null;
-  reason?: string | null;
-  source?: string | null;
-  email_id?: unknown | null;
-  expires_at?: unknown | null;
-  created_at?: string | null;
+  event_id?: string;
+  suppression_id?: string;
+  email?: string;
+  reason?: string;
+  source?: string;
+  email_id?: string | null;
+  expires_at?: string | null;
+  created_at?: string;
 }
 
 /** `data` of `suppression.deleted`. */
 export interface SuppressionDeletedData {
-  event_id?: string | null;
-  suppression_id?: string | null;
-  email?: string | null;
-  reason?: string | null;
-  source?: string | null;
-  email_id?: unknown | null;
-  expires_at?: unknown | null;
-  created_at?: string | null;
+  event_id?: string;
+  suppression_id?: string;
+  email?: string;
+  reason?: string;
+  source?: string;
+  email_id?: string | null;
+  expires_at?: string | null;
+  created_at?: string;
 }
 
 /** The reply of the remote host */
@@ -3524,6 +3368,46 @@ export interface SuppressionDetail {
   enhanced_code: string | null;
   /** Text of the reply */
   diagnostic: string;
+}
+
+/** An import of suppressions */
+export interface SuppressionImport {
+  /** Id (`imp_…`) */
+  id: string;
+  /** Status */
+  status: SuppressionImportStatus;
+  /** Progress */
+  counts: SuppressionImportCounts;
+  /** The first invalid lines */
+  errors: SuppressionImportError[];
+  /** Time of the request */
+  created_at: string;
+  /** Time of completion */
+  completed_at: string | null;
+}
+
+/** Progress */
+export interface SuppressionImportCounts {
+  /** Records in the list */
+  total: number;
+  /** Records read so far */
+  processed: number;
+  /** Suppressions created */
+  created: number;
+  /** Addresses that were already suppressed */
+  exists: number;
+  /** Invalid records */
+  invalid: number;
+  /** Records refused because the plan's quota is used up */
+  refused: number;
+}
+
+/** An invalid line */
+export interface SuppressionImportError {
+  /** Line number, from 1 */
+  line: number;
+  /** The error message */
+  message: string;
 }
 
 /** A page of the list */
@@ -3663,6 +3547,36 @@ export interface TemplateVersion {
   published_by: string;
 }
 
+/** A published version */
+export interface TemplateVersionDetail {
+  /** Version number: 1, 2, 3 … */
+  number: number;
+  /** Note */
+  note: string | null;
+  /** Time of publication */
+  published_at: string;
+  /** Email of the account that published it */
+  published_by: string;
+  /** Category */
+  category: EmailCategory;
+  /** Managed unsubscribe; always on for product and newsletter */
+  unsubscribe_enabled: boolean;
+  /** Default author, unless the send request has one */
+  from: string | null;
+  /** Default `Reply-To`, unless the send request has one */
+  reply_to: string[];
+  /** Markup of the subject */
+  subject: string | null;
+  /** Markup of the preview line after the subject */
+  preheader: string | null;
+  /** Declared variables */
+  variables: TemplateVariable[];
+  /** Markup of the HTML body; omitted in lists */
+  html: string | null;
+  /** Markup of the plain-text body; omitted in lists */
+  text: string | null;
+}
+
 /** A page of the list */
 export interface TemplateVersionList {
   /** The entries, newest first */
@@ -3673,36 +3587,14 @@ export interface TemplateVersionList {
   next_cursor: string | null;
 }
 
-/** A delivery */
-export interface TestEventDelivery {
-  /** `whd_…` */
-  id: string;
-  /** The endpoint (`whk_…`) */
-  webhook_id: string;
-  /** The endpoint's URL */
-  url: string;
-  /** The status */
-  status: TestEventDeliveryStatus;
-}
-
-/** The body of a delivery */
-export interface TestEventPayload {
-  /** The event's name */
-  type: string;
-  /** When it happened */
-  created_at: string;
-  /** The event data; `test` is true */
-  data: Record<string, unknown>;
-}
-
 /** A test event as sent to webhooks */
 export interface TestEventResponse {
   /** The body of a delivery */
-  payload: TestEventPayload;
+  payload: TestedEventPayload;
   /** Whether deliveries were enqueued */
   queued: boolean;
   /** One delivery per endpoint */
-  deliveries: TestEventDelivery[];
+  deliveries: TestedEventDelivery[];
   /** Warnings, for example about ignored fields */
   warnings?: string[];
 }
@@ -3712,6 +3604,28 @@ export interface TestWebhookResponse {
   delivery: WebhookDelivery;
   /** Warnings, for example about ignored fields */
   warnings?: string[];
+}
+
+/** A delivery */
+export interface TestedEventDelivery {
+  /** `whd_…` */
+  id: string;
+  /** The endpoint (`whk_…`) */
+  webhook_id: string;
+  /** The endpoint's URL */
+  url: string;
+  /** The status */
+  status: WebhookDeliveryStatus;
+}
+
+/** The body of a delivery */
+export interface TestedEventPayload {
+  /** The event's name */
+  type: string;
+  /** When it happened */
+  created_at: string;
+  /** The event data; `test` is true */
+  data: Record<string, unknown>;
 }
 
 /** A response with a single object */
@@ -3822,6 +3736,20 @@ export interface VisitCountsVisit {
   visitors: number;
 }
 
+/** Why a recipient waits */
+export interface WaitReason {
+  /** The limit or schedule that blocks the recipient */
+  cause: WaitReasonCause;
+  /** The cause as a sentence */
+  text: string;
+  /** The destination's mail hosts, once known */
+  destination: string | null;
+  /** Number of recipients ahead in the destination's queue, if known */
+  place: number | null;
+  /** When the wait ends, if known */
+  until: string | null;
+}
+
 /** A webhook endpoint */
 export interface Webhook {
   /** Id (`whk_…`) */
@@ -3850,6 +3778,22 @@ export interface Webhook {
   updated_at: string;
 }
 
+/** An attempt */
+export interface WebhookAttempt {
+  /** Attempt number, from 1 */
+  n: number;
+  /** Start time */
+  at: string;
+  /** HTTP status */
+  response_status: number | null;
+  /** First 4 KB of the response body */
+  response_body: string;
+  /** Duration in milliseconds */
+  duration_ms: number;
+  /** Why there was no response */
+  error: string | null;
+}
+
 /** The delivery of an event to an endpoint */
 export interface WebhookDelivery {
   /** Id (`whd_…`) */
@@ -3861,7 +3805,7 @@ export interface WebhookDelivery {
   /** Event name */
   type: string;
   /** Status */
-  status: TestEventDeliveryStatus;
+  status: WebhookDeliveryStatus;
   /** Number of attempts */
   attempts_count: number;
   /** Time of the next attempt */
@@ -3886,11 +3830,11 @@ export interface WebhookDeliveryList {
 
 /** `data` of `webhook.disabled`. */
 export interface WebhookDisabledData {
-  event_id?: string | null;
-  webhook_id?: string | null;
-  url?: string | null;
-  disabled_reason?: string | null;
-  failing_since?: string | null;
+  event_id?: string;
+  webhook_id?: string;
+  url?: string;
+  disabled_reason?: string;
+  failing_since?: string;
 }
 
 /** A page of the list */
@@ -3914,7 +3858,7 @@ export interface WholeWebhookDelivery {
   /** Event name */
   type: string;
   /** Status */
-  status: TestEventDeliveryStatus;
+  status: WebhookDeliveryStatus;
   /** Number of attempts */
   attempts_count: number;
   /** Time of the next attempt */
@@ -3928,21 +3872,5 @@ export interface WholeWebhookDelivery {
   /** The body; null when the event is no longer stored */
   payload: Record<string, unknown> | null;
   /** The attempts, oldest first */
-  attempts: WholeWebhookDeliveryAttempt[];
-}
-
-/** An attempt */
-export interface WholeWebhookDeliveryAttempt {
-  /** Attempt number, from 1 */
-  n: number;
-  /** Start time */
-  at: string;
-  /** HTTP status */
-  response_status: number | null;
-  /** First 4 KB of the response body */
-  response_body: string;
-  /** Duration in milliseconds */
-  duration_ms: number;
-  /** Why there was no response */
-  error: string | null;
+  attempts: WebhookAttempt[];
 }
