@@ -1,33 +1,26 @@
-import { CancelledError, PostriderError, TimeoutError } from "./errors.js";
+import { CancelledError, type PostriderError, TimeoutError } from "./errors.js";
 
 /** The signal of a call. It ends at the deadline, or when the caller cancels. */
-export class CallSignal {
-  readonly #controller = new AbortController();
+export class CallSignal extends AbortController {
   readonly #caller: AbortSignal | undefined;
   readonly #aborted: Promise<never>;
-  #timer: ReturnType<typeof setTimeout> | undefined;
+  readonly #timer: ReturnType<typeof setTimeout> | undefined;
+  readonly #cancel = () => this.abort(new CancelledError("The caller cancelled the call"));
 
   /** `timeout` is in milliseconds; without it there is no deadline. */
   constructor(caller?: AbortSignal, timeout?: number) {
+    super();
     this.#aborted = new Promise((_, reject) => this.signal.addEventListener("abort", () => reject(this.signal.reason)));
     this.#aborted.catch(() => {});
-    if (timeout !== undefined) {
-      const text = `The call was not answered within ${timeout} ms: raise \`timeout\`, or check the server and the network`;
-      this.#timer = setTimeout(() => this.abort(new TimeoutError(text)), timeout);
-    }
+    const text = `The call was not answered within ${timeout} ms: raise \`timeout\`, or check the server and the network`;
+    if (timeout !== undefined) this.#timer = setTimeout(() => this.abort(new TimeoutError(text)), timeout);
     this.#caller = caller;
-    if (caller?.aborted) this.#cancel();
     caller?.addEventListener("abort", this.#cancel);
+    if (caller?.aborted) this.#cancel();
   }
 
-  readonly #cancel = () => this.abort(this.#caller?.reason instanceof PostriderError ? this.#caller.reason : new CancelledError("The caller cancelled the call"));
-
-  get signal(): AbortSignal {
-    return this.#controller.signal;
-  }
-
-  abort(reason: PostriderError): void {
-    this.#controller.abort(reason);
+  override abort(reason: PostriderError): void {
+    super.abort(reason);
   }
 
   /** Waits for `work`, but no longer than the signal lasts, whether or not `work` heeds the signal. */

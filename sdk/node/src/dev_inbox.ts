@@ -12,7 +12,6 @@ const WAIT_MAX_MS = 30_000;
 export interface DevEmail {
   id: number;
   from: string;
-  envelope_from: string;
   to: string[];
   subject: string;
   text: string | null;
@@ -22,16 +21,6 @@ export interface DevEmail {
   [field: string]: unknown;
 }
 
-export interface WaitForEmailOptions {
-  /** An address of the envelope. */
-  to?: string;
-  /** A part of the subject. */
-  subject?: string;
-  /** In milliseconds (30,000). */
-  timeout?: number;
-  signal?: AbortSignal;
-}
-
 export class DevInbox {
   readonly #transport: Transport;
 
@@ -39,8 +28,13 @@ export class DevInbox {
     this.#transport = transport;
   }
 
-  /** The newest email that matches, as soon as there is one. Rejects with `TimeoutError`, whatever `throwOnError` is. */
-  async waitForEmail({ to, subject, timeout = 30_000, signal }: WaitForEmailOptions = {}): Promise<DevEmail> {
+  /**
+   * The newest email to an address (`to`) and with a text in its subject, as soon as there is one. Rejects with
+   * `TimeoutError` after `timeout` milliseconds, whatever `throwOnError` is.
+   */
+  async waitForEmail(
+    { to, subject, timeout = 30_000, signal }: { to?: string; subject?: string; timeout?: number; signal?: AbortSignal } = {},
+  ): Promise<DevEmail> {
     const { clock } = this.#transport;
     for (const deadline = clock.now() + timeout; clock.now() < deadline; ) {
       const wait = Math.min(deadline - clock.now(), WAIT_MAX_MS);

@@ -32,20 +32,14 @@ export async function* streamEvents<Event extends { cursor: string }>(transport:
         yield event;
       }
     } catch (error) {
-      if (options.signal?.aborted) throw call.signal.reason;
       lost = error as PostriderError;
-      const isFirst = !hasConnected && failures >= transport.maxRetries({});
-      if (isFirst || !(isRetried(error, true) || error instanceof TimeoutError)) throw error;
+      const isUnknownServer = !hasConnected && failures >= transport.maxRetries({});
+      if (isUnknownServer || !(isRetried(error, true) || error instanceof TimeoutError)) throw error;
     } finally {
       call.abort(new TimeoutError("The stream was closed"));
       call.end();
     }
-    const pause = new CallSignal(options.signal);
-    try {
-      await pause.until(() => transport.clock.sleep(transport.backoff(failures, lost), pause.signal));
-    } finally {
-      pause.end();
-    }
+    await transport.clock.sleep(transport.backoff(failures, lost), options.signal);
   }
 }
 
@@ -67,8 +61,8 @@ async function* readEvents<Event>(body: ReadableStream<Uint8Array>, position: { 
   let data = "";
   let cursor = position.cursor;
   for (;;) {
-    const { done, value } = await watched(call, reader.read()).catch((error: unknown) => {
-      throw call.signal.aborted ? call.signal.reason : new ConnectionError("The event stream was lost", "reset", true, { cause: error });
+    const { done, value } = await watched(call, reader.read()).catch(() => {
+      throw call.signal.aborted ? call.signal.reason : new ConnectionError("The event stream was lost", { reason: "reset", sent: true });
     });
     if (done) return;
     buffer += decoder.decode(value, { stream: true });

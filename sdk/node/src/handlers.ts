@@ -85,19 +85,12 @@ async function receive(
 
 /** All bytes; undefined if there are more than a webhook can have. */
 async function collected(body: AsyncIterable<Uint8Array | string> | Iterable<Uint8Array>): Promise<Uint8Array | undefined> {
-  const chunks: Uint8Array[] = [];
+  const chunks: (Uint8Array | string)[] = [];
   let length = 0;
   for await (const chunk of body) {
-    const bytes = typeof chunk === "string" ? new TextEncoder().encode(chunk) : chunk;
-    length += bytes.length;
+    length += chunk.length;
     if (length > BODY_BYTES_MAX) return undefined;
-    chunks.push(bytes);
+    chunks.push(chunk);
   }
-  const all = new Uint8Array(length);
-  let offset = 0;
-  for (const chunk of chunks) {
-    all.set(chunk, offset);
-    offset += chunk.length;
-  }
-  return all;
+  return new Uint8Array(await new Blob(chunks as BlobPart[]).arrayBuffer());
 }

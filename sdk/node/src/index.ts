@@ -1,5 +1,5 @@
 export { Postrider, Postrider as default } from "./client.js";
-export type { DevEmail, DevInbox, WaitForEmailOptions } from "./dev_inbox.js";
+export type { DevEmail, DevInbox } from "./dev_inbox.js";
 export * from "./errors.js";
 export type { StreamOptions } from "./event_stream.js";
 export * from "./generated/events.js";

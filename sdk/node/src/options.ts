@@ -49,7 +49,7 @@ export const SYSTEM_CLOCK: Clock = {
   now: () => Date.now(),
   random: () => Math.random(),
   sleep: (duration, signal) =>
-    new Promise((resolve) => {
+    new Promise<void>((resolve) => {
       const end = () => {
         clearTimeout(timer);
         signal?.removeEventListener("abort", end);

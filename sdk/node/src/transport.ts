@@ -9,8 +9,9 @@
 import { CallSignal } from "./call_signal.js";
 import { connectionError } from "./connection_error.js";
 import {
-  ApiError, apiError, ConnectionError, type ErrorAnswer, type Headers, NotFoundError, type PostriderError, type ResolvedEmail, UnexpectedResponseError,
+  ApiError, apiError, ConnectionError, type Headers, NotFoundError, type PostriderError, SendUnconfirmedError, UnexpectedResponseError,
 } from "./errors.js";
+import type { EmailDetail } from "./generated/types.js";
 import { SERVICE_VERSION, VERSION } from "./generated/version.js";
 import { buildRequest, type Operation } from "./operation.js";
 import {
@@ -147,7 +148,7 @@ export class Transport {
     try {
       return await call.until(() => fetch(url.href, { ...request, redirect: "manual", signal: call.signal }));
     } catch (error) {
-      throw call.signal.aborted ? call.signal.reason : connectionError(error, url, (text) => this.#redacted(text));
+      throw call.signal.aborted ? call.signal.reason : connectionError(error, url.host, (text) => this.#redacted(text));
     }
   }
 
@@ -180,16 +181,16 @@ export class Transport {
     } finally {
       reader.cancel().catch(() => {});
     }
-    return { bytes: concatenated(chunks, length), isCut: length > limit };
+    const bytes = chunks.length === 1 ? chunks[0] : new Uint8Array(await new Blob(chunks as BlobPart[]).arrayBuffer());
+    return { bytes: bytes as Uint8Array, isCut: length > limit };
   }
 
   async #errorOf(response: Response, headers: Headers, call: CallSignal): Promise<PostriderError> {
     const { bytes, isCut } = await this.#read(response, headers, ERROR_BYTES_MAX, call);
     const text = this.#redacted(new TextDecoder().decode(bytes));
-    const error = isCut || response.status < 400 ? undefined : (parseObject(text)?.error as ErrorAnswer["error"] | undefined);
-    const isOfApi = typeof error?.message === "string" && typeof (error.code ?? "") === "string";
-    if (!isOfApi) return this.#unexpected(response, headers, text);
-    return apiError({ status: response.status, headers, error }, (emailId, timeout) => this.#resolve(emailId, timeout));
+    const error = isCut || response.status < 400 ? undefined : apiError(response.status, headers, parseObject(text));
+    if (error instanceof SendUnconfirmedError) return error.asking((emailId, timeout) => this.#resolve(emailId, timeout));
+    return error ?? this.#unexpected(response, headers, text);
   }
 
   #unexpected({ status }: Response, headers: Headers, text: string): UnexpectedResponseError {
@@ -207,19 +208,16 @@ export class Transport {
     return this.#key.length < 8 ? text : text.replaceAll(this.#key, "[API key]");
   }
 
-  async #resolve(emailId: string, timeout: number): Promise<ResolvedEmail> {
+  async #resolve(emailId: string, timeout: number): Promise<EmailDetail> {
     const deadline = this.clock.now() + checkedTimeout(timeout);
     for (let pause = 500; ; pause = Math.min(pause * 2, 8000)) {
       const left = Math.max(deadline - this.clock.now(), 1);
-      const found = await this.call<{ email: ResolvedEmail }>(GET_EMAIL, [emailId], {}, { timeout: left }).then(
-        ({ data }) => data.email,
-        (error: unknown) => error as NotFoundError,
-      );
-      const isKnown = !(found instanceof Error) && found.status !== "failed";
-      const isOpen = found instanceof NotFoundError || found.status === "failed";
-      if (isKnown || !isOpen || this.clock.now() + pause > deadline) {
-        if (found instanceof Error) throw found;
-        return found;
+      const isLast = this.clock.now() + pause > deadline;
+      try {
+        const { data } = await this.call<{ email: EmailDetail }>(GET_EMAIL, [emailId], {}, { timeout: left });
+        if (data.email.status !== "failed" || isLast) return data.email;
+      } catch (error) {
+        if (!(error instanceof NotFoundError) || isLast) throw error;
       }
       await this.clock.sleep(pause);
     }
@@ -242,15 +240,4 @@ function parseObject(text: string): Record<string, unknown> | undefined {
   } catch {
     return undefined;
   }
-}
-
-function concatenated(chunks: Uint8Array[], length: number): Uint8Array {
-  if (chunks.length === 1 && chunks[0]) return chunks[0];
-  const bytes = new Uint8Array(length);
-  let offset = 0;
-  for (const chunk of chunks) {
-    bytes.set(chunk, offset);
-    offset += chunk.length;
-  }
-  return bytes;
 }
