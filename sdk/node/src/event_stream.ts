@@ -25,7 +25,7 @@ export async function* streamEvents<Event extends { cursor: string }>(transport:
     const call = new CallSignal(options.signal);
     let lost: PostriderError | undefined;
     try {
-      const body = await watched(call, transport.open(path + query, position.cursor ? { "last-event-id": position.cursor } : {}, call.signal));
+      const body = await watched(call, transport.open(path + query, position.cursor ? { "last-event-id": position.cursor } : {}, call));
       hasConnected = true;
       for await (const event of readEvents<Event>(body, position, call)) {
         failures = 0;
@@ -60,24 +60,28 @@ async function* readEvents<Event>(body: ReadableStream<Uint8Array>, position: { 
   let buffer = "";
   let data = "";
   let cursor = position.cursor;
-  for (;;) {
-    const { done, value } = await watched(call, reader.read()).catch(() => {
-      throw call.signal.aborted ? call.signal.reason : new ConnectionError("The event stream was lost", { reason: "reset", sent: true });
-    });
-    if (done) return;
-    buffer += decoder.decode(value, { stream: true });
-    const lines = buffer.split(/\r\n|\n|\r(?!$)/);
-    buffer = lines.pop() ?? "";
-    if (buffer.length + data.length > EVENT_LENGTH_MAX) throw new UnexpectedResponseError("An event of the stream is longer than 1 MiB: check the proxy", 200, {});
-    for (const line of lines) {
-      const [, name, text = ""] = /^([^:]*)(?:: ?(.*))?$/s.exec(line) ?? [];
-      if (name === "data") data += `${text}\n`;
-      else if (name === "id") cursor = text;
-      if (line !== "") continue;
-      position.cursor = cursor;
-      if (data !== "") yield parseEvent<Event>(data, cursor);
-      data = "";
+  try {
+    for (;;) {
+      const { done, value } = await watched(call, reader.read()).catch(() => {
+        throw call.signal.aborted ? call.signal.reason : new ConnectionError("The event stream was lost", { reason: "reset", sent: true });
+      });
+      if (done) return;
+      buffer += decoder.decode(value, { stream: true });
+      const lines = buffer.split(/\r\n|\n|\r(?!$)/);
+      buffer = lines.pop() ?? "";
+      if (buffer.length + data.length > EVENT_LENGTH_MAX) throw new UnexpectedResponseError("An event of the stream is longer than 1 MiB: check the proxy", 200, {});
+      for (const line of lines) {
+        const [, name, text = ""] = /^([^:]*)(?:: ?(.*))?$/s.exec(line) ?? [];
+        if (name === "data") data += `${text}\n`;
+        else if (name === "id") cursor = text;
+        if (line !== "") continue;
+        position.cursor = cursor;
+        if (data !== "") yield parseEvent<Event>(data, cursor);
+        data = "";
+      }
     }
+  } finally {
+    reader.cancel().catch(() => {});
   }
 }
 

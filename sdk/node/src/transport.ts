@@ -92,25 +92,20 @@ export class Transport {
     }
   }
 
-  /** Opens an event stream and returns its body. `signal` ends both. */
-  async open(path: string, extra: Headers, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
-    const call = new CallSignal(signal);
-    try {
-      const request = { headers: checkedHeaders(this.#headers({ accept: "text/event-stream", ...extra })) };
-      const response = await this.#fetch(new URL(this.baseUrl + path), request, call);
-      const headers = this.#received(response);
-      if (response.status === 200 && headers["content-type"]?.startsWith("text/event-stream") && response.body) return response.body;
-      throw await this.#errorOf(response, headers, call);
-    } finally {
-      call.end();
-    }
+  /** Opens an event stream and returns its body; `call` ends both. */
+  async open(path: string, extra: Headers, call: CallSignal): Promise<ReadableStream<Uint8Array>> {
+    const request = { headers: checkedHeaders(this.#headers({ accept: "text/event-stream", ...extra })) };
+    const response = await this.#fetch(new URL(this.baseUrl + path), request, call);
+    const headers = this.#received(response);
+    if (response.ok && headers["content-type"]?.startsWith("text/event-stream") && response.body) return response.body;
+    throw await this.#errorOf(response, headers, call);
   }
 
   /** Milliseconds before the next attempt: `retry-after`, or else a random part of a time that doubles (full jitter). */
   backoff(retries: number, error: unknown): number {
     const given = (error as PostriderError | null)?.headers?.["retry-after"];
-    const wait = given && (/^\d+$/.test(given) ? Number(given) * 1000 : Date.parse(given) - this.clock.now());
-    return wait && wait > 0 ? wait : wait === 0 || given === "0" ? 0 : this.clock.random() * Math.min(8000, 500 * 2 ** retries);
+    const wait = /^\d+$/.test(given ?? "") ? Number(given) * 1000 : Date.parse(given ?? "") - this.clock.now();
+    return Number.isNaN(wait) ? this.clock.random() * Math.min(8000, 500 * 2 ** retries) : Math.max(wait, 0);
   }
 
   #headers(given: Headers): Headers {

@@ -78,6 +78,17 @@ test("lines that are split anywhere", async (t) => {
   }
 });
 
+test("leaving the loop closes the connection", async (t) => {
+  let closed;
+  const { baseUrl } = await answering(t, (_, response) => {
+    closed = new Promise((resolve) => response.once("close", resolve));
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    response.write(event("a"));
+  });
+  assert.deepEqual(await take(1, client(baseUrl).webhookEvents.stream()), ["a"]);
+  await closed;
+});
+
 test("what ends a stream", async (t) => {
   const next = (baseUrl, options) => client(baseUrl, { clock: testClock() }).webhookEvents.stream(options).next();
   await assert.rejects(next((await answering(t, apiError(401, "unauthorized"))).baseUrl), AuthenticationError);
