@@ -1,0 +1,12 @@
+export { Postrider, Postrider as default } from "./client.js";
+export type { DevEmail, DevInbox } from "./dev_inbox.js";
+export * from "./errors.js";
+export type { StreamOptions } from "./event_stream.js";
+export * from "./generated/events.js";
+export * from "./generated/params.js";
+export * from "./generated/types.js";
+export { SERVICE_VERSION, VERSION } from "./generated/version.js";
+export type { CallOptions, ClientOptions } from "./options.js";
+export type { List, Reply, Result } from "./resource.js";
+export type { LastResponse } from "./transport.js";
+export { constructEvent, generateTestHeader, type RawBody, type RequestHeaders, type VerifyOptions } from "./webhooks.js";
