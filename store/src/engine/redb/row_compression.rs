@@ -202,7 +202,8 @@ mod tests {
     use super::*;
     use crate::key::key;
 
-    const EMAIL_ID: [u8; 16] = [0x01, 0xA2, 0x15, 0x71, 0x07, 0x66, 0, 0x01, 0xFE, 0xE0, 0xAB, 0x1C, 0x36, 0x4A, 0xFA, 0x9D];
+    const EMAIL_ID: [u8; 16] =
+        [0x01, 0xA2, 0x15, 0x71, 0x07, 0x66, 0, 0x01, 0xFE, 0xE0, 0xAB, 0x1C, 0x36, 0x4A, 0xFA, 0x9D];
 
     fn email_key() -> Bytes {
         key(Space::Email).id([7; 16]).id(EMAIL_ID).build()
@@ -260,14 +261,20 @@ mod tests {
         }
     }
 
-    /// Rows that this dictionary has compressed must remain readable: bytes of a stored row, as hex.
+    /// Rows that this dictionary has compressed must remain readable.
     #[test]
     fn dictionary_1_never_changes() {
         use sha2::{Digest, Sha256};
         let row = golden("email.email").remove(0);
         let digest = Sha256::digest(include_bytes!("row_compression/dictionary-1.txt"));
-        assert_eq!(format!("{digest:x}"), "DICTDIGEST");
-        let stored: &[u8] = b"STORED";
+        let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(digest, "3eedfb9941f397dcb4de8576534fea6c07585ef5021b2cf4d7dce882ab70226b");
+        let stored: &[u8] =
+            b"\xf5\x01\xbb\x03\x0c\xb2\x02\x80HF7YATCG8\x0b\x07\x02\x00\x1f8\xca\x02\x01\x02,\x00\x07&\x00\x02\
+              \x02\x00\x07\xe2\x02\x0f\xa4\x02\x05YFrom2\xda\x03\x16}\xb6\x02\x02\xfd\x06\x0a\xb4\x02\x1c]e\
+              \x02\x81, ships,\xe3\x07\x08h\x02\x0fe\x02\x01\x00\xfe\x0b\x04f\x02ov,1\x22}]\x90\x01\x04\x08Y\
+              \x02\x00\xf6\x03\x0fF\x02\x03\x0f\xf8\x00\x08\x03^\x02\x02\xc3\x00\x09Y\x02\x06@\x02\x00\xa5\x08\
+              \x0fF\x00\x0b\x0c\x17\x02\x103[\x02\xf0\x0214T22:13:20.4Z\x22}]";
         assert_eq!(from_stored(&email_key(), stored).unwrap(), row.as_bytes());
     }
 
