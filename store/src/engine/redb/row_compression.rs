@@ -246,7 +246,7 @@ mod tests {
     fn ids_of_the_key_are_not_stored_again() {
         let id = mail::id::EmailId::from_bytes(EMAIL_ID).to_string();
         let text = format!("{id} {} {id}", id[4..].to_ascii_lowercase());
-        assert!(round_trip(&email_key(), text.as_bytes()) < 20);
+        assert!(round_trip(&email_key(), text.as_bytes()) * 2 < text.len());
     }
 
     #[test]
