@@ -1,7 +1,7 @@
 //! Row codec: the encoding of nouns as rows.
 //!
-//! A row is JSON, `[format version, {…}]`, so that an operator can read it with the engine's tools and every released
-//! version remains decodable. A noun's stored shape is a separate type beside the noun's functions. Serde's remote
+//! A row is JSON, `[format version, {…}]`, so that an operator can read it in PostgreSQL or a backup file and every
+//! released version remains decodable. The redb engine compresses it in its own files. A noun's stored shape is a separate type beside the noun's functions. Serde's remote
 //! derive checks it against the domain type, so that the compiler reports any difference.
 
 use std::cell::RefCell;

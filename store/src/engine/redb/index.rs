@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! index.redb, tables
-//!   rows      key -> value
+//!   rows      key -> value, which may be compressed (row_compression.rs)
 //!   bodies    key -> segment u64, offset u64, size u32, checksum u32 (little-endian)
 //!   segments  segment u64 -> live bodies u64, their bytes u64
-//!   meta      "format" u64 · "segment" u64, "offset" u64, "sequence" u64: replay position
+//!   meta      "format" u64 (1, or 2: with compressed values) · "segment" u64, "offset" u64, "sequence" u64: replay position
 //!             "store" -> the store id, two u64 ("store_high", "store_low")
 //! ```
 //!
@@ -25,11 +25,13 @@ use super::caught::caught;
 use super::disk::{Disk, is_no_space};
 use super::memtable::{BODY_LOCATION_BYTES, BodyLocation, MemTable};
 use super::record::StoreId;
+use super::row_compression::{from_stored, to_stored, value_from_stored};
 use crate::engine::{Key, OpenError, ReadError, ScanOrder, Value};
 
 pub(crate) const INDEX_FILE: &str = "index.redb";
-/// The format that this version writes, and the newest that it reads.
-const INDEX_FORMAT: u64 = 1;
+/// The format that this version writes, and the newest that it reads. It reads the earlier ones, too.
+const INDEX_FORMAT: u64 = 2;
+const INDEX_FORMAT_OLDEST: u64 = 1;
 
 const ROWS: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("rows");
 const BODIES: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("bodies");
@@ -146,7 +148,7 @@ impl Index {
             CheckpointError::Broken(reason) => OpenError::corrupt(&self.path, reason),
         })?;
         match opened {
-            (INDEX_FORMAT, opened) => Ok(opened),
+            (INDEX_FORMAT_OLDEST..=INDEX_FORMAT, opened) => Ok(opened),
             (found, _) => Err(OpenError::Newer {
                 file: self.path.clone(),
                 found: u32::try_from(found).unwrap_or(u32::MAX),
@@ -216,14 +218,14 @@ impl Index {
         let mut changed = LiveChanges::default();
         {
             let mut rows = transaction.open_table(ROWS)?;
-            for (key, row) in &table.rows {
+            for (key, row) in in_two_passes(&table.rows) {
                 match &row.value {
-                    Some(value) => drop(rows.insert(key.as_ref(), value.as_ref())?),
+                    Some(value) => drop(rows.insert(key.as_ref(), &*to_stored(key, value))?),
                     None => drop(rows.remove(key.as_ref())?),
                 }
             }
             let mut bodies = transaction.open_table(BODIES)?;
-            for (key, location) in &table.bodies {
+            for (key, location) in in_two_passes(&table.bodies) {
                 let old = match location {
                     Some(location) => bodies.insert(key.as_ref(), location.encode().as_slice())?,
                     None => bodies.remove(key.as_ref())?,
@@ -242,6 +244,7 @@ impl Index {
                 }
             }
             let mut meta = transaction.open_table(META)?;
+            meta.insert("format", INDEX_FORMAT)?;
             meta.insert("segment", position.segment)?;
             meta.insert("offset", position.offset)?;
             meta.insert("sequence", position.sequence)?;
@@ -276,6 +279,17 @@ impl Index {
     pub(crate) fn size_bytes(&self) -> u64 {
         std::fs::metadata(&self.path).map_or(0, |metadata| metadata.len())
     }
+}
+
+/// Iterates over three of five entries, in order, and then over the others.
+///
+/// redb splits a full page into two halves, so that pages that are filled in order remain half empty. Here the second
+/// pass fills those that the first one has left, and few of them are split again.
+fn in_two_passes<K, V>(table: &BTreeMap<K, V>) -> impl Iterator<Item = (&K, &V)> {
+    let pass = |is_first: bool| {
+        table.iter().enumerate().filter(move |(number, _)| (number % 5 % 2 == 0) == is_first).map(|(_, entry)| entry)
+    };
+    pass(true).chain(pass(false))
 }
 
 fn split(id: StoreId) -> (u64, u64) {
@@ -370,13 +384,16 @@ impl IndexSnapshot {
             return Ok(None);
         }
         let found = self.rows.get(key).map_err(read_error)?;
-        Ok(found.map(|value| Bytes::copy_from_slice(value.value())))
+        found.map(|value| value_from_stored(key, value.value())).transpose()
     }
 
-    /// Returns whether the row has exactly this value, without copying it.
+    /// Returns whether the row has exactly this value.
     pub(crate) fn holds(&self, key: &[u8], value: Option<&Value>) -> Result<bool, ReadError> {
         let found = self.rows.get(key).map_err(read_error)?;
-        Ok(found.as_ref().map(::redb::AccessGuard::value) == value.map(AsRef::as_ref))
+        match (found, value) {
+            (Some(found), Some(value)) => Ok(*from_stored(key, found.value())? == **value),
+            (found, value) => Ok(found.is_none() && value.is_none()),
+        }
     }
 
     pub(crate) fn body_location(&self, key: &[u8]) -> Result<Option<BodyLocation>, ReadError> {
@@ -398,10 +415,10 @@ impl IndexSnapshot {
                 ScanOrder::Ascending => rows.next(),
                 ScanOrder::Descending => rows.next_back(),
             }?;
-            Some(
-                next.map_err(read_error)
-                    .map(|(key, value)| (Bytes::copy_from_slice(key.value()), Bytes::copy_from_slice(value.value()))),
-            )
+            Some(next.map_err(read_error).and_then(|(key, value)| {
+                let value = value_from_stored(key.value(), value.value())?;
+                Ok((Bytes::copy_from_slice(key.value()), value))
+            }))
         }))
     }
 

@@ -1,7 +1,7 @@
 //! A prepared batch: encoded and checksummed on the committer's thread, so that the single writer has little left to
 //! do.
 //!
-//! The rows are slices of the encoded buffer, which the memtable retains until the next checkpoint. A batch thus takes
+//! The rows are slices of a buffer of encoded entries, which the memtable retains until the next checkpoint. A batch thus takes
 //! one allocation there, and the many small ones from which it was built are freed on the thread that made them.
 
 use bytes::Bytes;
@@ -9,7 +9,7 @@ use crc32fast::Hasher;
 use tokio::sync::oneshot;
 
 use super::memtable::BodyLocation;
-use super::record::{encode_body, encode_row};
+use super::record::{compress_entries, encode_body, encode_row};
 use crate::engine::batch::RowChange;
 use crate::engine::{Batch, BatchPurpose, CommitError, Key, Value};
 
@@ -21,8 +21,10 @@ pub(crate) struct PreparedBatch {
     pub(crate) rows: Vec<RowChange>,
     /// Size and checksum of each body; `None` deletes it.
     pub(crate) bodies: Vec<(Key, Option<(u32, u32)>)>,
-    /// The batch's share of the group's row part.
+    /// The batch's share of the group's row part, which may be compressed.
     pub(crate) encoded: Bytes,
+    /// Size of the buffer of which the rows are slices.
+    pub(crate) rows_bytes: usize,
     /// The bytes of all bodies, back to back.
     pub(crate) chunks: Vec<Bytes>,
     /// Number of bytes that the batch adds to a group.
@@ -76,10 +78,12 @@ impl PreparedBatch {
             encode_body(&mut encoded, &change.key, body);
             bodies.push((change.key, body));
         }
+        let buffer = Bytes::from(encoded);
+        let rows = batch.rows.iter().zip(ends).map(|(row, end)| slice_row(&buffer, row, end)).collect();
+        let encoded = compress_entries(&buffer).map_or_else(|| buffer.clone(), Bytes::from);
         let size_bytes = encoded.len() as u64 + chunks.iter().map(|chunk| chunk.len() as u64).sum::<u64>();
-        let encoded = Bytes::from(encoded);
-        let rows = batch.rows.iter().zip(ends).map(|(row, end)| slice_row(&encoded, row, end)).collect();
-        Ok(Self { purpose: batch.purpose, checks: batch.checks, rows, bodies, encoded, chunks, size_bytes })
+        let (purpose, checks, rows_bytes) = (batch.purpose, batch.checks, buffer.len());
+        Ok(Self { purpose, checks, rows, bodies, encoded, rows_bytes, chunks, size_bytes })
     }
 
     /// Creates a batch that only relocates bodies. Its purpose is `Progress`, because freeing space must continue on a
@@ -95,8 +99,9 @@ impl PreparedBatch {
             chunks.push(body.bytes);
         }
         let size_bytes = encoded.len() as u64 + chunks.iter().map(|chunk| chunk.len() as u64).sum::<u64>();
-        let (checks, rows, encoded) = (Vec::new(), Vec::new(), encoded.into());
-        Self { purpose: BatchPurpose::Progress, checks, rows, bodies, encoded, chunks, size_bytes }
+        let (checks, rows, rows_bytes) = (Vec::new(), Vec::new(), encoded.len());
+        let (purpose, encoded) = (BatchPurpose::Progress, encoded.into());
+        Self { purpose, checks, rows, bodies, encoded, rows_bytes, chunks, size_bytes }
     }
 }
 

@@ -4,7 +4,7 @@
 //! segment file  log-0000000000000001.seg
 //!   header, 64 bytes
 //!     0  8  magic "postrlog"
-//!     8  4  format (1)
+//!     8  4  format (1, or 2: with compressed entries)
 //!    12  4  zero
 //!    16  8  segment number, the one in the file's name
 //!    24 16  store id
@@ -29,6 +29,8 @@
 //!     delete       02, key size u16, key
 //!     body         03, key size u16, body size u32, body checksum u32, key
 //!     delete body  04, key size u16, key
+//!     compressed   05, dictionary u8, block size u32, size of the entries u32, block: entries of the four other kinds
+//!                  (row_compression.rs)
 //!   body part: the bodies of the row part's body entries, in their order, back to back
 //! ```
 //!
@@ -37,12 +39,17 @@
 //! and one fdatasync, and the next one starts only after that. A group with a valid header and a later sequence number
 //! thus proves that all groups before it were durable.
 
+use std::borrow::Cow;
+use std::ops::RangeInclusive;
+
 use crc32fast::Hasher;
 
 use super::memtable::BodyLocation;
+use super::row_compression::{self, DICTIONARY};
 
-/// The format that this version writes, and the newest that it reads.
-pub(crate) const LOG_FORMAT: u32 = 1;
+/// The format that this version writes, and the newest that it reads. It reads the earlier ones, too.
+pub(crate) const LOG_FORMAT: u32 = 2;
+const LOG_FORMAT_OLDEST: u32 = 1;
 /// Offset of a segment's first group.
 pub(crate) const SEGMENT_HEADER_BYTES: usize = 64;
 pub(crate) const GROUP_HEADER_BYTES: usize = 40;
@@ -55,6 +62,11 @@ const PUT: u8 = 1;
 const DELETE: u8 = 2;
 const BODY: u8 = 3;
 const DELETE_BODY: u8 = 4;
+const COMPRESSED: u8 = 5;
+
+/// Entries outside this range are not compressed: smaller ones hardly gain anything, and the limit bounds the memory
+/// that a damaged block can take.
+const COMPRESSED_BYTES: RangeInclusive<usize> = 64..=1 << 20;
 
 /// Random-looking id of a store; distinguishes its log files from those of other stores.
 pub(crate) type StoreId = [u8; 16];
@@ -107,7 +119,7 @@ impl SegmentHeader {
             return Err(SegmentHeaderError::Damaged);
         }
         match u32_at(bytes, 8) {
-            Some(LOG_FORMAT) => {}
+            Some(LOG_FORMAT_OLDEST..=LOG_FORMAT) => {}
             Some(newer) => return Err(SegmentHeaderError::Newer(newer)),
             None => return Err(SegmentHeaderError::Damaged),
         }
@@ -225,6 +237,46 @@ pub(crate) fn encode_body(out: &mut Vec<u8>, key: &[u8], body: Option<(u32, u32)
     out.extend_from_slice(key);
 }
 
+/// Returns the entries of a batch as they are written: compressed, if that saves space.
+pub(crate) fn compress_entries(entries: &[u8]) -> Option<Vec<u8>> {
+    if !COMPRESSED_BYTES.contains(&entries.len()) {
+        return None;
+    }
+    let mut out = Vec::new();
+    let write = |block: &[u8]| {
+        out.reserve_exact(block.len() + 10);
+        out.extend_from_slice(&[COMPRESSED, DICTIONARY]);
+        // Both sizes are at most 1 MiB.
+        out.extend_from_slice(&(block.len() as u32).to_le_bytes());
+        out.extend_from_slice(&(entries.len() as u32).to_le_bytes());
+        out.extend_from_slice(block);
+    };
+    (row_compression::compress_entries(entries, write) && out.len() < entries.len()).then_some(out)
+}
+
+/// Returns a row part with its compressed entries decompressed. `None` if it is damaged.
+pub(crate) fn decompress_rows(rows: &[u8]) -> Option<Cow<'_, [u8]>> {
+    let mut out = Vec::new();
+    let mut entries = LogEntries::new(rows, 0, 0);
+    // What was read and is not in `out`.
+    let mut pending = rows;
+    while let Some(tag) = entries.rest.first() {
+        let before = pending.len() - entries.rest.len();
+        if *tag == COMPRESSED {
+            out.extend_from_slice(pending.get(..before)?);
+            entries.decompress_into(&mut out)?;
+            pending = entries.rest;
+        } else {
+            entries.entry()?;
+        }
+    }
+    if pending.len() == rows.len() {
+        return Some(Cow::Borrowed(rows));
+    }
+    out.extend_from_slice(pending);
+    Some(Cow::Owned(out))
+}
+
 /// One decoded entry of a row part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LogEntry<'a> {
@@ -232,7 +284,7 @@ pub(crate) enum LogEntry<'a> {
     Body { key: &'a [u8], location: Option<BodyLocation> },
 }
 
-/// Decodes a row part. `bodies_at` is the offset of the body part.
+/// Decodes a row part without compressed entries. `bodies_at` is the offset of the body part.
 pub(crate) struct LogEntries<'a> {
     rest: &'a [u8],
     segment: u64,
@@ -252,6 +304,18 @@ impl<'a> LogEntries<'a> {
 
     fn number(&mut self) -> Option<u32> {
         self.take(4).and_then(|part| u32_at(part, 0))
+    }
+
+    /// Takes a compressed entry and appends what it contains.
+    fn decompress_into(&mut self, out: &mut Vec<u8>) -> Option<()> {
+        let [_, dictionary] = *self.take(2)?.first_chunk()?;
+        let (block_bytes, size_bytes) = (self.number()? as usize, self.number()? as usize);
+        let block = self.take(block_bytes)?;
+        if !COMPRESSED_BYTES.contains(&size_bytes) {
+            return None;
+        }
+        out.extend_from_slice(&row_compression::decompress_entries(dictionary, block, size_bytes)?);
+        Some(())
     }
 
     fn entry(&mut self) -> Option<LogEntry<'a>> {
@@ -318,11 +382,11 @@ mod tests {
     #[test]
     fn a_newer_format_is_reported() {
         let mut bytes = SegmentHeader { segment: 1, store: [0; 16], first_sequence: 1, previous_end: 0 }.encode();
-        bytes[8] = 2;
+        bytes[8] = 3;
         let checksum = crc32fast::hash(&bytes[..60]).to_le_bytes();
         bytes[60..].copy_from_slice(&checksum);
         let bytes: [u8; SEGMENT_HEADER_BYTES] = bytes.try_into().unwrap();
-        assert_eq!(SegmentHeader::decode(&bytes), Err(SegmentHeaderError::Newer(2)));
+        assert_eq!(SegmentHeader::decode(&bytes), Err(SegmentHeaderError::Newer(3)));
     }
 
     #[test]
@@ -346,5 +410,34 @@ mod tests {
             ]
         );
         assert!(LogEntries::new(&rows[..rows.len() - 1], 3, 0).any(|entry| entry.is_err()));
+    }
+    #[test]
+    fn compressed_entries_are_read_among_others() {
+        let mut entries = Vec::new();
+        for number in 0..9_u8 {
+            encode_row(&mut entries, &[number], Some(br#"[1,{"created_at":"2026-11-25T19:11:40.442Z"}]"#));
+            encode_body(&mut entries, &[number], Some((10, 77)));
+        }
+        let compressed = compress_entries(&entries).unwrap();
+        assert!(compressed.len() < entries.len() / 3);
+        let mut plain = Vec::new();
+        encode_row(&mut plain, b"key", None);
+        let rows = [&plain[..], &compressed, &compressed, &plain, &plain, &compressed].concat();
+        let expected = [&plain[..], &entries, &entries, &plain, &plain, &entries].concat();
+        assert_eq!(decompress_rows(&rows).as_deref(), Some(&expected[..]));
+        assert!(matches!(decompress_rows(&plain), Some(Cow::Borrowed(_))));
+        assert_eq!(decompress_rows(b"").as_deref(), Some(&b""[..]));
+        for end in [1, 2, 9, compressed.len() - 1] {
+            assert_eq!(decompress_rows(&compressed[..end]), None);
+        }
+        let with = |at: usize, byte: u8| {
+            let mut changed = compressed.clone();
+            changed[at] = byte;
+            decompress_rows(&changed).map(Cow::into_owned)
+        };
+        assert_eq!(with(1, DICTIONARY + 1), None, "a newer dictionary");
+        assert_eq!(with(9, 0xFF), None, "a size that is too large");
+        assert_eq!(compress_entries(&vec![0; (1 << 20) + 1]), None);
+        assert_eq!(compress_entries(&[0; 63]), None);
     }
 }

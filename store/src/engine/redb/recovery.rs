@@ -26,8 +26,7 @@ use super::disk::{Disk, DiskFile};
 use super::index::{IndexState, LiveBySegment, LogPosition};
 use super::memtable::{MemTable, MemTableRow};
 use super::record::{
-    GROUP_HEADER_BYTES, LOG_FORMAT, LogEntries, LogEntry, SEGMENT_HEADER_BYTES, SegmentHeader, SegmentHeaderError,
-    StoreId,
+    LOG_FORMAT, LogEntries, LogEntry, SEGMENT_HEADER_BYTES, SegmentHeader, SegmentHeaderError, StoreId,
 };
 use super::segment_reader::{SegmentReader, SegmentStep};
 use super::segments::Segments;
@@ -247,8 +246,7 @@ impl Replay<'_> {
         // One buffer for all keys and values of a group, until the next checkpoint.
         let rows = Bytes::copy_from_slice(walk.rows());
         self.recovered.table.add_bytes(rows.len());
-        let bodies_at = walk.group_at() + (GROUP_HEADER_BYTES + rows.len()) as u64;
-        for entry in LogEntries::new(&rows, segment, bodies_at) {
+        for entry in LogEntries::new(&rows, segment, walk.bodies_at()) {
             match entry {
                 Ok(LogEntry::Row { key, value }) => {
                     let value = value.map(|value| rows.slice_ref(value));

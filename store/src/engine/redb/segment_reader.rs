@@ -1,9 +1,12 @@
 //! Reads the groups of a segment in order: headers and row parts; bodies are skipped.
 
+use std::borrow::Cow;
 use std::io;
 
 use super::disk::DiskFile;
-use super::record::{GROUP_HEADER_BYTES, GROUP_MAGIC, GroupHeader, LogEntries, LogEntry, StoreId, salt};
+use super::record::{
+    GROUP_HEADER_BYTES, GROUP_MAGIC, GroupHeader, LogEntries, LogEntry, StoreId, decompress_rows, salt,
+};
 
 /// Content at an offset of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +27,9 @@ pub(crate) struct SegmentReader<'a> {
     /// Offsets of the current group and of the next one.
     group_at: u64,
     at: u64,
+    /// Offset of the current group's body part.
+    bodies_at: u64,
+    /// The current group's row part, decompressed.
     rows: Vec<u8>,
 }
 
@@ -33,7 +39,7 @@ const PIECE_BYTES: u64 = 1 << 20;
 impl<'a> SegmentReader<'a> {
     pub(crate) fn new(file: &'a DiskFile, store: StoreId, segment: u64, at: u64) -> io::Result<Self> {
         let file_bytes = file.size_bytes()?;
-        Ok(Self { file, store, segment, file_bytes, group_at: at, at, rows: Vec::new() })
+        Ok(Self { file, store, segment, file_bytes, group_at: at, at, bodies_at: at, rows: Vec::new() })
     }
 
     /// Offset of the next group.
@@ -68,7 +74,12 @@ impl<'a> SegmentReader<'a> {
         if !is_whole {
             return Ok(SegmentStep::End);
         }
+        // A part that cannot be decompressed remains, and its entries cannot be decoded.
+        if let Some(Cow::Owned(rows)) = decompress_rows(&self.rows) {
+            self.rows = rows;
+        }
         self.group_at = self.at;
+        self.bodies_at = self.at + GROUP_HEADER_BYTES as u64 + u64::from(header.rows_bytes);
         self.at += header.size_bytes();
         Ok(SegmentStep::Group(header))
     }
@@ -78,15 +89,19 @@ impl<'a> SegmentReader<'a> {
         Ok(self.header_at(self.at)?.is_some())
     }
 
-    /// The row part of the current group.
+    /// Offset of the body part of the current group.
+    pub(crate) fn bodies_at(&self) -> u64 {
+        self.bodies_at
+    }
+
+    /// The row part of the current group, decompressed.
     pub(crate) fn rows(&self) -> &[u8] {
         &self.rows
     }
 
     /// The entries of the current group.
     pub(crate) fn entries(&self) -> LogEntries<'_> {
-        let bodies_at = self.group_at + (GROUP_HEADER_BYTES + self.rows.len()) as u64;
-        LogEntries::new(&self.rows, self.segment, bodies_at)
+        LogEntries::new(&self.rows, self.segment, self.bodies_at)
     }
 
     /// Verifies the checksums of all bodies of the current group.

@@ -327,7 +327,7 @@ fn check_holds(overlay: &Overlay<'_>, layers: &Layers, key: &Key, holds: Option<
 
 /// Applies a batch to the active memtable. Returns what is to be freed outside the lock.
 fn apply(batch: PreparedBatch, layers: &mut Layers, segment: u64, body_at: &mut u64) -> Vec<bytes::Bytes> {
-    layers.active.add_bytes(batch.encoded.len());
+    layers.active.add_bytes(batch.rows_bytes);
     for row in batch.rows {
         layers.active.set(row.key, MemTableRow { value: row.value, fresh: row.fresh });
     }
