@@ -32,7 +32,7 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 pub struct StreamEvent {
     /// Position behind this event.
     pub cursor: String,
-    /// `{id, type, created_at, data}`.
+    /// `{id, type, created_at, data}`; null for a position without an event.
     pub event: Value,
 }
 
@@ -113,7 +113,7 @@ impl<'a> EventStream<'a> {
             if let Some(event) = self.ready.pop_front() {
                 self.cursor = Some(event.cursor.clone());
                 let is_early = self.not_before.is_some_and(|time| created_at(&event.event).is_some_and(|at| at < time));
-                if is_early {
+                if is_early || event.event.is_null() {
                     continue;
                 }
                 return Ok(event);
@@ -219,7 +219,9 @@ impl SseParser {
                 _ => {}
             }
         }
-        Some(StreamEvent { cursor: cursor?, event: serde_json::from_str(&data).ok()? })
+        // Without data, it tells the position alone.
+        let event = if data.is_empty() { Value::Null } else { serde_json::from_str(&data).ok()? };
+        Some(StreamEvent { cursor: cursor?, event })
     }
 }
 
@@ -229,12 +231,13 @@ mod tests {
 
     #[test]
     fn events_are_split_wherever_chunks_end() {
-        let stream = b": hello\n\nid: c1\nevent: email.sent\ndata: {\"type\":\ndata: \"email.sent\"}\n\n:\n\nid: c2\ndata: {}\n\n";
+        let stream = b": hello\n\n:\nid: c0\n\nid: c1\nevent: email.sent\ndata: {\"type\":\ndata: \"email.sent\"}\n\n:\n\nid: c2\ndata: {}\n\n";
         for size in 1..stream.len() {
             let mut parser = SseParser::default();
             let events: Vec<StreamEvent> = stream.chunks(size).flat_map(|chunk| parser.push(chunk).unwrap()).collect();
-            assert_eq!(events.len(), 2, "{size}");
-            assert_eq!((events[0].cursor.as_str(), events[0].event["type"].as_str()), ("c1", Some("email.sent")));
+            assert_eq!(events.len(), 3, "{size}");
+            assert!(events[0].event.is_null());
+            assert_eq!((events[1].cursor.as_str(), events[1].event["type"].as_str()), ("c1", Some("email.sent")));
         }
         assert!(SseParser::default().push(&vec![b'x'; EVENT_BYTES_MAX + 1]).is_err());
     }

@@ -48,12 +48,19 @@ pub(super) async fn start(
         None => store::event_log::last_number(state.intake.store(), account).await?,
     };
     let (sender, stream) = mpsc::channel(CHUNKS_BUFFERED);
+    // A client that loses the connection before its first event resumes here. The channel is empty, so this fits.
+    let _ = sender.try_send(Ok(position_chunk(position)));
     let writer =
         EventStreamWriter { state: Arc::clone(state), account, query: input, last_sent: position, chunks: sender };
     state.tasks.spawn(async move {
         let _ = writer.run(&subscriber).await;
     });
     Ok(stream)
+}
+
+/// A chunk without an event: it keeps the connection open and tells the client where to resume.
+fn position_chunk(position: u64) -> Bytes {
+    format!(":\nid: {}\n\n", paging::after_number(KIND_STREAM, position)).into()
 }
 
 struct EventStreamWriter {
@@ -85,7 +92,7 @@ impl EventStreamWriter {
                 () = tokio::time::sleep(POLL_INTERVAL), if shared => {}
                 () = tokio::time::sleep_until(last_write + HEARTBEAT_INTERVAL) => {
                     last_write = tokio::time::Instant::now();
-                    if !self.send_chunk(Bytes::from_static(b":\n\n")).await {
+                    if !self.send_chunk(position_chunk(self.last_sent)).await {
                         return Ok(());
                     }
                 }
