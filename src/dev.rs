@@ -195,7 +195,7 @@ pub async fn run(arguments: &DevArguments) -> Result<(), DevError> {
         BuildError::Directory { error, .. } => directory_error(error),
         error => error.into(),
     })?;
-    let opened = open(arguments, sockets, (&config, &services, &directory)).await;
+    let opened = open(arguments, sockets, &config, &services, &directory).await;
     let (listeners, ready) = match opened {
         Ok(opened) => opened,
         Err(error) => {
@@ -214,7 +214,9 @@ pub async fn run(arguments: &DevArguments) -> Result<(), DevError> {
 async fn open(
     arguments: &DevArguments,
     sockets: Sockets,
-    (config, services, directory): (&Config, &Services, &Directory),
+    config: &Config,
+    services: &Services,
+    directory: &Directory,
 ) -> Result<(Listeners, StartReport), DevError> {
     let certificates = ActiveCertificates::new(&Certificate::self_signed(&["localhost"])?)?;
     let listeners = Listeners::new(config, services.entropy.u64());
@@ -250,7 +252,7 @@ async fn open(
     bound_config.mx.listen = vec![mx];
     let pages = InboxPages { inbox, records, terminal };
     let api = listeners.listen_api_on(services, sockets.api, &bound_config, Arc::new(pages))?;
-    serve::open_admin_socket(&bound_config, services, &listeners, (operator, None));
+    serve::open_admin_socket(&bound_config, services, &listeners, operator, None);
     services.start();
     listeners.spawn(affiliate_jobs::run(services.intake.clone(), listeners.stop.clone()));
     let directory = directory.clone();

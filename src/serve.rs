@@ -235,9 +235,10 @@ impl Listeners {
         config: &Config,
         services: &Services,
         address: SocketAddr,
-        tls: (ServerConfigReceiver, bool),
+        tls: ServerConfigReceiver,
+        implicit_tls: bool,
     ) -> Result<SocketAddr, ServeError> {
-        let (listener_config, handler) = self.submission_listener_config(config, services, tls);
+        let (listener_config, handler) = self.submission_listener_config(config, services, tls, implicit_tls);
         self.listen_smtp(address, listener_config, handler)
     }
 
@@ -252,7 +253,7 @@ impl Listeners {
         socket: TcpListener,
         tls: ServerConfigReceiver,
     ) -> Result<SocketAddr, ServeError> {
-        let (listener_config, handler) = self.submission_listener_config(config, services, (tls, false));
+        let (listener_config, handler) = self.submission_listener_config(config, services, tls, false);
         self.listen_smtp_on(socket, listener_config, handler)
     }
 
@@ -260,7 +261,8 @@ impl Listeners {
         &self,
         config: &Config,
         services: &Services,
-        (tls, implicit_tls): (ServerConfigReceiver, bool),
+        tls: ServerConfigReceiver,
+        implicit_tls: bool,
     ) -> (ListenerConfig, SubmissionHandler) {
         let session = self.submission.subscribe();
         let networks = watch::Sender::new(Vec::new()).subscribe();
@@ -328,7 +330,7 @@ impl Listeners {
         limits: SessionLimits,
         tls: bool,
     ) -> Arc<SessionSettings> {
-        build_session_settings(config, (role, tls), limits, &self.capacity)
+        build_session_settings(config, role, tls, limits, &self.capacity)
     }
 
     /// Opens an SMTP listener.
@@ -508,8 +510,8 @@ fn session_settings(config: &Config, capacity: &Capacity) -> [Arc<SessionSetting
     let budget = Arc::clone(capacity.content_budget(ListenerRole::Mx));
     let mx = SessionSettings::new(ListenerRole::Mx, config.hostname.clone(), config.mx.session_limits(), budget, true);
     [
-        build_session_settings(config, (ListenerRole::Submission, true), SessionLimits::default(), capacity),
-        build_session_settings(config, (ListenerRole::Relay, false), SessionLimits::for_relay(), capacity),
+        build_session_settings(config, ListenerRole::Submission, true, SessionLimits::default(), capacity),
+        build_session_settings(config, ListenerRole::Relay, false, SessionLimits::for_relay(), capacity),
         Arc::new(mx),
     ]
 }
@@ -525,7 +527,8 @@ fn capacity_limits(config: &Config) -> CapacityLimits {
 
 fn build_session_settings(
     config: &Config,
-    (role, tls): (ListenerRole, bool),
+    role: ListenerRole,
+    tls: bool,
     limits: SessionLimits,
     capacity: &Capacity,
 ) -> Arc<SessionSettings> {
@@ -578,8 +581,8 @@ pub async fn serve(config: Config, file: PathBuf, send: bool) -> Result<(), Serv
     let listeners = Listeners::new(&config, services.entropy.u64());
     let operator = admin::bind(&config.data_dir)?;
     let operators_socket = config.data_dir.join(admin::SOCKET);
-    let tls = (certificates.as_deref(), renewer.as_ref());
-    let opened = open_listeners(&config, &services, &listeners, tls, recorder.clone()).await;
+    let active = certificates.as_deref();
+    let opened = open_listeners(&config, &services, &listeners, active, renewer.as_ref(), recorder.clone()).await;
     if let Err(error) = opened {
         tokio::join!(listeners.shut_down(), services.worker.drain());
         services.close().await;
@@ -590,7 +593,7 @@ pub async fn serve(config: Config, file: PathBuf, send: bool) -> Result<(), Serv
     services.start();
     listeners.spawn(affiliate_jobs::run(services.intake.clone(), listeners.stop.clone()));
     let status = renewer.as_ref().map(|renewer| renewer.status());
-    open_admin_socket(&config, &services, &listeners, (operator, status));
+    open_admin_socket(&config, &services, &listeners, operator, status);
     // Fails without systemd, which is no error.
     let _ = sd_notify::notify(false, &[sd_notify::NotifyState::Ready]);
     tracing::info!(hostname = %config.hostname, "ready");
@@ -615,15 +618,16 @@ async fn open_listeners(
     config: &Config,
     services: &Services,
     listeners: &Listeners,
-    (certificates, renewer): (Option<&ActiveCertificates>, Option<&Arc<CertificateRenewer>>),
+    certificates: Option<&ActiveCertificates>,
+    renewer: Option<&Arc<CertificateRenewer>>,
     recorder: PrometheusHandle,
 ) -> Result<(), ServeError> {
     if let Some(certificates) = certificates {
         for address in &config.submission.listen {
-            listeners.listen_submission(config, services, *address, (certificates.smtp(), false))?;
+            listeners.listen_submission(config, services, *address, certificates.smtp(), false)?;
         }
         for address in &config.submission.implicit_tls {
-            listeners.listen_submission(config, services, *address, (certificates.smtp(), true))?;
+            listeners.listen_submission(config, services, *address, certificates.smtp(), true)?;
         }
         for address in &config.mx.listen {
             listeners.listen_mx(config, services, *address, certificates.smtp())?;
@@ -664,7 +668,8 @@ pub fn open_admin_socket(
     config: &Config,
     services: &Services,
     listeners: &Listeners,
-    (listener, certificate): (UnixListener, Option<watch::Receiver<CertificateStatus>>),
+    listener: UnixListener,
+    certificate: Option<watch::Receiver<CertificateStatus>>,
 ) {
     let permissions = Permissions {
         default_plan: config.service.default_plan,

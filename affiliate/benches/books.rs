@@ -54,7 +54,7 @@ async fn measure() {
     let store = Store::open(&RedbOptions::new(directory.path().join("store"))).unwrap();
     let started = gauge::start();
     let fixture = Fixture::open(store).await;
-    let scale = Scale::new(fixture.now, (number("REFERRALS", 1_000_000), number("LINES", 5_000_000)));
+    let scale = Scale::new(fixture.now, number("REFERRALS", 1_000_000), number("LINES", 5_000_000));
     let campaigns = partners::write(&fixture, &scale).await;
     let written = copies::write(&fixture, &scale).await;
     let drafted = payouts::write(&fixture, &scale, &written).await;
@@ -69,7 +69,7 @@ async fn measure() {
         gauge::disk_mb(directory.path()),
         gauge::memory_mb(),
     );
-    lists::measure(&fixture, &scale, (&campaigns, &drafted)).await;
+    lists::measure(&fixture, &scale, &campaigns, &drafted).await;
     invoices::measure(&fixture, &scale, number("INVOICES", 2_000)).await;
     if scale.referrals <= AUDITED_MAX || number("AUDIT", 0) == 1 {
         let started = gauge::start();

@@ -48,7 +48,7 @@ fn terms() -> CommissionTerms {
     }
 }
 
-async fn program(ledger: &Ledger, (account, plan): (AccountId, CampaignId), now: jiff::Timestamp) {
+async fn program(ledger: &Ledger, account: AccountId, plan: CampaignId, now: jiff::Timestamp) {
     let entropy = Entropy::default();
     let mut batch = Batch::intake();
     let settings = ProgramSettings::new("https://shop.example".to_owned(), "usd".parse().unwrap(), ProcessorMode::Live);
@@ -92,7 +92,10 @@ async fn program(ledger: &Ledger, (account, plan): (AccountId, CampaignId), now:
 async fn partner_of(
     ledger: &Ledger,
     batch: &mut Batch,
-    (account, plan, now, number): (AccountId, CampaignId, jiff::Timestamp, usize),
+    account: AccountId,
+    plan: CampaignId,
+    now: jiff::Timestamp,
+    number: usize,
 ) {
     let entropy = Entropy::default();
     let (id, link) = (PartnerId::new(now, entropy.u128()), PartnerLinkId::new(now, entropy.u128()));
@@ -213,13 +216,13 @@ async fn measure(partners: usize) {
     let (clock, entropy) = (Clock::default(), Entropy::default());
     let now = clock.now();
     let (account, plan) = (AccountId::new(now, entropy.u128()), CampaignId::new(now, entropy.u128()));
-    let ledger = Ledger::new(store, (clock, entropy), Arc::new(|| {}));
-    program(&ledger, (account, plan), now).await;
+    let ledger = Ledger::new(store, clock, entropy, Arc::new(|| {}));
+    program(&ledger, account, plan, now).await;
     let started = start();
     for chunk in (0..partners).collect::<Vec<_>>().chunks(AT_ONCE) {
         let mut batch = Batch::intake();
         for number in chunk {
-            partner_of(&ledger, &mut batch, (account, plan, now, *number)).await;
+            partner_of(&ledger, &mut batch, account, plan, now, *number).await;
         }
         ledger.store().commit(batch).await.unwrap();
     }
@@ -229,11 +232,11 @@ async fn measure(partners: usize) {
     report("drafted", partners, started);
     assert_eq!(usize::try_from(run.payouts), Ok(partners));
     let started = start();
-    ledger.cancel_run((account, run.id), None, &no_extension).await.unwrap();
+    ledger.cancel_run(account, run.id, None, &no_extension).await.unwrap();
     report("cancelled", partners, started);
     let run = ledger.draft_run(account, None).await.unwrap().run.unwrap();
     let started = start();
-    ledger.approve_run((account, run.id), (run.rev, &run.totals), &no_extension).await.unwrap();
+    ledger.approve_run(account, run.id, run.rev, &run.totals, &no_extension).await.unwrap();
     report("approved", partners, started);
     if partners <= 10_000 {
         assert!(audit(&ledger, account).await.unwrap().ok);

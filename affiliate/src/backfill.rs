@@ -164,7 +164,8 @@ impl AffiliateService {
     pub async fn start_backfill(
         &self,
         account: AccountId,
-        (since, silent): (Option<Timestamp>, bool),
+        since: Option<Timestamp>,
+        silent: bool,
         extend_commit: ExtendCommit<'_, Backfill>,
     ) -> Result<Backfill, AffiliateError> {
         let program = self.get_program(account).await?;
@@ -177,8 +178,7 @@ impl AffiliateService {
         }
         let now = self.now();
         let epoch = Timestamp::from_second(BEGINNING).unwrap_or(now);
-        let ids = (BackfillId::new(now, self.random()), account);
-        let new = Backfill::new(ids, (since, epoch), silent, now);
+        let new = Backfill::new(BackfillId::new(now, self.random()), account, since, epoch, silent, now);
         let mut batch = Batch::intake();
         backfill::create(&mut batch, &new);
         extend_commit(&mut batch, &new);
@@ -297,7 +297,7 @@ impl AffiliateService {
         // Stored before the work: if the process ends during the window, the next process counts it as a failure.
         let mut started = before.clone();
         let has_begun = started.begin_window(process, self.now());
-        if !self.write_backfill((&before, &started)).await? || !has_begun {
+        if !self.write_backfill(&before, &started).await? || !has_begun {
             return Ok(());
         }
         let mut after = started.clone();
@@ -317,18 +317,18 @@ impl AffiliateService {
                 | AffiliateError::Ledger(LedgerError::Budget(_))),
             )) => {
                 after.defer(self.now());
-                self.write_backfill((&started, &after)).await?;
+                self.write_backfill(&started, &after).await?;
                 return Err(refusal);
             }
             Err(WindowError::Refused(refusal)) => after.fail(&refusal.to_string(), self.now()),
             Err(WindowError::Denied(refusal)) => after.fail_permanently(&refusal.to_string()),
         }
-        self.write_backfill((&started, &after)).await?;
+        self.write_backfill(&started, &after).await?;
         Ok(())
     }
 
     /// Writes the back-fill's new state. Returns false if another process changed it first.
-    async fn write_backfill(&self, (before, after): (&Backfill, &Backfill)) -> Result<bool, AffiliateError> {
+    async fn write_backfill(&self, before: &Backfill, after: &Backfill) -> Result<bool, AffiliateError> {
         if before == after {
             return Ok(true);
         }
@@ -432,13 +432,13 @@ impl<'a> WindowReader<'a> {
             return Ok(BackfillWindow { invoices, ..BackfillWindow::default() });
         }
         Ok(BackfillWindow {
-            sessions: self.list("checkout/sessions", ("", ListRequirement::IfSupported), permit).await?,
-            subscriptions: self.list("subscriptions", ("&status=all", ListRequirement::Required), permit).await?,
+            sessions: self.list("checkout/sessions", "", ListRequirement::IfSupported, permit).await?,
+            subscriptions: self.list("subscriptions", "&status=all", ListRequirement::Required, permit).await?,
             invoices,
-            charges: self.list("charges", ("", ListRequirement::Required), permit).await?,
-            refunds: self.list("refunds", ("", ListRequirement::Optional), permit).await?,
-            disputes: self.list("disputes", ("", ListRequirement::IfSupported), permit).await?,
-            notes: self.list("credit_notes", ("", ListRequirement::Optional), permit).await?,
+            charges: self.list("charges", "", ListRequirement::Required, permit).await?,
+            refunds: self.list("refunds", "", ListRequirement::Optional, permit).await?,
+            disputes: self.list("disputes", "", ListRequirement::IfSupported, permit).await?,
+            notes: self.list("credit_notes", "", ListRequirement::Optional, permit).await?,
             events: self.events(permit).await?,
         })
     }
@@ -455,10 +455,10 @@ impl<'a> WindowReader<'a> {
             Ok(Ok(_)) | Err(StripeError::TooLarge(_)) => {
                 match self.list_filtered("invoices", &format!("{paid}{expanded}"), permit).await? {
                     Ok(invoices) => invoices,
-                    Err(_) => self.list("invoices", (paid, ListRequirement::Required), permit).await?,
+                    Err(_) => self.list("invoices", paid, ListRequirement::Required, permit).await?,
                 }
             }
-            Ok(Err(_)) => self.list("invoices", (paid, ListRequirement::Required), permit).await?,
+            Ok(Err(_)) => self.list("invoices", paid, ListRequirement::Required, permit).await?,
             Err(error) => return Err(error.into()),
         };
         invoices.retain(|invoice| {
@@ -482,14 +482,15 @@ impl<'a> WindowReader<'a> {
             return Ok(Vec::new());
         }
         let types: String = EVENT_TYPES.iter().map(|kind| format!("&types%5B%5D={kind}")).collect();
-        self.list("events", (&types, ListRequirement::Optional), permit).await
+        self.list("events", &types, ListRequirement::Optional, permit).await
     }
 
     /// Fetches all objects of a list that were created in the window, oldest first.
     async fn list(
         &self,
         list: &str,
-        (extra_query, need): (&str, ListRequirement),
+        extra_query: &str,
+        need: ListRequirement,
         permit: &mut ResponsePermit,
     ) -> Result<Vec<ProcessorJson>, WindowError> {
         match (self.list_filtered(list, extra_query, permit).await?, need) {
@@ -605,9 +606,8 @@ impl WindowIngest<'_> {
                 continue;
             };
             let id = format!("asked_{}", invoice.id().unwrap_or_default());
-            let source_event = (self.program.account, (id, "invoice.paid"));
-            let refused =
-                self.ledger.record_unreadable(source_event.0, source_event.1, LedgerError::Unanswered(reason)).await;
+            let (account, error) = (self.program.account, LedgerError::Unanswered(reason));
+            let refused = self.ledger.record_unreadable(account, id, "invoice.paid", error).await;
             let IngestOutcome::Failed(fault) = refused else { continue };
             self.record_unread(invoice, &fault);
         }
@@ -631,8 +631,8 @@ impl WindowIngest<'_> {
 
     async fn ingest(&mut self, kind: &str, object: &ProcessorJson) -> Result<(), AffiliateError> {
         // The version is the time at which the back-fill was started.
-        let window_and_source = (self.backfill.until, self.service);
-        let outcome = self.ledger.ingest_fetched_object(&self.program, (kind, object), window_and_source).await;
+        let outcome =
+            self.ledger.ingest_fetched_object(&self.program, kind, object, self.backfill.until, self.service).await;
         self.check_outcome(object, outcome)
     }
 

@@ -115,10 +115,11 @@ impl AffiliateService {
         &self,
         account: AccountId,
         if_match: Option<&IfMatch>,
-        (new, change): (&NewCampaign<'_>, CampaignChange<'_>),
+        new: &NewCampaign<'_>,
+        change: CampaignChange<'_>,
     ) -> Result<(Campaign, AffiliateProgram), AffiliateError> {
         match self.get_program(account).await?.default_campaign {
-            Some(id) => self.change_campaign((account, id), if_match, change).await,
+            Some(id) => self.change_campaign(account, id, if_match, change).await,
             None => {
                 let draft = CampaignDraft { make_default: true, ..new()? };
                 self.create_campaign(account, draft, &no_extension).await
@@ -184,7 +185,8 @@ impl AffiliateService {
     /// `Changed` if `if_match` is stale; `NameTaken`; `DefaultStays` if the default would be archived; the store failed.
     pub async fn change_campaign(
         &self,
-        (account, id): (AccountId, CampaignId),
+        account: AccountId,
+        id: CampaignId,
         if_match: Option<&IfMatch>,
         change: CampaignChange<'_>,
     ) -> Result<(Campaign, AffiliateProgram), AffiliateError> {

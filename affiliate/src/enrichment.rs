@@ -35,11 +35,13 @@ pub(crate) enum PaymentLookup<'a> {
 impl Enricher for AffiliateService {
     async fn enrich(
         &self,
-        (ledger, program): (&Ledger, &AffiliateProgram),
-        (fact, keys): (WebhookFact, &MetadataKeys),
+        ledger: &Ledger,
+        program: &AffiliateProgram,
+        fact: WebhookFact,
+        keys: &MetadataKeys,
     ) -> Result<EnrichedFact, LedgerError> {
         let Some(client) = self.stripe_client(program) else { return Ok(EnrichedFact::from_fact(fact)) };
-        let request = match fact {
+        let (charge, payment) = match fact {
             WebhookFact::InvoicePaid(mut invoice) if !invoice.has_all_lines => {
                 if let Some(lines) = client.list_invoice_lines(&invoice.sale.invoice).await? {
                     (invoice.sale.lines, invoice.has_all_lines) = (lines, true);
@@ -54,7 +56,7 @@ impl Enricher for AffiliateService {
             _ => return Ok(EnrichedFact::from_fact(fact)),
         };
         let mut work = UnitOfWork::for_program(ledger, program.clone());
-        let Some(payment) = work.find_unlinked_payment(request).await? else {
+        let Some(payment) = work.find_unlinked_payment(charge, payment).await? else {
             return Ok(EnrichedFact::from_fact(fact));
         };
         let mut permit = client.permit();

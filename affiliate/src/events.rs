@@ -38,7 +38,8 @@ impl EventBuilder<'_> {
         batch: &mut Batch,
         kind: EventKind,
         subject: impl Into<Subject>,
-        (id, now): (EventId, Timestamp),
+        id: EventId,
+        now: Timestamp,
     ) {
         let mut detail = Map::new();
         detail.insert("program_id".to_owned(), json!(self.program.id));
@@ -67,6 +68,6 @@ impl AffiliateService {
         builder: EventBuilder<'_>,
     ) {
         let now = self.now();
-        builder.record(batch, kind, subject, (EventId::new(now, self.random()), now));
+        builder.record(batch, kind, subject, EventId::new(now, self.random()), now);
     }
 }

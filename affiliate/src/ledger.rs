@@ -105,7 +105,7 @@ pub struct Ledger {
 impl Ledger {
     /// Opens the ledger of a store; `committed` is called after each commit.
     #[must_use]
-    pub fn new(store: Store, (clock, entropy): (Clock, Entropy), committed: Arc<dyn Fn() + Send + Sync>) -> Self {
+    pub fn new(store: Store, clock: Clock, entropy: Entropy, committed: Arc<dyn Fn() + Send + Sync>) -> Self {
         Self { store, clock, entropy, committed, suppresses_events: false }
     }
 

@@ -82,7 +82,8 @@ impl AffiliateService {
     /// `TokenTaken`; too many links; a field error on `destination_url`; `NotFound`; the store failed.
     pub async fn create_link(
         &self,
-        (account, partner): (AccountId, PartnerId),
+        account: AccountId,
+        partner: PartnerId,
         draft: &LinkDraft,
         extend_commit: ExtendCommit<'_, (PartnerLink, Partner, AffiliateProgram)>,
     ) -> Result<(PartnerLink, Partner, AffiliateProgram), AffiliateError> {
@@ -94,7 +95,7 @@ impl AffiliateService {
                     .map_err(|reason| AffiliateError::field("destination_url", reason))?;
             }
             // Read before the links are counted, so that a link created concurrently causes a conflict.
-            let latest = LimitGuard::for_links(self.store(), (account, partner.id)).await?;
+            let latest = LimitGuard::for_links(self.store(), account, partner.id).await?;
             if self.list_links(account, partner.id).await?.len() >= LINKS_MAX {
                 return Err(AffiliateError::too_many_links());
             }
@@ -132,7 +133,8 @@ impl AffiliateService {
     /// `TokenTaken`; a field error on `destination_url`; `NotFound`; the store failed.
     pub async fn change_link(
         &self,
-        (account, partner): (AccountId, PartnerId),
+        account: AccountId,
+        partner: PartnerId,
         id: PartnerLinkId,
         draft: &LinkDraft,
     ) -> Result<PartnerLink, AffiliateError> {
@@ -182,7 +184,8 @@ impl AffiliateService {
     /// `PrimaryLink` for the primary link; `if_match` is stale; `NotFound`; the store failed.
     pub async fn delete_link(
         &self,
-        (account, partner): (AccountId, PartnerId),
+        account: AccountId,
+        partner: PartnerId,
         id: PartnerLinkId,
         if_match: Option<&IfMatch>,
     ) -> Result<(), AffiliateError> {
@@ -190,7 +193,7 @@ impl AffiliateService {
             self.require_set_up(account).await?;
             let partner = self.get_partner(account, partner).await?;
             IfMatch::check(if_match, partner.rev, partner.updated_at)?;
-            let found = partner_link::get(self.store(), account, (partner.id, id)).await?;
+            let found = partner_link::get(self.store(), account, partner.id, id).await?;
             let link = found.ok_or(AffiliateError::NotFound(AffiliateNoun::Link))?;
             if partner.primary_link == id {
                 return Err(ForbiddenReason::PrimaryLink.into());

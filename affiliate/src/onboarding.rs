@@ -70,7 +70,9 @@ impl AffiliateService {
     pub async fn enable_program(
         &self,
         account: AccountId,
-        (website_url, currency, mode): (String, Currency, ProcessorMode),
+        website_url: String,
+        currency: Currency,
+        mode: ProcessorMode,
     ) -> Result<AffiliateProgram, AffiliateError> {
         let now = self.now();
         let program = AffiliateProgram {
@@ -116,12 +118,12 @@ impl AffiliateService {
             (after.rev, after.updated_at) = (before.rev.saturating_add(1), self.now());
             let mut batch = Batch::progress();
             program::update(&mut batch, &before, &after);
-            let draft = self.ledger().mark_draft(&mut batch, (&before, &after)).await?;
+            let draft = self.ledger().mark_draft(&mut batch, &before, &after).await?;
             let host = after.settings.portal_domain.as_ref();
             match self.commit(batch).await? {
                 CommitResult::Committed => {
                     if let Some(run) = draft {
-                        self.ledger().filter_by_methods((account, run)).await;
+                        self.ledger().filter_by_methods(account, run).await;
                     }
                     return Ok(after);
                 }
@@ -214,7 +216,7 @@ impl AffiliateService {
         }
         self.check_api_base(&connection.api_base)?;
         let fetched = match &connection.restricted_key {
-            Some(key) => Some(self.fetch_account(account, (&connection.api_base, key)).await?),
+            Some(key) => Some(self.fetch_account(account, &connection.api_base, key).await?),
             None => None,
         };
         let seal = |text: &String| self.seal(&id, text);
@@ -247,7 +249,7 @@ impl AffiliateService {
             return Ok(StripeAccount { id, livemode: processor.livemode });
         };
         let key = self.open(&program.id.to_bytes(), sealed).ok_or(AffiliateError::Seal)?;
-        self.fetch_account(account, (&processor.api_base, &key)).await
+        self.fetch_account(account, &processor.api_base, &key).await
     }
 
     /// Sets the program live. Idempotent.

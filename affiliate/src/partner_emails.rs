@@ -77,10 +77,11 @@ impl AffiliateService {
     pub(crate) async fn queue_email_if_mailable(
         &self,
         batch: &mut Batch,
-        (program, partner): (&AffiliateProgram, &Partner),
+        program: &AffiliateProgram,
+        partner: &Partner,
         kind: PartnerEmailKind,
     ) -> Result<Option<MailWarning>, ReadError> {
-        let warning = self.mail_warning(program, (&partner.email, partner.source), &kind).await?;
+        let warning = self.mail_warning(program, &partner.email, partner.source, &kind).await?;
         if !matches!(warning, Some(MailWarning::NotMailed(_))) {
             self.queue_email(batch, partner, kind);
         }
@@ -211,7 +212,7 @@ impl AffiliateService {
                 vec![written.into_email(partner.email.clone())]
             }
         };
-        self.submit_email((&program, route), emails, (found, prepared.map(|(_, prepared)| prepared))).await
+        self.submit_email(&program, route, emails, found, prepared.map(|(_, prepared)| prepared)).await
     }
 
     /// Returns a verified domain that identifies the program: that of `mail_from`, else the portal's.
@@ -278,9 +279,11 @@ impl AffiliateService {
     /// Submits the emails, the partner's own first. The same commit deletes the queue row and stores the link.
     async fn submit_email(
         &self,
-        (program, route): (&AffiliateProgram, SenderChoice),
+        program: &AffiliateProgram,
+        route: SenderChoice,
         emails: Vec<SystemEmail>,
-        (found, prepared): (&QueuedPartnerEmail, Option<NewPortalLink>),
+        found: &QueuedPartnerEmail,
+        prepared: Option<NewPortalLink>,
     ) -> Result<(), PartnerEmailError> {
         let extend_commit = |outcomes: &[Result<SubmitReceipt, Refused>], batch: &mut Batch| {
             // A suppressed partner gets no email; the queue row is deleted as well.

@@ -239,7 +239,7 @@ impl AffiliateService {
                 label: None,
                 created_at: now,
             };
-            let partner = self.new_partner(draft, (id, account), (campaign.id, link.id))?;
+            let partner = self.new_partner(draft, id, account, campaign.id, link.id)?;
             let mut batch = Batch::intake();
             partner::create(&mut batch, &partner);
             partner_link::create(&mut batch, &link, free);
@@ -249,8 +249,7 @@ impl AffiliateService {
                 self.record_partner_event(&mut batch, EventKind::AffiliateApproved, &view);
             }
             if let Some(kind) = draft.email_kind() {
-                let program_and_partner = (&view.program, &view.partner);
-                view.warning = self.queue_email_if_mailable(&mut batch, program_and_partner, kind).await?;
+                view.warning = self.queue_email_if_mailable(&mut batch, &view.program, &view.partner, kind).await?;
             }
             extend_commit(&mut batch, &view);
             match self.commit(batch).await? {
@@ -281,8 +280,10 @@ impl AffiliateService {
     fn new_partner(
         &self,
         draft: &PartnerDraft,
-        (id, account): (PartnerId, AccountId),
-        (campaign, primary_link): (mail::id::CampaignId, PartnerLinkId),
+        id: PartnerId,
+        account: AccountId,
+        campaign: mail::id::CampaignId,
+        primary_link: PartnerLinkId,
     ) -> Result<Partner, AffiliateError> {
         let now = self.now();
         let secret = mail::webhook::format_secret(&self.intake.entropy().secret());
@@ -342,7 +343,8 @@ impl AffiliateService {
     /// `Changed` if `if_match` is stale; `TokenTaken`; field errors; `NotFound`; the store failed.
     pub async fn change_partner(
         &self,
-        (account, id): (AccountId, PartnerId),
+        account: AccountId,
+        id: PartnerId,
         if_match: Option<&IfMatch>,
         change: &PartnerChange,
     ) -> Result<PartnerView, AffiliateError> {
@@ -458,7 +460,8 @@ impl AffiliateService {
     /// failed.
     pub async fn change_partner_status(
         &self,
-        (account, id): (AccountId, PartnerId),
+        account: AccountId,
+        id: PartnerId,
         status_change: &PartnerStatusChange,
         extend_commit: ExtendCommit<'_, PartnerView>,
     ) -> Result<PartnerView, AffiliateError> {
@@ -502,8 +505,8 @@ impl AffiliateService {
             }
             self.record_event(&mut batch, kind, view.partner.id, builder);
             if let Some(email_kind) = status_change.email_kind() {
-                let program_and_partner = (&view.program, &view.partner);
-                view.warning = self.queue_email_if_mailable(&mut batch, program_and_partner, email_kind).await?;
+                view.warning =
+                    self.queue_email_if_mailable(&mut batch, &view.program, &view.partner, email_kind).await?;
             }
             extend_commit(&mut batch, &view);
             if matches!(self.commit(batch).await?, CommitResult::Committed) {
@@ -562,7 +565,8 @@ impl AffiliateService {
     /// `NotFound`; the store failed.
     pub async fn delete_partner(
         &self,
-        (account, id): (AccountId, PartnerId),
+        account: AccountId,
+        id: PartnerId,
         if_match: Option<&IfMatch>,
     ) -> Result<(), AffiliateError> {
         for _ in 0..TRIES_MAX {
@@ -574,7 +578,7 @@ impl AffiliateService {
             let ledger = self.ledger();
             let mut work = UnitOfWork::for_program(&ledger, program);
             work.require_no_drafting().await?;
-            if !payout::list_open_by_partner(self.store(), (account, id), None, 1).await?.is_empty() {
+            if !payout::list_open_by_partner(self.store(), account, id, None, 1).await?.is_empty() {
                 return Err(ConflictReason::InPayout.into());
             }
             Ledger::reverse_partner_lines(&mut work, id).await?;
@@ -583,7 +587,7 @@ impl AffiliateService {
             partner::delete(&mut batch, &partner);
             retire_links(&mut batch, &links, self.now());
             if matches!(self.commit(batch).await?, CommitResult::Committed) {
-                self.revoke_portal_access((account, id)).await?;
+                self.revoke_portal_access(account, id).await?;
                 return Ok(ledger.clean_up_deleted_partner(account, id).await?);
             }
         }
@@ -598,8 +602,10 @@ impl AffiliateService {
     /// failed.
     pub async fn set_payout_destination(
         &self,
-        (account, id): (AccountId, PartnerId),
-        (payout, if_match): (&PayoutDestination, Option<&IfMatch>),
+        account: AccountId,
+        id: PartnerId,
+        payout: &PayoutDestination,
+        if_match: Option<&IfMatch>,
         extend_commit: ExtendCommit<'_, PartnerView>,
     ) -> Result<PartnerView, AffiliateError> {
         let mut payout = payout.clone();

@@ -33,11 +33,12 @@ impl AffiliateService {
     /// The store cannot be read.
     pub async fn list_postbacks(
         &self,
-        partner: (AccountId, PartnerId),
+        account: AccountId,
+        partner: PartnerId,
         before: Option<DeliveryId>,
         limit: usize,
     ) -> Result<(Vec<PostbackDelivery>, Option<DeliveryId>), AffiliateError> {
-        let (found, next) = self.intake.list_postbacks(partner, before, limit).await?;
+        let (found, next) = self.intake.list_postbacks(account, partner, before, limit).await?;
         let mut sent = Vec::with_capacity(found.len());
         for delivery in found {
             let attempts = store::webhook_delivery::list_attempts(self.store(), &delivery).await?;
@@ -52,7 +53,8 @@ impl AffiliateService {
     /// A field error if the partner has no address; `NotFound`; `NotSetUp`; `Changed`; the store failed.
     pub async fn send_test_postback(
         &self,
-        (account, id): (AccountId, PartnerId),
+        account: AccountId,
+        id: PartnerId,
     ) -> Result<WebhookDelivery, AffiliateError> {
         let program = self.get_program(account).await?;
         let found = store::affiliate::partner::get(self.store(), account, id).await?;
@@ -61,9 +63,9 @@ impl AffiliateService {
             return Err(AffiliateError::field("postback_url", "is not set"));
         }
         let now = self.now();
-        let event = example_event(account, (program.id, id), (now, self.random()));
+        let event = example_event(account, program.id, id, now, self.random());
         let body = postback::postback_body(&event, program.settings.share_customer_email).unwrap_or_default();
-        let attempt = self.intake.send_test_postback((account, id), (event.id, event.kind.name()), &body).await;
+        let attempt = self.intake.send_test_postback(account, id, event.id, event.kind.name(), &body).await;
         attempt.map_err(|error| match error {
             WebhookError::Read(error) => AffiliateError::Read(error),
             WebhookError::Commit(error) => AffiliateError::Commit(error),
@@ -75,8 +77,10 @@ impl AffiliateService {
 /// Builds an example event of a referral that does not exist.
 fn example_event(
     account: AccountId,
-    (program, partner): (mail::id::ProgramId, PartnerId),
-    (now, random): (Timestamp, u128),
+    program: mail::id::ProgramId,
+    partner: PartnerId,
+    now: Timestamp,
+    random: u128,
 ) -> Event {
     let referral = ReferralId::new(now, random);
     Event {

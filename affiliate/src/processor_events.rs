@@ -30,12 +30,13 @@ impl AffiliateService {
         &self,
         account: AccountId,
         statuses: &[EventStatus],
-        (after, limit): (Option<&ProcessorEventCursor>, usize),
+        after: Option<&ProcessorEventCursor>,
+        limit: usize,
     ) -> Result<ProcessorEventPage, AffiliateError> {
         let statuses = if statuses.is_empty() { EventStatus::ALL } else { statuses };
         let mut events = Vec::new();
         for status in statuses {
-            let found = processor_event::list(self.store(), account, (*status, after), limit + 1).await?;
+            let found = processor_event::list(self.store(), account, *status, after, limit + 1).await?;
             events.extend(found);
         }
         let position = |event: &ProcessorEvent| (event.received_at, event.id.clone());
@@ -56,7 +57,7 @@ impl AffiliateService {
     pub async fn processor_event_summary(&self, account: AccountId) -> Result<ProcessorEventSummary, AffiliateError> {
         let mut after = None;
         let last = loop {
-            let page = self.list_processor_events(account, &[], (after.as_ref(), LOOKED_AT)).await?;
+            let page = self.list_processor_events(account, &[], after.as_ref(), LOOKED_AT).await?;
             let delivered = page.events.into_iter().find(|event| !event.is_asked);
             match (delivered, page.next) {
                 (None, Some(next)) => after = Some(next),

@@ -188,7 +188,7 @@ impl InvoiceReconciliation {
     /// Applies a fetched object. One that cannot be applied is stored among the failed events, to be replayed from
     /// there.
     async fn ingest(&self, kind: &str, object: &ProcessorJson, at: Timestamp) -> Result<(), LedgerError> {
-        match self.ledger.ingest_fetched_object(&self.program, (kind, object), (at, &NoEnricher)).await {
+        match self.ledger.ingest_fetched_object(&self.program, kind, object, at, &NoEnricher).await {
             IngestOutcome::Failed(fault @ (LedgerError::Read(_) | LedgerError::Commit(_) | LedgerError::Contended)) => {
                 Err(fault)
             }
@@ -218,7 +218,8 @@ pub(crate) struct ReconcileAnswers {
 /// answer, the rest counts as unanswered.
 pub(crate) async fn reconcile_all(
     client: &impl Reconciler,
-    (account, invoices): (AccountId, &BTreeSet<String>),
+    account: AccountId,
+    invoices: &BTreeSet<String>,
     is_time_up: impl Fn() -> bool,
 ) -> Result<ReconcileAnswers, LedgerError> {
     let invoices: Vec<&String> = invoices.iter().collect();
@@ -312,7 +313,7 @@ impl Ledger {
     /// Reconciles accounts concurrently; errors of one account are logged.
     async fn reconcile_accounts(&self, waiting: DueLines, client: &impl Reconciler) -> ReconcileRound {
         let rounds = waiting.into_iter().map(|(account, ids)| async move {
-            self.reconcile_account((account, &ids), client).await.unwrap_or_else(|fault| {
+            self.reconcile_account(account, &ids, client).await.unwrap_or_else(|fault| {
                 tracing::warn!(%account, %fault, "reconciliation failed");
                 ReconcileRound::default()
             })
@@ -327,7 +328,8 @@ impl Ledger {
 
     async fn reconcile_account(
         &self,
-        (account, ids): (AccountId, &[CommissionId]),
+        account: AccountId,
+        ids: &[CommissionId],
         client: &impl Reconciler,
     ) -> Result<ReconcileRound, LedgerError> {
         let lines = commission::get_each(self.store(), account, ids).await?;
@@ -335,7 +337,7 @@ impl Ledger {
         let invoices: BTreeSet<String> = lines.iter().filter_map(invoice).collect();
         let end = self.now().checked_add(TURN).unwrap_or(Timestamp::MAX);
         let ReconcileAnswers { unanswered, not_requested } =
-            reconcile_all(client, (account, &invoices), || self.now() >= end).await?;
+            reconcile_all(client, account, &invoices, || self.now() >= end).await?;
         if let Some(reason) = unanswered.values().next() {
             tracing::warn!(%account, invoices = unanswered.len(), why = reason, "charges not reconciled: no answer from the processor");
         }
@@ -345,7 +347,7 @@ impl Ledger {
             if not_requested.contains(&invoice) {
                 continue;
             }
-            self.record_answer((account, line.id), !unanswered.contains_key(&invoice), &mut round.ended).await?;
+            self.record_answer(account, line.id, !unanswered.contains_key(&invoice), &mut round.ended).await?;
         }
         Ok(round)
     }
@@ -353,7 +355,8 @@ impl Ledger {
     /// Stores whether a line was reconciled, and releases its hold if nothing else is left to wait for.
     async fn record_answer(
         &self,
-        (account, id): (AccountId, CommissionId),
+        account: AccountId,
+        id: CommissionId,
         has_answer: bool,
         counts: &mut HoldReleaseCounts,
     ) -> Result<(), LedgerError> {

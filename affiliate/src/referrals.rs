@@ -111,7 +111,7 @@ impl Ledger {
             let (existing, lapsed_referral) = self.find_claims(account, draft, now).await?;
             let created = existing.as_ref().is_none_or(|existing| created_id == Some(existing.id));
             let ReferralCommit { mut batch, referral, is_whole } = match existing {
-                Some(referral) => self.follow_up(program, (referral, draft.customer.as_deref())).await?,
+                Some(referral) => self.follow_up(program, referral, draft.customer.as_deref()).await?,
                 None => {
                     let prospect = Prospect {
                         customer: draft.customer.clone(),
@@ -119,7 +119,7 @@ impl Ledger {
                         link,
                         ..Prospect::new(ReferralSource::Api, Some(lowercase_address(&draft.email)))
                     };
-                    self.create_lead(program, &partner, (prospect, lapsed_referral)).await?
+                    self.create_lead(program, &partner, prospect, lapsed_referral).await?
                 }
             };
             let referred = ReferralResult { referral, created };

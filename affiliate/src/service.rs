@@ -60,8 +60,12 @@ impl AffiliateService {
     #[must_use]
     pub fn ledger(&self) -> Ledger {
         let intake = self.intake.clone();
-        let parts = (intake.clock().clone(), intake.entropy().clone());
-        Ledger::new(intake.store().clone(), parts, Arc::new(move || intake.notify_outbox()))
+        Ledger::new(
+            intake.store().clone(),
+            intake.clock().clone(),
+            intake.entropy().clone(),
+            Arc::new(move || intake.notify_outbox()),
+        )
     }
 
     /// Verifies and ingests a webhook body; `header` is the value of [`crate::processor::signature::HEADER`].
@@ -91,7 +95,7 @@ impl AffiliateService {
             }
             None => None,
         };
-        let answer = self.ledger().receive((&program, &secrets), (header, body), self).await;
+        let answer = self.ledger().receive(&program, &secrets, header, body, self).await;
         match (&answer, reservation) {
             (IngestOutcome::Done | IngestOutcome::Ignored(_), Some(reservation)) => reservation.confirm(),
             (IngestOutcome::Failed(_), Some(reservation)) => {
@@ -109,7 +113,7 @@ impl AffiliateService {
     /// # Errors
     /// The store cannot be read.
     pub async fn replay_event(&self, account: AccountId, id: &str) -> Result<Option<ProcessorEvent>, AffiliateError> {
-        Ok(self.ledger().replay((account, id), self).await?)
+        Ok(self.ledger().replay(account, id, self).await?)
     }
 
     pub(crate) fn now(&self) -> Timestamp {

@@ -123,8 +123,10 @@ impl AffiliateService {
     /// The connection failed, timed out, or the response exceeds the memory budget.
     fn get<'a>(
         &'a self,
-        (api_base, key): (&'a str, &'a str),
-        (path, answer_bytes_max): (&'a str, usize),
+        api_base: &'a str,
+        key: &'a str,
+        path: &'a str,
+        answer_bytes_max: usize,
         permit: &'a mut ResponsePermit,
     ) -> BoxFuture<'a, Result<HttpResponse, HttpClientError>> {
         Box::pin(async move {
@@ -145,11 +147,12 @@ impl AffiliateService {
     async fn fetch_object(
         &self,
         account: AccountId,
-        credentials: (&str, &str),
+        api_base: &str,
+        key: &str,
         path: &str,
     ) -> Result<ProcessorJson, AffiliateError> {
         let mut permit = self.intake.response_permit(account);
-        let result = self.get(credentials, (path, OBJECT_BYTES_MAX), &mut permit).await;
+        let result = self.get(api_base, key, path, OBJECT_BYTES_MAX, &mut permit).await;
         let answer = result.map_err(|error| AffiliateError::Upstream(request_error(path, &error)))?;
         if answer.status != 200 {
             let reason = format!("{}{}", answered_with(path, answer.status), error_message_of(answer.body));
@@ -184,7 +187,7 @@ impl AffiliateService {
     pub(crate) async fn takes_transfers(&self, program: &AffiliateProgram, account: &str) -> bool {
         let Some(StripeClient { api_base, key, .. }) = self.stripe_client(program) else { return false };
         let path = format!("/v1/accounts/{account}");
-        let fetched = self.fetch_object(program.account, (&api_base, &key), &path).await;
+        let fetched = self.fetch_object(program.account, &api_base, &key, &path).await;
         let keys = MetadataKeys::default();
         let reading = ReadContext { keys: &keys, as_of: StateVersion::fetched(self.now()) };
         match fetched.map(|fetched| ConnectedAccount::read(fetched.text(), &reading)) {
@@ -207,9 +210,10 @@ impl AffiliateService {
     pub(crate) async fn fetch_account(
         &self,
         account: AccountId,
-        (api_base, key): (&str, &str),
+        api_base: &str,
+        key: &str,
     ) -> Result<StripeAccount, AffiliateError> {
-        let fetched = self.fetch_object(account, (api_base, key), "/v1/account").await?;
+        let fetched = self.fetch_object(account, api_base, key, "/v1/account").await?;
         let id = fetched.id().filter(|id| is_id(id));
         let id = id.ok_or_else(|| AffiliateError::Upstream("answered without the account's id".to_owned()))?;
         let livemode = fetched.flag_in("livemode").or_else(|| livemode_of_key(key));
@@ -232,7 +236,7 @@ impl StripeClient {
         path: &str,
         permit: &mut ResponsePermit,
     ) -> Result<StripeAnswer<ProcessorJson>, StripeError> {
-        Ok(match self.ask((path, OBJECT_BYTES_MAX), permit).await? {
+        Ok(match self.ask(path, OBJECT_BYTES_MAX, permit).await? {
             StripeAnswer::Object(body, at) => match ProcessorJson::read(body) {
                 Ok(object) => StripeAnswer::Object(object, at),
                 Err(_) => return Err(StripeError::NoResponse(no_json(path))),
@@ -243,11 +247,12 @@ impl StripeClient {
 
     async fn ask(
         &self,
-        (path, bytes_max): (&str, usize),
+        path: &str,
+        bytes_max: usize,
         permit: &mut ResponsePermit,
     ) -> Result<StripeAnswer<Bytes>, StripeError> {
         let requested_at = self.service.now();
-        match self.service.get((&self.api_base, &self.key), (path, bytes_max), permit).await {
+        match self.service.get(&self.api_base, &self.key, path, bytes_max, permit).await {
             Ok(HttpResponse { status: 200, is_complete: false, body, .. }) => Err(if body.len() < bytes_max {
                 StripeError::NoResponse(format!("closed the connection while sending {}", without_query(path)))
             } else {
@@ -299,7 +304,7 @@ impl StripeClient {
         let mut after = String::new();
         for _ in 0..pages_max {
             let path = format!("{path}&limit={PAGE_OBJECTS}{after}");
-            let (body, at) = match self.ask((&path, PAGE_BYTES_MAX), permit).await? {
+            let (body, at) = match self.ask(&path, PAGE_BYTES_MAX, permit).await? {
                 StripeAnswer::Object(body, at) => (body, at),
                 StripeAnswer::Refused(denial) => return Ok(Err(denial)),
             };

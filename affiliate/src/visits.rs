@@ -102,10 +102,13 @@ impl Ledger {
                 Some(visitor) => store::affiliate::visit::find_current(self.store(), account, visitor).await?,
                 None => StoredCurrentVisit::default(),
             };
-            let previous = (visitor.as_ref(), &current);
             let decided = match &arrival.brought {
-                VisitSource::Link(token) => self.visit_by_link(&program, (token, arrival), previous).await?,
-                VisitSource::HandedOver(id) => self.visit_from_other_domain(&program, *id, previous).await?,
+                VisitSource::Link(token) => {
+                    self.visit_by_link(&program, token, arrival, visitor.as_ref(), &current).await?
+                }
+                VisitSource::HandedOver(id) => {
+                    self.visit_from_other_domain(&program, *id, visitor.as_ref(), &current).await?
+                }
             };
             let Some(VisitDecision { batch, visit }) = decided else { return Ok(None) };
             if batch.is_empty() || self.commit(batch).await? {
@@ -120,8 +123,10 @@ impl Ledger {
     async fn visit_by_link(
         &self,
         program: &AffiliateProgram,
-        (token, arrival): (&PartnerLinkToken, &VisitRequest),
-        (identity, current): (Option<&VisitorIdentity>, &StoredCurrentVisit),
+        token: &PartnerLinkToken,
+        arrival: &VisitRequest,
+        identity: Option<&VisitorIdentity>,
+        current: &StoredCurrentVisit,
     ) -> Result<Option<VisitDecision>, AffiliateError> {
         let account = program.account;
         let Some((link, partner)) = self.find_link_and_partner(account, token).await? else {
@@ -136,7 +141,7 @@ impl Ledger {
         if today >= CLICKS_A_DAY_MAX {
             return Err(ConflictReason::TooManyClicks.into());
         }
-        let new = self.new_visit(program, (&link, &partner), arrival).await?;
+        let new = self.new_visit(program, &link, &partner, arrival).await?;
         let id = new.id.to_bytes();
         let click = LinkClick { account, partner: partner.id, link: link.id, sub_id: new.sub_id.clone(), at: now };
         // Spread over the partitions, so that all nodes share the counting.
@@ -147,7 +152,7 @@ impl Ledger {
         if standing_visit.id == new.id {
             store::affiliate::visit::create(&mut batch, &new);
             if let Some(identity) = identity {
-                store::affiliate::visit::set_current(&mut batch, (account, identity), current, new.id);
+                store::affiliate::visit::set_current(&mut batch, account, identity, current, new.id);
             }
         }
         let standing_visit = standing_visit.clone();
@@ -185,7 +190,8 @@ impl Ledger {
     async fn new_visit(
         &self,
         program: &AffiliateProgram,
-        (link, partner): (&PartnerLink, &Partner),
+        link: &PartnerLink,
+        partner: &Partner,
         arrival: &VisitRequest,
     ) -> Result<PartnerVisit, AffiliateError> {
         let now = self.now();
@@ -218,7 +224,8 @@ impl Ledger {
         &self,
         program: &AffiliateProgram,
         id: VisitId,
-        (identity, current): (Option<&VisitorIdentity>, &StoredCurrentVisit),
+        identity: Option<&VisitorIdentity>,
+        current: &StoredCurrentVisit,
     ) -> Result<Option<VisitDecision>, AffiliateError> {
         let (account, now) = (program.account, self.now());
         let found = store::affiliate::visit::get(self.store(), account, id).await?;
@@ -239,7 +246,7 @@ impl Ledger {
                 after.visitors.push(visitor.clone());
             }
             store::affiliate::visit::update(&mut batch, &carried, &after);
-            store::affiliate::visit::set_current(&mut batch, (account, identity), current, carried.id);
+            store::affiliate::visit::set_current(&mut batch, account, identity, current, carried.id);
         }
         let standing_visit = standing_visit.clone();
         Ok(Some(VisitDecision { batch, visit: standing_visit }))

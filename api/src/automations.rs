@@ -106,7 +106,8 @@ async fn current_version(state: &AppState, automation: &Automation) -> Result<Au
 async fn commit(
     state: &AppState,
     tenant: &Tenant,
-    (batch, cancels): (Batch, Option<&AutomationJobKind>),
+    batch: Batch,
+    cancels: Option<&AutomationJobKind>,
 ) -> Result<bool, Problem> {
     let partitions = store::automation_run::due_work::partitions_of(&batch);
     match state.intake.store().commit(batch).await {
@@ -114,7 +115,7 @@ async fn commit(
             let account = tenant.account().id;
             state.intake.automations().invalidate(account);
             if let Some(AutomationJobKind::Cancel { automation, before }) = cancels {
-                state.intake.cancel_runs((account, *automation), *before).await;
+                state.intake.cancel_runs(account, *automation, *before).await;
             }
             state.intake.automations().wake(&partitions);
             Ok(true)
@@ -144,7 +145,8 @@ async fn automation_response(
 async fn store_new(
     state: &AppState,
     tenant: &Tenant,
-    (name, definition): (String, mail::automation::AutomationDefinition),
+    name: String,
+    definition: mail::automation::AutomationDefinition,
 ) -> Result<AutomationResponse, Problem> {
     let (store, account, now) = (state.intake.store(), tenant.account().id, state.intake.clock().now());
     if store::automation::count(store, account, AUTOMATIONS_MAX).await? >= AUTOMATIONS_MAX {
@@ -165,7 +167,7 @@ async fn store_new(
     let mut batch = Batch::intake();
     store::automation::create(&mut batch, &automation);
     store::automation::put_version(&mut batch, &automation, &version);
-    if !commit(state, tenant, (batch, None)).await? {
+    if !commit(state, tenant, batch, None).await? {
         return Err(conflict_problem());
     }
     automation_response(state, &automation, &version).await
@@ -183,7 +185,7 @@ pub async fn create(
 ) -> Result<AutomationResponse, Problem> {
     activation_check::check_text_messages(&state, &request.definition)?;
     activation_check::check_events(&state, &tenant, &request.definition).await?;
-    store_new(&state, &tenant, (request.name, request.definition)).await
+    store_new(&state, &tenant, request.name, request.definition).await
 }
 
 /// Query of `GET /automations`.
@@ -252,8 +254,8 @@ pub async fn update(
         let found = find(&state, &tenant, path).await?;
         let version = current_version(&state, &found.automation).await?;
         let done = match &change {
-            AutomationChange::Act(action) => apply_action(&state, &tenant, (&found, &version), *action).await?,
-            AutomationChange::Edit(edit) => self::apply_edit(&state, &tenant, (&found, &version), edit).await?,
+            AutomationChange::Act(action) => apply_action(&state, &tenant, &found, &version, *action).await?,
+            AutomationChange::Edit(edit) => self::apply_edit(&state, &tenant, &found, &version, edit).await?,
         };
         if let Some((automation, version)) = done {
             return automation_response(&state, &automation, &version).await;
@@ -268,7 +270,8 @@ type ChangedAutomation = Option<(Automation, AutomationVersion)>;
 async fn apply_action(
     state: &AppState,
     tenant: &Tenant,
-    (found, version): (&StoredAutomation, &AutomationVersion),
+    found: &StoredAutomation,
+    version: &AutomationVersion,
     action: AutomationAction,
 ) -> Result<ChangedAutomation, Problem> {
     use AutomationStatus::{Active, Archived, Draft, Paused};
@@ -305,14 +308,15 @@ async fn apply_action(
     after.updated_at = now;
     store::automation::update(&mut batch, found, &after);
     let cancels = matches!(action, AutomationAction::Archive | AutomationAction::CancelRuns).then_some(&cancel);
-    Ok(commit(state, tenant, (batch, cancels)).await?.then(|| (after, version.clone())))
+    Ok(commit(state, tenant, batch, cancels).await?.then(|| (after, version.clone())))
 }
 
 /// Applies an edit. Returns `None` after a concurrent change.
 async fn apply_edit(
     state: &AppState,
     tenant: &Tenant,
-    (found, version): (&StoredAutomation, &AutomationVersion),
+    found: &StoredAutomation,
+    version: &AutomationVersion,
     edit: &AutomationEdit,
 ) -> Result<ChangedAutomation, Problem> {
     let (before, now) = (&found.automation, state.intake.clock().now());
@@ -346,7 +350,7 @@ async fn apply_edit(
         store::automation::put_version(&mut batch, &after, &current);
     }
     store::automation::update(&mut batch, found, &after);
-    Ok(commit(state, tenant, (batch, None)).await?.then_some((after, current)))
+    Ok(commit(state, tenant, batch, None).await?.then_some((after, current)))
 }
 
 /// `DELETE /automations/{id}`.
@@ -363,7 +367,7 @@ pub async fn delete(state: Arc<AppState>, tenant: Tenant, path: AutomationPath) 
         store::automation::delete(&mut batch, &found);
         let forget_job = AutomationJobKind::Forget { automation: automation.id };
         state.intake.automations().enqueue_job(&mut batch, automation.account, forget_job);
-        if commit(&state, &tenant, (batch, None)).await? {
+        if commit(&state, &tenant, batch, None).await? {
             return Ok(OkResponse::OK);
         }
     }
@@ -382,7 +386,7 @@ pub async fn duplicate(
     let found = find(&state, &tenant, path).await?;
     let version = current_version(&state, &found.automation).await?;
     let name = request.name.unwrap_or_else(|| copy_name(&found.automation.name));
-    store_new(&state, &tenant, (name, version.definition)).await
+    store_new(&state, &tenant, name, version.definition).await
 }
 
 fn copy_name(name: &str) -> String {
@@ -427,7 +431,7 @@ pub async fn list_versions(
     let automation = find(&state, &tenant, path).await?.automation;
     let before = page.cursor_number(KIND_AUTOMATION_VERSION)?.and_then(|number| u32::try_from(number).ok());
     let (store, limit) = (state.intake.store(), page.limit + 1);
-    let mut found = store::automation::list_versions(store, automation.account, automation.id, (before, limit)).await?;
+    let mut found = store::automation::list_versions(store, automation.account, automation.id, before, limit).await?;
     let has_more = found.len() > page.limit;
     found.truncate(page.limit);
     let next = found.last().filter(|_| has_more);

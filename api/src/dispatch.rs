@@ -156,10 +156,10 @@ where
     let allowance = state.memory_budget.allowance(holder.unwrap_or_else(|| MemoryHolder::network(from)));
     let (body, share) = match operation.body_bytes_max {
         None => (Bytes::new(), MemoryShare::default()),
-        Some(bytes_max) => body::read_body(body, &head.headers, (bytes_max, operation.media), &allowance).await?,
+        Some(bytes_max) => body::read_body(body, &head.headers, bytes_max, operation.media, &allowance).await?,
     };
     let reserved = match caller.tenant() {
-        Some(tenant) => reserve_storage(state, tenant, operation, (&body, &head.headers)).await?,
+        Some(tenant) => reserve_storage(state, tenant, operation, &body, &head.headers).await?,
         None => Vec::new(),
     };
     let query = head.uri.query().unwrap_or_default().to_owned();
@@ -180,8 +180,8 @@ where
             return Err(Problem::unauthorized(Denial::Missing));
         }
     };
-    let response =
-        spawn_handler(state, running, (share, head.extensions.get::<RequestPermit>().cloned(), reserved)).await?;
+    let permit = head.extensions.get::<RequestPermit>().cloned();
+    let response = spawn_handler(state, running, share, permit, reserved).await?;
     let response = apply_response_policy(state, operation, tenant.as_ref(), response)?;
     let mut share = MemoryShare::default();
     // Responses of public operations are small or static.
@@ -221,7 +221,8 @@ async fn reserve_storage(
     state: &AppState,
     tenant: &Tenant,
     operation: &Operation,
-    (body, headers): (&Bytes, &HeaderMap),
+    body: &Bytes,
+    headers: &HeaderMap,
 ) -> Result<Vec<StorageReservation>, Problem> {
     let mut reserved = Vec::with_capacity(operation.storage_cost.len());
     for (noun, amount_max) in operation.storage_cost {
@@ -240,11 +241,13 @@ async fn reserve_storage(
 async fn spawn_handler(
     state: &Arc<AppState>,
     running: HandlerFuture,
-    resources: (MemoryShare, Option<RequestPermit>, Vec<StorageReservation>),
+    share: MemoryShare,
+    permit: Option<RequestPermit>,
+    reserved: Vec<StorageReservation>,
 ) -> Result<Response, Problem> {
     let task = state.tasks.spawn(async move {
         let outcome = running.await;
-        let (_share, _permit, reserved) = resources;
+        let (_share, _permit) = (share, permit);
         if outcome.is_ok() {
             reserved.into_iter().for_each(StorageReservation::confirm);
         }

@@ -57,7 +57,7 @@ pub async fn send(
 ) -> Result<IdempotentResponse<SendResponse>, Problem> {
     let SendRequest { email, mut warnings, claim } = request;
     let draft = async { Ok((email.into_draft(&state, &tenant, &mut warnings).await?, warnings)) };
-    send_idempotent(&state, &tenant, (IdempotencyScope::Send, claim), draft).await
+    send_idempotent(&state, &tenant, IdempotencyScope::Send, claim, draft).await
 }
 
 /// Path and page of an email's events or attempts.

@@ -205,7 +205,7 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, query: ListLogs) -> Resu
     let end = query.before.map(|before| RequestId::new(before, u128::MAX));
     let before = cursor.or(end);
     let account = tenant.account().id;
-    let page = store::request_log::list(store, account, (since, before), SCANNED_ROWS_MAX).await?;
+    let page = store::request_log::list(store, account, since, before, SCANNED_ROWS_MAX).await?;
     let all_looked_at = page.len() < SCANNED_ROWS_MAX;
     let mut last = None;
     let mut logs = Vec::with_capacity(query.page.limit);

@@ -195,7 +195,8 @@ fn describe_operation(operation: &Operation, schemas: &mut Schemas, shared: &mut
     if request_spec.body.is_some() && !matches!(operation.media, Media::Form | Media::Beacon | Media::Any) {
         schemas.add_optional_field(
             &mut response_schema,
-            ("warnings", &schema::list(json!({"type": "string"}), "Warnings, for example about ignored fields")),
+            "warnings",
+            &schema::list(json!({"type": "string"}), "Warnings, for example about ignored fields"),
         );
     }
     let mut entry = json!({

@@ -224,7 +224,7 @@ pub fn after_number(kind: u8, number: u64) -> String {
 
 /// The cursor of a page whose last entry has this time and text.
 #[must_use]
-pub fn after_time(kind: u8, (time, text): (Timestamp, &str)) -> String {
+pub fn after_time(kind: u8, time: Timestamp, text: &str) -> String {
     encode_cursor(kind, &[&time.as_microsecond().to_be_bytes()[..], text.as_bytes()].concat())
 }
 

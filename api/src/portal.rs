@@ -201,7 +201,7 @@ pub async fn submit_form(state: Arc<AppState>, PortalFormPath(request): PortalFo
     if csrf_hash != SecretHash::from_bytes(token.csrf().as_bytes()) {
         return Ok(forged_form_page(""));
     }
-    forms::submit(&state, (&partner_session, &token), &request).await
+    forms::submit(&state, &partner_session, &token, &request).await
 }
 
 /// The response to a form with a missing or wrong CSRF token, or from another site.
@@ -233,11 +233,7 @@ async fn sign_in_with_link(
     match state.affiliate.sign_in(secret, &context).await {
         Ok((token, partner_session)) => {
             let (now, email) = (state.intake.clock().now(), partner_session.partner.email.to_string());
-            state.sign_in_limiter.remember_partner_network(
-                request.client_ip,
-                (partner_session.program.id, &email),
-                now,
-            );
+            state.sign_in_limiter.remember_partner_network(request.client_ip, partner_session.program.id, &email, now);
             let to = PortalPage::redirect(status, &home_url(state, request))?;
             Ok(to.with_cookie(cookie::set_cookie(&token, is_secure(state))))
         }

@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(journal.lock().len(), ENTRIES_MAX);
         journal.flush(&store).await;
         assert!(journal.lock().is_empty());
-        let found = store::request_log::list(&store, account, (None, None), 1).await.unwrap();
+        let found = store::request_log::list(&store, account, None, None, 1).await.unwrap();
         assert_eq!(found[0].path, "/emails/[redacted]");
         let text = format!("{found:?}");
         assert!(!text.contains("secret") && !text.contains("example"), "{text}");

@@ -26,7 +26,7 @@ impl Schemas {
 
     /// Adds an optional field to an object schema, or to each alternative of a `oneOf`. A named schema is shared, so
     /// it is not changed: the field is added with `allOf`.
-    pub fn add_optional_field(&self, schema: &mut Value, (name, field): (&str, &Value)) {
+    pub fn add_optional_field(&self, schema: &mut Value, name: &str, field: &Value) {
         if let Some(reference) = schema["$ref"].as_str() {
             let named = reference.rsplit('/').next().and_then(|name| self.0.get(name));
             if named.is_none_or(|named| named["properties"].get(name).is_none()) {
@@ -40,7 +40,7 @@ impl Schemas {
             return;
         }
         for alternative in schema.get_mut("oneOf").and_then(Value::as_array_mut).into_iter().flatten() {
-            self.add_optional_field(alternative, (name, field));
+            self.add_optional_field(alternative, name, field);
         }
     }
 

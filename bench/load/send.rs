@@ -141,7 +141,7 @@ async fn session(run: Arc<Run>) -> io::Result<Vec<Duration>> {
         let Some(sender) = run.senders.get(number % run.senders.len().max(1)) else { break };
         let rcpt = run.rcpt(number);
         let start = clock();
-        let sending = send(&run, connection.take(), (sender, &rcpt));
+        let sending = send(&run, connection.take(), sender, &rcpt);
         let (client, sent) = timeout(REPLY_TIMEOUT, sending).await??;
         let duration = start.elapsed();
         run.accepted(&rcpt, duration)?;
@@ -162,7 +162,8 @@ async fn session(run: Arc<Run>) -> io::Result<Vec<Duration>> {
 async fn send(
     run: &Run,
     connection: Option<(Client, usize)>,
-    (sender, rcpt): (&Sender, &str),
+    sender: &Sender,
+    rcpt: &str,
 ) -> io::Result<(Client, usize)> {
     let (mut client, sent) = match connection {
         Some(open) => open,

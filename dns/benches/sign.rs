@@ -50,7 +50,7 @@ fn transactions(keys: &DkimKeys, message: &[u8]) {
     let recipient: Address = "bob@example.net".parse().unwrap();
     for (name, ed25519) in [("RSA-2048", false), ("Ed25519", true)] {
         let signer = signer(keys, 0, true, ed25519);
-        let sign = |_| signer.sign_transaction(&instance, (Some(&sender), &recipient), now()).unwrap();
+        let sign = |_| signer.sign_transaction(&instance, Some(&sender), &recipient, now()).unwrap();
         println!("{:40} {:12.1}", format!("DKIM2: a transaction, {name}"), per_call(300, sign));
     }
 }

@@ -105,7 +105,7 @@ impl DomainChecker {
     ) -> BoxFuture<'a, Vec<RecordFinding>> {
         Box::pin(async move {
             let query_count = AtomicU32::new(0);
-            self.check_counting((domain, records), now, &query_count).await
+            self.check_counting(domain, records, now, &query_count).await
         })
     }
 
@@ -113,7 +113,8 @@ impl DomainChecker {
     /// cancels the check can still read the count.
     pub fn check_counting<'a>(
         &'a self,
-        (domain, records): (&'a DomainName, &'a [DomainRecord]),
+        domain: &'a DomainName,
+        records: &'a [DomainRecord],
         now: Timestamp,
         query_count: &'a AtomicU32,
     ) -> BoxFuture<'a, Vec<RecordFinding>> {

@@ -54,12 +54,12 @@ impl<K: Eq + Hash + Clone> QueryLimiter<K> {
     ///
     /// # Errors
     /// The time until the key may query again.
-    pub fn acquire(&self, key: &K, queries: u32, (rate, now_ns): (QueryRate, u64)) -> Result<(), Duration> {
+    pub fn acquire(&self, key: &K, queries: u32, rate: QueryRate, now_ns: u64) -> Result<(), Duration> {
         let mut levels = self.lock();
         if let Some(wait) = wait_time(&levels, key, rate, now_ns) {
             return Err(wait);
         }
-        spend(&mut levels, key.clone(), queries, (rate, now_ns));
+        spend(&mut levels, key.clone(), queries, rate, now_ns);
         Ok(())
     }
 
@@ -72,7 +72,7 @@ impl<K: Eq + Hash + Clone> QueryLimiter<K> {
 
     /// Charges queries that were already sent.
     pub fn charge(&self, key: K, queries: u32, rate: QueryRate, now_ns: u64) {
-        spend(&mut self.lock(), key, queries, (rate, now_ns));
+        spend(&mut self.lock(), key, queries, rate, now_ns);
     }
 }
 
@@ -82,7 +82,7 @@ fn wait_time<K: Eq + Hash>(levels: &HashMap<K, u64>, key: &K, rate: QueryRate, n
     (over_ns > 0).then(|| Duration::from_nanos(over_ns))
 }
 
-fn spend<K: Eq + Hash>(levels: &mut HashMap<K, u64>, key: K, queries: u32, (rate, now_ns): (QueryRate, u64)) {
+fn spend<K: Eq + Hash>(levels: &mut HashMap<K, u64>, key: K, queries: u32, rate: QueryRate, now_ns: u64) {
     if levels.len() >= KEYS_MAX && !levels.contains_key(&key) {
         levels.retain(|_, at| *at > now_ns);
         if levels.len() >= KEYS_MAX {
@@ -106,7 +106,7 @@ mod tests {
     const RATE: QueryRate = QueryRate { per_second: 10, burst: 20 };
 
     fn take(limiter: &QueryLimiter<u32>, key: u32, queries: u32, now_ns: u64) -> Result<(), Duration> {
-        limiter.acquire(&key, queries, (RATE, now_ns))
+        limiter.acquire(&key, queries, RATE, now_ns)
     }
 
     #[test]

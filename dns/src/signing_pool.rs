@@ -113,10 +113,11 @@ impl SigningPool {
         &self,
         signer: Arc<Signer>,
         instance: Bytes,
-        (sender, recipient): (Option<Address>, Address),
+        sender: Option<Address>,
+        recipient: Address,
         now: Timestamp,
     ) -> SignResult {
-        self.run_job(move || signer.sign_transaction(&instance, (sender.as_ref(), &recipient), now)).await
+        self.run_job(move || signer.sign_transaction(&instance, sender.as_ref(), &recipient, now)).await
     }
 
     /// Runs a job on a thread of the pool, after waiting for a permit. If the caller is dropped, so is its job, unless

@@ -99,7 +99,8 @@ pub fn check_host<'a>(resolver: &'a Resolver, query: &'a SpfQuery<'a>, within: D
 pub fn check_domain<'a>(
     resolver: &'a Resolver,
     domain: &'a DomainName,
-    (address, hello): (IpAddr, &'a DomainName),
+    address: IpAddr,
+    hello: &'a DomainName,
 ) -> BoxFuture<'a, SpfResult> {
     Box::pin(async move {
         let query = SpfQuery {

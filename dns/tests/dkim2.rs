@@ -68,11 +68,11 @@ async fn names() -> NameServer {
 }
 
 /// The message as it is sent in a transaction.
-fn signed(signer: &Signer, message: &str, (from, to): (&str, &str)) -> String {
+fn signed(signer: &Signer, message: &str, from: &str, to: &str) -> String {
     let instance = message_instance(&[message.as_bytes()]).unwrap().expect("it is for us to sign");
     let from = (!from.is_empty()).then(|| from.parse::<Address>().unwrap());
     let to: Address = to.parse().unwrap();
-    let signature = signer.sign_transaction(&instance, (from.as_ref(), &to), now()).unwrap();
+    let signature = signer.sign_transaction(&instance, from.as_ref(), &to, now()).unwrap();
     String::from_utf8([signature, instance].concat()).unwrap() + message
 }
 
@@ -81,8 +81,8 @@ async fn every_header_and_body_is_signed() {
     let (names, signer) = (names().await, signer(false, true));
     for headers in HEADERS {
         for body in BODIES {
-            let message = signed(&signer, &format!("{headers}\r\n{body}"), (SENDER, RECIPIENT));
-            let verdict = verifier::verdict(names.address, &message, (SENDER, RECIPIENT)).await;
+            let message = signed(&signer, &format!("{headers}\r\n{body}"), SENDER, RECIPIENT);
+            let verdict = verifier::verdict(names.address, &message, SENDER, RECIPIENT).await;
             assert_eq!(verdict, "Pass", "{message:?}");
         }
     }
@@ -97,10 +97,10 @@ async fn ed25519_is_preferred_for_the_single_signature() {
         (false, true, "s=s1e:ed25519-sha256:"),
         (true, true, "s=s1e:ed25519-sha256:"),
     ] {
-        let message = signed(&signer(rsa, ed25519), message, (SENDER, RECIPIENT));
+        let message = signed(&signer(rsa, ed25519), message, SENDER, RECIPIENT);
         assert!(message.lines().all(|line| line.len() <= 78), "{message}");
         assert!(message.contains(set) && message.matches("-sha256:").count() == 1, "{message}");
-        let verdict = verifier::verdict(names.address, &message, (SENDER, RECIPIENT)).await;
+        let verdict = verifier::verdict(names.address, &message, SENDER, RECIPIENT).await;
         assert_eq!(verdict, "Pass", "{message}");
     }
 }
@@ -112,9 +112,9 @@ async fn a_signature_covers_its_envelope() {
     for (from, to) in
         [(SENDER, RECIPIENT), ("", RECIPIENT), (SENDER, "\u{fc}@xn--mnchen-3ya.example"), ("a@example.com", "a=b@c.d")]
     {
-        let message = signed(&signer, message, (from, to));
+        let message = signed(&signer, message, from, to);
         let verdict_of = async |from: &str, to: &str| {
-            verifier::verdict(names.address, &message, (if from.is_empty() { "<>" } else { from }, to)).await
+            verifier::verdict(names.address, &message, if from.is_empty() { "<>" } else { from }, to).await
         };
         assert_eq!(verdict_of(from, to).await, "Pass", "{from} {to}");
         for (from, to, why) in [
@@ -131,8 +131,8 @@ async fn a_signature_covers_its_envelope() {
 async fn additions_and_changes_invalidate_the_signature() {
     let (names, signer) = (names().await, signer(false, true));
     let message = "From: a@example.com\r\nSubject: x\r\n\r\nHello\r\n";
-    let good = signed(&signer, message, (SENDER, RECIPIENT));
-    let verdict_of = async |message: &str| verifier::verdict(names.address, message, (SENDER, RECIPIENT)).await;
+    let good = signed(&signer, message, SENDER, RECIPIENT);
+    let verdict_of = async |message: &str| verifier::verdict(names.address, message, SENDER, RECIPIENT).await;
     for (changed, why) in [
         (good.replace("Hello", "Hello "), "BodyHashMismatch(1)"),
         (good.clone() + "more\r\n", "BodyHashMismatch(1)"),

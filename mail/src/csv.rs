@@ -48,7 +48,7 @@ impl<'a> CsvReader<'a> {
 
     /// Resumes at a position that [`CsvReader::position`] returned.
     #[must_use]
-    pub fn resume(text: &'a str, (at, line): (usize, u64)) -> Self {
+    pub fn resume(text: &'a str, at: usize, line: u64) -> Self {
         if at == 0 || !text.is_char_boundary(at) {
             return Self::new(text);
         }
@@ -306,12 +306,12 @@ mod tests {
         #[test]
         fn reading_can_resume_at_every_record(text in "[a\",;\n\r \u{e9}]{0,60}") {
             let whole: Vec<CsvRecord> = CsvReader::new(&text).collect();
-            let (mut resume_at, mut steps) = ((0, 1), Vec::new());
+            let ((mut at, mut line), mut steps) = ((0, 1), Vec::new());
             loop {
-                let mut records = CsvReader::resume(&text, resume_at);
+                let mut records = CsvReader::resume(&text, at, line);
                 let Some(record) = records.next() else { break };
                 steps.push(record);
-                resume_at = records.position();
+                (at, line) = records.position();
             }
             prop_assert_eq!(whole, steps);
         }

@@ -89,10 +89,10 @@ impl DsnMessage<'_> {
         );
         let mut out = Vec::with_capacity(head.len() + text.len() + status.len() + returned.len() + 1024);
         out.extend_from_slice(head.as_bytes());
-        write_part(&mut out, (&boundary, "text/plain; charset=utf-8"), text_transfer, text.as_bytes());
+        write_part(&mut out, &boundary, "text/plain; charset=utf-8", text_transfer, text.as_bytes());
         let status_kind = format!("message/{status_kind}");
-        write_part(&mut out, (&boundary, &status_kind), status_transfer, status.as_bytes());
-        write_part(&mut out, (&boundary, returned_kind), returned_transfer, returned);
+        write_part(&mut out, &boundary, &status_kind, status_transfer, status.as_bytes());
+        write_part(&mut out, &boundary, returned_kind, returned_transfer, returned);
         out.extend_from_slice(format!("\r\n--{boundary}--\r\n").as_bytes());
         out
     }

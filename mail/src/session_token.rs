@@ -59,7 +59,7 @@ const TOKEN_BYTES: usize = 16 + 16 + 16 + 32;
 
 impl<P: SessionOwner> SessionCookieToken<P> {
     #[must_use]
-    pub fn new((account, owner): (AccountId, P), session: SessionId, secret: [u8; 32]) -> Self {
+    pub fn new(account: AccountId, owner: P, session: SessionId, secret: [u8; 32]) -> Self {
         Self { account, owner, session, secret }
     }
 
@@ -108,8 +108,8 @@ mod tests {
     use super::*;
 
     fn token<P: SessionOwner>() -> SessionCookieToken<P> {
-        let owner = (AccountId::from_bytes([1; 16]), P::from_id_bytes([2; 16]));
-        SessionCookieToken::new(owner, SessionId::from_bytes([3; 16]), [4; 32])
+        let (account, owner) = (AccountId::from_bytes([1; 16]), P::from_id_bytes([2; 16]));
+        SessionCookieToken::new(account, owner, SessionId::from_bytes([3; 16]), [4; 32])
     }
 
     #[test]

@@ -299,8 +299,8 @@ mod tests {
 
     #[test]
     fn a_session_is_extended_up_to_its_maximum_age() {
-        let user = (AccountId::from_bytes([1; 16]), UserId::from_bytes([2; 16]));
-        let token = SessionToken::new(user, SessionId::from_bytes([3; 16]), [4; 32]);
+        let (account, user) = (AccountId::from_bytes([1; 16]), UserId::from_bytes([2; 16]));
+        let token = SessionToken::new(account, user, SessionId::from_bytes([3; 16]), [4; 32]);
         let start = Timestamp::UNIX_EPOCH;
         let mut session =
             UserSession::new(&token, start, SessionStart::new(SignInMethod::Link, None, Some("a\r\n\u{7f}b")));

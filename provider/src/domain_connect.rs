@@ -152,7 +152,7 @@ impl Publisher {
         {
             return Err(DomainConnectError::UnknownTemplate);
         }
-        connect_url(&settings, (template, self.request_key.as_ref()), &zone, domain, records)
+        connect_url(&settings, template, self.request_key.as_ref(), &zone, domain, records)
     }
 }
 
@@ -168,7 +168,8 @@ fn settings_url(texts: &[String], zone: &DomainName) -> Option<String> {
 /// [`DomainConnectError`].
 fn connect_url(
     settings: &[u8],
-    (template, request_key): (&DomainConnectTemplate, Option<&RequestKey>),
+    template: &DomainConnectTemplate,
+    request_key: Option<&RequestKey>,
     zone: &DomainName,
     domain: &DomainName,
     records: &[DomainRecord],
@@ -317,7 +318,7 @@ mod tests {
             record(RecordPurpose::Spf, "mail.shop.example", "v=spf1 include:spf.post.example ~all"),
         ];
         let url = |settings: &str, zone: &str| {
-            connect_url(settings.as_bytes(), (&template, None), &name(zone), &name("mail.shop.example"), &records)
+            connect_url(settings.as_bytes(), &template, None, &name(zone), &name("mail.shop.example"), &records)
         };
         assert_eq!(
             url(r#"{"providerName":"X","urlSyncUX":"https://connect.dns.example/"}"#, "shop.example").unwrap(),

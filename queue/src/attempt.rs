@@ -85,7 +85,7 @@ pub(crate) async fn run_connection(worker: Arc<Worker>, site: Arc<ReadyQueue>) {
     let mut counted = true;
     let mut share: Option<ProviderConnectionPermit> = None;
     loop {
-        let message = match next_message(&worker, &site, (&mut connection, &mut next, &mut share)).await {
+        let message = match next_message(&worker, &site, &mut connection, &mut next, &mut share).await {
             ConnectionWork::Message(message) => *message,
             ConnectionWork::Nothing => break,
             ConnectionWork::Close => {
@@ -135,7 +135,7 @@ pub(crate) async fn run_connection(worker: Arc<Worker>, site: Arc<ReadyQueue>) {
             requeue(&worker, &site, message);
             break;
         }
-        Box::pin(handle_delivery(&worker, &site, &open, &message.ready, (delivery, began_at))).await;
+        Box::pin(handle_delivery(&worker, &site, &open, &message.ready, delivery, began_at)).await;
         drop(message);
         worker.wake_parked(&site);
         if open.connection.is_usable() && !last {
@@ -146,14 +146,15 @@ pub(crate) async fn run_connection(worker: Arc<Worker>, site: Arc<ReadyQueue>) {
         }
     }
     drop(share);
-    finish_connection(&worker, &site, (connection, next), counted).await;
+    finish_connection(&worker, &site, connection, next, counted).await;
 }
 
 /// Requeues the pipelined message, uncounts the connection and sends QUIT.
 async fn finish_connection(
     worker: &Arc<Worker>,
     site: &Arc<ReadyQueue>,
-    (connection, next): (Option<OpenConnection>, Option<MessageToSend>),
+    connection: Option<OpenConnection>,
+    next: Option<MessageToSend>,
     is_counted: bool,
 ) {
     next.into_iter().for_each(|unsent| requeue(worker, site, unsent));
@@ -170,13 +171,11 @@ async fn finish_connection(
 async fn next_message(
     worker: &Arc<Worker>,
     site: &Arc<ReadyQueue>,
-    (connection, next, share): (
-        &mut Option<OpenConnection>,
-        &mut Option<MessageToSend>,
-        &mut Option<ProviderConnectionPermit>,
-    ),
+    connection: &mut Option<OpenConnection>,
+    next: &mut Option<MessageToSend>,
+    share: &mut Option<ProviderConnectionPermit>,
 ) -> ConnectionWork {
-    let Some(message) = next.take() else { return take_when_unpaused(worker, site, (connection, share)).await };
+    let Some(message) = next.take() else { return take_when_unpaused(worker, site, connection, share).await };
     if acquire_provider_permit(worker, site, share).await {
         return ConnectionWork::Message(Box::new(message));
     }
@@ -248,7 +247,8 @@ enum ConnectionWork {
 async fn take_when_unpaused(
     worker: &Arc<Worker>,
     site: &Arc<ReadyQueue>,
-    (connection, share): (&mut Option<OpenConnection>, &mut Option<ProviderConnectionPermit>),
+    connection: &mut Option<OpenConnection>,
+    share: &mut Option<ProviderConnectionPermit>,
 ) -> ConnectionWork {
     if worker.is_paused() {
         if let Some(open) = connection.take() {
@@ -544,11 +544,12 @@ async fn handle_delivery(
     site: &ReadyQueue,
     open: &OpenConnection,
     ready: &ReadyTask,
-    (mut delivery, began_at): (TransactionResult, Timestamp),
+    mut delivery: TransactionResult,
+    began_at: Timestamp,
 ) {
-    let position = (delivery.verdict, delivery.phase);
     let shaping = &worker.delivery_policy().shaping;
-    let decision = reply_policy::classify_reply(shaping, &open.host, position, delivery.reply.as_ref());
+    let decision =
+        reply_policy::classify_reply(shaping, &open.host, delivery.verdict, delivery.phase, delivery.reply.as_ref());
     delivery.verdict = decision.verdict;
     let mut attempted = attempt_result(open, delivery, began_at);
     apply_backpressure(worker, site, decision.backpressure, &attempted);

@@ -70,7 +70,7 @@ impl BillingService {
             for account in [found.noun.account.filter(|before| payer.account != Some(*before)), payer.account] {
                 let Some(account) = account else { continue };
                 let pays = payer.account == Some(account) && payer.has_method();
-                self.record_payer(&mut batch, account, (customer, pays)).await?;
+                self.record_payer(&mut batch, account, customer, pays).await?;
                 changed.push(account);
             }
             match self.store.commit(batch).await {
@@ -104,7 +104,8 @@ impl BillingService {
         &self,
         batch: &mut Batch,
         account: AccountId,
-        (customer, pays): (&str, bool),
+        customer: &str,
+        pays: bool,
     ) -> Result<(), ReadError> {
         let found: StoredBillingRecord<Payers> = store::billing::get_payers(&self.store, account).await?;
         let mut payers = found.noun.clone();

@@ -194,7 +194,7 @@ impl Worker {
         let mut after = task.clone();
         after.notify.delay &= !is_dsn_due;
         if is_dsn_due {
-            store::task::update(&mut batch, (task, row), &after);
+            store::task::update(&mut batch, task, row, &after);
             let result = self.untried_result(task, &obstacle.reason).await;
             let next = NextAction::Retry { at: obstacle.until };
             if let Some(notice) = dsn_request::dsn_for_outcome(self, task, &result, &next, now).await {
@@ -208,7 +208,7 @@ impl Worker {
             last_event: if is_final { found.recipient.last_event } else { (EventKind::DeliveryDelayed, now) },
             ..found.recipient.clone()
         };
-        store::email::update_recipient(&mut batch, (task.account, task.id.email), &found, &recipient);
+        store::email::update_recipient(&mut batch, task.account, task.id.email, &found, &recipient);
         let event = outcome::delayed_event(task, obstacle, now, EventId::new(now, self.entropy.unique_bits()));
         if !is_final {
             store::event::record(&mut batch, &event, task.partition);

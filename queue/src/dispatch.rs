@@ -333,8 +333,13 @@ impl Worker {
         }
         let paced = self.route_pace(route).per_node(self.leases.nodes());
         let limits = paced.limits;
-        let to = (Arc::clone(route), Arc::clone(&pool.source));
-        let site = Arc::new(ReadyQueue::new(to, tls, limits, self.settings.ready_max));
+        let site = Arc::new(ReadyQueue::new(
+            Arc::clone(route),
+            Arc::clone(&pool.source),
+            tls,
+            limits,
+            self.settings.ready_max,
+        ));
         site.set_provider(pool.provider_limits(paced.provider), pool.queue_warm_up_budget(route, now));
         sites.insert(route.queue_name.clone(), Arc::clone(&site));
         site

@@ -49,7 +49,7 @@ impl TransactionSigner {
         let Some(length) = dkim2::instance_length(first) else { return message };
         let instance = first.split_to(length);
         if self.signing == DkimSigning::MessagesAndTransactions
-            && let Some(signature) = self.signature(task, domain, (sender, &instance), now).await
+            && let Some(signature) = self.signature(task, domain, sender, &instance, now).await
         {
             message.splice(..0, [signature, instance]);
         }
@@ -60,7 +60,8 @@ impl TransactionSigner {
         &self,
         task: &Task,
         domain: &DomainName,
-        (sender, instance): (Option<&Address>, &Bytes),
+        sender: Option<&Address>,
+        instance: &Bytes,
         now: Timestamp,
     ) -> Option<Bytes> {
         let unsigned = |error: &dyn std::fmt::Display| {
@@ -73,8 +74,10 @@ impl TransactionSigner {
                 return None;
             }
         };
-        let envelope = (sender.cloned(), task.address.clone());
-        let signed = self.signing_pool.sign_transaction(signer, instance.clone(), envelope, now).await;
+        let signed = self
+            .signing_pool
+            .sign_transaction(signer, instance.clone(), sender.cloned(), task.address.clone(), now)
+            .await;
         signed.inspect_err(|error| unsigned(error)).ok().map(Bytes::from)
     }
 }

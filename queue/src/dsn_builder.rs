@@ -233,10 +233,11 @@ impl Worker {
         key: PendingDsnKey,
         group: &DsnGroup,
     ) -> Result<(), OutboxError> {
-        let now = self.clock.now();
+        let (now, (account, email)) = (self.clock.now(), key);
         if now < group.until {
             let waiting =
-                store::email::next_recipient_due_by(&self.store, key, group.next_awaited, group.until).await?;
+                store::email::next_recipient_due_by(&self.store, account, email, group.next_awaited, group.until)
+                    .await?;
             if let Some(recipient) = waiting {
                 self.dsn_reporter.wait_for(key, recipient);
                 return Ok(());
@@ -343,15 +344,17 @@ impl Worker {
         };
         let (bytes, subject) = (Bytes::from(report.compose()), report.subject().to_owned());
         let facts = HeaderSummary { to: vec![to.clone().into()], subject, message_id, ..HeaderSummary::default() };
-        let notification = dsn_email((&email, from), (id, facts), bytes.len(), now);
+        let notification = dsn_email(&email, from, id, facts, bytes.len(), now);
         Ok(Some(prepared_dsn(notification, to.clone(), bytes, expires_at)))
     }
 }
 
 /// Builds the email row of a DSN.
 fn dsn_email(
-    (email, from): (&Email, Address),
-    (id, facts): (EmailId, HeaderSummary),
+    email: &Email,
+    from: Address,
+    id: EmailId,
+    facts: HeaderSummary,
     size_bytes: usize,
     now: Timestamp,
 ) -> Email {

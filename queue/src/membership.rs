@@ -62,12 +62,7 @@ fn partition_share(live_nodes: &[&str], node: &str) -> usize {
     all / count + usize::from(rank < all % count)
 }
 
-fn rebalance(
-    view: &ClusterView,
-    live_nodes: &[&str],
-    (active, held): (&[u16], &[u16]),
-    node: &str,
-) -> RebalanceDecision {
+fn rebalance(view: &ClusterView, live_nodes: &[&str], active: &[u16], held: &[u16], node: &str) -> RebalanceDecision {
     let share = partition_share(live_nodes, node);
     if active.len() > share {
         return RebalanceDecision { release: active[share..].to_vec(), ..RebalanceDecision::default() };
@@ -112,12 +107,7 @@ pub(crate) struct Membership {
 }
 
 impl Membership {
-    pub(crate) fn new(
-        (store, known_nodes): (Store, KnownNodes),
-        clock: Clock,
-        leases: Arc<Leases>,
-        name: String,
-    ) -> Self {
+    pub(crate) fn new(store: Store, known_nodes: KnownNodes, clock: Clock, leases: Arc<Leases>, name: String) -> Self {
         Self { store, known_nodes, clock, leases, name, own_row: None, heartbeats: HashMap::new(), failures: 0 }
     }
 
@@ -175,7 +165,7 @@ impl Membership {
             }
             (state.active.clone(), state.partitions.keys().copied().collect::<Vec<_>>())
         };
-        let decision = rebalance(&view, &live_nodes, (&active, &held), &self.name);
+        let decision = rebalance(&view, &live_nodes, &active, &held, &self.name);
         self.start_release(&decision.release);
         self.finish_release(attempting).await?;
         self.claim_partitions(&view, &decision.claim).await
@@ -416,7 +406,7 @@ mod tests {
 
     fn member(store: &Store, name: &str, shared: bool) -> Membership {
         let neighbours = KnownNodes { may_exist: shared, predecessor: None };
-        Membership::new((store.clone(), neighbours), Clock::default(), Arc::default(), name.to_owned())
+        Membership::new(store.clone(), neighbours, Clock::default(), Arc::default(), name.to_owned())
     }
 
     async fn poll(member: &mut Membership) -> usize {
@@ -459,7 +449,7 @@ mod tests {
         let view = ClusterView { nodes: Vec::new(), partitions: vec![StoredPartition::default(); PARTITIONS.into()] };
         let live_nodes = ["a", "b", "c"];
         let mut all: Vec<u16> =
-            live_nodes.iter().flat_map(|name| rebalance(&view, &live_nodes, (&[], &[]), name).claim).collect();
+            live_nodes.iter().flat_map(|name| rebalance(&view, &live_nodes, &[], &[], name).claim).collect();
         all.sort_unstable();
         all.dedup();
         assert_eq!(all.len(), usize::from(PARTITIONS), "no partition is claimed twice");
@@ -617,10 +607,10 @@ mod tests {
         let mut batch = Batch::progress();
         let gone = |n: usize| EmailId::new(task.accepted_at, 1_000 + n as u128);
         for n in 0..PAGE_HINTS {
-            store::task::put_hint(&mut batch, 0, (task.account, gone(n)), "quarantine");
+            store::task::put_hint(&mut batch, 0, task.account, gone(n), "quarantine");
         }
-        store::task::put_hint(&mut batch, 0, (task.account, task.id.email), "quarantine");
-        store::task::put_hint(&mut batch, 1, (task.account, gone(0)), "hold");
+        store::task::put_hint(&mut batch, 0, task.account, task.id.email, "quarantine");
+        store::task::put_hint(&mut batch, 1, task.account, gone(0), "hold");
         worker.store.commit(batch).await.unwrap();
         for _ in 0..2 {
             worker.apply_hints().await.unwrap();
@@ -631,7 +621,7 @@ mod tests {
         }
         // A newer command about the email replaces it.
         let mut batch = Batch::progress();
-        store::task::put_hint(&mut batch, 0, (task.account, task.id.email), "hold");
+        store::task::put_hint(&mut batch, 0, task.account, task.id.email, "hold");
         worker.store.commit(batch).await.unwrap();
         worker.apply_hints().await.unwrap();
         assert!(store::task::list_hints(&worker.store, None, 10).await.unwrap().is_empty());

@@ -160,7 +160,7 @@ impl StsPolicies {
                 tracing::info!(%domain, %error, "cannot fetch the MTA-STS policy");
                 metrics::counter!("postrider_mta_sts_fetches_total", "outcome" => "failed").increment(1);
                 let failure = error.tls_report_failure();
-                self.record_failure(domain, (now, failure.clone()));
+                self.record_failure(domain, now, failure.clone());
                 Ok(StsPolicyState { fault: valid.is_none().then_some(failure), policy: valid })
             }
         }
@@ -202,7 +202,7 @@ impl StsPolicies {
         failed.get(domain).filter(|(at, _)| now.duration_since(*at) < FAILURE_TTL).map(|(_, failure)| failure.clone())
     }
 
-    fn record_failure(&self, domain: &DomainName, (now, failure): (Timestamp, TlsFault)) {
+    fn record_failure(&self, domain: &DomainName, now: Timestamp, failure: TlsFault) {
         let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
         if failed.len() >= FAILED_MAX {
             failed.retain(|_, (at, _)| now.duration_since(*at) < FAILURE_TTL);

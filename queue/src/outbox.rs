@@ -164,12 +164,12 @@ impl Worker {
         let mut conflict = None;
         for _ in 0..COMMIT_TRIES_MAX {
             let cached_event = |id| self.recent_events.take(id);
-            let position = (after.as_ref(), BATCH_EVENTS_MAX);
-            let entries = store::outbox::list(&self.store, partitions.clone(), position, &cached_event).await?;
+            let (partitions, limit) = (partitions.clone(), BATCH_EVENTS_MAX);
+            let entries = store::outbox::list(&self.store, partitions, after.as_ref(), limit, &cached_event).await?;
             if entries.is_empty() {
                 return Ok(after.take().is_some());
             }
-            let (subjects, count) = EventSubjects::load((&self.store, &self.recent_events), &entries).await?;
+            let (subjects, count) = EventSubjects::load(&self.store, &self.recent_events, &entries).await?;
             let loaded = entries.get(..count).unwrap_or_default();
             let events = loaded.iter().filter_map(|entry| entry.event.as_ref());
             let audience = self.load_subscribers(&event_accounts(loaded), events).await?;

@@ -218,9 +218,11 @@ pub fn suppression_cause(task: &Task, attempted: &AttemptResult, next: &NextActi
 /// Builds the commit of an attempt's outcome: the task removed or rescheduled, the recipient, the attempt and the
 /// event. The event names the current suppression. Returns the event too, for the cache of recent events.
 pub fn outcome_batch(
-    (task, row): (&Task, Option<&Value>),
+    task: &Task,
+    row: Option<&Value>,
     attempted: &AttemptResult,
-    (next, suppression): (&NextAction, Option<&Suppression>),
+    next: &NextAction,
+    suppression: Option<&Suppression>,
     now: Timestamp,
     event: EventId,
 ) -> (Batch, Event) {
@@ -550,7 +552,7 @@ pub(crate) mod tests {
         store.commit(batch).await.unwrap();
         let done = attempted(Outcome::Delivered(reply(250, (2, 0, 0))), AttemptPhase::Final);
         let (batch, _) =
-            outcome_batch((&task(), None), &done, (&NextAction::Delivered, None), at(11), EventId::new(at(11), 1));
+            outcome_batch(&task(), None, &done, &NextAction::Delivered, None, at(11), EventId::new(at(11), 1));
         store.commit(batch.clone()).await.unwrap();
         assert!(store.commit(batch).await.is_err(), "the task is gone");
         let left = store::task::list_all(&store, None, 10).await.unwrap();

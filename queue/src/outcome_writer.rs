@@ -57,8 +57,8 @@ impl Worker {
         let committed = loop {
             let suppressing = self.suppression_update(task, attempted, &next, now).await;
             let current = suppressing.as_ref().and_then(SuppressionUpdate::current);
-            let task_and_row = (task, ready.row.as_ref());
-            let (mut batch, event) = outcome::outcome_batch(task_and_row, attempted, (&next, current), now, event);
+            let (mut batch, event) =
+                outcome::outcome_batch(task, ready.row.as_ref(), attempted, &next, current, now, event);
             if let Some(SuppressionUpdate { before, after: Some(after) }) = &suppressing {
                 store::suppression::put(&mut batch, before.as_ref(), after);
                 self.suppressions().record_created(&mut batch, before.as_ref(), after);

@@ -70,11 +70,11 @@ impl Intake {
         &self,
         batch: &mut Batch,
         AlertPartition(place): AlertPartition,
-        alert: (AccountId, AlertSubject),
+        account: AccountId,
+        about: AlertSubject,
     ) {
         let now = self.clock().now();
-        let (account, subject) = alert;
-        let notice = OwnerAlert { id: EventId::new(now, self.entropy().u128()), account, about: subject, since: now };
+        let notice = OwnerAlert { id: EventId::new(now, self.entropy().u128()), account, about, since: now };
         store::owner_alert::enqueue(batch, place, &notice);
     }
 
@@ -203,17 +203,17 @@ impl Intake {
 fn alert_email(owner: &Account, notice: &OwnerAlert, facts: &ServiceHosts) -> SystemEmail {
     let (subject, text) = match &notice.about {
         AlertSubject::Endpoint { webhook, url, what: alert } => {
-            let (subject, text) = endpoint_alert((*webhook, url), *alert);
+            let (subject, text) = endpoint_alert(*webhook, url, *alert);
             (subject.to_owned(), text)
         }
-        AlertSubject::Claim { claimed, grace_ends_at } => claim_alert(owner, (claimed, *grace_ends_at), facts),
+        AlertSubject::Claim { claimed, grace_ends_at } => claim_alert(owner, claimed, *grace_ends_at, facts),
         AlertSubject::Application { affiliate, applicant } => application_alert(*affiliate, applicant),
     };
     SystemEmail::new(owner.email.clone(), subject, text)
 }
 
 /// The mail explains to the previous owner how to object.
-fn claim_alert(owner: &Account, (name, ends_at): (&DomainName, Timestamp), facts: &ServiceHosts) -> (String, String) {
+fn claim_alert(owner: &Account, name: &DomainName, ends_at: Timestamp, facts: &ServiceHosts) -> (String, String) {
     let ownership = facts.ownership_record(owner.id, name);
     let text = format!(
         "Someone who controls the DNS of {name} asked to move it to another account. Unless you object, it moves on \
@@ -235,7 +235,7 @@ fn application_alert(affiliate: PartnerId, applicant: &Address) -> (String, Stri
     ("Someone applied to your partner program".to_owned(), text)
 }
 
-fn endpoint_alert((webhook, url): (WebhookId, &str), alert: WebhookAlert) -> (&'static str, String) {
+fn endpoint_alert(webhook: WebhookId, url: &str, alert: WebhookAlert) -> (&'static str, String) {
     match alert {
         WebhookAlert::Failing => (
             "Webhook deliveries are failing",

@@ -105,8 +105,9 @@ impl ProductEventService {
         for _ in 0..COMMIT_TRIES_MAX {
             let (mut batch, partition) = self.begin_batch().await?;
             store::product_event::record(&mut batch, &stored);
-            let entry = (stored.event.account, AnalyticsEvent::Event(stored.event.id));
-            store::pending_analytics::enqueue(&mut batch, partition, stored.event.id.to_bytes(), entry);
+            let (id, account) = (stored.event.id, stored.event.account);
+            let happened = AnalyticsEvent::Event(id);
+            store::pending_analytics::enqueue(&mut batch, partition, id.to_bytes(), account, happened);
             let reaction = self.automations.apply_event(&TriggerEvent::from(&original), &mut batch).await?;
             let ingested = IngestedProductEvent { event: stored.event.clone(), effects: reaction };
             extend_commit(&ingested, &mut batch);
@@ -139,8 +140,7 @@ impl ProductEventService {
         let id = ProductEventId::new(visit.at, self.worker.entropy.unique_bits()).to_bytes();
         for _ in 0..COMMIT_TRIES_MAX {
             let (mut batch, partition) = self.begin_batch().await?;
-            let entry = (account, AnalyticsEvent::Visit(visit.clone()));
-            store::pending_analytics::enqueue(&mut batch, partition, id, entry);
+            store::pending_analytics::enqueue(&mut batch, partition, id, account, AnalyticsEvent::Visit(visit.clone()));
             match self.worker.store.commit(batch).await {
                 Ok(()) => {
                     self.worker.analytics_wakeup.notify_one();

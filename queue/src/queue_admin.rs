@@ -81,8 +81,7 @@ impl Worker {
                 if self.leases.is_active(recipient.task.partition) {
                     self.execute_for_recipient(recipient, order).await?;
                 } else {
-                    let key = (email.email.account, id);
-                    store::task::put_hint(&mut batch, recipient.task.partition, key, &order.word());
+                    store::task::put_hint(&mut batch, recipient.task.partition, email.email.account, id, &order.word());
                 }
             }
             if !batch.is_empty() {
@@ -165,8 +164,7 @@ impl Worker {
             return Ok(());
         }
         let queue = task.queue_name();
-        let queue_key = (&queue.domain, queue.class, queue.account);
-        let found = store::task::find(&self.store, queue_key, task.due, task.id).await;
+        let found = store::task::find(&self.store, &queue.domain, queue.class, queue.account, task.due, task.id).await;
         let now = self.clock.now();
         match found {
             Ok(Some((task, row))) if task.due <= now && !task.held && task.way.is_some() => {
@@ -185,7 +183,7 @@ impl Worker {
         change(&mut after);
         if after != open.task {
             let mut batch = Batch::progress();
-            store::task::update(&mut batch, (&open.task, &open.row), &after);
+            store::task::update(&mut batch, &open.task, &open.row, &after);
             self.store.commit(batch).await?;
         }
         self.schedule_task(&after);
@@ -244,9 +242,9 @@ impl Worker {
         let mut open = Vec::new();
         for recipient in &email.recipients {
             let Some(due) = recipient.next_attempt_at else { continue };
-            let queue = (recipient.address.domain(), email.email.class(), email.email.account);
             let id = TaskId { email: email.email.id, recipient: recipient.index };
-            if let Some((task, row)) = store::task::find(&self.store, queue, due, id).await? {
+            let (domain, class, account) = (recipient.address.domain(), email.email.class(), email.email.account);
+            if let Some((task, row)) = store::task::find(&self.store, domain, class, account, due, id).await? {
                 open.push(QueuedRecipient { recipient: recipient.clone(), task, row });
             }
         }

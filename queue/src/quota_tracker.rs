@@ -136,8 +136,10 @@ impl QuotaTracker {
     pub async fn reserve(
         &self,
         store: &Store,
-        (account, limits): (AccountId, &PlanLimits),
-        (email, count): (EmailId, u64),
+        account: AccountId,
+        limits: &PlanLimits,
+        email: EmailId,
+        count: u64,
         now: Timestamp,
     ) -> Result<QuotaDecision, ReadError> {
         if limits.emails_per_day.or(limits.emails_per_month).is_none() {
@@ -251,8 +253,10 @@ mod tests {
         let now: Timestamp = "2026-01-02T00:00:00Z".parse().unwrap();
         let account = AccountId::new(now, 1);
         let reserve = async |plan, number| {
-            let account_and_limits = (account, &PlanLimits::for_plan(plan));
-            meter.reserve(&store, account_and_limits, (EmailId::new(now, number), 1), now).await.unwrap()
+            meter
+                .reserve(&store, account, &PlanLimits::for_plan(plan), EmailId::new(now, number), 1, now)
+                .await
+                .unwrap()
         };
         meter.mark_behind();
         assert!(matches!(reserve(Plan::Free, 1).await, QuotaDecision::Unknown));

@@ -226,7 +226,8 @@ impl ReadyQueue {
     /// Creates an empty ready queue.
     #[must_use]
     pub fn new(
-        (route, source): (Arc<MailRoute>, Arc<SourceAddresses>),
+        route: Arc<MailRoute>,
+        source: Arc<SourceAddresses>,
         tls: TaskTlsRequirement,
         limits: PaceLimits,
         ready_max: usize,
@@ -707,8 +708,13 @@ mod tests {
     fn loaded_tasks_fit_into_the_queue() {
         for (ready_max, free) in [(100, 1_000), (1_000, 100), (1_000, 7), (1_000, 1), (10, 0)] {
             let to = crate::routing::NextHop::Hosts { hosts: Vec::new(), port: 25 };
-            let to = (Arc::new(to.into()), Arc::default());
-            let site = ReadyQueue::new(to, TaskTlsRequirement::Opportunistic, PaceLimits::default(), ready_max);
+            let site = ReadyQueue::new(
+                Arc::new(to.into()),
+                Arc::default(),
+                TaskTlsRequirement::Opportunistic,
+                PaceLimits::default(),
+                ready_max,
+            );
             let mut free: usize = free;
             while let Ok(capacity @ 1..) = site.load_capacity(TaskClass::Transactional, at(1), free) {
                 free = free.saturating_sub(capacity);
@@ -724,8 +730,13 @@ mod tests {
     #[test]
     fn more_is_expected_where_messages_follow_one_another() {
         let to = crate::routing::NextHop::Hosts { hosts: Vec::new(), port: 25 };
-        let to = (Arc::new(to.into()), Arc::default());
-        let site = ReadyQueue::new(to, TaskTlsRequirement::Opportunistic, PaceLimits::default(), 10);
+        let site = ReadyQueue::new(
+            Arc::new(to.into()),
+            Arc::default(),
+            TaskTlsRequirement::Opportunistic,
+            PaceLimits::default(),
+            10,
+        );
         let interval = Duration::from_secs(3);
         let arrives = |second| {
             assert!(matches!(site.enqueue(ready(), at(second), 10), EnqueueOutcome::Enqueued(_)));

@@ -58,7 +58,8 @@ pub(crate) fn attempt_phase(phase: smtp::TransactionPhase) -> AttemptPhase {
 pub fn classify_reply(
     shaping: &ReplyRules,
     host: &str,
-    (verdict, phase): (TransactionVerdict, smtp::TransactionPhase),
+    verdict: TransactionVerdict,
+    phase: smtp::TransactionPhase,
     reply: Option<&SmtpReply>,
 ) -> ReplyDecision {
     if phase == smtp::TransactionPhase::Local {
@@ -165,10 +166,13 @@ mod tests {
             (ReplyAction::Temporary, PermanentFailure, 550, TransientFailure, Backpressure::Answered),
         ] {
             let slow_reply = reply(code, "the slow lane");
-            let at = (configured, smtp::TransactionPhase::Rcpt);
-            let decision = classify_reply(&shaping(action), "mx.example.net", at, Some(&slow_reply));
+            let classify = |reply| {
+                let phase = smtp::TransactionPhase::Rcpt;
+                classify_reply(&shaping(action), "mx.example.net", configured, phase, Some(reply))
+            };
+            let decision = classify(&slow_reply);
             assert_eq!(decision, ReplyDecision { verdict, backpressure: pressure }, "{action:?} {code}");
-            let decision = classify_reply(&shaping(action), "mx.example.net", at, Some(&reply(code, "other")));
+            let decision = classify(&reply(code, "other"));
             assert_eq!(decision, ReplyDecision { verdict: configured, backpressure: Backpressure::Answered });
         }
     }
@@ -176,14 +180,24 @@ mod tests {
     #[test]
     fn local_failures_and_acceptances_match_no_reply_rule() {
         let slow_reply = reply(552, "the slow lane");
-        let local = (TransactionVerdict::PermanentFailure, smtp::TransactionPhase::Local);
-        let decision = classify_reply(&shaping(ReplyAction::Temporary), "mx.example.net", local, Some(&slow_reply));
+        let decision = classify_reply(
+            &shaping(ReplyAction::Temporary),
+            "mx.example.net",
+            TransactionVerdict::PermanentFailure,
+            smtp::TransactionPhase::Local,
+            Some(&slow_reply),
+        );
         assert_eq!(
             decision,
             ReplyDecision { verdict: TransactionVerdict::PermanentFailure, backpressure: Backpressure::Unchanged }
         );
-        let accepted = (TransactionVerdict::Accepted, smtp::TransactionPhase::Content);
-        let decision = classify_reply(&shaping(ReplyAction::BackOff), "mx.example.net", accepted, Some(&slow_reply));
+        let decision = classify_reply(
+            &shaping(ReplyAction::BackOff),
+            "mx.example.net",
+            TransactionVerdict::Accepted,
+            smtp::TransactionPhase::Content,
+            Some(&slow_reply),
+        );
         assert_eq!(decision.backpressure, Backpressure::Accepted);
         let dialled = |action, phase| classify_connect_reply(&shaping(action), "mx.example.net", phase, &slow_reply);
         assert_eq!(dialled(ReplyAction::BackOff, AttemptPhase::Tls), None);
@@ -205,7 +219,7 @@ mod tests {
             let reply = SmtpReply::new(code, Enhanced::new(class, subject, detail), "no");
             let verdict =
                 if code < 500 { TransactionVerdict::TransientFailure } else { TransactionVerdict::PermanentFailure };
-            classify_reply(&ReplyRules::default(), "mx.example.net", (verdict, phase), Some(&reply)).backpressure
+            classify_reply(&ReplyRules::default(), "mx.example.net", verdict, phase, Some(&reply)).backpressure
         };
         assert_eq!(decide(smtp::TransactionPhase::Rcpt, 421, (4, 3, 0)), Backpressure::FewerConnections);
         assert_eq!(decide(smtp::TransactionPhase::Mail, 451, (4, 3, 0)), Backpressure::FewerConnections);

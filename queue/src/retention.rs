@@ -153,8 +153,7 @@ impl Worker {
         let mut from = None;
         loop {
             let (mut batch, now) = (Batch::progress(), self.clock.now());
-            let scope = (account, from);
-            let next = store::session::purge_expired(&self.store, &mut batch, scope, now, BATCH_ROWS).await?;
+            let next = store::session::purge_expired(&self.store, &mut batch, account, from, now, BATCH_ROWS).await?;
             self.commit_unless_empty(batch).await?;
             if next.is_none() || self.stop.is_cancelled() {
                 return Ok(());
@@ -167,10 +166,16 @@ impl Worker {
         let Ok(oldest_kept) = self.clock.now().checked_sub(mail::request_log::RETENTION) else {
             return Ok(());
         };
-        let scope = (account, RequestId::new(oldest_kept, 0));
         loop {
             let mut batch = Batch::progress();
-            let found = store::request_log::purge_before(&self.store, &mut batch, scope, BATCH_ROWS).await?;
+            let found = store::request_log::purge_before(
+                &self.store,
+                &mut batch,
+                account,
+                RequestId::new(oldest_kept, 0),
+                BATCH_ROWS,
+            )
+            .await?;
             self.commit_unless_empty(batch).await?;
             if found < BATCH_ROWS || self.stop.is_cancelled() {
                 return Ok(());
@@ -180,10 +185,16 @@ impl Worker {
 
     async fn purge_metrics(&self, account: AccountId) -> Result<(), RetentionError> {
         let Ok(oldest_kept) = self.clock.now().checked_sub(mail::metric::RETENTION) else { return Ok(()) };
-        let scope = (account, Hour::containing(oldest_kept));
         loop {
             let mut batch = Batch::progress();
-            let found = store::metric::purge_before(&self.store, &mut batch, scope, BATCH_ROWS).await?;
+            let found = store::metric::purge_before(
+                &self.store,
+                &mut batch,
+                account,
+                Hour::containing(oldest_kept),
+                BATCH_ROWS,
+            )
+            .await?;
             self.commit_unless_empty(batch).await?;
             if found < BATCH_ROWS || self.stop.is_cancelled() {
                 return Ok(());
@@ -193,10 +204,16 @@ impl Worker {
 
     async fn purge_dmarc_reports(&self, account: AccountId) -> Result<(), RetentionError> {
         let Ok(oldest_kept) = self.clock.now().checked_sub(mail::dmarc::RETENTION) else { return Ok(()) };
-        let scope = (account, Hour::containing(oldest_kept).day());
         loop {
             let mut batch = Batch::progress();
-            let found = store::dmarc::purge_before(&self.store, &mut batch, scope, BATCH_ROWS).await?;
+            let found = store::dmarc::purge_before(
+                &self.store,
+                &mut batch,
+                account,
+                Hour::containing(oldest_kept).day(),
+                BATCH_ROWS,
+            )
+            .await?;
             self.commit_unless_empty(batch).await?;
             if found < BATCH_ROWS || self.stop.is_cancelled() {
                 return Ok(());
@@ -208,8 +225,8 @@ impl Worker {
         let Ok(before) = self.clock.now().checked_sub(mail::event::RETENTION) else { return Ok(()) };
         loop {
             let mut batch = Batch::progress();
-            let scope = (account, before);
-            let found = store::event_log::purge_before(&self.store, &mut batch, scope, BATCH_EVENT_CHUNKS).await?;
+            let found =
+                store::event_log::purge_before(&self.store, &mut batch, account, before, BATCH_EVENT_CHUNKS).await?;
             self.commit_unless_empty(batch).await?;
             if found < BATCH_EVENT_CHUNKS || self.stop.is_cancelled() {
                 return Ok(());
@@ -224,15 +241,14 @@ impl Worker {
         let person_cutoff = since(mail::product_event::site_visit::RETENTION).unwrap_or(Timestamp::MIN);
         let conversions = since(mail::product_event::conversion::RETENTION).unwrap_or(Timestamp::MIN);
         let counts = since(mail::metric::RETENTION).unwrap_or(Timestamp::MIN);
-        let conversions = (account, ProductEventId::new(conversions, 0));
+        let conversions = ProductEventId::new(conversions, 0);
         loop {
             let (store, mut batch, limit) = (&self.store, Batch::progress(), BATCH_ROWS);
-            let events = (account, oldest);
             let found = [
-                store::product_event::purge_before(store, &mut batch, events, limit).await?,
-                store::person::purge_before(store, &mut batch, (account, person_cutoff), limit).await?,
-                store::conversion::purge_before(store, &mut batch, conversions, limit).await?,
-                store::product_event_count::purge_before(store, &mut batch, (account, Hour::containing(counts)), limit)
+                store::product_event::purge_before(store, &mut batch, account, oldest, limit).await?,
+                store::person::purge_before(store, &mut batch, account, person_cutoff, limit).await?,
+                store::conversion::purge_before(store, &mut batch, account, conversions, limit).await?,
+                store::product_event_count::purge_before(store, &mut batch, account, Hour::containing(counts), limit)
                     .await?,
             ];
             match self.commit_unless_empty(batch).await {
@@ -250,9 +266,10 @@ impl Worker {
         let Ok(oldest_kept) = self.clock.now().checked_sub(mail::event::RETENTION) else { return Ok(()) };
         let (before, mut from) = (DeliveryId::new(oldest_kept, 0), None);
         loop {
-            let (mut batch, scope) = (Batch::progress(), (account, from));
+            let mut batch = Batch::progress();
             let next =
-                store::webhook_delivery::purge_before(&self.store, &mut batch, scope, before, BATCH_ROWS).await?;
+                store::webhook_delivery::purge_before(&self.store, &mut batch, account, from, before, BATCH_ROWS)
+                    .await?;
             self.commit_unless_empty(batch).await?;
             if next.is_none() || self.stop.is_cancelled() {
                 return Ok(());
@@ -265,9 +282,9 @@ impl Worker {
         let Ok(before) = self.clock.now().checked_sub(PROCESSOR_EVENTS_RETENTION) else { return Ok(()) };
         loop {
             let mut batch = Batch::progress();
-            let scope = (account, before);
             let found =
-                store::affiliate::processor_event::purge_before(&self.store, &mut batch, scope, BATCH_ROWS).await?;
+                store::affiliate::processor_event::purge_before(&self.store, &mut batch, account, before, BATCH_ROWS)
+                    .await?;
             self.commit_unless_empty(batch).await?;
             if found < BATCH_ROWS || self.stop.is_cancelled() {
                 return Ok(());
@@ -282,13 +299,19 @@ impl Worker {
         while (from.0 || own_browsers.0) && !self.stop.is_cancelled() {
             let (store, mut batch) = (&self.store, Batch::progress());
             if from.0 {
-                let next = visit::purge_expired(store, &mut batch, (account, from.1), now, BATCH_ROWS).await?;
+                let next = visit::purge_expired(store, &mut batch, account, from.1, now, BATCH_ROWS).await?;
                 from = (next.is_some(), next);
             }
             if own_browsers.0 {
-                let scope = (account, own_browsers.1);
-                let next =
-                    self_referral_guard::purge_before(store, &mut batch, scope, browser_cutoff, BATCH_ROWS).await?;
+                let next = self_referral_guard::purge_before(
+                    store,
+                    &mut batch,
+                    account,
+                    own_browsers.1,
+                    browser_cutoff,
+                    BATCH_ROWS,
+                )
+                .await?;
                 own_browsers = (next.is_some(), next);
             }
             match self.commit_unless_empty(batch).await {
@@ -305,9 +328,9 @@ impl Worker {
         let Ok(oldest) = self.clock.now().checked_sub(COUNTS_RETENTION) else { return Ok(()) };
         let mut from = None;
         loop {
-            let (mut batch, scope) = (Batch::progress(), (account, from));
+            let mut batch = Batch::progress();
             let day = Hour::containing(oldest).day();
-            let next = click_count::purge_before(&self.store, &mut batch, scope, day, BATCH_ROWS).await?;
+            let next = click_count::purge_before(&self.store, &mut batch, account, from, day, BATCH_ROWS).await?;
             self.commit_unless_empty(batch).await?;
             if next.is_none() || self.stop.is_cancelled() {
                 return Ok(());

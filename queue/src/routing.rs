@@ -439,7 +439,8 @@ impl MxRouter {
     pub async fn lookup_dane(
         &self,
         route: &MailRoute,
-        (host, port): (&DomainName, u16),
+        host: &DomainName,
+        port: u16,
         now: Timestamp,
     ) -> Result<DaneRecords, LookupError> {
         // Most domains are not signed: skip the lookup for them.

@@ -285,7 +285,8 @@ impl SenderAuthorization {
     /// System mail may be sent to everybody.
     pub(crate) fn check_reachable<'a>(
         &self,
-        (tenant, sender): (&Tenant, &SendingIdentity),
+        tenant: &Tenant,
+        sender: &SendingIdentity,
         author: &Address,
         mut recipients: impl Iterator<Item = &'a Address>,
     ) -> Result<(), SubmitError> {

@@ -150,8 +150,8 @@ impl StorageEntry {
         if fits(cap) { !count.is_expired(now) } else { !count.should_recount(now) }
     }
 
-    fn begin_count(&self, (account, quota): (AccountId, Noun), now: Timestamp) -> RunningCount {
-        RunningCount { tally: QuotaCount::start(account, quota), at: now, stored_rows_before: self.stored_rows }
+    fn begin_count(&self, key: QuotaKey, now: Timestamp) -> RunningCount {
+        RunningCount { tally: QuotaCount::start(key.account, key.noun), at: now, stored_rows_before: self.stored_rows }
     }
 }
 
@@ -168,7 +168,14 @@ impl RunningCount {
     }
 }
 
-type StorageEntries = HashMap<(AccountId, Noun), StorageEntry>;
+/// The account and the noun that an entry counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct QuotaKey {
+    account: AccountId,
+    noun: Noun,
+}
+
+type StorageEntries = HashMap<QuotaKey, StorageEntry>;
 
 /// Tracks the storage quotas of all accounts.
 #[derive(Debug)]
@@ -213,7 +220,7 @@ impl StorageReservation {
 impl Drop for StorageReservation {
     fn drop(&mut self) {
         if let Some((quotas, account, quota)) = &self.owner
-            && let Some(entry) = quotas.lock().get_mut(&(*account, *quota))
+            && let Some(entry) = quotas.lock().get_mut(&QuotaKey { account: *account, noun: *quota })
         {
             entry.reserved = entry.reserved.saturating_sub(self.amount);
         }
@@ -250,9 +257,10 @@ impl StorageQuotaTracker {
         let Some(cap) = self.cap(account, quota) else {
             return Ok(StorageReservation { owner: None, amount: added });
         };
-        self.refresh_count((account.id, quota), cap, Some(added)).await?;
+        let key = QuotaKey { account: account.id, noun: quota };
+        self.refresh_count(key, cap, Some(added)).await?;
         let mut entries = self.lock();
-        let entry = entries.entry((account.id, quota)).or_default();
+        let entry = entries.entry(key).or_default();
         match entry.used() {
             _ if entry.available(cap) >= added => {
                 entry.reserved = entry.reserved.saturating_add(added);
@@ -265,7 +273,7 @@ impl StorageQuotaTracker {
 
     /// Adds rows that were stored without a reservation.
     pub fn record(&self, account: AccountId, quota: Noun, stored: u64) {
-        if let Some(entry) = self.lock().get_mut(&(account, quota)) {
+        if let Some(entry) = self.lock().get_mut(&QuotaKey { account, noun: quota }) {
             entry.stored_rows = entry.stored_rows.saturating_add(stored);
         }
     }
@@ -279,28 +287,29 @@ impl StorageQuotaTracker {
         self: &Arc<Self>,
         account: &Account,
         quota: Noun,
-        (added, requested_at): (u64, Timestamp),
+        added: u64,
+        requested_at: Timestamp,
     ) -> Result<StorageReservation, ReadError> {
         let Some(cap) = self.cap(account, quota) else {
             return Ok(StorageReservation { owner: None, amount: added });
         };
-        let (at, now) = ((account.id, quota), self.clock.now());
+        let (key, now) = (QuotaKey { account: account.id, noun: quota }, self.clock.now());
         let may_answer = |count: &StorageCount, fits: bool| match fits {
             true => !count.is_expired(now),
             false => count.at > requested_at && !count.should_recount(now),
         };
         let counting = {
             let mut entries = self.lock();
-            let entry = entries.entry(at).or_default();
+            let entry = entries.entry(key).or_default();
             let fits = entry.available(cap) >= added;
             let answers = entry.count.is_some_and(|count| may_answer(&count, fits));
-            (!answers).then(|| entry.begin_count(at, now))
+            (!answers).then(|| entry.begin_count(key, now))
         };
         if let Some(counting) = counting {
-            self.finish_count(at, cap, counting).await?;
+            self.finish_count(key, cap, counting).await?;
         }
         let mut entries = self.lock();
-        let entry = entries.entry(at).or_default();
+        let entry = entries.entry(key).or_default();
         let amount = added.min(entry.available(cap));
         entry.reserved = entry.reserved.saturating_add(amount);
         Ok(StorageReservation { owner: Some((Arc::clone(self), account.id, quota)), amount })
@@ -313,8 +322,9 @@ impl StorageQuotaTracker {
     /// The store cannot be read.
     pub async fn used(self: &Arc<Self>, account: &Account, quota: Noun) -> Result<Option<u64>, ReadError> {
         let Some(cap) = self.cap(account, quota) else { return Ok(None) };
-        self.refresh_count((account.id, quota), cap, None).await?;
-        Ok(self.lock().get(&(account.id, quota)).and_then(StorageEntry::used))
+        let key = QuotaKey { account: account.id, noun: quota };
+        self.refresh_count(key, cap, None).await?;
+        Ok(self.lock().get(&key).and_then(StorageEntry::used))
     }
 
     /// Returns the noun of an account that is nearest to its cap; `None` if nothing is capped and counted.
@@ -339,37 +349,32 @@ impl StorageQuotaTracker {
 
     /// Counts again if the cached count is missing, expired or not trusted: a small count at once, a large one in the
     /// background.
-    async fn refresh_count(
-        self: &Arc<Self>,
-        at: (AccountId, Noun),
-        cap: u64,
-        added: Option<u64>,
-    ) -> Result<(), ReadError> {
+    async fn refresh_count(self: &Arc<Self>, key: QuotaKey, cap: u64, added: Option<u64>) -> Result<(), ReadError> {
         let now = self.clock.now();
         let mut counting = {
             let mut entries = self.lock();
             evict_entries(&mut entries);
-            let entry = entries.entry(at).or_default();
+            let entry = entries.entry(key).or_default();
             let has_other_writers =
                 |count: StorageCount| self.store.is_shared() && entry.rows_stored_since(&count) > cap / 10;
             let is_trusted = entry.is_trusted(cap, added, now) && !entry.count.is_some_and(has_other_writers);
             if entry.is_counting || is_trusted {
                 return Ok(());
             }
-            entry.begin_count(at, now)
+            entry.begin_count(key, now)
         };
         while !counting.is_finished(cap) && counting.tally.cost < FOREGROUND_COST_MAX {
             counting.tally.count_next_page(&self.store).await?;
         }
         if counting.is_finished(cap) {
-            self.store_count(at, &counting);
-        } else if !std::mem::replace(&mut self.lock().entry(at).or_default().is_counting, true) {
+            self.store_count(key, &counting);
+        } else if !std::mem::replace(&mut self.lock().entry(key).or_default().is_counting, true) {
             let quotas = Arc::clone(self);
             tokio::spawn(async move {
-                if let Err(error) = quotas.finish_count(at, cap, counting).await {
-                    tracing::warn!(account.id = %at.0, noun = at.1.word(), %error, "cannot count storage rows");
+                if let Err(error) = quotas.finish_count(key, cap, counting).await {
+                    tracing::warn!(account.id = %key.account, noun = key.noun.word(), %error, "cannot count storage rows");
                 }
-                if let Some(entry) = quotas.lock().get_mut(&at) {
+                if let Some(entry) = quotas.lock().get_mut(&key) {
                     entry.is_counting = false;
                 }
             });
@@ -378,21 +383,21 @@ impl StorageQuotaTracker {
     }
 
     /// Completes a count. At most [`BACKGROUND_COUNTS_MAX`] run concurrently.
-    async fn finish_count(&self, at: (AccountId, Noun), cap: u64, mut counting: RunningCount) -> Result<(), ReadError> {
+    async fn finish_count(&self, key: QuotaKey, cap: u64, mut counting: RunningCount) -> Result<(), ReadError> {
         let _permit = self.counting.acquire().await;
         while !counting.is_finished(cap) {
             counting.tally.count_next_page(&self.store).await?;
             tokio::task::yield_now().await;
         }
-        self.store_count(at, &counting);
+        self.store_count(key, &counting);
         Ok(())
     }
 
     /// Caches a count unless one that began later is cached.
-    fn store_count(&self, at: (AccountId, Noun), counting: &RunningCount) {
+    fn store_count(&self, key: QuotaKey, counting: &RunningCount) {
         let RunningCount { tally, at: started_at, stored_rows_before } = counting;
         let mut entries = self.lock();
-        let entry = entries.entry(at).or_default();
+        let entry = entries.entry(key).or_default();
         let has_changed = entry.stored_rows != *stored_rows_before || entry.reserved > 0;
         let count = StorageCount {
             sum: tally.sum,
@@ -503,7 +508,12 @@ mod tests {
     #[tokio::test]
     async fn few_rows_are_read_again_near_the_cap_only() {
         let quotas = quotas(20);
-        let used = || quotas.lock().get(&(account().id, Noun::Suppressions)).and_then(StorageEntry::used);
+        let used = || {
+            quotas
+                .lock()
+                .get(&QuotaKey { account: account().id, noun: Noun::Suppressions })
+                .and_then(StorageEntry::used)
+        };
         let reserve = async |added| quotas.reserve(&account(), Noun::Suppressions, added).await;
         suppress(&quotas.store, 0..10).await;
         drop(reserve(1).await.unwrap());
@@ -525,8 +535,7 @@ mod tests {
         let quotas = quotas(30_000);
         suppress_many(&quotas.store, 20_000).await;
         let reserve = async |added| {
-            let request = (added, Timestamp::UNIX_EPOCH);
-            quotas.reserve_up_to(&account(), Noun::Suppressions, request).await.unwrap()
+            quotas.reserve_up_to(&account(), Noun::Suppressions, added, Timestamp::UNIX_EPOCH).await.unwrap()
         };
         drop(reserve(1).await);
         // The first is reserved during the next count, the second is confirmed during it.
@@ -557,7 +566,7 @@ mod tests {
         let quotas = quotas(3_000);
         suppress_many(&quotas.store, 3_000).await;
         let reserve = async |added, requested_at| {
-            let reserved = quotas.reserve_up_to(&account(), Noun::Suppressions, (added, requested_at)).await;
+            let reserved = quotas.reserve_up_to(&account(), Noun::Suppressions, added, requested_at).await;
             reserved.unwrap().amount()
         };
         let started_at = quotas.clock.now();

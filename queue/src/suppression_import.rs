@@ -69,9 +69,9 @@ pub async fn process_open_imports(
     let mut any = false;
     while !stop.is_cancelled() {
         match store::suppression_import::next_open(&contacts.store, last).await? {
-            Some(next) => {
-                any |= process_turn(contacts, quotas, next, stop).await?;
-                last = Some(next.0);
+            Some((account, id)) => {
+                any |= process_turn(contacts, quotas, account, id, stop).await?;
+                last = Some(account);
             }
             None if !any => return Ok(()),
             None => (last, any) = (None, false),
@@ -84,7 +84,8 @@ pub async fn process_open_imports(
 async fn process_turn(
     contacts: &SuppressionService,
     quotas: Option<&Arc<StorageQuotaTracker>>,
-    (account, id): (AccountId, ImportId),
+    account: AccountId,
+    id: ImportId,
     stop: &CancellationToken,
 ) -> Result<bool, SuppressionError> {
     let list = match store::suppression_import::get_list(&contacts.store, account, id).await {
@@ -151,7 +152,7 @@ impl ImportBatch {
     fn parse(text: &str, columns: &ImportColumns, before: &SuppressionImport, contacts: &SuppressionService) -> Self {
         let now = contacts.clock.now();
         let at = usize::try_from(before.place.0).unwrap_or(usize::MAX);
-        let mut records = CsvReader::resume(text, (at, before.place.1));
+        let mut records = CsvReader::resume(text, at, before.place.1);
         if at == 0 && columns.has_header {
             let _names = records.next();
         }
@@ -195,8 +196,7 @@ impl ImportBatch {
         };
         let mut adds = contacts.would_add(account.id, &self.grounds).await?.into_iter();
         let wanted = adds.clone().filter(|adds| *adds).count() as u64;
-        let wanted = (wanted, self.after.created_at);
-        let reserved = quotas.reserve_up_to(&account, Noun::Suppressions, wanted).await?;
+        let reserved = quotas.reserve_up_to(&account, Noun::Suppressions, wanted, self.after.created_at).await?;
         let (before, mut remaining) = (self.grounds.len(), reserved.amount());
         self.grounds.retain(|_| match adds.next() {
             Some(true) => remaining.checked_sub(1).map(|left| remaining = left).is_some(),
@@ -324,17 +324,18 @@ mod tests {
             store::suppression_import::get(&contacts.store, account, id).await.unwrap().unwrap().import
         };
         let stop = CancellationToken::new();
-        assert!(process_turn(&contacts, None, large, &stop).await.unwrap());
+        let turn = async |(account, id)| process_turn(&contacts, None, account, id, &stop).await.unwrap();
+        assert!(turn(large).await);
         let import = status(large).await;
         assert_eq!((import.status, import.counts.processed), (ImportStatus::Running, total(1) as u64));
         assert_eq!(store::suppression_import::next_open(&contacts.store, Some(large.0)).await.unwrap(), Some(small));
-        assert!(process_turn(&contacts, None, small, &stop).await.unwrap());
+        assert!(turn(small).await);
         assert_eq!(status(small).await.status, ImportStatus::Completed);
         // No other account waits: continue to the end of this list.
-        assert!(process_turn(&contacts, None, large, &stop).await.unwrap());
+        assert!(turn(large).await);
         assert_eq!(status(large).await.counts.processed, (total(2) + 1) as u64);
         assert_eq!(status(further).await.status, ImportStatus::Queued);
-        assert!(!process_turn(&contacts, None, large, &stop).await.unwrap(), "it is done");
+        assert!(!turn(large).await, "it is done");
         process_open_imports(&contacts, None, &stop).await.unwrap();
         assert_eq!(status(further).await.status, ImportStatus::Completed);
     }

@@ -232,7 +232,7 @@ impl SuppressionService {
             self.apply_all_mail(&mut batch, bound, suppression.as_ref(), preferences.unsubscribe_all);
             for category in OPTIONAL_CATEGORIES {
                 let existing = opt_outs.iter().find(|opt_out| opt_out.category == category);
-                self.apply_category(&mut batch, bound, (category, existing), preferences.for_category(category));
+                self.apply_category(&mut batch, bound, category, existing, preferences.for_category(category));
             }
             if batch.is_empty() || self.commit(batch, &mut tries_left).await? {
                 return Ok(());
@@ -277,7 +277,8 @@ impl SuppressionService {
         &self,
         batch: &mut Batch,
         bound: &UnsubscribeToken,
-        (category, existing): (Category, Option<&OptOut>),
+        category: Category,
+        existing: Option<&OptOut>,
         wanted: Option<bool>,
     ) {
         match (wanted, existing) {

@@ -70,7 +70,7 @@ struct RenderedTlsReport<'a> {
 }
 
 /// Returns the send time of a domain's report: spread over hours, and always the same for a day and domain.
-fn report_due_at(hostname: &DomainName, (day, domain): (Day, &DomainName)) -> Timestamp {
+fn report_due_at(hostname: &DomainName, day: Day, domain: &DomainName) -> Timestamp {
     let digest = Sha256::digest(format!("{hostname} {day} {domain}"));
     let number = digest.iter().take(8).fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte));
     let slot = i32::try_from(number % SEND_SLOTS).unwrap_or(0);
@@ -104,17 +104,17 @@ impl Intake {
         self.worker.flush_tls_stats().await;
         let now = self.clock().now();
         let today = Day::containing(now);
-        let days = (today.days_before(DAYS_CHECKED), today.days_before(1));
+        let (first, last) = (today.days_before(DAYS_CHECKED), today.days_before(1));
         let from = self.tls_report_sender(reporter).await?;
         let mut next = today.ends_at().checked_add(COUNT_SETTLE_DELAY).unwrap_or(Timestamp::MAX);
         let mut at = None;
         loop {
-            let slice = store::tls_daily_stats::list(self.store(), days, at, PAGE_ROWS).await?;
+            let slice = store::tls_daily_stats::list(self.store(), first, last, at, PAGE_ROWS).await?;
             let mut reporting = Vec::new();
             for found in &slice.found {
                 match self.next_send(found) {
                     Some((send_at, since)) if send_at <= now => {
-                        reporting.push(self.send_tls_report(reporter, from.as_ref(), (found, since)));
+                        reporting.push(self.send_tls_report(reporter, from.as_ref(), found, since));
                     }
                     Some((send_at, _)) => next = next.min(send_at),
                     None => {}
@@ -135,7 +135,7 @@ impl Intake {
     fn next_send(&self, found: &StoredTlsStats) -> Option<(Timestamp, Timestamp)> {
         match &found.stats.book {
             None => {
-                let due = report_due_at(&self.worker.settings.hostname, (found.day, &found.domain));
+                let due = report_due_at(&self.worker.settings.hostname, found.day, &found.domain);
                 Some((due, due))
             }
             Some(delivery) => {
@@ -158,7 +158,8 @@ impl Intake {
         &self,
         reporter: &TlsReporter,
         from: Option<&Address>,
-        (found, since): (&StoredTlsStats, Timestamp),
+        found: &StoredTlsStats,
+        since: Timestamp,
     ) -> Option<Timestamp> {
         let now = self.clock().now();
         let delivery = match &found.stats.book {
@@ -183,8 +184,8 @@ impl Intake {
         current.stats.book = Some(delivery.clone());
         for (at, to) in delivery.waiting() {
             let done = match &to {
-                ReportDestination::Mail(to) => self.mail_tls_report(&current, &written, (at, to)).await,
-                ReportDestination::Web(url) => self.post_tls_report(reporter, &current, &written, (at, url)).await,
+                ReportDestination::Mail(to) => self.mail_tls_report(&current, &written, at, to).await,
+                ReportDestination::Web(url) => self.post_tls_report(reporter, &current, &written, at, url).await,
             };
             match done {
                 Ok(after) => current = after,
@@ -226,7 +227,8 @@ impl Intake {
         &self,
         found: &StoredTlsStats,
         written: &RenderedTlsReport<'_>,
-        (at, to): (usize, &Address),
+        at: usize,
+        to: &Address,
     ) -> Result<StoredTlsStats, Timestamp> {
         let Some(delivery) = &found.stats.book else { return Ok(found.clone()) };
         let now = self.clock().now();
@@ -278,7 +280,8 @@ impl Intake {
         reporter: &TlsReporter,
         found: &StoredTlsStats,
         written: &RenderedTlsReport<'_>,
-        (at, url): (usize, &str),
+        at: usize,
+        url: &str,
     ) -> Result<StoredTlsStats, Timestamp> {
         let Some(delivery) = &found.stats.book else { return Ok(found.clone()) };
         let post = HttpPost {

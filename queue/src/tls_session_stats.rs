@@ -45,7 +45,8 @@ pub(crate) struct TlsSessionStats {
 /// A connection to a mail host, with its TLS result.
 #[derive(Debug)]
 pub(crate) struct TlsSession {
-    host: (DomainName, IpAddr),
+    host: DomainName,
+    address: IpAddr,
     dane: Option<AppliedTlsPolicy>,
     local: Option<IpAddr>,
     fault: Option<TlsFault>,
@@ -55,9 +56,9 @@ pub(crate) struct TlsSession {
 
 impl TlsSession {
     /// Creates a session with a host whose TLSA lookup had this result.
-    pub(crate) fn new(host: (DomainName, IpAddr), dane: &Result<DaneRecords, LookupError>) -> Self {
+    pub(crate) fn new(host: DomainName, address: IpAddr, dane: &Result<DaneRecords, LookupError>) -> Self {
         let of_the_host = |lines| {
-            let mx = vec![host.0.to_string()];
+            let mx = vec![host.to_string()];
             Some(AppliedTlsPolicy { kind: TlsPolicyType::Tlsa, lines, mx })
         };
         let dane = match dane {
@@ -65,7 +66,7 @@ impl TlsSession {
             Ok(DaneRecords::Records { records, .. }) => of_the_host(records.iter().map(ToString::to_string).collect()),
             Ok(DaneRecords::Unusable) | Err(_) => of_the_host(Vec::new()),
         };
-        Self { host, dane, local: None, fault: None, counted_domains: HashSet::new() }
+        Self { host, address, dane, local: None, fault: None, counted_domains: HashSet::new() }
     }
 
     /// Sets the TLS result. A private source address (behind NAT) is not reported.
@@ -112,12 +113,13 @@ impl Worker {
         let (applied, fault) = match (&session.dane, &published) {
             (Some(dane), _) => (dane.clone(), fault.cloned()),
             (None, Some(published)) => {
-                let stray = (!published.covers(&session.host.0)).then(unlisted_host);
+                let stray = (!published.covers(&session.host)).then(unlisted_host);
                 (published.applied.clone(), published.fault.clone().or(stray).or_else(|| fault.cloned()))
             }
             (None, None) => (AppliedTlsPolicy::no_policy(), fault.cloned()),
         };
-        let failure = fault.map(|fault| TlsFailure::new(&fault, session.local, Some(session.host.clone())));
+        let failure =
+            fault.map(|fault| TlsFailure::new(&fault, session.local, Some((session.host.clone(), session.address))));
         let result = if failure.is_none() { "succeeded" } else { "failed" };
         metrics::counter!("postrider_tls_sessions_total", "result" => result).increment(1);
         let at = (Day::containing(self.clock.now()), domain.clone());

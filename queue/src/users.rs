@@ -147,11 +147,11 @@ impl UserService {
     ) -> Result<(SessionToken, UserSession), UserError> {
         let now = self.clock.now();
         let id = SessionId::new(now, self.entropy.unique_bits());
-        let token = SessionToken::new((user.account, user.id), id, self.entropy.secret());
+        let token = SessionToken::new(user.account, user.id, id, self.entropy.secret());
         let session = UserSession::new(&token, now, start);
         // The commit conflicts if the password was changed after it was verified.
         store::user::check_unchanged(&mut batch, user);
-        store::session::evict_oldest(&self.store, &mut batch, (user.account, user.id), now).await?;
+        store::session::evict_oldest(&self.store, &mut batch, user.account, user.id, now).await?;
         store::session::create(&mut batch, &session);
         self.store.commit(batch).await?;
         Ok((token, session))

@@ -216,7 +216,7 @@ impl Worker {
         let leases = Arc::<Leases>::default();
         let neighbours = KnownNodes { may_exist: parts.store.is_shared(), predecessor: parts.predecessor_node };
         let membership =
-            Membership::new((parts.store.clone(), neighbours), parts.clock.clone(), Arc::clone(&leases), parts.node);
+            Membership::new(parts.store.clone(), neighbours, parts.clock.clone(), Arc::clone(&leases), parts.node);
         Arc::new(Self {
             leases,
             membership: tokio::sync::Mutex::new(Some(membership)),

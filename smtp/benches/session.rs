@@ -29,7 +29,7 @@ impl Talk {
         let settings =
             Arc::new(SessionSettings::new(ListenerRole::Relay, hostname, SessionLimits::for_relay(), budget, false));
         let mut replies = ReplyBuffer::default();
-        let session = SmtpSession::new(settings, (1, [127, 0, 0, 1].into()), false, &mut replies);
+        let session = SmtpSession::new(settings, 1, [127, 0, 0, 1].into(), false, &mut replies);
         let mut talk = Self { session, inbox: LineFramer::default(), replies };
         talk.send(b"EHLO client.example\r\n");
         talk

@@ -211,7 +211,7 @@ impl<A: SessionHandler> ListenerContext<A> {
         let is_proxy = self.config.proxies.contains(peer.ip());
         let (role, address) = (self.config.settings().role(), (!is_proxy).then(|| peer.ip()));
         let Some(slot) = self.connections.acquire_slot(role, address, Instant::now()) else {
-            return self.reject_connection(&stream, peer, (replies::TOO_MANY_SESSIONS, "sessions"));
+            return self.reject_connection(&stream, peer, replies::TOO_MANY_SESSIONS, "sessions");
         };
         if is_proxy {
             tracker.spawn(Arc::clone(self).run_proxied(stream, peer, slot));
@@ -240,23 +240,23 @@ impl<A: SessionHandler> ListenerContext<A> {
         let is_outsider = settings.role() == ListenerRole::Relay
             && !self.config.networks.borrow().iter().any(|network| network.contains(peer.ip()));
         if is_outsider {
-            self.reject_connection(stream, peer, (replies::RELAY_NOT_ALLOWED, "network"));
+            self.reject_connection(stream, peer, replies::RELAY_NOT_ALLOWED, "network");
             return None;
         }
         let (limits, now) = (settings.limits(), Instant::now());
         if !self.connections.allow_connection(peer.ip(), limits.connections_per_minute_max, now) {
-            self.reject_connection(stream, peer, (replies::CONNECTION_RATE_EXCEEDED, "rate"));
+            self.reject_connection(stream, peer, replies::CONNECTION_RATE_EXCEEDED, "rate");
             return None;
         }
         let permit = slot.admit(peer.ip(), limits.sessions_per_address_max, now);
         if permit.is_none() {
-            self.reject_connection(stream, peer, (replies::TOO_MANY_FROM_ADDRESS, "address"));
+            self.reject_connection(stream, peer, replies::TOO_MANY_FROM_ADDRESS, "address");
         }
         permit
     }
 
     /// Sends the reason to a connection that is refused.
-    fn reject_connection(&self, stream: &TcpStream, peer: SocketAddr, (reply, reason): (&'static str, &'static str)) {
+    fn reject_connection(&self, stream: &TcpStream, peer: SocketAddr, reply: &'static str, reason: &'static str) {
         metrics::counter!("postrider_smtp_sessions_refused_total").increment(1);
         self.count_refused(reason);
         tracing::debug!(peer = %peer.ip(), %reply, "connection refused");
@@ -283,9 +283,14 @@ impl<A: SessionHandler> ListenerContext<A> {
         // Replies are small and the client waits for them: none may wait for the ACK of another (Nagle).
         let _ = stream.set_nodelay(true);
         let mut replies = ReplyBuffer::default();
-        let client = (self.connections.next_session_id(), peer.ip().to_canonical());
         let settings = self.config.settings();
-        let session = SmtpSession::new(settings, client, self.config.implicit_tls, &mut replies);
+        let session = SmtpSession::new(
+            settings,
+            self.connections.next_session_id(),
+            peer.ip().to_canonical(),
+            self.config.implicit_tls,
+            &mut replies,
+        );
         let mut connection = ServerConnection {
             listener: self,
             transport: ServerStream::Plain(stream),

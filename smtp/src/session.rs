@@ -162,7 +162,8 @@ impl SmtpSession {
     #[must_use]
     pub fn new(
         settings: Arc<SessionSettings>,
-        (id, peer): (u64, IpAddr),
+        id: u64,
+        peer: IpAddr,
         implicit_tls: bool,
         replies: &mut ReplyBuffer,
     ) -> Self {

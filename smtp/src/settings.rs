@@ -62,7 +62,7 @@ impl SessionSettings {
         tls_offered: bool,
     ) -> Self {
         let greeting = format!("220 {hostname} ESMTP postrider\r\n");
-        let capabilities = |secured: bool| capabilities(role, &hostname, &limits, (secured, tls_offered && !secured));
+        let capabilities = |secured: bool| capabilities(role, &hostname, &limits, secured, tls_offered && !secured);
         Self {
             capabilities_plain: capabilities(false),
             capabilities_tls: capabilities(true),
@@ -118,7 +118,8 @@ fn capabilities(
     role: ListenerRole,
     hostname: &DomainName,
     limits: &SessionLimits,
-    (secured, starttls): (bool, bool),
+    secured: bool,
+    starttls: bool,
 ) -> String {
     let mut text = format!("250-{hostname}\r\n250-PIPELINING\r\n250-8BITMIME\r\n250-SMTPUTF8\r\n");
     // Writing to a String cannot fail.

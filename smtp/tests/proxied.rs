@@ -19,7 +19,7 @@ const MESSAGE: &str = "From: a@b.example\r\nSubject: hi\r\n\r\nhello\r\n.\r\nQUI
 
 fn server(role: ListenerRole, limits: SessionLimits, implicit_tls: bool) -> Server {
     let proxies = ["127.0.0.1".parse().unwrap()];
-    Server::behind(&proxies, (role, limits, implicit_tls), Remember::default())
+    Server::behind(&proxies, role, limits, implicit_tls, Remember::default())
 }
 
 /// Connects from a local address.

@@ -357,8 +357,15 @@ fn a_message_between_two_chunks_counts_as_slow_too() {
 #[tokio::test]
 async fn an_aborted_message_gets_a_reply_immediately() {
     let budget = ContentBudget::new(MIB);
-    let parts = (smtp::connection_limiter::ConnectionLimiter::new(64, 1), Arc::clone(&budget));
-    let server = Server::sharing(parts, &[], (ListenerRole::Mx, SessionLimits::for_mx(), false), Remember::default());
+    let server = Server::sharing(
+        smtp::connection_limiter::ConnectionLimiter::new(64, 1),
+        Arc::clone(&budget),
+        &[],
+        ListenerRole::Mx,
+        SessionLimits::for_mx(),
+        false,
+        Remember::default(),
+    );
     let mut slow = server.connect().await;
     read_replies(&mut slow, 1).await;
     send_text(&mut slow, &format!("EHLO x\r\n{ENVELOPE}")).await;
@@ -480,8 +487,15 @@ async fn waiting_sessions_are_closed_once_sessions_are_short() {
         (ListenerRole::Submission, SessionLimits::default(), true, 5),
     ] {
         let peers = smtp::connection_limiter::ConnectionLimiter::new(64, 1);
-        let parts = (Arc::clone(&peers), ContentBudget::new(MIB));
-        let server = Server::sharing(parts, &[], (role, limits, implicit_tls), Remember::default());
+        let server = Server::sharing(
+            Arc::clone(&peers),
+            ContentBudget::new(MIB),
+            &[],
+            role,
+            limits,
+            implicit_tls,
+            Remember::default(),
+        );
         let began = Instant::now();
         let mut silent = server.connect().await;
         if !implicit_tls {
@@ -550,10 +564,15 @@ async fn idle_sessions_at_mx_do_not_use_the_sessions_of_submission() {
     let idle: Vec<_> = addresses.iter().flat_map(|address| (0..50).filter_map(|_| client(*address))).collect();
     assert_eq!(peers.sessions_for(ListenerRole::Mx), idle.len());
     assert!((4_000..=5_000).contains(&idle.len()), "{}", idle.len());
-
-    let parts = (Arc::clone(peers), Arc::clone(world.capacity.content_budget(ListenerRole::Submission)));
-    let server =
-        Server::sharing(parts, &[], (ListenerRole::Submission, SessionLimits::default(), true), Remember::default());
+    let server = Server::sharing(
+        Arc::clone(peers),
+        Arc::clone(world.capacity.content_budget(ListenerRole::Submission)),
+        &[],
+        ListenerRole::Submission,
+        SessionLimits::default(),
+        true,
+        Remember::default(),
+    );
     let mut stream = server.secure(server.connect().await).await;
     assert!(read_replies(&mut stream, 1).await.starts_with("220 "));
     send_text(&mut stream, "EHLO x\r\nAUTH PLAIN AHBvc3RyaWRlcgBzZWNyZXQ=\r\n").await;

@@ -65,7 +65,7 @@ impl CertificateRenewer {
         if let Some(page) = &info.explanation_url {
             tracing::info!(page, "the certificate authority explains its renewal window");
         }
-        Ok(renewal_time_in_window((start?, end?), validity, self.window_share))
+        Ok(renewal_time_in_window(start?, end?, validity, self.window_share))
     }
 
     /// Certificate identifier of the installed certificate (RFC 9773 4.1); none while it is self-signed.
@@ -75,7 +75,7 @@ impl CertificateRenewer {
 }
 
 /// Selects a time in the window by this process's random share, bounded by the minimum age and the expiry.
-fn renewal_time_in_window((start, end): (Timestamp, Timestamp), validity: Validity, share: u32) -> Timestamp {
+fn renewal_time_in_window(start: Timestamp, end: Timestamp, validity: Validity, share: u32) -> Timestamp {
     let length = Duration::try_from(end.duration_since(start)).unwrap_or_default();
     let offset = (u128::from(length.as_secs()) * u128::from(share)) >> 32;
     let offset = Duration::from_secs(u64::try_from(offset).unwrap_or(u64::MAX));
@@ -114,17 +114,17 @@ mod tests {
     #[test]
     fn the_renewal_time_is_within_the_window_and_sensible_bounds() {
         let validity = Validity { not_before: at(0), not_after: at(90) };
-        let time = renewal_time_in_window((at(50), at(60)), validity, u32::MAX / 2);
+        let time = renewal_time_in_window(at(50), at(60), validity, u32::MAX / 2);
         assert!(at(54) < time && time < at(56), "{time}");
-        assert_eq!(renewal_time_in_window((at(50), at(60)), validity, 0), at(50));
+        assert_eq!(renewal_time_in_window(at(50), at(60), validity, 0), at(50));
         assert_eq!(
-            renewal_time_in_window((at(-5), at(-3)), validity, 7),
+            renewal_time_in_window(at(-5), at(-3), validity, 7),
             at(1),
             "a window in the past must not cause an order after each order"
         );
-        assert_eq!(renewal_time_in_window((at(95), at(99)), validity, 7), at(90));
+        assert_eq!(renewal_time_in_window(at(95), at(99), validity, 7), at(90));
         assert_eq!(
-            renewal_time_in_window((at(60), at(50)), validity, u32::MAX),
+            renewal_time_in_window(at(60), at(50), validity, u32::MAX),
             at(60),
             "a window that ends before it begins"
         );

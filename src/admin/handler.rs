@@ -44,10 +44,10 @@ pub(super) async fn handle_request(
 ) -> AdminResult {
     match request {
         AdminRequest::AccountCreate { email, plan, production } => {
-            create_account(services, permissions, &email, (plan, production)).await
+            create_account(services, permissions, &email, plan, production).await
         }
         AdminRequest::AccountUpdate { account, plan, production, suspended } => {
-            update_account(services, &account, (plan, production, suspended)).await
+            update_account(services, &account, plan, production, suspended).await
         }
         AdminRequest::SessionCreate { account } => create_session(services, account.as_deref()).await,
         AdminRequest::UserReset { email } => reset_user(services, &email).await,
@@ -57,7 +57,7 @@ pub(super) async fn handle_request(
             let body = body.as_str().map_or_else(|| body.to_string(), str::to_owned).into();
             call_as_owner(services, permissions, account.as_deref(), OwnerRequest { method, target, body }).await
         }
-        AdminRequest::TlsReports { domain, day, limit } => list_tls_reports(services, (domain, day), limit).await,
+        AdminRequest::TlsReports { domain, day, limit } => list_tls_reports(services, domain, day, limit).await,
         AdminRequest::CertificateShow => show_certificate(permissions),
         AdminRequest::DomainCreate { name, account, verified } => {
             create_domain(services, &name, &account, verified).await
@@ -112,7 +112,8 @@ async fn create_account(
     services: &Services,
     permissions: &Permissions,
     email: &str,
-    (plan, production): (Option<Plan>, bool),
+    plan: Option<Plan>,
+    production: bool,
 ) -> AdminResult {
     let email: Address = email.parse().map_err(|error| format!("{email}: {error}"))?;
     let plan = plan.unwrap_or(permissions.default_plan);
@@ -123,7 +124,9 @@ async fn create_account(
 async fn update_account(
     services: &Services,
     account: &str,
-    (plan, production, suspended): (Option<Plan>, Option<bool>, Option<bool>),
+    plan: Option<Plan>,
+    production: Option<bool>,
+    suspended: Option<bool>,
 ) -> AdminResult {
     let change = |account: &mut mail::account::Account| {
         account.plan = plan.unwrap_or(account.plan);
@@ -273,7 +276,8 @@ async fn update_domain(services: &Services, name: &str, change: DomainChange) ->
 /// too, today and yesterday of all domains.
 async fn list_tls_reports(
     services: &Services,
-    (domain, day): (Option<String>, Option<String>),
+    domain: Option<String>,
+    day: Option<String>,
     limit: usize,
 ) -> AdminResult {
     let today = Day::containing(services.clock.now());
@@ -295,9 +299,9 @@ async fn list_tls_reports(
             }
             TlsStatsPage { found, ..TlsStatsPage::default() }
         }
-        None => store::tls_daily_stats::list(&services.store, (first, last), None, limit).await.map_err(error_text)?,
+        None => store::tls_daily_stats::list(&services.store, first, last, None, limit).await.map_err(error_text)?,
     };
-    let received = store::tls_report_received::list(&services.store, (first, last), domain.as_ref(), limit);
+    let received = store::tls_report_received::list(&services.store, first, last, domain.as_ref(), limit);
     let received = received.await.map_err(error_text)?;
     Ok(json!({
         "days": stats.found.iter().map(views::tls_day_view).collect::<Vec<_>>(),

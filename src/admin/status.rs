@@ -85,7 +85,7 @@ pub(super) async fn status(services: &Services, permissions: &Permissions) -> Ad
     if let Err(reason) = api::health::unhealthy_reason(&services.store.health()) {
         problems.push(format!("the store is {reason}"));
     }
-    let (listener_results, dns_result, queue_count) =
+    let (listener_results, (dns_time, dns_result), queue_count) =
         tokio::join!(listeners(facts), dns(services, facts), count_queue(services));
     let queue = match queue_count {
         Ok(queue_count) => queue_count.view(services, &mut problems).await?,
@@ -95,7 +95,7 @@ pub(super) async fn status(services: &Services, permissions: &Permissions) -> Ad
         }
     };
     let listeners = listeners_view(listener_results, &mut problems);
-    let dns = dns_view(dns_result, &mut problems);
+    let dns = dns_view(dns_time, dns_result, &mut problems);
     let disk = disk(permissions, &mut problems);
     let certificate = certificate(permissions, services.clock.machine_now(), &mut problems);
     Ok(json!({
@@ -171,7 +171,7 @@ async fn dns(services: &Services, facts: &StatusFacts) -> (Duration, Result<(), 
     (started_at.elapsed(), result)
 }
 
-fn dns_view((duration, result): (Duration, Result<(), String>), problems: &mut Problems) -> Value {
+fn dns_view(duration: Duration, result: Result<(), String>, problems: &mut Problems) -> Value {
     if let Err(reason) = &result {
         problems.push(format!("DNS is not responding: {reason}"));
     }

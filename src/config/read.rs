@@ -109,7 +109,7 @@ fn read_config(
             continue;
         }
         let (section, key) = split_variable_name(path);
-        match apply_variable(&table, (section, &key), &value) {
+        match apply_variable(&table, section, &key, &value) {
             Ok(updated) => {
                 table = updated;
                 variables.push((section, key, variable));
@@ -322,7 +322,7 @@ fn split_variable_name(path: &str) -> (&'static str, String) {
 
 /// Returns the table with a variable's value set. The text is used as a string if the key accepts one (a password may
 /// look like a number), otherwise parsed as TOML; lists are tried first.
-fn apply_variable(table: &toml::Table, (section, key): (&str, &str), text: &str) -> Result<toml::Table, String> {
+fn apply_variable(table: &toml::Table, section: &str, key: &str, text: &str) -> Result<toml::Table, String> {
     let with_value = |value: toml::Value| {
         let mut changed = table.clone();
         let mut inner = &mut changed;

@@ -81,7 +81,7 @@ impl Overlay for InboxPages {
                 Err(_) => Ok(not_found_page()),
             },
             ("GET" | "DELETE", ["inbox", "messages", id, subpath @ ..]) => match id.parse() {
-                Ok(id) => self.message(method, id, (subpath, uri)),
+                Ok(id) => self.message(method, id, subpath, uri),
                 Err(_) => Ok(not_found_page()),
             },
             _ => Ok(not_found_page()),
@@ -160,7 +160,7 @@ impl InboxPages {
         StaticPage::new(JSON, Value::Array(records.collect()).to_string())
     }
 
-    fn message(&self, method: &Method, id: u64, (subpath, uri): (&[&str], &Uri)) -> std::io::Result<StaticPage> {
+    fn message(&self, method: &Method, id: u64, subpath: &[&str], uri: &Uri) -> std::io::Result<StaticPage> {
         if *method == Method::DELETE {
             let removed = subpath.is_empty() && self.inbox.remove(id)?;
             return Ok(if removed { success_page() } else { not_found_page() });

@@ -172,7 +172,7 @@ fn evaluate(notes: &mut Observations, config: &Config, certificate: &Certificate
     }
     evaluate_names(notes, config, leaf);
     let is_self_issued = matches!(&fields[..], [only] if only.issuer == only.subject);
-    evaluate_trust(notes, config, (leaf, intermediates), TrustInput { now, self_issued: is_self_issued });
+    evaluate_trust(notes, config, leaf, intermediates, TrustInput { now, self_issued: is_self_issued });
 }
 
 fn evaluate_lifetime(notes: &mut Observations, leaf: &x509::CertificateFields, now: Timestamp, renew: &str) {
@@ -229,7 +229,8 @@ struct TrustInput {
 fn evaluate_trust(
     notes: &mut Observations,
     config: &Config,
-    (leaf, intermediates): (&CertificateDer<'_>, &[CertificateDer<'_>]),
+    leaf: &CertificateDer<'_>,
+    intermediates: &[CertificateDer<'_>],
     TrustInput { now, self_issued }: TrustInput,
 ) {
     if self_issued {

@@ -35,7 +35,7 @@ async fn lookup_spf(context: &CheckContext, name: &DomainName) -> SpfLookup {
     // Evaluates a single record only: none, several, or a failed lookup are reported as such.
     let is_single = records.as_ref().is_ok_and(|records: &Vec<String>| records.len() == 1);
     for address in if is_single { context.sources.public() } else { Vec::new() } {
-        let verdict = spf::check_domain(&context.resolver, name, (address, &context.config.hostname)).await;
+        let verdict = spf::check_domain(&context.resolver, name, address, &context.config.hostname).await;
         verdicts.push((address, verdict));
     }
     SpfLookup { records, verdicts }

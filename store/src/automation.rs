@@ -144,7 +144,7 @@ pub fn remove_start_trigger(batch: &mut Batch, automation: &Automation, definiti
 }
 
 /// Makes the commit conflict if the event no longer starts runs of the automation.
-pub fn check_start_trigger(batch: &mut Batch, (account, id): (AccountId, AutomationId), event: &str) {
+pub fn check_start_trigger(batch: &mut Batch, account: AccountId, id: AutomationId, event: &str) {
     batch.check(trigger_key(account, event, TriggerRole::Starts, id), Some(Value::new()));
 }
 
@@ -155,7 +155,8 @@ pub fn check_start_trigger(batch: &mut Batch, (account, id): (AccountId, Automat
 pub async fn purge_versions(
     store: &Store,
     batch: &mut Batch,
-    (account, id): (AccountId, AutomationId),
+    account: AccountId,
+    id: AutomationId,
     limit: usize,
 ) -> Result<bool, ReadError> {
     let range = key(Space::AutomationVersion).account(account).id(id.to_bytes()).range();
@@ -228,7 +229,8 @@ pub async fn list_versions(
     store: &Store,
     account: AccountId,
     id: AutomationId,
-    (before, limit): (Option<u32>, usize),
+    before: Option<u32>,
+    limit: usize,
 ) -> Result<Vec<AutomationVersion>, ReadError> {
     let mut range = key(Space::AutomationVersion).account(account).id(id.to_bytes()).range();
     if let Some(before) = before {

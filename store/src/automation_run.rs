@@ -101,7 +101,7 @@ pub fn create(batch: &mut Batch, run: &AutomationRun, sealed: Vec<u8>) {
     batch.put_fresh(key_of(run_key(run)), codec::encode(run));
     batch.put_fresh(sealed_key(run_key(run)), sealed);
     run_indexes::create(batch, run);
-    counts::record_change(batch, run, (None, run.status));
+    counts::record_change(batch, run, None, run.status);
     if let Some(at) = run.due {
         due_work::put_step(batch, run, at);
     }
@@ -115,7 +115,7 @@ pub fn update(batch: &mut Batch, before: &StoredRun, after: &AutomationRun) {
     batch.put(key_of(run_key(after)), codec::encode(after));
     run_indexes::update(batch, run_before, after);
     if run_before.status != after.status {
-        counts::record_change(batch, run_before, (Some(run_before.status), after.status));
+        counts::record_change(batch, run_before, Some(run_before.status), after.status);
     }
     if run_before.due != after.due {
         if let Some(at) = run_before.due {
@@ -183,7 +183,8 @@ pub async fn get_each(store: &Store, runs: &[RunKey]) -> Result<Vec<(StoredRun, 
 /// The store cannot be read.
 pub async fn list_oldest(
     store: &Store,
-    (account, automation): (AccountId, AutomationId),
+    account: AccountId,
+    automation: AutomationId,
     after: Option<RunId>,
     limit: usize,
 ) -> Result<Vec<StoredRun>, ReadError> {
@@ -240,14 +241,16 @@ const SCAN_ROWS: usize = 100;
 /// The store cannot be read.
 pub async fn list(
     store: &Store,
-    automation: (AccountId, AutomationId),
+    account: AccountId,
+    automation: AutomationId,
     filter: &RunFilter,
-    (before, limit): (Option<RunId>, usize),
+    before: Option<RunId>,
+    limit: usize,
 ) -> Result<(Vec<AutomationRun>, Option<RunId>), ReadError> {
     let (mut before, mut runs, mut last) = (before, Vec::new(), None);
     for _ in 0..LOOKED_AT_MAX / SCAN_ROWS {
-        let ids = run_indexes::list_ids(store, automation, filter, (before, SCAN_ROWS)).await?;
-        let abouts: Vec<RunKey> = ids.iter().map(|id| (automation.0, automation.1, *id)).collect();
+        let ids = run_indexes::list_ids(store, account, automation, filter, before, SCAN_ROWS).await?;
+        let abouts: Vec<RunKey> = ids.iter().map(|id| (account, automation, *id)).collect();
         let keys: Vec<Key> = abouts.iter().map(|about| key_of(*about)).collect();
         for row in store.get_many(&keys).await?.into_iter().flatten() {
             let run: AutomationRun = codec::decode(&row)?;
@@ -274,8 +277,10 @@ pub async fn list(
 /// Lists the ids of an automation's runs before one, newest first.
 async fn list_ids(
     store: &Store,
-    (account, automation): (AccountId, AutomationId),
-    (before, limit): (Option<RunId>, usize),
+    account: AccountId,
+    automation: AutomationId,
+    before: Option<RunId>,
+    limit: usize,
 ) -> Result<Vec<RunId>, ReadError> {
     let mut range = key(Space::AutomationRun).account(account).id(automation.to_bytes()).range();
     if let Some(before) = before {

@@ -50,7 +50,7 @@ pub async fn count_due(
             due += store.scan(start..end, ScanOrder::Ascending, limit.saturating_sub(due)).await?.len();
         }
         due += count_past_deadline(store, partition, now, limit.saturating_sub(due)).await?;
-        due += count_in_queues(store, (partition, is_put_off), now, limit.saturating_sub(due)).await?;
+        due += count_in_queues(store, partition, is_put_off, now, limit.saturating_sub(due)).await?;
         due += count_in_endpoint_queues(store, partition, now, limit.saturating_sub(due)).await?;
         if due >= limit {
             break;
@@ -72,7 +72,8 @@ async fn count_past_deadline(store: &Store, partition: u16, now: Timestamp, limi
 /// Counts the due tasks in a partition's queues.
 async fn count_in_queues(
     store: &Store,
-    (partition, is_put_off): (u16, &(dyn Fn(&QueueName) -> bool + Sync)),
+    partition: u16,
+    is_put_off: &(dyn Fn(&QueueName) -> bool + Sync),
     now: Timestamp,
     limit: usize,
 ) -> Result<usize, ReadError> {

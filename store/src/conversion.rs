@@ -128,7 +128,8 @@ pub async fn list(
 pub async fn purge_before(
     store: &Store,
     batch: &mut Batch,
-    (account, before): (AccountId, ProductEventId),
+    account: AccountId,
+    before: ProductEventId,
     limit: usize,
 ) -> Result<usize, ReadError> {
     let range = time_prefix(account).build()..time_prefix(account).id(before.to_bytes()).build();

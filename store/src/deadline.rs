@@ -188,7 +188,7 @@ mod tests {
         let mut after = requested.clone();
         after.notify.delay = false;
         let mut batch = Batch::progress();
-        crate::task::update(&mut batch, (&requested, &row), &after);
+        crate::task::update(&mut batch, &requested, &row, &after);
         store.commit(batch).await.unwrap();
         assert_eq!(found(late + LAST_ATTEMPT_GRACE).await.next, Some(at(100_000)));
     }
@@ -204,7 +204,7 @@ mod tests {
         let change = async |before: &Task, after: &Task| {
             let row = codec::encode(before);
             let mut batch = Batch::progress();
-            crate::task::update(&mut batch, (before, &row), after);
+            crate::task::update(&mut batch, before, &row, after);
             store.commit(batch).await.unwrap();
             list_overdue(&store, before.partition, None, at(40), 10).await.unwrap().tasks.len()
         };

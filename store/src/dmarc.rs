@@ -92,7 +92,8 @@ pub async fn record_report(
     store: &Store,
     batch: &mut Batch,
     domain_key: DmarcDomainKey,
-    (report, sources): (&DmarcReport, &[DmarcSource]),
+    report: &DmarcReport,
+    sources: &[DmarcSource],
 ) -> Result<bool, ReadError> {
     let (day, report_key) = (report.day(), report_key(domain_key, report));
     let reports = domain_prefix(Space::DmarcReport, domain_key).i64(day.0).range();
@@ -148,7 +149,7 @@ pub async fn list_reports(
     hours: Range<Hour>,
 ) -> Result<Vec<DmarcReport>, ReadError> {
     let mut reports = Vec::new();
-    for_each_row(store, (Space::DmarcReport, domain_key), hours, &mut |_, row| {
+    for_each_row(store, Space::DmarcReport, domain_key, hours, &mut |_, row| {
         reports.push(codec::decode(row)?);
         Ok(())
     })
@@ -167,7 +168,7 @@ pub async fn source_totals(
 ) -> Result<(Vec<DmarcSource>, BTreeMap<Hour, DmarcMessageCounts>), ReadError> {
     let mut by_ip: BTreeMap<Option<IpAddr>, DmarcSource> = BTreeMap::new();
     let mut by_day: BTreeMap<Hour, DmarcMessageCounts> = BTreeMap::new();
-    for_each_row(store, (Space::DmarcSource, domain_key), hours, &mut |day, row| {
+    for_each_row(store, Space::DmarcSource, domain_key, hours, &mut |day, row| {
         let source: DmarcSource = codec::decode(row)?;
         by_day.entry(day).or_default().add(&source.tally);
         let start = DmarcSource { tally: DmarcMessageCounts::default(), ..source };
@@ -185,7 +186,8 @@ type RowVisitor<'a> = dyn FnMut(Hour, &[u8]) -> Result<(), ReadError> + Send + '
 
 async fn for_each_row(
     store: &Store,
-    (space, domain_key): (Space, DmarcDomainKey),
+    space: Space,
+    domain_key: DmarcDomainKey,
     hours: Range<Hour>,
     take: &mut RowVisitor<'_>,
 ) -> Result<(), ReadError> {
@@ -216,7 +218,8 @@ async fn for_each_row(
 pub async fn purge_before(
     store: &Store,
     batch: &mut Batch,
-    (account, before): (AccountId, Hour),
+    account: AccountId,
+    before: Hour,
     limit: usize,
 ) -> Result<usize, ReadError> {
     let mut count = 0;
@@ -273,7 +276,7 @@ mod tests {
         let account_domain = (AccountId::new(at(0), 1), DomainId::new(at(0), 1));
         let counts = async |report: &DmarcReport, sources: &[DmarcSource]| {
             let mut batch = Batch::progress();
-            let counted = record_report(&store, &mut batch, account_domain, (report, sources)).await.unwrap();
+            let counted = record_report(&store, &mut batch, account_domain, report, sources).await.unwrap();
             if counted {
                 store.commit(batch).await.unwrap();
             }
@@ -295,8 +298,8 @@ mod tests {
         assert_eq!(sources.len(), SOURCES_MAX + 1, "and one row for addresses over the limit");
         assert_eq!(days.values().next().unwrap().messages, 2 * 800);
         let mut batch = Batch::progress();
-        let before = (account_domain.0, Hour::containing(at(6)).day());
-        assert_eq!(purge_before(&store, &mut batch, before, 1_000).await.unwrap(), 6);
+        let before = Hour::containing(at(6)).day();
+        assert_eq!(purge_before(&store, &mut batch, account_domain.0, before, 1_000).await.unwrap(), 6);
         store.commit(batch).await.unwrap();
         assert_eq!(list_reports(&store, account_domain, hours(0, 9)).await.unwrap().len(), 2);
     }
@@ -308,7 +311,7 @@ mod tests {
         let mut batches = Vec::new();
         for _ in 0..2 {
             let mut batch = Batch::progress();
-            assert!(record_report(&store, &mut batch, account_domain, (&report("a", 0), &[source(1)])).await.unwrap());
+            assert!(record_report(&store, &mut batch, account_domain, &report("a", 0), &[source(1)]).await.unwrap());
             batches.push(batch);
         }
         store.commit(batches.remove(0)).await.unwrap();

@@ -154,8 +154,10 @@ pub fn delete(batch: &mut Batch, domain: &SendingDomain, before: &DomainCount) {
 /// Moves a domain name to another account: deletes the former domain and writes the new one.
 pub fn replace(
     batch: &mut Batch,
-    (former, of_former): (&SendingDomain, &DomainCount),
-    (new, of_new): (&SendingDomain, &DomainCount),
+    former: &SendingDomain,
+    of_former: &DomainCount,
+    new: &SendingDomain,
+    of_new: &DomainCount,
 ) {
     delete(batch, former, of_former);
     put_new(batch, new);

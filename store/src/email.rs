@@ -333,7 +333,8 @@ pub async fn get_stored_recipient(
 /// Updates a recipient that has no task. The commit conflicts if the row has changed or was deleted since it was read.
 pub fn update_recipient(
     batch: &mut Batch,
-    (account, email): (AccountId, EmailId),
+    account: AccountId,
+    email: EmailId,
     before: &StoredRecipient,
     after: &Recipient,
 ) {
@@ -365,7 +366,8 @@ pub(crate) async fn list_first_recipients(
 /// The store cannot be read.
 pub async fn next_recipient_due_by(
     store: &Store,
-    (account, email): (AccountId, EmailId),
+    account: AccountId,
+    email: EmailId,
     from: u16,
     by: Timestamp,
 ) -> Result<Option<u16>, ReadError> {

@@ -70,11 +70,7 @@ pub async fn get_each(
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn get(
-    store: &Store,
-    account: AccountId,
-    (subject, id): (Subject, EventId),
-) -> Result<Option<Event>, ReadError> {
+pub async fn get(store: &Store, account: AccountId, subject: Subject, id: EventId) -> Result<Option<Event>, ReadError> {
     let row_key = key(Space::Event).account(account).id(subject.to_bytes()).id(id.to_bytes()).build();
     store.get(&row_key).await?.map(|row| codec::decode(&row)).transpose()
 }
@@ -87,7 +83,8 @@ pub async fn delete_by_subject(
     store: &Store,
     batch: &mut Batch,
     account: AccountId,
-    (subject, limit): (Subject, usize),
+    subject: Subject,
+    limit: usize,
 ) -> Result<(), ReadError> {
     let range = key(Space::Event).account(account).id(subject.to_bytes()).range();
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;

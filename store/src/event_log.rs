@@ -154,7 +154,8 @@ pub async fn list_before(store: &Store, account: AccountId, number: u64) -> Resu
 pub async fn purge_before(
     store: &Store,
     batch: &mut Batch,
-    (account, before): (AccountId, Timestamp),
+    account: AccountId,
+    before: Timestamp,
     limit: usize,
 ) -> Result<usize, ReadError> {
     let rows = store.scan(key(Space::EventLog).account(account).range(), ScanOrder::Ascending, limit).await?;
@@ -239,8 +240,8 @@ mod tests {
         append_events(&store, 3..6).await;
         let account = AccountId::new(Timestamp::UNIX_EPOCH, 1);
         let mut batch = Batch::progress();
-        let log_key = (account, Timestamp::from_second(1).unwrap());
-        assert_eq!(purge_before(&store, &mut batch, log_key, 1).await.unwrap(), 1);
+        let before = Timestamp::from_second(1).unwrap();
+        assert_eq!(purge_before(&store, &mut batch, account, before, 1).await.unwrap(), 1);
         store.commit(batch).await.unwrap();
         assert_eq!(list_after(&store, account, 0).await.unwrap().first().map(|entry| entry.number), Some(4));
         assert_eq!(last_number(&store, account).await.unwrap(), 6);

@@ -140,7 +140,8 @@ pub async fn read(
 pub async fn purge_before(
     store: &Store,
     batch: &mut Batch,
-    (account, before): (AccountId, Hour),
+    account: AccountId,
+    before: Hour,
     limit: usize,
 ) -> Result<usize, ReadError> {
     let mut count = 0;
@@ -181,7 +182,7 @@ mod tests {
             assert_eq!(read(&store, account, bucket.1, Hour(6)..Hour(9), 50).await.unwrap(), Some(vec![]));
         }
         let mut batch = Batch::progress();
-        assert_eq!(purge_before(&store, &mut batch, (account, Hour(5)), 1_000).await.unwrap(), 0);
-        assert_eq!(purge_before(&store, &mut batch, (account, Hour(6)), 1_000).await.unwrap(), VALUES_MAX + 1);
+        assert_eq!(purge_before(&store, &mut batch, account, Hour(5), 1_000).await.unwrap(), 0);
+        assert_eq!(purge_before(&store, &mut batch, account, Hour(6), 1_000).await.unwrap(), VALUES_MAX + 1);
     }
 }

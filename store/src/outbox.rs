@@ -53,7 +53,8 @@ impl OutboxEntry {
 pub async fn list(
     store: &Store,
     partitions: RangeInclusive<u16>,
-    (after, limit): (Option<&Key>, usize),
+    after: Option<&Key>,
+    limit: usize,
     known: &(dyn Fn(EventId) -> Option<Event> + Send + Sync),
 ) -> Result<Vec<OutboxEntry>, ReadError> {
     let first = || key(Space::Outbox).u16(*partitions.start()).build();

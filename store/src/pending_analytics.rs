@@ -77,7 +77,7 @@ struct AnalyticsEntryRow {
 stored!(AnalyticsEntry as AnalyticsEntryRow);
 
 /// Writes an occurrence to be counted. `id` must be unique in the partition.
-pub fn enqueue(batch: &mut Batch, partition: u16, id: [u8; 16], (account, happened): (AccountId, AnalyticsEvent)) {
+pub fn enqueue(batch: &mut Batch, partition: u16, id: [u8; 16], account: AccountId, happened: AnalyticsEvent) {
     let row_key = key(Space::PendingAnalytics).u16(partition).id(id).build();
     batch.put_fresh(row_key, codec::encode(&AnalyticsEntry { account, happened }));
 }

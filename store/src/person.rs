@@ -80,7 +80,7 @@ fn row_key(account: AccountId, person: PersonId) -> Key {
     rows_of(account, ROW).id(person).build()
 }
 
-fn mark_key(account: AccountId, (name, at): (&str, Timestamp), person: PersonId) -> Key {
+fn mark_key(account: AccountId, name: &str, at: Timestamp, person: PersonId) -> Key {
     rows_of(account, BY_MARK).fixed(hash(name)).time(at).id(person).build()
 }
 
@@ -175,7 +175,7 @@ impl PersonCache {
         for alias in aliases {
             match self.lookup(account, alias) {
                 Some(other_id) if other_id == id => {}
-                Some(other_id) => self.merge_into(account, (&mut person, id), other_id),
+                Some(other_id) => self.merge_into(account, &mut person, id, other_id),
                 None if person.add_alias(alias) => self.point_alias_to(account, alias, id),
                 None => {}
             }
@@ -186,7 +186,7 @@ impl PersonCache {
     }
 
     /// Merges the person `other_id` into `person`, if their aliases are compatible.
-    fn merge_into(&mut self, account: AccountId, (person, id): (&mut AnalyticsPerson, PersonId), other_id: PersonId) {
+    fn merge_into(&mut self, account: AccountId, person: &mut AnalyticsPerson, id: PersonId, other_id: PersonId) {
         let Some(cached) = self.people.get_mut(&(account, other_id)) else { return };
         let same = |other: &mut AnalyticsPerson| other.aliases.iter().all(|alias| person.accepts_alias(alias));
         let Some(other) = cached.after.take_if(same) else { return };
@@ -230,12 +230,12 @@ impl PersonCache {
             let marks = after.as_ref().map(|person| &person.marks);
             for (name, at) in &before.marks {
                 if marks.and_then(|marks| marks.get(name)) != Some(at) {
-                    batch.delete(mark_key(account, (name, *at), id));
+                    batch.delete(mark_key(account, name, *at, id));
                 }
             }
             for (name, at) in marks.into_iter().flatten() {
                 if before.marks.get(name) != Some(at) {
-                    batch.put(mark_key(account, (name, *at), id), Vec::new());
+                    batch.put(mark_key(account, name, *at, id), Vec::new());
                 }
             }
             match after {
@@ -253,7 +253,8 @@ impl PersonCache {
 /// The store cannot be read.
 pub async fn for_each_person_with_event(
     store: &Store,
-    (account, name): (AccountId, &str),
+    account: AccountId,
+    name: &str,
     times: Range<Timestamp>,
     limit: usize,
     mut take: impl FnMut(&AnalyticsPerson),
@@ -287,7 +288,8 @@ pub async fn for_each_person_with_event(
 pub async fn purge_before(
     store: &Store,
     batch: &mut Batch,
-    (account, before): (AccountId, Timestamp),
+    account: AccountId,
+    before: Timestamp,
     limit: usize,
 ) -> Result<usize, ReadError> {
     let end = ProductEventId::new(before, 0).to_bytes();
@@ -301,7 +303,7 @@ pub async fn purge_before(
             batch.delete(alias_key(account, alias));
         }
         for (name, at) in &person.marks {
-            batch.delete(mark_key(account, (name, *at), id));
+            batch.delete(mark_key(account, name, *at, id));
         }
         batch.check(row_key.clone(), Some(row));
         batch.delete(row_key);
@@ -339,7 +341,7 @@ mod tests {
 
         async fn people_with_event(&self, name: &str) -> Vec<AnalyticsPerson> {
             let mut found = Vec::new();
-            let all = for_each_person_with_event(&self.0, (self.1, name), at(0)..at(1_000), 2_000, |person| {
+            let all = for_each_person_with_event(&self.0, self.1, name, at(0)..at(1_000), 2_000, |person| {
                 found.push(person.clone());
             });
             assert!(all.await.unwrap());
@@ -374,7 +376,7 @@ mod tests {
         assert_eq!(world.people_with_event("later").await[0].user(), Some(&user()));
         // A purge deletes all keys of a person.
         let mut batch = Batch::progress();
-        assert_eq!(purge_before(&world.0, &mut batch, (world.1, at(9)), 99).await.unwrap(), 2);
+        assert_eq!(purge_before(&world.0, &mut batch, world.1, at(9), 99).await.unwrap(), 2);
         world.0.commit(batch).await.unwrap();
         assert!(world.0.scan(key(Space::Person).range(), ScanOrder::Ascending, 9).await.unwrap().is_empty());
         world.record(&[user()], "again", 8).await;
@@ -388,10 +390,10 @@ mod tests {
             world.record(&[PersonAlias::User(n.to_string())], "a", n % 900).await;
         }
         assert_eq!(world.people_with_event("a").await.len(), 1_200);
-        let few = for_each_person_with_event(&world.0, (world.1, "a"), at(0)..at(900), 700, |_| {});
+        let few = for_each_person_with_event(&world.0, world.1, "a", at(0)..at(900), 700, |_| {});
         assert!(!few.await.unwrap());
         let mut some = 0;
-        for_each_person_with_event(&world.0, (world.1, "a"), at(100)..at(200), 700, |_| some += 1).await.unwrap();
+        for_each_person_with_event(&world.0, world.1, "a", at(100)..at(200), 700, |_| some += 1).await.unwrap();
         assert_eq!(some, 200);
     }
 }

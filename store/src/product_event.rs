@@ -253,7 +253,8 @@ fn id_of(entry: &Key) -> Option<ProductEventId> {
 pub async fn purge_before(
     store: &Store,
     batch: &mut Batch,
-    (account, before): (AccountId, ProductEventId),
+    account: AccountId,
+    before: ProductEventId,
     limit: usize,
 ) -> Result<usize, ReadError> {
     let range = key(Space::ProductEvent).account(account).build()..key_of(account, before);
@@ -336,8 +337,8 @@ mod tests {
         let other = AccountId::new(at(0), 2);
         assert!(list(&store, other, &ProductEventFilter::default(), 5).await.unwrap().events.is_empty());
         let mut batch = Batch::progress();
-        let before = (account, ProductEventId::new(at(590), 0));
-        assert_eq!(purge_before(&store, &mut batch, before, 1_000).await.unwrap(), 590);
+        let before = ProductEventId::new(at(590), 0);
+        assert_eq!(purge_before(&store, &mut batch, account, before, 1_000).await.unwrap(), 590);
         store.commit(batch).await.unwrap();
         assert_eq!(all(&ProductEventFilter::default(), 7).await, expected(&|n| n >= 590));
         let range = key(Space::ProductEventBy).range();

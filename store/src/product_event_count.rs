@@ -212,7 +212,8 @@ pub async fn list_names(store: &Store, account: AccountId) -> Result<Vec<(String
 /// The store cannot be read.
 pub async fn name_counts(
     store: &Store,
-    (account, name): (AccountId, &str),
+    account: AccountId,
+    name: &str,
     hours: Range<Hour>,
     by_day: bool,
     limit: usize,
@@ -257,7 +258,8 @@ pub async fn source_counts(
 pub async fn purge_before(
     store: &Store,
     batch: &mut Batch,
-    (account, before): (AccountId, Hour),
+    account: AccountId,
+    before: Hour,
     limit: usize,
 ) -> Result<usize, ReadError> {
     let mut count = 0;
@@ -301,15 +303,15 @@ mod tests {
             let names = list_names(&store, account).await.unwrap();
             assert_eq!(names.len(), NAMES_MAX + 1);
             assert_eq!((names[0].0.as_str(), names[0].1.count), (OTHER, 7 * round));
-            let hours = name_counts(&store, (account, "n00000"), Hour(0)..Hour(48), false, 99).await.unwrap();
+            let hours = name_counts(&store, account, "n00000", Hour(0)..Hour(48), false, 99).await.unwrap();
             assert_eq!(hours.iter().map(|(h, c)| (h.0, c.count)).collect::<Vec<_>>(), [(25, round), (26, round)]);
-            let days = name_counts(&store, (account, "n00000"), Hour(0)..Hour(48), true, 99).await.unwrap();
+            let days = name_counts(&store, account, "n00000", Hour(0)..Hour(48), true, 99).await.unwrap();
             assert_eq!(days.iter().map(|(h, c)| (h.0, c.count)).collect::<Vec<_>>(), [(24, 2 * round)]);
             let sources = source_counts(&store, account, Hour(0)..Hour(48), 9_999).await.unwrap();
             assert_eq!(sources.len(), SOURCES_MAX + 1);
         }
         let mut batch = Batch::progress();
-        let forgotten = purge_before(&store, &mut batch, (account, Hour(48)), 9_999).await.unwrap();
+        let forgotten = purge_before(&store, &mut batch, account, Hour(48), 9_999).await.unwrap();
         assert_eq!(forgotten, 2 * (NAMES_MAX + 1) + 1 + SOURCES_MAX + 1);
     }
 }

@@ -336,7 +336,7 @@ impl QueueCounts {
         let slice = task::list_partition(store, partition, from, SLICE_TASKS).await?;
         let next = slice.next.clone();
         let tasks = slice.tasks.iter().map(|(task, _)| (task::key_of(task), CountedTask::from_task(task)));
-        self.slice_read((partition, now), tasks.collect(), next);
+        self.slice_read(partition, now, tasks.collect(), next);
         Ok(true)
     }
 
@@ -360,7 +360,7 @@ impl QueueCounts {
     }
 
     /// Records a slice that was read, starting at `now`: tasks up to `to`, or to the end of the partition.
-    fn slice_read(&self, (partition, now): (u16, Timestamp), tasks: Vec<(Key, CountedTask)>, to: Option<Key>) {
+    fn slice_read(&self, partition: u16, now: Timestamp, tasks: Vec<(Key, CountedTask)>, to: Option<Key>) {
         let mut state = self.lock();
         let State { open, partitions, .. } = &mut *state;
         let Some(counts) = partitions.get_mut(&partition) else { return };
@@ -510,7 +510,7 @@ mod tests {
         .await;
         let held = Task { held: true, ..second.clone() };
         let row = crate::codec::encode(&second);
-        write(&store, |batch| task::update(batch, (&second, &row), &held)).await;
+        write(&store, |batch| task::update(batch, &second, &row, &held)).await;
         let summary = store.queue_counts().summary(10);
         assert_eq!(count(&summary, QueuedState::Deferred), 1);
         assert_eq!((count(&summary, QueuedState::Held), total(&summary)), (1, 2));
@@ -661,7 +661,7 @@ mod tests {
                 CountStep::SliceRead => {
                     if let Some((number, from, seen)) = self.slice.take() {
                         match seen {
-                            Some((rows, next)) => self.counts.slice_read((number, at(0)), rows, next),
+                            Some((rows, next)) => self.counts.slice_read(number, at(0), rows, next),
                             None => self.slice = Some((number, from, None)),
                         }
                     }

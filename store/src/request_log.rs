@@ -52,7 +52,8 @@ pub async fn get(store: &Store, account: AccountId, id: RequestId) -> Result<Opt
 pub async fn list(
     store: &Store,
     account: AccountId,
-    (since, before): (Option<RequestId>, Option<RequestId>),
+    since: Option<RequestId>,
+    before: Option<RequestId>,
     limit: usize,
 ) -> Result<Vec<LoggedRequest>, ReadError> {
     let mut range = key(Space::RequestLog).account(account).range();
@@ -76,7 +77,8 @@ pub async fn list(
 pub async fn purge_before(
     store: &Store,
     batch: &mut Batch,
-    (account, before): (AccountId, RequestId),
+    account: AccountId,
+    before: RequestId,
     limit: usize,
 ) -> Result<usize, ReadError> {
     let range = key(Space::RequestLog).account(account).build()..key_of(account, before);

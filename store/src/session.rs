@@ -77,7 +77,8 @@ pub async fn list_by_user(store: &Store, account: AccountId, user: UserId) -> Re
 pub async fn evict_oldest(
     store: &Store,
     batch: &mut Batch,
-    (account, user): (AccountId, UserId),
+    account: AccountId,
+    user: UserId,
     now: Timestamp,
 ) -> Result<(), ReadError> {
     let (live, ended): (Vec<_>, Vec<_>) =
@@ -95,7 +96,8 @@ pub async fn evict_oldest(
 pub async fn purge_expired(
     store: &Store,
     batch: &mut Batch,
-    (account, from): (AccountId, Option<Key>),
+    account: AccountId,
+    from: Option<Key>,
     now: Timestamp,
     limit: usize,
 ) -> Result<Option<Key>, ReadError> {

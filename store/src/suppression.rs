@@ -71,14 +71,14 @@ fn key_by_id(account: AccountId, id: SuppressionId) -> Key {
     key(Space::SuppressionById).account(account).id(id.to_bytes()).build()
 }
 
-fn key_by_kind(account: AccountId, (reason, source): (SuppressionReason, SuppressionSource), id: SuppressionId) -> Key {
+fn key_by_kind(account: AccountId, reason: SuppressionReason, source: SuppressionSource, id: SuppressionId) -> Key {
     let kind = key(Space::SuppressionByTime).account(account).u8(reason as u8).u8(source as u8);
     kind.id(id.to_bytes()).build()
 }
 
 fn index(suppression: &Suppression) -> [Key; 2] {
     let Suppression { account, id, reason, source, .. } = suppression;
-    [key_by_id(*account, *id), key_by_kind(*account, (*reason, *source), *id)]
+    [key_by_id(*account, *id), key_by_kind(*account, *reason, *source, *id)]
 }
 
 fn decode_stored(row: Value) -> Result<StoredSuppression, ReadError> {
@@ -306,9 +306,9 @@ impl SuppressionFilter {
         let sources = if self.sources.is_empty() { SuppressionSource::ALL } else { &self.sources };
         let kinds = reasons.iter().flat_map(|reason| sources.iter().map(|source| (*reason, *source)));
         kinds
-            .map(|kind| {
-                let all = key(Space::SuppressionByTime).account(account).u8(kind.0 as u8).u8(kind.1 as u8);
-                cut(all.range(), &|id| key_by_kind(account, kind, id))
+            .map(|(reason, source)| {
+                let all = key(Space::SuppressionByTime).account(account).u8(reason as u8).u8(source as u8);
+                cut(all.range(), &|id| key_by_kind(account, reason, source, id))
             })
             .filter(|range| range.start < range.end)
             .collect()

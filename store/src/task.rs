@@ -144,8 +144,8 @@ pub fn remove(batch: &mut Batch, task: &Task, row: Option<&Value>) {
 }
 
 /// Updates a task in place, to hold or release it. The commit conflicts if the row has changed since it was read.
-pub fn update(batch: &mut Batch, before: (&Task, &Value), after: &Task) {
-    remove(batch, before.0, Some(before.1));
+pub fn update(batch: &mut Batch, before: &Task, row: &Value, after: &Task) {
+    remove(batch, before, Some(row));
     let task_key = key_of(after);
     deadline::put(batch, after, &task_key);
     count(batch, after, &task_key, true);
@@ -158,7 +158,9 @@ pub fn update(batch: &mut Batch, before: (&Task, &Value), after: &Task) {
 /// The store cannot be read.
 pub async fn find(
     store: &Store,
-    (domain, class, account): (&DomainName, TaskClass, AccountId),
+    domain: &DomainName,
+    class: TaskClass,
+    account: AccountId,
     due: Timestamp,
     id: TaskId,
 ) -> Result<Option<(Task, Value)>, ReadError> {
@@ -174,7 +176,7 @@ pub async fn find(
 
 /// Leaves a hint with an operator's order about an email, for the node that owns the partition. A newer hint about the
 /// same email replaces it.
-pub fn put_hint(batch: &mut Batch, partition: u16, (account, email): (AccountId, EmailId), order: &str) {
+pub fn put_hint(batch: &mut Batch, partition: u16, account: AccountId, email: EmailId, order: &str) {
     let hint = key(Space::Hint).u16(partition).account(account).id(email.to_bytes()).build();
     batch.put(hint, order.as_bytes().to_vec());
 }

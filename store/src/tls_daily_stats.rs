@@ -99,7 +99,8 @@ pub struct TlsStatsPage {
 /// The store cannot be read.
 pub async fn list(
     store: &Store,
-    (first, last): (Day, Day),
+    first: Day,
+    last: Day,
     from: Option<Key>,
     limit: usize,
 ) -> Result<TlsStatsPage, ReadError> {
@@ -178,9 +179,9 @@ mod tests {
         let mut batch = Batch::progress();
         let saved = found.save_report_state(&mut batch, ReportDelivery::start(Timestamp::UNIX_EPOCH, Vec::new()));
         store.commit(batch).await.unwrap();
-        let first = list(&store, (Day(20_000), Day(20_001)), None, 1).await.unwrap();
+        let first = list(&store, Day(20_000), Day(20_001), None, 1).await.unwrap();
         assert_eq!(first.found[0].stats, saved.stats);
-        let second = list(&store, (Day(20_000), Day(20_001)), first.next, 2).await.unwrap();
+        let second = list(&store, Day(20_000), Day(20_001), first.next, 2).await.unwrap();
         assert_eq!((second.found[0].domain.as_str(), second.next.is_none()), ("b.example", true));
         let mut batch = Batch::progress();
         let before = Day(20_001).begins_at();

@@ -62,7 +62,8 @@ pub async fn save(
 /// The store cannot be read.
 pub async fn list(
     store: &Store,
-    (first, last): (Day, Day),
+    first: Day,
+    last: Day,
     domain: Option<&DomainName>,
     limit: usize,
 ) -> Result<Vec<(DomainName, ReceivedTlsReport)>, ReadError> {

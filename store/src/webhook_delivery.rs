@@ -151,7 +151,8 @@ pub fn put_attempt(batch: &mut Batch, delivery: &WebhookDelivery, attempt: &Webh
 /// The store cannot be read.
 pub async fn get(
     store: &Store,
-    (account, webhook): (AccountId, WebhookId),
+    account: AccountId,
+    webhook: WebhookId,
     id: DeliveryId,
 ) -> Result<Option<WebhookDelivery>, ReadError> {
     let at = endpoint_prefix(Space::WebhookDelivery, account, webhook).id(id.to_bytes()).build();
@@ -233,9 +234,11 @@ pub(crate) fn due_range(line: EndpointQueueName, now: Timestamp) -> Range<Key> {
 /// The store cannot be read.
 pub async fn list(
     store: &Store,
-    (account, webhook): (AccountId, WebhookId),
+    account: AccountId,
+    webhook: WebhookId,
     before: Option<DeliveryId>,
-    (limit, looked_at_max): (usize, usize),
+    limit: usize,
+    looked_at_max: usize,
     passes: impl Fn(&WebhookDelivery) -> bool,
 ) -> Result<(Vec<WebhookDelivery>, Option<DeliveryId>), ReadError> {
     let prefix = endpoint_prefix(Space::WebhookDelivery, account, webhook);
@@ -280,8 +283,10 @@ fn cursor_including(delivery: &WebhookDelivery) -> DeliveryId {
 /// The store cannot be read.
 pub async fn list_created_between(
     store: &Store,
-    (account, webhook): (AccountId, WebhookId),
-    (since, until): (DeliveryId, DeliveryId),
+    account: AccountId,
+    webhook: WebhookId,
+    since: DeliveryId,
+    until: DeliveryId,
     limit: usize,
     passes: impl Fn(&WebhookDelivery) -> bool,
 ) -> Result<(Vec<WebhookDelivery>, Option<DeliveryId>), ReadError> {
@@ -309,7 +314,8 @@ pub async fn list_created_between(
 pub async fn purge_before(
     store: &Store,
     batch: &mut Batch,
-    (account, from): (AccountId, Option<Key>),
+    account: AccountId,
+    from: Option<Key>,
     before: DeliveryId,
     limit: usize,
 ) -> Result<Option<Key>, ReadError> {
@@ -404,11 +410,11 @@ mod tests {
             create(&mut batch, &one, &due);
         }
         store.commit(batch).await.unwrap();
-        let of = (delivery(1, 1).0.account, delivery(1, 1).0.webhook);
+        let WebhookDelivery { account, webhook, .. } = delivery(1, 1).0;
         let (mut listed, mut before) = (Vec::new(), None);
         loop {
             let even = |one: &WebhookDelivery| u128::from_be_bytes(one.id.to_bytes()).is_multiple_of(2);
-            let (page, next) = list(&store, of, before, (7, 20), even).await.unwrap();
+            let (page, next) = list(&store, account, webhook, before, 7, 20, even).await.unwrap();
             listed.extend(page.into_iter().map(|one| one.id));
             before = next;
             if next.is_none() {

@@ -41,17 +41,17 @@ pub const TARGETS: &[(&str, Target)] = &[
 /// Client bytes in two reads, for each listener role. No accepted message has a bare CR or LF unless it is binary, and
 /// all memory is returned to the budget.
 pub fn session(bytes: &[u8]) {
-    session_at((ListenerRole::Relay, SessionLimits::for_relay()), false, bytes);
-    session_at((ListenerRole::Mx, SessionLimits::for_mx()), false, bytes);
-    session_at((ListenerRole::Submission, SessionLimits::default()), true, bytes);
+    session_at(ListenerRole::Relay, SessionLimits::for_relay(), false, bytes);
+    session_at(ListenerRole::Mx, SessionLimits::for_mx(), false, bytes);
+    session_at(ListenerRole::Submission, SessionLimits::default(), true, bytes);
 }
 
-fn session_at((role, limits): (ListenerRole, SessionLimits), is_secured: bool, bytes: &[u8]) {
+fn session_at(role: ListenerRole, limits: SessionLimits, is_secured: bool, bytes: &[u8]) {
     let hostname = "mx.example".parse().unwrap();
     let budget = ContentBudget::new(1 << 20);
     let settings = Arc::new(SessionSettings::new(role, hostname, limits, Arc::clone(&budget), true));
     let mut replies = ReplyBuffer::default();
-    let mut session = SmtpSession::new(settings, (1, [127, 0, 0, 1].into()), is_secured, &mut replies);
+    let mut session = SmtpSession::new(settings, 1, [127, 0, 0, 1].into(), is_secured, &mut replies);
     let mut inbox = LineFramer::default();
     let tls = SessionTls { version: "TLSv1.3", cipher: "TLS13_AES_128_GCM_SHA256" };
     if is_secured {

@@ -39,7 +39,7 @@ async fn automation(world: &TestWorld) -> String {
 }
 
 /// Receives an email and returns the steps of its run once the run is completed.
-async fn receive_and_run(world: &TestWorld, path: &str, (sender, author, fields): (&str, &str, &str)) -> Vec<Value> {
+async fn receive_and_run(world: &TestWorld, path: &str, sender: &str, author: &str, fields: &str) -> Vec<Value> {
     let id = if fields.contains("Message-ID:") { "" } else { "Message-ID: <1@far>\r\n" };
     let message = format!("From: {author}\r\nSubject: help\r\n{id}References: <0@far>\r\n{fields}\r\nHi\r\n.");
     let sender = format!("MAIL FROM:<{sender}>");
@@ -70,8 +70,8 @@ fn withheld_reason(steps: &[Value]) -> Option<&str> {
 async fn an_author_gets_one_reply_in_the_thread() {
     let world = start_receiving().await;
     let path = automation(&world).await;
-    let ada = ("ada@dest.example", "Ada <ada@dest.example>", "");
-    let steps = receive_and_run(&world, &path, ada).await;
+    let mail_of_ada = async || receive_and_run(&world, &path, "ada@dest.example", "Ada <ada@dest.example>", "").await;
+    let steps = mail_of_ada().await;
     assert!(steps[0]["output"]["email_id"].is_string() && withheld_reason(&steps).is_none(), "{steps:?}");
     let sent = world.sink.wait_for(2).await;
     let of = |to: &str| sent.iter().find(|mail| mail.recipient == to).unwrap();
@@ -83,13 +83,13 @@ async fn an_author_gets_one_reply_in_the_thread() {
         notice.content.contains("Auto-Submitted: auto-generated\r\n") && !notice.content.contains("\nIn-Reply-To:")
     );
     // The same author gets no second reply within an hour; the other steps still run.
-    let again = receive_and_run(&world, &path, ada).await;
+    let again = mail_of_ada().await;
     assert_eq!(withheld_reason(&again), Some("answered_lately"));
     assert!(again[1]["output"]["email_id"].is_string(), "{again:?}");
-    let bob = receive_and_run(&world, &path, ("bob@dest.example", "bob@dest.example", "")).await;
+    let bob = receive_and_run(&world, &path, "bob@dest.example", "bob@dest.example", "").await;
     assert_eq!(withheld_reason(&bob), None, "the limit is per author");
     world.services.clock.advance(std::time::Duration::from_secs(3_600));
-    assert_eq!(withheld_reason(&receive_and_run(&world, &path, ada).await), None);
+    assert_eq!(withheld_reason(&mail_of_ada().await), None);
     world.end().await;
 }
 
@@ -116,7 +116,7 @@ async fn automatic_and_unauthenticated_mail_gets_no_reply() {
         (ada, "team@dest.example", "Precedence: junk\r\n", "bulk"),
     ];
     for (sender, author, fields, reason) in cases {
-        let steps = receive_and_run(&world, &path, (sender, author, fields)).await;
+        let steps = receive_and_run(&world, &path, sender, author, fields).await;
         assert_eq!(withheld_reason(&steps), Some(reason), "{author} {fields} {steps:?}");
         // A step with a fixed recipient still sends, unless that recipient is the author.
         let is_sent = steps[1]["output"]["email_id"].is_string();
@@ -124,7 +124,7 @@ async fn automatic_and_unauthenticated_mail_gets_no_reply() {
     }
     assert!(world.sink.wait_for(cases.len() - 1).await.iter().all(|mail| mail.recipient == "team@dest.example"));
     // A withheld reply does not count towards the limit of one reply per hour.
-    assert_eq!(withheld_reason(&receive_and_run(&world, &path, (ada, ada, "Auto-Submitted: no\r\n")).await), None);
+    assert_eq!(withheld_reason(&receive_and_run(&world, &path, ada, ada, "Auto-Submitted: no\r\n").await), None);
     world.end().await;
 }
 
@@ -135,7 +135,7 @@ async fn mail_generated_by_this_server_triggers_no_other_mail() {
     let ada = "ada@dest.example";
     // A message of this server that a list or a forwarder returns.
     let own_fields = "Auto-Submitted: auto-generated\r\nMessage-ID: <01arz3ndektsv4rrffq69g5fav@acme.example>\r\n";
-    let steps = receive_and_run(&world, &path, (ada, ada, own_fields)).await;
+    let steps = receive_and_run(&world, &path, ada, ada, own_fields).await;
     assert_eq!(withheld_reason(&steps), Some("auto_submitted"));
     assert_eq!(steps[1]["output"]["withheld"], "auto_submitted", "also to a fixed address: {steps:?}");
     world.end().await;
@@ -162,9 +162,9 @@ async fn an_out_of_office_reply_does_not_resume_a_waiting_run() {
     };
     until("waiting").await;
     let ada = "ada@dest.example";
-    receive_and_run(&world, &other, (ada, ada, "Auto-Submitted: auto-replied\r\n")).await;
+    receive_and_run(&world, &other, ada, ada, "Auto-Submitted: auto-replied\r\n").await;
     assert_eq!(counts("waiting").await, json!(1));
-    receive_and_run(&world, &other, (ada, ada, "")).await;
+    receive_and_run(&world, &other, ada, ada, "").await;
     until("completed").await;
     world.end().await;
 }

@@ -62,7 +62,7 @@ async fn wait_until(node: &TestWorld, path: &str, condition: impl Fn(&Value) -> 
 }
 
 /// Waits until `count` runs of an automation are in a state.
-async fn runs(node: &TestWorld, path: &str, (state, count): (&str, usize)) {
+async fn runs(node: &TestWorld, path: &str, state: &str, count: usize) {
     wait_until(node, path, |response| {
         let counts = &response["automation"]["counts"];
         assert_eq!((&counts["failed"], &counts["cancelled"]), (&json!(0), &json!(0)), "{counts}");
@@ -135,13 +135,13 @@ async fn a_wait_started_on_one_node_is_resumed_by_an_event_on_the_other() {
     }
     // Both nodes show the runs as waiting.
     for node in &nodes {
-        runs(node, &path, ("waiting", USERS)).await;
+        runs(node, &path, "waiting", USERS).await;
     }
     for user in 0..USERS {
         let ended = send_event(&nodes[(user + 1) % 2], "ended", user).await;
         assert_eq!(ended["resumed_runs"], 1, "{ended}");
     }
-    runs(&nodes[1], &path, ("completed", USERS)).await;
+    runs(&nodes[1], &path, "completed", USERS).await;
     assert_eq!(nodes[0].sink.wait_for(USERS).await.len(), USERS);
     let types = count_events(&mut event_receiver, 6 * USERS).await;
     let expected = [
@@ -169,7 +169,7 @@ async fn runs_of_a_stopped_node_continue_on_the_other() {
     for user in 0..USERS {
         send_event(&second, "begun", user).await;
     }
-    runs(&first, &path, ("waiting", USERS)).await;
+    runs(&first, &path, "waiting", USERS).await;
     second.end().await;
     first.services.clock.advance(Duration::from_secs(3_601));
     // Each run has started its second delay before the clock moves on.
@@ -180,7 +180,7 @@ async fn runs_of_a_stopped_node_continue_on_the_other() {
     })
     .await;
     first.services.clock.advance(Duration::from_secs(3_601));
-    runs(&first, &path, ("completed", USERS)).await;
+    runs(&first, &path, "completed", USERS).await;
     let count_type = |response: &Value, kind: &str| {
         response["events"].as_array().unwrap().iter().filter(|event| event["type"] == kind).count()
     };

@@ -37,7 +37,7 @@ async fn world() -> TestWorld {
 }
 
 async fn dkim2_result(world: &TestWorld, received: &ReceivedMessage) -> String {
-    verdict(world.names.address, &received.content, (&received.sender, &received.recipient)).await
+    verdict(world.names.address, &received.content, &received.sender, &received.recipient).await
 }
 
 fn has_fields(received: &ReceivedMessage) -> bool {
@@ -54,9 +54,9 @@ async fn each_signature_is_valid_for_its_recipient_only() {
         assert!(message.content.starts_with("DKIM2-Signature: i=1; m=1; t="), "{}", message.content);
         assert_eq!(message.content.matches("\r\nDKIM-Signature:").count(), 2, "{}", message.content);
         // Replayed unchanged to another recipient, or from another sender.
-        let on = verdict(world.names.address, &message.content, (&message.sender, &other_message.recipient)).await;
+        let on = verdict(world.names.address, &message.content, &message.sender, &other_message.recipient).await;
         assert!(on.contains("RcptToMismatch(1)"), "{on}");
-        let on = verdict(world.names.address, &message.content, (&other_message.sender, &message.recipient)).await;
+        let on = verdict(world.names.address, &message.content, &other_message.sender, &message.recipient).await;
         assert!(on.contains("MailFromMismatch(1)"), "{on}");
         let changed = ReceivedMessage { content: message.content.replace("hello", "hullo"), ..message.clone() };
         assert!(dkim2_result(&world, &changed).await.contains("HashMismatch(1)"));

@@ -19,7 +19,7 @@ impl Operator {
     fn of(world: &TestWorld) -> Self {
         let config = world.config();
         let listener = admin::bind(&config.data_dir).unwrap();
-        serve::open_admin_socket(&config, &world.services, world.listeners(), (listener, None));
+        serve::open_admin_socket(&config, &world.services, world.listeners(), listener, None);
         Self(config.data_dir)
     }
 

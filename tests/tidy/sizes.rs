@@ -1,15 +1,13 @@
-//! Sizes of files and functions, and numbers of parameters.
+//! Sizes of files and functions.
 //!
 //! A function starts at its `fn` and ends at the `}` with the same indentation, where rustfmt puts it. Blank lines and
-//! comments count. `self` does not count as a parameter.
+//! comments count. The number of parameters is for clippy (`too_many_arguments`).
 
 use super::tree::{Finding, Source, Tree};
 
 /// A hard limit; consider splitting a file at 400 lines.
 const FILE_LINES_MAX: usize = 800;
 const FUNCTION_LINES_MAX: usize = 80;
-/// Use a struct for more.
-const PARAMETERS_MAX: usize = 5;
 
 /// Exceptions with their reasons: tables and generated files, never logic.
 const EXCEPTIONS: &[Exception] = &[
@@ -49,14 +47,9 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
             ));
         }
         for function in functions(source) {
-            let Function { name, line, lines, parameters } = function;
+            let Function { name, line, lines } = function;
             if lines > limit(&source.path, &name, FUNCTION_LINES_MAX) {
                 let problem = format!("fn {name} has {lines} lines (at most {FUNCTION_LINES_MAX}): extract functions");
-                findings.push(Finding::new(&source.path, line, problem));
-            }
-            if parameters > PARAMETERS_MAX {
-                let problem =
-                    format!("fn {name} takes {parameters} parameters (at most {PARAMETERS_MAX}): use a struct");
                 findings.push(Finding::new(&source.path, line, problem));
             }
         }
@@ -76,7 +69,6 @@ struct Function {
     name: String,
     line: usize,
     lines: usize,
-    parameters: usize,
 }
 
 fn functions(source: &Source) -> Vec<Function> {
@@ -95,8 +87,7 @@ fn functions(source: &Source) -> Vec<Function> {
         } else {
             signature_lines
         };
-        let signature = rest[..signature_lines].join("\n");
-        found.push(Function { name, line: index + 1, lines: length, parameters: parameters(&signature) });
+        found.push(Function { name, line: index + 1, lines: length });
     }
     found
 }
@@ -122,58 +113,13 @@ fn ends_signature(line: &str) -> bool {
     line.ends_with('{') || line.ends_with(';') || line.ends_with('}')
 }
 
-/// Counts the parameters: commas between the parentheses, except those inside other brackets.
-fn parameters(signature: &str) -> usize {
-    let text = signature.replace("->", "  ");
-    let Some(after_fn) = text.find("fn ").and_then(|at| text.get(at..)) else { return 0 };
-    let mut depth = 0_i32;
-    let mut angles = 0_i32;
-    let mut parts = vec![String::new()];
-    for c in after_fn.chars() {
-        match c {
-            '<' => angles += 1,
-            '>' => angles -= 1,
-            // Parentheses inside the generics do not open the parameter list.
-            '(' if depth == 0 && angles > 0 => {}
-            // End of a bound such as `F: Fn(A)`.
-            ')' if depth == 0 => continue,
-            '(' | '[' | '{' => {
-                depth += 1;
-                if depth == 1 {
-                    continue;
-                }
-            }
-            ')' | ']' | '}' => depth -= 1,
-            ',' if depth == 1 && angles == 0 => {
-                parts.push(String::new());
-                continue;
-            }
-            _ => {}
-        }
-        if depth == 0 && c == ')' {
-            break;
-        }
-        if let Some(part) = parts.last_mut().filter(|_| depth > 0) {
-            part.push(c);
-        }
-    }
-    parts.iter().map(|part| part.trim()).filter(|part| !part.is_empty() && !is_receiver(part)).count()
-}
-
-fn is_receiver(part: &str) -> bool {
-    let bare = part.trim_start_matches('&').trim_start();
-    let bare = if bare.starts_with('\'') { bare.split_once(' ').map_or("", |(_, rest)| rest) } else { bare };
-    let bare = bare.trim_start_matches("mut ");
-    bare == "self" || bare.starts_with("self:")
-}
-
 #[test]
 fn functions_are_measured() {
     let text = "impl X {\n    pub(crate) async fn long<F: Fn(u8, u8) -> u8>(\n        &'a mut self,\n        a: \
                 HashMap<u8, (u8, u8)>,\n        f: F,\n    ) -> Result<(), E>\n    where\n        F: Send,\n    {\n        \
                 if a {\n        }\n    }\n}\nfn short() {}\nfn none(a: [u8; 2], b: impl Fn(A, B) -> C, c: T);\n";
     let source = Source { path: "x.rs".into(), text: text.into() };
-    let found: Vec<_> = functions(&source).into_iter().map(|f| (f.name, f.line, f.lines, f.parameters)).collect();
-    let expected = [("long", 2, 11, 2), ("short", 14, 1, 0), ("none", 15, 1, 3)];
-    assert_eq!(found, expected.map(|(name, line, lines, n)| (name.to_owned(), line, lines, n)));
+    let found: Vec<_> = functions(&source).into_iter().map(|f| (f.name, f.line, f.lines)).collect();
+    let expected = [("long", 2, 11), ("short", 14, 1), ("none", 15, 1)];
+    assert_eq!(found, expected.map(|(name, line, lines)| (name.to_owned(), line, lines)));
 }

@@ -10,7 +10,7 @@ use mail_auth::hickory_resolver::config::{ConnectionConfig, NameServerConfig, Re
 use mail_auth::{AuthenticatedMessage, MessageAuthenticator};
 
 /// Result for a message with this envelope: `Pass`, `None`, or the error.
-pub(crate) async fn verdict(names: SocketAddr, message: &str, (from, to): (&str, &str)) -> String {
+pub(crate) async fn verdict(names: SocketAddr, message: &str, from: &str, to: &str) -> String {
     let connections = [ConnectionConfig::udp(), ConnectionConfig::tcp()].map(|mut connection| {
         connection.port = names.port();
         connection

@@ -152,8 +152,7 @@ impl TestWorld {
         };
         let certificates = ActiveCertificates::new(&Certificate::self_signed(&["localhost"]).unwrap()).unwrap();
         let any_port = "127.0.0.1:0".parse().unwrap();
-        let submission =
-            listeners.listen_submission(config, &services, any_port, (certificates.smtp(), false)).unwrap();
+        let submission = listeners.listen_submission(config, &services, any_port, certificates.smtp(), false).unwrap();
         let relay = listeners.listen_relay(&services, &config.relay[0], any_port).unwrap();
         let api = listeners.listen_api(&services, any_port, config, None).await.unwrap();
         let mx = listeners.listen_mx(config, &services, any_port, certificates.smtp()).unwrap();

@@ -74,14 +74,14 @@ fn invoice_id(stem: &str, number: u64) -> String {
 }
 
 /// Returns all events of a customer, in order.
-fn events(scale: &Scale, (fate, stem, from): (Fate, &str, i64)) -> Vec<Value> {
+fn events(scale: &Scale, fate: Fate, stem: &str, from: i64) -> Vec<Value> {
     let mut objects: Vec<(&str, Value)> = Vec::new();
     let status = if fate == Fate::Trialing { "trialing" } else { "active" };
     objects.push(("customer.subscription.created", processor_objects::subscription(stem, status)));
     let invoices = if has_paid(fate) { scale.invoices } else { 0 };
     for number in 0..invoices {
         let (id, paid_at) = (invoice_id(stem, number), from + i64::try_from(number).unwrap() + 1);
-        objects.push(("invoice.paid", processor_objects::invoice(&id, stem, (currency(fate), paid_at))));
+        objects.push(("invoice.paid", processor_objects::invoice(&id, stem, currency(fate), paid_at)));
         if fate == Fate::Refunded {
             objects.push(("charge.refunded", processor_objects::refunded(&id, currency(fate))));
         }
@@ -90,12 +90,12 @@ fn events(scale: &Scale, (fate, stem, from): (Fate, &str, i64)) -> Vec<Value> {
         objects.push(("customer.subscription.deleted", processor_objects::subscription(stem, "canceled")));
     }
     let event = |(second, (kind, object)): (i64, (&str, Value))| {
-        processor_objects::event(&format!("evt_{stem}_{second}"), (kind, from + second), &object)
+        processor_objects::event(&format!("evt_{stem}_{second}"), kind, from + second, &object)
     };
     (1..).zip(objects).map(event).collect()
 }
 
-async fn model(fixture: &Fixture, scale: &Scale, (fate, partner): (Fate, u64)) -> Model {
+async fn model(fixture: &Fixture, scale: &Scale, fate: Fate, partner: u64) -> Model {
     let (store, account, ledger) = (fixture.store(), fixture.account, fixture.ledger());
     let stem = format!("model{fate:?}{partner}x").to_lowercase();
     let customer = is_customer(fate).then(|| format!("cus_{stem}"));
@@ -107,12 +107,11 @@ async fn model(fixture: &Fixture, scale: &Scale, (fate, partner): (Fate, u64)) -
     if let Some(customer) = customer {
         // Invoices must be later than the referral, and writing the partners may have taken a while.
         let from = Clock::default().now().as_second();
-        for event in events(scale, (fate, &stem, from)) {
+        for event in events(scale, fate, &stem, from) {
             let answer = ledger.ingest(account, event.to_string().as_bytes()).await;
             assert!(matches!(answer, IngestOutcome::Done), "{event}: {answer:?}");
         }
-        invoices =
-            processor_state::list_customer_invoices(store, account, (&customer, None), usize::MAX).await.unwrap();
+        invoices = processor_state::list_customer_invoices(store, account, &customer, None, usize::MAX).await.unwrap();
         let mut named = vec![(ProcessorObjectKind::Customer, customer)];
         for id in &invoices {
             let number = id.rsplit('_').next().unwrap().parse().unwrap();
@@ -171,7 +170,7 @@ impl Copier<'_> {
         let rename = |text: &str| text.replace(&model.stem, &name);
         for (kind, key, value) in &model.objects {
             let value = RawValue::from_string(rename(value).replace(&model_id, &id.to_string())).unwrap();
-            StoredProcessorObject::put(&mut self.batch, account, (*kind, &rename(key)), &value);
+            StoredProcessorObject::put(&mut self.batch, account, *kind, &rename(key), &value);
         }
         let customer = model.referral.customer.as_deref().map(rename);
         for invoice in &model.invoices {
@@ -203,14 +202,17 @@ impl Copier<'_> {
             *self.written.paying.entry(self.scale.partner_of(number)).or_default() += 1;
         }
         for (nth, (invoice, line)) in (0..).zip(&model.lines) {
-            self.copy_line((line, &copy), (number, *invoice, nth), &rename);
+            self.copy_line(line, &copy, number, *invoice, nth, &rename);
         }
     }
 
     fn copy_line(
         &mut self,
-        (line, referral): (&Commission, &Referral),
-        (number, invoice, nth): (u64, u64, u64),
+        line: &Commission,
+        referral: &Referral,
+        number: u64,
+        invoice: u64,
+        nth: u64,
         rename: &dyn Fn(&str) -> String,
     ) {
         let (at, earner) = (self.scale.paid_at(number, invoice), self.scale.earner(number, line.level()));
@@ -230,7 +232,7 @@ impl Copier<'_> {
         }
         if let CommissionState::Reversed { reason, .. } = line.status {
             copy.status = CommissionState::Reversed { reversed_at: at, reason, earned_at: None };
-        } else if let Some(status) = self.status((at, earner), (&copy, invoice)) {
+        } else if let Some(status) = self.status(at, earner, &copy, invoice) {
             (copy.status, copy.earns_at) = (status, at + days(30));
         }
         commission::create(&mut self.batch, &copy);
@@ -238,19 +240,15 @@ impl Copier<'_> {
     }
 
     /// Returns the later status of a line; `None` while its hold lasts.
-    fn status(
-        &mut self,
-        (at, earner): (Timestamp, u64),
-        (line, invoice): (&Commission, u64),
-    ) -> Option<CommissionState> {
+    fn status(&mut self, at: Timestamp, earner: u64, line: &Commission, invoice: u64) -> Option<CommissionState> {
         let (run, earned_at) = (self.scale.run_of(at), at + days(30));
         if run > PAID_RUNS {
             let frozen = FreezeReasons::default();
-            return (invoice % 2 == 0).then_some(CommissionState::Earned { earned_at, frozen });
+            return invoice.is_multiple_of(2).then_some(CommissionState::Earned { earned_at, frozen });
         }
         let payout_key = (run, earner, line.currency);
         let id = payout_id(self.scale, payout_key);
-        payout::put_item(&mut self.batch, line.account, (id, line.id), line.amount);
+        payout::put_item(&mut self.batch, line.account, id, line.id, line.amount);
         let sum = self.written.payouts.entry(payout_key).or_default();
         sum.amount += line.amount;
         sum.lines += 1;
@@ -265,7 +263,7 @@ impl Copier<'_> {
 
 /// Returns the payout that contains lines of a partner.
 pub(crate) fn payout_id(scale: &Scale, (run, partner, currency): PayoutKey) -> mail::id::PayoutId {
-    scale.payout_id((run, partner), u64::from(currency.as_str() == "eur"))
+    scale.payout_id(run, partner, u64::from(currency.as_str() == "eur"))
 }
 
 /// Writes all referrals.
@@ -275,7 +273,7 @@ pub(crate) async fn write(fixture: &Fixture, scale: &Scale) -> Written {
     for fate in (0..20).map(fate).collect::<HashSet<_>>() {
         for partner in [4, 9] {
             let key = (fate, recruiter(partner).is_some());
-            models.insert(key, model(fixture, scale, (fate, partner)).await);
+            models.insert(key, model(fixture, scale, fate, partner).await);
         }
     }
     let mut written = Written::default();
@@ -295,9 +293,9 @@ pub(crate) async fn write(fixture: &Fixture, scale: &Scale) -> Written {
     commit.unwrap().await.unwrap().unwrap();
     let mut batch = Batch::intake();
     for (partner, paying) in &written.paying {
-        let partner_key = (fixture.account, scale.partner_id(*partner));
-        let before = customer_counts::get(fixture.store(), partner_key.0, partner_key.1).await.unwrap();
-        customer_counts::put(&mut batch, partner_key, &before, before.paying + paying);
+        let (account, partner) = (fixture.account, scale.partner_id(*partner));
+        let before = customer_counts::get(fixture.store(), account, partner).await.unwrap();
+        customer_counts::put(&mut batch, account, partner, &before, before.paying + paying);
     }
     fixture.store().commit(batch).await.unwrap();
     written.lines += models.values().map(|model| u64::try_from(model.lines.len()).unwrap()).sum::<u64>();

@@ -12,7 +12,7 @@ use super::gauge::{cpu, ms, spread_of, start};
 use super::processor_objects;
 use super::scale::{Fate, Scale, fate, spread, stem};
 
-async fn ingest_all(fixture: &Fixture, (name, events): (&str, &[Value])) {
+async fn ingest_all(fixture: &Fixture, name: &str, events: &[Value]) {
     let ledger = fixture.ledger();
     let mut times = Vec::with_capacity(events.len());
     let bodies: Vec<Vec<u8>> = events.iter().map(|event| event.to_string().into_bytes()).collect();
@@ -56,18 +56,18 @@ pub(crate) async fn measure(fixture: &Fixture, scale: &Scale, count: u64) {
     let now = fixture.now.as_second();
     let paid = |(nth, referral): (u64, u64), email: bool| {
         let id = format!("in_new_{}_{nth}", stem(referral));
-        let mut invoice = processor_objects::invoice(&id, &stem(referral), ("usd", now + 60));
+        let mut invoice = processor_objects::invoice(&id, &stem(referral), "usd", now + 60);
         if email {
             invoice["customer_email"] = format!("person{referral}@buyers.example").into();
         }
-        processor_objects::event(&format!("evt_{id}"), ("invoice.paid", now + 60), &invoice)
+        processor_objects::event(&format!("evt_{id}"), "invoice.paid", now + 60, &invoice)
     };
     let count = usize::try_from(count).unwrap();
     let next: Vec<_> =
         (0..).zip(referrals_with(Fate::Active)).take(count).map(|numbered| paid(numbered, false)).collect();
-    ingest_all(fixture, ("further invoice of a customer", &next)).await;
+    ingest_all(fixture, "further invoice of a customer", &next).await;
     let first: Vec<_> =
         (0..).zip(referrals_with(Fate::Lead)).take(count).map(|numbered| paid(numbered, true)).collect();
-    ingest_all(fixture, ("first invoice of a lead, matched by email", &first)).await;
-    ingest_all(fixture, ("duplicate event", &next)).await;
+    ingest_all(fixture, "first invoice of a lead, matched by email", &first).await;
+    ingest_all(fixture, "duplicate event", &next).await;
 }

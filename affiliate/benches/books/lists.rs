@@ -64,7 +64,7 @@ async fn time(name: &str, page: impl AsyncFn(u64) -> PageSize) {
     println!("{name:<46} {middle:>8.3} {p99:>8.3} {maximum:>8.3} {:>6.1} {short:>6}", rows as f64 / pages() as f64);
 }
 
-pub(crate) async fn measure(fixture: &Fixture, scale: &Scale, (campaigns, drafted): (&[CampaignId], &Drafted)) {
+pub(crate) async fn measure(fixture: &Fixture, scale: &Scale, campaigns: &[CampaignId], drafted: &Drafted) {
     println!(
         "\n{:<46} {:>8} {:>8} {:>8} {:>6} {:>6}",
         format!("ms per page of {LIMIT}"),
@@ -318,7 +318,7 @@ impl Lists<'_> {
             time(name, async |number| {
                 let month = (self.fixture.now - days(30), self.fixture.now);
                 let after = (between(month, number), String::new());
-                let page = affiliate.list_processor_events(account, &statuses, (Some(&after), LIMIT)).await.unwrap();
+                let page = affiliate.list_processor_events(account, &statuses, Some(&after), LIMIT).await.unwrap();
                 (page.events.len(), page.next.is_some())
             })
             .await;

@@ -81,7 +81,7 @@ fn program_of(fixture: &Fixture, at: Timestamp, plan: CampaignId) -> AffiliatePr
     }
 }
 
-fn partner_of(fixture: &Fixture, scale: &Scale, (number, campaigns): (u64, &[CampaignId])) -> Partner {
+fn partner_of(fixture: &Fixture, scale: &Scale, number: u64, campaigns: &[CampaignId]) -> Partner {
     let (at, email) = (scale.joined_at(number), email(number));
     let status = standing(number);
     let is_member = matches!(status, PartnerStatus::Active | PartnerStatus::Suspended);
@@ -120,7 +120,7 @@ pub(crate) fn email(partner: u64) -> String {
     format!("partner{partner}@partners.example")
 }
 
-async fn links(fixture: &Fixture, batch: &mut Batch, (partner, number): (&Partner, u64)) {
+async fn links(fixture: &Fixture, batch: &mut Batch, partner: &Partner, number: u64) {
     let count = if has_all_links(number) { LINKS_MAX } else { 1 };
     for nth in 0..count {
         let token = PartnerLinkToken::parse(&format!("p{number}-{nth}")).unwrap();
@@ -173,9 +173,9 @@ pub(crate) async fn write(fixture: &Fixture, scale: &Scale) -> Vec<CampaignId> {
     for chunk in (0..scale.partners).collect::<Vec<_>>().chunks(AT_ONCE) {
         let mut batch = Batch::intake();
         for number in chunk {
-            let partner = partner_of(fixture, scale, (*number, &ids));
+            let partner = partner_of(fixture, scale, *number, &ids);
             partner::create(&mut batch, &partner);
-            links(fixture, &mut batch, (&partner, *number)).await;
+            links(fixture, &mut batch, &partner, *number).await;
         }
         fixture.store().commit(batch).await.unwrap();
     }

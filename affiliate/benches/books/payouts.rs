@@ -30,12 +30,7 @@ fn fails(partner: u64) -> bool {
     partner % 100 == 7
 }
 
-fn payout_of(
-    fixture: &Fixture,
-    scale: &Scale,
-    (id, key): (PayoutId, PayoutKey),
-    (sum, state): (Sum, PayoutState),
-) -> Payout {
+fn payout_of(fixture: &Fixture, scale: &Scale, id: PayoutId, key: PayoutKey, sum: Sum, state: PayoutState) -> Payout {
     let (run, partner, currency) = key;
     let (at, is_paid) = (scale.run_at(run), state == PayoutState::Paid);
     Payout {
@@ -62,17 +57,17 @@ fn payout_of(
     }
 }
 
-async fn write_run(fixture: &Fixture, scale: &Scale, (number, payouts_of_run): (u32, &[(PayoutKey, Sum)])) -> usize {
+async fn write_run(fixture: &Fixture, scale: &Scale, number: u32, payouts_of_run: &[(PayoutKey, Sum)]) -> usize {
     let (at, is_paid) = (scale.run_at(number), number < PAID_RUNS);
     let state = if is_paid { PayoutState::Paid } else { PayoutState::Open };
     let to_payout =
-        |(key, sum): &(PayoutKey, Sum)| payout_of(fixture, scale, (payout_id(scale, *key), *key), (*sum, state));
+        |(key, sum): &(PayoutKey, Sum)| payout_of(fixture, scale, payout_id(scale, *key), *key, *sum, state);
     let mut payouts: Vec<Payout> = payouts_of_run.iter().map(to_payout).collect();
     let open = if is_paid { 0 } else { payouts.len() };
     for partner in (0..scale.partners).filter(|partner| fails(*partner)) {
         let key = (number, partner, "usd".parse().unwrap());
-        let (id, sum) = (scale.payout_id((number, partner), 2), Sum { amount: 500, lines: 1 });
-        payouts.push(payout_of(fixture, scale, (id, key), (sum, PayoutState::Failed)));
+        let (id, sum) = (scale.payout_id(number, partner, 2), Sum { amount: 500, lines: 1 });
+        payouts.push(payout_of(fixture, scale, id, key, sum, PayoutState::Failed));
     }
     let mut run = PayoutRun {
         id: scale.run_id(number),
@@ -115,7 +110,7 @@ pub(crate) async fn write(fixture: &Fixture, scale: &Scale, written: &Written) -
     for number in 0..=PAID_RUNS {
         let in_run = written.payouts.iter().filter(|((run, ..), _)| *run == number);
         let in_run: Vec<_> = in_run.map(|(key, sum)| (*key, *sum)).collect();
-        payouts += write_run(fixture, scale, (number, &in_run)).await;
+        payouts += write_run(fixture, scale, number, &in_run).await;
     }
     let drafted = fixture.ledger().draft_run(fixture.account, None).await.unwrap();
     let reasons = drafted.skipped.iter().take(5).collect::<Vec<_>>();

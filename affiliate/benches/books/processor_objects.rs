@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 /// An event about an object; `created` is the processor's time in seconds.
-pub(crate) fn event(id: &str, (kind, created): (&str, i64), object: &Value) -> Value {
+pub(crate) fn event(id: &str, kind: &str, created: i64, object: &Value) -> Value {
     json!({"id": id, "type": kind, "created": created, "livemode": true, "data": {"object": object}})
 }
 
@@ -14,7 +14,7 @@ pub(crate) fn subscription(stem: &str, status: &str) -> Value {
 }
 
 /// A monthly invoice of a customer's subscription, with its own payment.
-pub(crate) fn invoice(id: &str, stem: &str, (currency, paid_at): (&str, i64)) -> Value {
+pub(crate) fn invoice(id: &str, stem: &str, currency: &str, paid_at: i64) -> Value {
     let payment = json!({"type": "payment_intent", "payment_intent": format!("pi_{id}")});
     let line = json!({
         "id": format!("il_{id}"), "amount": 4_900, "pricing": {"price_details": {"price": "price_1", "product": "prod_1"}},

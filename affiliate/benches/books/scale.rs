@@ -54,7 +54,7 @@ fn share(duration: SignedDuration, part: u64, whole: u64) -> SignedDuration {
 }
 
 impl Scale {
-    pub(crate) fn new(now: Timestamp, (referrals, lines): (u64, u64)) -> Self {
+    pub(crate) fn new(now: Timestamp, referrals: u64, lines: u64) -> Self {
         let referrals = referrals.next_multiple_of(20).max(200);
         // Fifteen of twenty referrals pay, and one line in eleven is a recruiter's.
         let lines_per_invoice = referrals * 15 * 11;
@@ -121,7 +121,7 @@ impl Scale {
     }
 
     /// Returns the id of a partner's payout in a run; `number` distinguishes several.
-    pub(crate) fn payout_id(&self, (run, partner): (u32, u64), number: u64) -> PayoutId {
+    pub(crate) fn payout_id(&self, run: u32, partner: u64, number: u64) -> PayoutId {
         let chance = spread((u64::from(run) * self.partners + partner) * 4 + number);
         PayoutId::new(self.run_at(run), chance.into())
     }

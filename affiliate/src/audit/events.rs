@@ -60,7 +60,7 @@ pub(super) async fn audited_period(ledger: &Ledger, account: AccountId) -> Resul
 impl Auditor<'_> {
     pub(super) async fn check_partner_events(&mut self, partner: &Partner) -> Result<(), LedgerError> {
         let expected = [(EventKind::AffiliateCreated, EventTime::NotBefore(partner.created_at))];
-        self.check_events((partner.id.into(), &partner.id.to_string()), &expected).await
+        self.check_events(partner.id.into(), &partner.id.to_string(), &expected).await
     }
 
     pub(super) async fn check_referral_events(&mut self, referral: &Referral) -> Result<(), LedgerError> {
@@ -69,7 +69,7 @@ impl Auditor<'_> {
         let converted = (EventKind::ReferralConverted, EventTime::NotBefore(referral.created_at));
         let expected = [Some(created), referral.converted_at.map(|_| converted)];
         let expected: Vec<_> = expected.into_iter().flatten().collect();
-        self.check_events((referral.id.into(), &referral.id.to_string()), &expected).await
+        self.check_events(referral.id.into(), &referral.id.to_string(), &expected).await
     }
 
     pub(super) async fn check_commission_events(&mut self, line: &Commission) -> Result<(), LedgerError> {
@@ -89,7 +89,7 @@ impl Auditor<'_> {
             | CommissionState::Earned { .. }
             | CommissionState::InPayout { .. } => {}
         }
-        self.check_events((line.id.into(), &line.id.to_string()), &expected).await
+        self.check_events(line.id.into(), &line.id.to_string(), &expected).await
     }
 
     pub(super) async fn check_payout_events(&mut self, payout: &Payout) -> Result<(), LedgerError> {
@@ -101,12 +101,13 @@ impl Auditor<'_> {
         if payout.state == PayoutState::Failed {
             expected.push((EventKind::PayoutFailed, EventTime::NotBefore(payout.created_at)));
         }
-        self.check_events((payout.id.into(), &payout.id.to_string()), &expected).await
+        self.check_events(payout.id.into(), &payout.id.to_string(), &expected).await
     }
 
     async fn check_events(
         &mut self,
-        (subject, id): (Subject, &str),
+        subject: Subject,
+        id: &str,
         wanted: &[(EventKind, EventTime)],
     ) -> Result<(), LedgerError> {
         let events = store::event::list(self.ledger.store(), self.account(), subject, EVENTS_MAX).await?;

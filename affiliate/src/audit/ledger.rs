@@ -82,8 +82,8 @@ impl Auditor<'_> {
         let (store, account) = (self.ledger.store(), self.account());
         let (mut revenue, mut count, mut after) = (0_i128, 0_u32, None::<String>);
         loop {
-            let ids = processor_state::list_customer_invoices(store, account, (customer, after.as_deref()), PAGE_ROWS)
-                .await?;
+            let ids =
+                processor_state::list_customer_invoices(store, account, customer, after.as_deref(), PAGE_ROWS).await?;
             for id in &ids {
                 let read: processor_state::StoredProcessorObject<InvoiceState> =
                     processor_state::get(store, account, ProcessorObjectKind::Invoice, id).await?;

@@ -38,7 +38,7 @@ impl Auditor<'_> {
         let (store, account) = (self.ledger.store(), self.account());
         let (mut sums, mut after) = (RunTotals::default(), None);
         loop {
-            let found = payout::list_by_run(store, (account, run.id), after, PAGE_ROWS).await?;
+            let found = payout::list_by_run(store, account, run.id, after, PAGE_ROWS).await?;
             after = found.last().map(|last| last.id);
             for payout in &found {
                 self.checked.payouts += 1;
@@ -77,7 +77,7 @@ impl Auditor<'_> {
         let (store, account) = (self.ledger.store(), self.account());
         let (mut amount, mut lines, mut after) = (0_i128, 0_u32, None);
         loop {
-            let found = commission::list_by_payout(store, (account, payout.id), after, PAGE_ROWS).await?;
+            let found = commission::list_by_payout(store, account, payout.id, after, PAGE_ROWS).await?;
             after = found.last().map(|last| last.id);
             for line in &found {
                 amount += i128::from(line.amount);
@@ -94,7 +94,7 @@ impl Auditor<'_> {
                 break;
             }
         }
-        let adjustments = adjustment::list_by_payout(store, (account, payout.id), ADJUSTMENTS_MAX).await?;
+        let adjustments = adjustment::list_by_payout(store, account, payout.id, ADJUSTMENTS_MAX).await?;
         let adjusted: i128 = adjustments.iter().map(|adjustment| i128::from(adjustment.amount)).sum();
         let is_released = matches!(payout.state, PayoutState::Failed | PayoutState::Dropped)
             || run.phase == Some(PayoutRunPhase::Sweeping);

@@ -33,7 +33,7 @@ impl UnitOfWork<'_> {
                 WebhookFact::Customer(customer) => {
                     self.customer(&customer.id).await?.apply(customer);
                     self.touched.customers.insert(customer.id.clone());
-                    let buyer = self.buyer(&customer.id, (customer.as_of.at, ReferralSource::Metadata)).await?;
+                    let buyer = self.buyer(&customer.id, customer.as_of.at, ReferralSource::Metadata).await?;
                     self.link_by_hints(&buyer, &customer.marks.hints).await?;
                     self.recheck_customer_address(&customer.id).await?;
                 }
@@ -76,7 +76,7 @@ impl UnitOfWork<'_> {
         if let Some(customer) = &checkout.customer {
             self.customer(customer).await?.apply_email(checkout.as_of, checkout.email.as_deref());
             self.touched.customers.insert(customer.clone());
-            let buyer = self.buyer(customer, (checkout.as_of.at, ReferralSource::Checkout)).await?;
+            let buyer = self.buyer(customer, checkout.as_of.at, ReferralSource::Checkout).await?;
             self.link_by_hints(&buyer, &checkout.marks.hints).await?;
             self.recheck_customer_address(customer).await?;
         }
@@ -87,12 +87,12 @@ impl UnitOfWork<'_> {
         let Some(customer) = &subscription.customer else { return Ok(()) };
         self.customer(customer).await?.apply_subscription(subscription);
         self.touched.customers.insert(customer.clone());
-        let buyer = self.buyer(customer, (subscription.as_of.at, ReferralSource::Metadata)).await?;
+        let buyer = self.buyer(customer, subscription.as_of.at, ReferralSource::Metadata).await?;
         self.link_by_hints(&buyer, &subscription.marks.hints).await
     }
 
     /// Builds the buyer from what is stored of the customer.
-    async fn buyer(&mut self, customer: &str, (at, source): (Timestamp, ReferralSource)) -> Result<Buyer, LedgerError> {
+    async fn buyer(&mut self, customer: &str, at: Timestamp, source: ReferralSource) -> Result<Buyer, LedgerError> {
         let email = self.customer(customer).await?.email().map(str::to_owned);
         Ok(Buyer { customer: Some(customer.to_owned()), email, at, source })
     }
@@ -224,8 +224,14 @@ impl UnitOfWork<'_> {
     /// Applies whether a connected account takes transfers to the partners who are paid there.
     async fn apply_account(&mut self, account: &ConnectedAccount) -> Result<Result<(), NoEffect>, LedgerError> {
         let (store, program) = (self.ledger.store.clone(), self.account());
-        let to = (PayoutMethod::Stripe, account.id.as_str());
-        let partners = partner::list_by_destination(&store, program, to, PARTNERS_OF_ACCOUNT_MAX).await?;
+        let partners = partner::list_by_destination(
+            &store,
+            program,
+            PayoutMethod::Stripe,
+            account.id.as_str(),
+            PARTNERS_OF_ACCOUNT_MAX,
+        )
+        .await?;
         if partners.is_empty() {
             return Ok(Err(NoEffect("no partner has this account")));
         }

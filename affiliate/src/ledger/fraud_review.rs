@@ -63,12 +63,11 @@ impl UnitOfWork<'_> {
     }
 
     async fn shares_network_with_partner(&self, partner: &Partner, prospect: &Prospect) -> Result<bool, LedgerError> {
-        let partner_key = (self.account(), partner.id);
         let visit = prospect.visit.as_ref();
         let clicked = visit.and_then(|visit| Some((visit.from?, visit.clicked_at)));
         let signed_up = prospect.from.map(|from| (from, self.now));
         for (from, at) in [clicked, signed_up].into_iter().flatten() {
-            if self_referral_guard::was_on_network(self.ledger.store(), partner_key, from, at).await? {
+            if self_referral_guard::was_on_network(self.ledger.store(), self.account(), partner.id, from, at).await? {
                 return Ok(true);
             }
         }
@@ -78,14 +77,14 @@ impl UnitOfWork<'_> {
     /// True if a partner has reached its limit of referrals per hour or bounties per day. The counts include this unit
     /// of work, and a guard row makes the commit conflict if they change ([`store::affiliate::limit_guard`]).
     async fn exceeds_velocity(&mut self, partner: &Partner) -> Result<bool, LedgerError> {
-        let (store, partner_key) = (self.ledger.store().clone(), (self.account(), partner.id));
+        let (store, account) = (self.ledger.store().clone(), self.account());
         let limit = |setting: u32| usize::try_from(setting).unwrap_or(usize::MAX);
         let (in_an_hour, in_a_day) = {
             let settings = &self.program.settings;
             (limit(settings.velocity_per_hour), limit(settings.max_bounties_per_day))
         };
         let new_referrals = self.new_referrals_of(partner.id);
-        if referral::count_since(&store, partner_key, self.since(HOUR)?, in_an_hour).await? + new_referrals
+        if referral::count_since(&store, account, partner.id, self.since(HOUR)?, in_an_hour).await? + new_referrals
             >= in_an_hour
         {
             return Ok(true);
@@ -93,7 +92,8 @@ impl UnitOfWork<'_> {
         if self.campaign(partner.campaign).await?.terms.lead_bounty == 0 {
             return Ok(false);
         }
-        let bounties = commission::count_bounties_since(&store, partner_key, self.since(DAY)?, in_a_day).await?;
+        let bounties =
+            commission::count_bounties_since(&store, account, partner.id, self.since(DAY)?, in_a_day).await?;
         Ok(bounties + new_referrals >= in_a_day)
     }
 

@@ -49,8 +49,10 @@ pub trait Enricher: Sync {
     /// Adds the facts that the event's fact needs and does not contain.
     fn enrich(
         &self,
-        program_ledger: (&Ledger, &AffiliateProgram),
-        fact: (WebhookFact, &MetadataKeys),
+        ledger: &Ledger,
+        program: &AffiliateProgram,
+        fact: WebhookFact,
+        keys: &MetadataKeys,
     ) -> impl Future<Output = Result<EnrichedFact, LedgerError>> + Send;
 
     /// Reserves memory for reading a large event of an account; `None` if memory is not accounted.
@@ -85,8 +87,10 @@ pub struct NoEnricher;
 impl Enricher for NoEnricher {
     async fn enrich(
         &self,
-        _: (&Ledger, &AffiliateProgram),
-        (fact, _): (WebhookFact, &MetadataKeys),
+        _: &Ledger,
+        _: &AffiliateProgram,
+        fact: WebhookFact,
+        _: &MetadataKeys,
     ) -> Result<EnrichedFact, LedgerError> {
         Ok(EnrichedFact::from_fact(fact))
     }
@@ -106,12 +110,14 @@ impl Ledger {
     /// Ingests a webhook body after verifying its signature; `secrets` are the program's webhook secrets.
     pub async fn receive<S: AsRef<str>>(
         &self,
-        (program, secrets): (&AffiliateProgram, &[S]),
-        (header, body): (&str, &[u8]),
+        program: &AffiliateProgram,
+        secrets: &[S],
+        header: &str,
+        body: &[u8],
         completes: &impl Enricher,
     ) -> IngestOutcome {
         match signature::verify(header, body, secrets, self.now()) {
-            Ok(_) => self.ingest_body(program.account, (body, false), completes).await,
+            Ok(_) => self.ingest_body(program.account, body, false, completes).await,
             Err(error) => IngestOutcome::BadSignature(error),
         }
     }
@@ -120,16 +126,18 @@ impl Ledger {
     pub async fn ingest_fetched_object(
         &self,
         program: &AffiliateProgram,
-        (kind, object): (&str, &ProcessorJson),
-        (at, completes): (Timestamp, &impl Enricher),
+        kind: &str,
+        object: &ProcessorJson,
+        at: Timestamp,
+        completes: &impl Enricher,
     ) -> IngestOutcome {
         // The id depends on the object only, so repeated failures share one row.
         let id = format!("asked_{}", object.id().unwrap_or_default());
         if let Err(error) = object.check_size() {
-            return self.record_unreadable(program.account, (id, kind), error.into()).await;
+            return self.record_unreadable(program.account, id, kind, error.into()).await;
         }
-        let event = synthesize_event(object.text(), (&id, kind), (at, program.settings.mode));
-        self.ingest_body(program.account, (event.as_bytes(), true), completes).await
+        let event = synthesize_event(object.text(), &id, kind, at, program.settings.mode);
+        self.ingest_body(program.account, event.as_bytes(), true, completes).await
     }
 
     /// Ingests an event fetched from the processor's event list.
@@ -141,16 +149,17 @@ impl Ledger {
     ) -> IngestOutcome {
         if let Err(error) = event.check_size() {
             let id = event.id().unwrap_or_default().into_owned();
-            return self.record_unreadable(program.account, (id, "unreadable"), error.into()).await;
+            return self.record_unreadable(program.account, id, "unreadable", error.into()).await;
         }
-        self.ingest_body(program.account, (event.text().as_bytes(), true), completes).await
+        self.ingest_body(program.account, event.text().as_bytes(), true, completes).await
     }
 
     /// Records a fetched object as failed, under an id for the list of failed events.
     pub(crate) async fn record_unreadable(
         &self,
         account: AccountId,
-        (id, kind): (String, &str),
+        id: String,
+        kind: &str,
         fault: LedgerError,
     ) -> IngestOutcome {
         let arrival = IncomingEvent { id, kind: kind.to_owned(), body: None, is_asked: true };
@@ -164,7 +173,8 @@ impl Ledger {
     /// The store cannot be read.
     pub async fn replay(
         &self,
-        (account, id): (AccountId, &str),
+        account: AccountId,
+        id: &str,
         completes: &impl Enricher,
     ) -> Result<Option<ProcessorEvent>, LedgerError> {
         let Some(event) = processor_event::get(&self.store, account, id).await?.event else {
@@ -173,7 +183,7 @@ impl Ledger {
         if event.status == EventStatus::Failed
             && let Some(body) = &event.body
         {
-            self.ingest_body(account, (body.as_bytes(), event.is_asked), completes).await;
+            self.ingest_body(account, body.as_bytes(), event.is_asked, completes).await;
         }
         let after = processor_event::get(&self.store, account, id).await?.event;
         // The row of a fetched object is deleted once it is applied.
@@ -183,13 +193,14 @@ impl Ledger {
 
     /// Ingests a body whose signature was verified, without enrichment.
     pub fn ingest<'a>(&'a self, account: AccountId, body: &'a [u8]) -> BoxFuture<'a, IngestOutcome> {
-        Box::pin(async move { self.ingest_body(account, (body, false), &NoEnricher).await })
+        Box::pin(async move { self.ingest_body(account, body, false, &NoEnricher).await })
     }
 
     async fn ingest_body(
         &self,
         account: AccountId,
-        (body, is_asked): (&[u8], bool),
+        body: &[u8],
+        is_asked: bool,
         completes: &impl Enricher,
     ) -> IngestOutcome {
         // The memory is reserved until the event is applied.
@@ -210,7 +221,7 @@ impl Ledger {
         };
         let answer = match read {
             // Boxed, because the future of a unit of work is large and would be copied into every caller's future.
-            Ok(event) => Box::pin(self.enrich_and_apply(account, (event, &arrival), completes)).await,
+            Ok(event) => Box::pin(self.enrich_and_apply(account, event, &arrival, completes)).await,
             Err(error) => Err(error.into()),
         };
         match answer {
@@ -220,7 +231,7 @@ impl Ledger {
     }
 
     async fn fail(&self, account: AccountId, arrival: &IncomingEvent<'_>, fault: LedgerError) -> IngestOutcome {
-        if let Err(error) = self.record_failure(account, (arrival, &fault)).await {
+        if let Err(error) = self.record_failure(account, arrival, &fault).await {
             tracing::warn!(event = arrival.id, %error, "cannot record that a processor event failed");
         }
         IngestOutcome::Failed(fault)
@@ -230,7 +241,8 @@ impl Ledger {
     async fn enrich_and_apply(
         &self,
         account: AccountId,
-        (event, arrival): (WebhookEvent, &IncomingEvent<'_>),
+        event: WebhookEvent,
+        arrival: &IncomingEvent<'_>,
         completes: &impl Enricher,
     ) -> Result<IngestOutcome, LedgerError> {
         let program = program::get(&self.store, account).await?.ok_or(LedgerError::NotSetUp)?;
@@ -239,18 +251,19 @@ impl Ledger {
             return Ok(IngestOutcome::Duplicate);
         }
         if foreign_reason(&event, &program).is_some() {
-            return self.apply_event(account, (&event, None), arrival).await;
+            return self.apply_event(account, &event, None, arrival).await;
         }
         let keys = metadata_keys(&program);
         let (event, fact) = read_fact(event, keys.clone()).await?;
-        let completed = completes.enrich((self, &program), (fact, &keys)).await?;
-        self.apply_event(account, (&event, Some(&completed)), arrival).await
+        let completed = completes.enrich(self, &program, fact, &keys).await?;
+        self.apply_event(account, &event, Some(&completed), arrival).await
     }
 
     async fn apply_event(
         &self,
         account: AccountId,
-        (event, completed): (&WebhookEvent, Option<&EnrichedFact>),
+        event: &WebhookEvent,
+        completed: Option<&EnrichedFact>,
         arrival: &IncomingEvent<'_>,
     ) -> Result<IngestOutcome, LedgerError> {
         let (mut tries, mut parts) = (0, 0);
@@ -308,7 +321,8 @@ impl Ledger {
     async fn record_failure(
         &self,
         account: AccountId,
-        (arrival, fault): (&IncomingEvent<'_>, &LedgerError),
+        arrival: &IncomingEvent<'_>,
+        fault: &LedgerError,
     ) -> Result<(), LedgerError> {
         for _ in 0..TRIES_MAX {
             let stored = processor_event::get(&self.store, account, &arrival.id).await?;

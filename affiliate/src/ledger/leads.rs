@@ -76,7 +76,8 @@ impl Ledger {
         &self,
         program: AffiliateProgram,
         partner: &Partner,
-        (prospect, lapsed_referral): (Prospect, Option<Referral>),
+        prospect: Prospect,
+        lapsed_referral: Option<Referral>,
     ) -> Result<ReferralCommit, LedgerError> {
         let mut work = UnitOfWork::for_program(self, program);
         let new = work.enrol(partner, prospect, lapsed_referral).await?;
@@ -87,7 +88,8 @@ impl Ledger {
     pub(crate) async fn follow_up(
         &self,
         program: AffiliateProgram,
-        (referral, customer): (Referral, Option<&str>),
+        referral: Referral,
+        customer: Option<&str>,
     ) -> Result<ReferralCommit, LedgerError> {
         let mut work = UnitOfWork::for_program(self, program);
         work.referral(referral.id).await?;
@@ -143,7 +145,7 @@ impl UnitOfWork<'_> {
             // Loaded so that the commit conflicts if the partner is deleted concurrently.
             self.partner(partner.id).await?;
             // Read before leads are counted for the velocity limit.
-            let latest = LimitGuard::for_leads(self.ledger.store(), (self.account(), partner.id)).await?;
+            let latest = LimitGuard::for_leads(self.ledger.store(), self.account(), partner.id).await?;
             let new = self.draft_referral(partner, &prospect).await?;
             // A partner above the velocity limit gets frozen leads anyway, so concurrent leads need not conflict.
             if !new.is_flagged(FraudFlag::Velocity) {
@@ -207,8 +209,7 @@ impl UnitOfWork<'_> {
     /// True if the visitor's browser was signed in to this partner's portal.
     async fn is_own_browser(&self, partner: &Partner, visit: Option<&PartnerVisit>) -> Result<bool, LedgerError> {
         for visitor in visit.into_iter().flat_map(|visit| &visit.visitors) {
-            let partner_key = (self.account(), partner.id);
-            if self_referral_guard::is_own_browser(self.ledger.store(), partner_key, visitor).await? {
+            if self_referral_guard::is_own_browser(self.ledger.store(), self.account(), partner.id, visitor).await? {
                 return Ok(true);
             }
         }

@@ -48,7 +48,8 @@ impl Ledger {
     /// The commission is paid or in a payout; `seen` is stale; `NotFound`; the store failed.
     pub async fn reverse(
         &self,
-        (account, id): (AccountId, CommissionId),
+        account: AccountId,
+        id: CommissionId,
         reversal: &CommissionReversal,
         extend_commit: ExtendCommit<'_, Commission>,
     ) -> Result<Commission, AffiliateError> {
@@ -77,7 +78,8 @@ impl Ledger {
     /// failed.
     pub async fn reinstate(
         &self,
-        (account, id): (AccountId, CommissionId),
+        account: AccountId,
+        id: CommissionId,
         if_match: Option<&IfMatch>,
         extend_commit: ExtendCommit<'_, Commission>,
     ) -> Result<Commission, AffiliateError> {
@@ -115,7 +117,8 @@ impl Ledger {
     /// `ReferralLapsed` if another referral has replaced it; `if_match` is stale; `NotFound`; the store failed.
     pub async fn decide_referral(
         &self,
-        (account, id): (AccountId, ReferralId),
+        account: AccountId,
+        id: ReferralId,
         verdict: ReferralDecision,
         if_match: Option<&IfMatch>,
         extend_commit: ExtendCommit<'_, Referral>,

@@ -129,7 +129,7 @@ impl UnitOfWork<'_> {
             let account = self.account();
             let after = Some(after.as_str()).filter(|after| !after.is_empty());
             let store = &self.ledger.store;
-            let invoices = processor_state::list_customer_invoices(store, account, (&customer, after), limit).await?;
+            let invoices = processor_state::list_customer_invoices(store, account, &customer, after, limit).await?;
             let linked = self.customer(&customer).await?.referral;
             for invoice in &invoices {
                 Box::pin(self.recompute_invoice(invoice)).await?;
@@ -318,7 +318,8 @@ impl UnitOfWork<'_> {
     /// Returns a payment intent whose invoice is unknown; `None` if the charge or one of its payments has an invoice.
     pub(crate) async fn find_unlinked_payment(
         &mut self,
-        (charge, payment): (Option<String>, Option<String>),
+        charge: Option<String>,
+        payment: Option<String>,
     ) -> Result<Option<String>, LedgerError> {
         let mut payments: BTreeSet<String> = payment.into_iter().collect();
         if let Some(charge) = charge {

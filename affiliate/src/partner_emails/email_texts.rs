@@ -73,7 +73,7 @@ pub fn method_name(method: PayoutMethod) -> &'static str {
 
 /// Returns method and first line of a payout destination.
 #[must_use]
-pub fn destination_line((method, destination): (PayoutMethod, &str)) -> String {
+pub fn destination_line(method: PayoutMethod, destination: &str) -> String {
     let first = destination.lines().next().unwrap_or_default();
     format!("{}: {first}", method_name(method))
 }
@@ -206,7 +206,7 @@ fn program_text(kind: &PartnerEmailKind, facts: &EmailFacts) -> (String, Vec<Ema
             format!("Confirm where {site} pays you"),
             vec![
                 EmailBlock::Paragraph("Someone signed in to your partner portal requested this payout destination:".to_owned()),
-                EmailBlock::Quote(destination_line((*method, destination))),
+                EmailBlock::Quote(destination_line(*method, destination)),
                 link("Review and confirm the change"),
                 EmailBlock::Paragraph("The link works once and expires after one hour. If it was not you, do not follow it: nothing changes. Contact us, because someone else can sign in as you.".to_owned()),
             ],
@@ -219,10 +219,10 @@ fn destination_changed_text(before: Option<&(PayoutMethod, String)>, facts: &Ema
     let site = &facts.site;
     let mut parts = vec![EmailBlock::Paragraph(format!("Payouts of {site} will be sent to:"))];
     if let Some((method, destination)) = &facts.payout_destination {
-        parts.push(EmailBlock::Quote(destination_line((*method, destination))));
+        parts.push(EmailBlock::Quote(destination_line(*method, destination)));
     }
     if let Some((method, destination)) = before {
-        let before = destination_line((*method, destination));
+        let before = destination_line(*method, destination);
         parts.push(EmailBlock::Paragraph(format!("Previously: {before}.")));
     }
     parts.push(EmailBlock::Paragraph("If you did not request this, contact us at once.".to_owned()));
@@ -242,7 +242,7 @@ fn payout_text(kind: &PartnerEmailKind, facts: &EmailFacts) -> (String, Vec<Emai
         },
     );
     let mut parts = Vec::new();
-    let to = facts.payout.as_ref().map(|payout| destination_line((payout.method, &payout.destination)));
+    let to = facts.payout.as_ref().map(|payout| destination_line(payout.method, &payout.destination));
     let note = facts.payout.as_ref().and_then(|payout| payout.note.clone());
     let subject = if matches!(kind, PartnerEmailKind::PayoutPaid { .. }) {
         parts.push(EmailBlock::Paragraph(format!("{site} has paid you {sum}.")));

@@ -97,7 +97,8 @@ impl AffiliateService {
     pub(crate) async fn mail_warning(
         &self,
         program: &AffiliateProgram,
-        (to, source): (&Address, PartnerSource),
+        to: &Address,
+        source: PartnerSource,
         kind: &PartnerEmailKind,
     ) -> Result<Option<MailWarning>, ReadError> {
         let routed = SenderQuery { to: Some(to), is_requested: kind.is_requested(source) };

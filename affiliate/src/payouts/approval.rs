@@ -26,8 +26,10 @@ impl Ledger {
     /// store failed.
     pub async fn approve_run(
         &self,
-        (account, id): (AccountId, PayoutRunId),
-        (rev, totals): (u64, &BTreeMap<Currency, i64>),
+        account: AccountId,
+        id: PayoutRunId,
+        rev: u64,
+        totals: &BTreeMap<Currency, i64>,
         extend_commit: ExtendCommit<'_, PayoutRun>,
     ) -> Result<PayoutRun, AffiliateError> {
         for _ in 0..TRIES_MAX {
@@ -40,7 +42,7 @@ impl Ledger {
             }
             if before.sifted.is_some() {
                 // Finish the method filter first.
-                while self.filter_step((account, id)).await? == StepOutcome::More {}
+                while self.filter_step(account, id).await? == StepOutcome::More {}
                 continue;
             }
             if before.rev != rev || before.totals != *totals {
@@ -76,7 +78,8 @@ impl Ledger {
     /// `NoDraft`; `if_match` is stale; `NotFound`; the store failed.
     pub async fn cancel_run(
         &self,
-        (account, id): (AccountId, PayoutRunId),
+        account: AccountId,
+        id: PayoutRunId,
         if_match: Option<&IfMatch>,
         extend_commit: ExtendCommit<'_, PayoutRun>,
     ) -> Result<PayoutRun, AffiliateError> {

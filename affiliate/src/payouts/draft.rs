@@ -84,11 +84,11 @@ impl Ledger {
                 Some(PayoutRunPhase::Drafting { .. }) => {}
                 Some(PayoutRunPhase::Voiding) => {
                     if skipped.is_empty() {
-                        skipped = payout_run::list_skipped(self.store(), (account, run), None, SKIPPED_MAX).await?;
+                        skipped = payout_run::list_skipped(self.store(), account, run, None, SKIPPED_MAX).await?;
                     }
                 }
                 _ if found.needs_method_filter() => {
-                    self.filter_step((account, run)).await?;
+                    self.filter_step(account, run).await?;
                     continue;
                 }
                 _ => return Ok(DraftResult { run: Some(found), skipped: Vec::new() }),
@@ -214,7 +214,7 @@ impl DraftStep<'_> {
             groups.pop();
         }
         let last = groups.last().map_or(first, |(partner_currency, _)| *partner_currency);
-        let mut adjustments = adjustment::list_unassigned(store, account, (first, last), ADJUSTMENTS_AT_ONCE).await?;
+        let mut adjustments = adjustment::list_unassigned(store, account, first, last, ADJUSTMENTS_AT_ONCE).await?;
         if adjustments.len() == ADJUSTMENTS_AT_ONCE {
             groups.truncate(1);
             adjustments.retain(|adjustment| (adjustment.partner, adjustment.currency) == first);
@@ -236,11 +236,7 @@ impl DraftStep<'_> {
             let group_adjustments =
                 adjustments.iter().filter(|adjustment| (adjustment.partner, adjustment.currency) == group);
             let group_adjustments: Vec<Adjustment> = group_adjustments.take(ADJUSTMENTS_MAX).cloned().collect();
-            self.draft_partner(
-                partner,
-                group.1,
-                (lines_by_group.remove(&group).unwrap_or_default(), group_adjustments),
-            )?;
+            self.draft_partner(partner, group.1, lines_by_group.remove(&group).unwrap_or_default(), group_adjustments)?;
         }
         found.values().for_each(|partner| partner::check_unchanged(&mut self.batch, partner));
         self.run.phase = Some(PayoutRunPhase::Drafting { after: last_key(&groups).or(after), filling: None });
@@ -252,7 +248,8 @@ impl DraftStep<'_> {
         &mut self,
         partner: &Partner,
         currency: Currency,
-        (lines, adjustments): (Vec<Commission>, Vec<Adjustment>),
+        lines: Vec<Commission>,
+        adjustments: Vec<Adjustment>,
     ) -> Result<(), LedgerError> {
         let mut group = PayoutCandidate { owed: sum(&adjustments)?, ..PayoutCandidate::default() };
         let mut fit = Vec::new();
@@ -345,7 +342,7 @@ impl DraftStep<'_> {
             return Ok(());
         }
         commission::update(&mut self.batch, line, &drafted);
-        payout::put_item(&mut self.batch, payout.account, (payout.id, line.id), line.amount);
+        payout::put_item(&mut self.batch, payout.account, payout.id, line.id, line.amount);
         payout.lines = payout.lines.saturating_add(1);
         self.add(payout, line.amount)
     }
@@ -370,7 +367,7 @@ impl DraftStep<'_> {
         }
         let id = EventId::new(self.now, self.ledger.random());
         let created_event = payout_event(&self.program, payout);
-        created_event.record(&mut self.batch, EventKind::PayoutCreated, payout.id, (id, self.now));
+        created_event.record(&mut self.batch, EventKind::PayoutCreated, payout.id, id, self.now);
         Ok(())
     }
 
@@ -378,12 +375,12 @@ impl DraftStep<'_> {
     async fn start_large_partner(mut self, partner_currency: PartnerCurrency) -> Result<Batch, LedgerError> {
         let (store, account) = (self.ledger.store(), self.account());
         let adjustments =
-            adjustment::list_unassigned(store, account, (partner_currency, partner_currency), ADJUSTMENTS_MAX).await?;
+            adjustment::list_unassigned(store, account, partner_currency, partner_currency, ADJUSTMENTS_MAX).await?;
+        let (id, currency) = partner_currency;
         let mut group = PayoutCandidate { owed: sum(&adjustments)?, ..PayoutCandidate::default() };
         let mut after = None;
         loop {
-            let found =
-                commission::list_payable_in_group(store, account, (partner_currency, after), LINES_AT_ONCE).await?;
+            let found = commission::list_payable_in_group(store, account, id, currency, after, LINES_AT_ONCE).await?;
             after = found.last().map(|free| free.line);
             let lines: Vec<_> = found.iter().map(|free| free.line).collect();
             for line in commission::get_each(store, account, &lines).await? {
@@ -393,11 +390,11 @@ impl DraftStep<'_> {
                 break;
             }
         }
-        let partner = partner::get(store, account, partner_currency.0).await?;
+        let partner = partner::get(store, account, id).await?;
         let pays = match &partner {
             Some(partner) => {
                 partner::check_unchanged(&mut self.batch, partner);
-                self.evaluate_group(partner, partner_currency.1, &group)?
+                self.evaluate_group(partner, currency, &group)?
             }
             None => None,
         };
@@ -405,8 +402,8 @@ impl DraftStep<'_> {
             self.run.phase = Some(PayoutRunPhase::Drafting { after: Some(partner_currency), filling: None });
             return Ok(self.into_batch(true));
         };
-        let mut payout = self.new_payout(&partner, partner_currency.1);
-        let filling = self.fill_lines(&mut payout, (partner_currency, None)).await?;
+        let mut payout = self.new_payout(&partner, currency);
+        let filling = self.fill_lines(&mut payout, id, currency, None).await?;
         self.run.phase = Some(self.phase_after(&mut payout, partner_currency, filling).await?);
         self.write_new(&payout)?;
         Ok(self.into_batch(true))
@@ -422,10 +419,10 @@ impl DraftStep<'_> {
             self.run.phase = Some(PayoutRunPhase::Drafting { after, filling: None });
             return Ok(self.into_batch(true));
         };
-        let group = (before.partner, before.currency);
         let mut payout = before.clone();
-        let next = self.fill_lines(&mut payout, (group, Some(cursor.after))).await?;
-        self.run.phase = Some(self.phase_after(&mut payout, group, next).await?);
+        let (partner, currency) = (before.partner, before.currency);
+        let next = self.fill_lines(&mut payout, partner, currency, Some(cursor.after)).await?;
+        self.run.phase = Some(self.phase_after(&mut payout, (partner, currency), next).await?);
         payout.touch(self.now);
         payout::update(&mut self.batch, &before, &payout);
         Ok(self.into_batch(true))
@@ -435,19 +432,20 @@ impl DraftStep<'_> {
     async fn fill_lines(
         &mut self,
         payout: &mut Payout,
-        (partner_currency, after): (PartnerCurrency, Option<mail::id::CommissionId>),
+        partner: PartnerId,
+        currency: Currency,
+        after: Option<mail::id::CommissionId>,
     ) -> Result<Option<PayoutFillCursor>, LedgerError> {
         let (store, account) = (self.ledger.store(), self.account());
-        let found = commission::list_payable_in_group(store, account, (partner_currency, after), LINES_AT_ONCE).await?;
+        let found = commission::list_payable_in_group(store, account, partner, currency, after, LINES_AT_ONCE).await?;
         let lines: Vec<_> = found.iter().map(|free| free.line).collect();
         let (mut group, cutoff) = (PayoutCandidate::default(), self.run.cutoff);
         for line in commission::get_each(store, account, &lines).await? {
-            if group.add_line(&line, cutoff) && self.fits(payout.amount, partner_currency.1, line.amount) {
+            if group.add_line(&line, cutoff) && self.fits(payout.amount, currency, line.amount) {
                 self.add_line(payout, &line)?;
             }
         }
         let last = found.last().filter(|_| found.len() == LINES_AT_ONCE);
-        let (partner, currency) = partner_currency;
         Ok(last.map(|free| PayoutFillCursor { partner, currency, payout: payout.id, after: free.line }))
     }
 
@@ -466,7 +464,7 @@ impl DraftStep<'_> {
             return Ok(PayoutRunPhase::Drafting { after: *after, filling });
         }
         let (store, account) = (self.ledger.store(), self.account());
-        let adjustments = adjustment::list_unassigned(store, account, (group, group), ADJUSTMENTS_MAX).await?;
+        let adjustments = adjustment::list_unassigned(store, account, group, group, ADJUSTMENTS_MAX).await?;
         self.net_adjustments(payout, &adjustments)?;
         let minimum = self.program.settings.min_payout.get(&group.1).copied().unwrap_or(0);
         if payout.amount <= 0 || payout.amount < minimum {

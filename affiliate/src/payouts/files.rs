@@ -70,7 +70,7 @@ impl Ledger {
     ) -> Result<BTreeSet<FileKind>, AffiliateError> {
         let (mut kinds, mut after) = (BTreeSet::new(), None);
         loop {
-            let found = payout::list_by_run(self.store(), (run.account, run.id), after, ROWS_AT_ONCE).await?;
+            let found = payout::list_by_run(self.store(), run.account, run.id, after, ROWS_AT_ONCE).await?;
             let selected = found.iter().filter(|payout| selection.matches(payout));
             kinds.extend(selected.map(|payout| (payout.method, payout.currency)));
             after = found.last().map(|last| last.id);
@@ -92,8 +92,10 @@ impl Ledger {
     /// store failed.
     pub async fn get_file(
         &self,
-        (account, id): (AccountId, PayoutRunId),
-        (selection, part): (&FileSelection, usize),
+        account: AccountId,
+        id: PayoutRunId,
+        selection: &FileSelection,
+        part: usize,
     ) -> Result<PayoutFile, AffiliateError> {
         let run = self.run_to_pay(account, id).await?;
         let kind = match (selection.method, selection.currency) {
@@ -115,7 +117,7 @@ impl Ledger {
                 }
             }
         };
-        let file = self.write(&run, kind, (selection.format_of(kind.0)?, part)).await?;
+        let file = self.write(&run, kind, selection.format_of(kind.0)?, part).await?;
         file.ok_or_else(|| AffiliateError::field("part", "the run has fewer parts"))
     }
 
@@ -125,7 +127,8 @@ impl Ledger {
     /// `RunNotApproved`; `NotFound`; the store failed.
     pub async fn list_files(
         &self,
-        (account, id): (AccountId, PayoutRunId),
+        account: AccountId,
+        id: PayoutRunId,
         selection: &FileSelection,
     ) -> Result<Vec<PayoutFile>, AffiliateError> {
         let run = self.run_to_pay(account, id).await?;
@@ -133,7 +136,7 @@ impl Ledger {
         for kind in self.file_kinds(&run, selection).await? {
             let format = selection.format_of(kind.0)?;
             for part in 1..=PART_MAX {
-                let Some(file) = self.write(&run, kind, (format, part)).await? else { break };
+                let Some(file) = self.write(&run, kind, format, part).await? else { break };
                 files.push(file);
             }
         }
@@ -145,7 +148,8 @@ impl Ledger {
         &self,
         run: &PayoutRun,
         (method, currency): FileKind,
-        (format, part): (PayoutFileFormat, usize),
+        format: PayoutFileFormat,
+        part: usize,
     ) -> Result<Option<PayoutFile>, AffiliateError> {
         let selection = FileSelection { method: Some(method), currency: Some(currency), format: None };
         let (first, limit) = (part.saturating_sub(1).saturating_mul(format.rows_max()), format.rows_max());
@@ -153,7 +157,7 @@ impl Ledger {
         format.write_header(&mut content);
         let end = first.saturating_add(limit);
         loop {
-            let found = payout::list_by_run(self.store(), (run.account, run.id), after, ROWS_AT_ONCE).await?;
+            let found = payout::list_by_run(self.store(), run.account, run.id, after, ROWS_AT_ONCE).await?;
             after = found.last().map(|last| last.id);
             let is_last = found.len() < ROWS_AT_ONCE;
             let mut payouts: Vec<Payout> = Vec::new();

@@ -30,7 +30,8 @@ impl Ledger {
     pub async fn mark_draft(
         &self,
         batch: &mut Batch,
-        (before, after): (&AffiliateProgram, &AffiliateProgram),
+        before: &AffiliateProgram,
+        after: &AffiliateProgram,
     ) -> Result<Option<PayoutRunId>, LedgerError> {
         let allowed = &after.settings.allowed_methods;
         if before.settings.allowed_methods.iter().all(|method| allowed.contains(method)) {
@@ -48,13 +49,13 @@ impl Ledger {
     }
 
     /// Removes payouts by methods that are no longer allowed, for at most `STEPS_MAX` steps.
-    pub async fn filter_by_methods(&self, key: (AccountId, PayoutRunId)) {
+    pub async fn filter_by_methods(&self, account: AccountId, run: PayoutRunId) {
         for _ in 0..STEPS_MAX {
-            match self.filter_step(key).await {
+            match self.filter_step(account, run).await {
                 Ok(StepOutcome::More) => {}
                 Ok(StepOutcome::Done) => return,
                 Err(fault) => {
-                    store::warn_unless_away!(self.store(), account = %key.0, run = %key.1, %fault, "cannot remove payouts by disallowed methods from the draft yet");
+                    store::warn_unless_away!(self.store(), %account, %run, %fault, "cannot remove payouts by disallowed methods from the draft yet");
                     return;
                 }
             }
@@ -62,22 +63,22 @@ impl Ledger {
     }
 
     /// Runs one step of the method filter.
-    pub(super) async fn filter_step(&self, key: (AccountId, PayoutRunId)) -> Result<StepOutcome, LedgerError> {
+    pub(super) async fn filter_step(&self, account: AccountId, id: PayoutRunId) -> Result<StepOutcome, LedgerError> {
         for _ in 0..TRIES_MAX {
-            let mut work = UnitOfWork::open(self, key.0).await?;
+            let mut work = UnitOfWork::open(self, account).await?;
             work.require_no_drafting().await?;
-            let run = work.run(key.1).await?.filter(|run| run.needs_method_filter());
+            let run = work.run(id).await?.filter(|run| run.needs_method_filter());
             let Some(sifted) = run.and_then(|run| run.sifted) else { return Ok(StepOutcome::Done) };
-            let next = self.filter_page(&mut work, (key, sifted)).await?;
+            let next = self.filter_page(&mut work, account, id, sifted).await?;
             let now = work.now;
-            let Some(run) = work.run(key.1).await? else { return Ok(StepOutcome::Done) };
+            let Some(run) = work.run(id).await? else { return Ok(StepOutcome::Done) };
             run.sifted = next;
             let due = match (next, run.is_reconciled()) {
                 (Some(_), _) => Some(lease_until(now)),
                 (None, false) => Some(now),
                 (None, true) => None,
             };
-            work.schedule_job(PayoutJob::Run(key.1), due);
+            work.schedule_job(PayoutJob::Run(id), due);
             if self.commit(work.build_batch(Batch::progress()).await?).await? {
                 return Ok(if next.is_some() { StepOutcome::More } else { StepOutcome::Done });
             }
@@ -89,9 +90,11 @@ impl Ledger {
     async fn filter_page(
         &self,
         work: &mut UnitOfWork<'_>,
-        ((account, run), sifted): ((AccountId, PayoutRunId), MethodFilterCursor),
+        account: AccountId,
+        run: PayoutRunId,
+        sifted: MethodFilterCursor,
     ) -> Result<Option<MethodFilterCursor>, LedgerError> {
-        let found = payout::list_by_run(self.store(), (account, run), sifted.after, PAYOUTS_AT_ONCE).await?;
+        let found = payout::list_by_run(self.store(), account, run, sifted.after, PAYOUTS_AT_ONCE).await?;
         let (mut remaining, mut after) = (LINES_AT_ONCE, sifted.after);
         for payout in &found {
             if remaining == 0 {

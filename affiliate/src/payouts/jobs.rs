@@ -105,19 +105,19 @@ impl Ledger {
         let run = payout_run::get(self.store(), account, id).await?;
         match run {
             Some(run) if run.needs_method_filter() => {
-                while self.filter_step((account, id)).await? == StepOutcome::More {}
+                while self.filter_step(account, id).await? == StepOutcome::More {}
                 Ok(())
             }
             Some(run) if !run.is_reconciled() => {
                 // Without an answer the job waits for its next turn.
-                while self.reconcile_step((account, id), processor).await?.is_some_and(|next| next <= self.now()) {}
+                while self.reconcile_step(account, id, processor).await?.is_some_and(|next| next <= self.now()) {}
                 Ok(())
             }
             Some(run) if run.phase.is_some() => {
                 while self.continue_run(account, id).await? == StepOutcome::More {}
                 Ok(())
             }
-            Some(run) if run.is_approved() => self.transfer_due_payouts((account, id), processor).await.map(|_| ()),
+            Some(run) if run.is_approved() => self.transfer_due_payouts(account, id, processor).await.map(|_| ()),
             run => {
                 let mut batch = Batch::progress();
                 // Conflicts if another commit has given the run more work.

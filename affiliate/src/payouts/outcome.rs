@@ -26,8 +26,10 @@ impl Ledger {
     /// transfer; `if_match` is stale; `NotFound`; the store failed.
     pub async fn mark_paid(
         &self,
-        (account, id): (AccountId, PayoutId),
-        (reference, if_match): (&str, Option<&IfMatch>),
+        account: AccountId,
+        id: PayoutId,
+        reference: &str,
+        if_match: Option<&IfMatch>,
         extend_commit: ExtendCommit<'_, PayoutView>,
     ) -> Result<PayoutView, AffiliateError> {
         for _ in 0..TRIES_MAX {
@@ -66,8 +68,10 @@ impl Ledger {
     /// stale; `NotFound`; the store failed.
     pub async fn fail_payout(
         &self,
-        (account, id): (AccountId, PayoutId),
-        (reason, if_match): (&str, Option<&IfMatch>),
+        account: AccountId,
+        id: PayoutId,
+        reason: &str,
+        if_match: Option<&IfMatch>,
         extend_commit: ExtendCommit<'_, PayoutView>,
     ) -> Result<PayoutView, AffiliateError> {
         for _ in 0..TRIES_MAX {

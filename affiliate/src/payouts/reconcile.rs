@@ -39,13 +39,14 @@ impl Ledger {
     /// Reconciles the next batch of a draft. Returns the time of the next step, if there is one.
     pub(super) async fn reconcile_step(
         &self,
-        (account, id): (AccountId, PayoutRunId),
+        account: AccountId,
+        id: PayoutRunId,
         client: &impl Reconciler,
     ) -> Result<Option<Timestamp>, LedgerError> {
         let Some(before) = payout_run::get(self.store(), account, id).await? else { return Ok(None) };
         let Some(PayoutRunPhase::Comparing { after, tries }) = before.phase else { return Ok(None) };
         let portion = self.next_batch(&before, after).await?;
-        let ReconcileAnswers { unanswered, .. } = reconcile_all(client, (account, &portion.invoices), || false).await?;
+        let ReconcileAnswers { unanswered, .. } = reconcile_all(client, account, &portion.invoices, || false).await?;
         let now = self.now();
         let retry_delay = usize::try_from(tries).ok().and_then(|tries| AGAIN_S.get(tries));
         let (phase, next) = match retry_delay {
@@ -82,12 +83,11 @@ impl Ledger {
     async fn next_batch(&self, run: &PayoutRun, after: ReconciliationCursor) -> Result<ReconcileBatch, LedgerError> {
         let (store, account) = (self.store(), run.account);
         let mut portion = ReconcileBatch { invoices: BTreeSet::new(), after, is_last: false };
-        let payouts = payout::list_by_run(store, (account, run.id), after.payout, PAYOUTS_AT_ONCE).await?;
+        let payouts = payout::list_by_run(store, account, run.id, after.payout, PAYOUTS_AT_ONCE).await?;
         let mut remaining = LINES_AT_ONCE;
         for payout in &payouts {
-            let key = (account, payout.id);
             let after = portion.after.line.filter(|_| portion.after.begun == Some(payout.id));
-            let lines = commission::list_by_payout(store, key, after, remaining).await?;
+            let lines = commission::list_by_payout(store, account, payout.id, after, remaining).await?;
             let count = lines.len();
             portion.invoices.extend(lines.iter().filter_map(invoice));
             if count == remaining {
@@ -122,7 +122,7 @@ impl AffiliateService {
         if drafted.run.is_none() {
             return Ok(drafted);
         }
-        while let Some(next) = ledger.reconcile_step((account, id), self).await?
+        while let Some(next) = ledger.reconcile_step(account, id, self).await?
             && next < end
         {
             self.intake.clock().sleep_until(next).await;

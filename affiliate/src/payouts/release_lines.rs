@@ -19,23 +19,23 @@ impl Ledger {
     pub(super) async fn release_run_payouts(&self, run: &PayoutRun) -> Result<bool, LedgerError> {
         let (store, account, now) = (self.store(), run.account, self.now());
         let mut batch = Batch::progress();
-        let found = payout::list_by_run(store, (account, run.id), None, PAYOUTS_AT_ONCE).await?;
+        let found = payout::list_by_run(store, account, run.id, None, PAYOUTS_AT_ONCE).await?;
         let (mut remaining, is_last) = (LINES_AT_ONCE, found.is_empty());
         for payout in found {
-            let lines = commission::list_by_payout(store, (account, payout.id), None, remaining + 1).await?;
+            let lines = commission::list_by_payout(store, account, payout.id, None, remaining + 1).await?;
             let is_complete = lines.len() <= remaining;
             for line in lines.iter().take(remaining) {
                 let mut released = line.clone();
                 if released.leave_payout(payout.id, now).is_ok() {
                     commission::update(&mut batch, line, &released);
                 }
-                payout::delete_item(&mut batch, account, (payout.id, line.id));
+                payout::delete_item(&mut batch, account, payout.id, line.id);
             }
             if !is_complete {
                 break;
             }
             remaining -= lines.len();
-            for before in adjustment::list_by_payout(store, (account, payout.id), ADJUSTMENTS_MAX).await? {
+            for before in adjustment::list_by_payout(store, account, payout.id, ADJUSTMENTS_MAX).await? {
                 adjustment::update(&mut batch, &before, &Adjustment { payout: None, ..before.clone() });
             }
             payout_job::delete(&mut batch, account, PayoutJob::Payout(payout.id));
@@ -59,7 +59,7 @@ impl Ledger {
     pub(super) async fn delete_empty_run(&self, run: &PayoutRun) -> Result<bool, LedgerError> {
         let (store, account) = (self.store(), run.account);
         let mut batch = Batch::progress();
-        let found = payout_run::list_skipped(store, (account, run.id), None, SKIPPED_AT_ONCE).await?;
+        let found = payout_run::list_skipped(store, account, run.id, None, SKIPPED_AT_ONCE).await?;
         found.iter().for_each(|row| payout_run::delete_skipped(&mut batch, account, run.id, row));
         payout_run::check_unchanged(&mut batch, run);
         if found.len() < SKIPPED_AT_ONCE {

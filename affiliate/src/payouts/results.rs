@@ -40,7 +40,8 @@ impl Ledger {
     /// `NotFound` if the run does not exist; the store cannot be read or written.
     pub async fn apply_result_file(
         &self,
-        (account, run): (AccountId, PayoutRunId),
+        account: AccountId,
+        run: PayoutRunId,
         rows: Vec<PayoutResultRow>,
     ) -> Result<PayoutResults, AffiliateError> {
         self.get_run(account, run).await?;
@@ -82,14 +83,14 @@ impl Ledger {
 
     /// Applies a row. Returns false if the row reports no final status yet.
     async fn apply_result_row(&self, view: &PayoutView, outcome: &PayoutResult) -> Result<bool, AffiliateError> {
-        let key = (view.payout.account, view.payout.id);
+        let (account, id) = (view.payout.account, view.payout.id);
         match outcome {
             PayoutResult::Paid(reference) => {
-                self.mark_paid(key, (reference, None), &no_extension::<PayoutView>).await?;
+                self.mark_paid(account, id, reference, None, &no_extension::<PayoutView>).await?;
             }
             PayoutResult::Failed(_) if view.status == PayoutStatus::Failed => {}
             PayoutResult::Failed(reason) => {
-                self.fail_payout(key, (reason, None), &no_extension).await?;
+                self.fail_payout(account, id, reason, None, &no_extension).await?;
             }
             PayoutResult::UnderWay => return Ok(false),
         }

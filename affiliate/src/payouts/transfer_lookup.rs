@@ -105,9 +105,9 @@ fn read_transfers(body: &Bytes) -> Result<(Vec<StripeTransfer>, Option<String>),
 }
 
 /// Returns the path of a page of filtered transfers.
-fn list_path(filter: (&str, &str), after: Option<&str>) -> String {
+fn list_path(filter_name: &str, filter_value: &str, after: Option<&str>) -> String {
     let mut query = Serializer::new(String::new());
-    query.append_pair(filter.0, filter.1);
+    query.append_pair(filter_name, filter_value);
     query.append_pair("limit", "100");
     if let Some(after) = after {
         query.append_pair("starting_after", after);
@@ -119,12 +119,13 @@ impl AffiliateService {
     /// Looks up which of these payouts of a run have a transfer.
     pub(super) async fn look_up_run(
         &self,
-        (account, run): (AccountId, PayoutRunId),
+        account: AccountId,
+        run: PayoutRunId,
         processor: &TransferClient,
         wanted: BTreeSet<PayoutId>,
     ) -> TransferLookup {
         let mut lookup = TransferLookup::default();
-        let pages = self.read_pages((account, run), processor, (wanted, &mut lookup));
+        let pages = self.read_pages(account, run, processor, wanted, &mut lookup);
         if timeout(LOOKUP_TIMEOUT, pages).await.is_err() {
             lookup.mark_gap("the processor took too long to list the transfers of the run");
         }
@@ -133,14 +134,16 @@ impl AffiliateService {
 
     async fn read_pages(
         &self,
-        (account, run): (AccountId, PayoutRunId),
+        account: AccountId,
+        run: PayoutRunId,
         processor: &TransferClient,
-        (wanted, lookup): (BTreeSet<PayoutId>, &mut TransferLookup),
+        wanted: BTreeSet<PayoutId>,
+        lookup: &mut TransferLookup,
     ) {
         let mut after = None::<String>;
         for _ in 0..PAGES_MAX {
             let mut permit = self.intake.response_permit(account);
-            let path = list_path(("transfer_group", &run.to_string()), after.as_deref());
+            let path = list_path("transfer_group", &run.to_string(), after.as_deref());
             let body = match self.fetch_page(processor, &path, &mut permit).await {
                 Ok(body) => body,
                 Err(response) => {
@@ -172,7 +175,7 @@ impl AffiliateService {
         let (mut all, mut after) = (Vec::new(), None::<String>);
         for _ in 0..DESTINATION_PAGES_MAX {
             let mut permit = self.intake.response_permit(payout.account);
-            let path = list_path(("destination", &payout.destination), after.as_deref());
+            let path = list_path("destination", &payout.destination, after.as_deref());
             let body = self.fetch_page(processor, &path, &mut permit).await?;
             let (transfers, next) = offload(body.len(), move || read_transfers(&body)).await?;
             all.extend(transfers);

@@ -207,7 +207,8 @@ impl Ledger {
     /// The store cannot be read or written.
     pub async fn transfer_due_payouts(
         &self,
-        (account, id): (AccountId, PayoutRunId),
+        account: AccountId,
+        id: PayoutRunId,
         processor: &impl PayoutGateway,
     ) -> Result<TransferCounts, LedgerError> {
         let (store, now) = (self.store(), self.now());
@@ -227,20 +228,20 @@ impl Ledger {
         self.begin_processing(&run.id, account).await?;
         let (mut after, mut next, mut remaining) = (None, None::<Timestamp>, SLICE);
         loop {
-            let found = payout::list_to_transfer(store, (account, id), after, SLICE).await?;
+            let found = payout::list_to_transfer(store, account, id, after, SLICE).await?;
             after = found.last().map(|last| last.id);
             let is_last = found.len() < SLICE;
             let (due, postponed): (Vec<_>, Vec<_>) =
                 found.into_iter().partition(|payout| payout.asking.not_before.is_none_or(|at| at <= now));
             next = postponed.iter().filter_map(|payout| payout.asking.not_before).chain(next).min();
-            remaining = remaining.saturating_sub(self.transfer_slice(due, (hold, processor), &mut counts).await?);
+            remaining = remaining.saturating_sub(self.transfer_slice(due, hold, processor, &mut counts).await?);
             if is_last || remaining == 0 {
                 let due = if remaining == 0 {
                     Some(next_wake(now, counts.waiting > 0 && counts.paid + counts.failed == 0))
                 } else {
                     next
                 };
-                return self.finish_slice((account, id), (is_last, due), counts).await;
+                return self.finish_slice(account, id, is_last, due, counts).await;
             }
         }
     }
@@ -249,7 +250,8 @@ impl Ledger {
     async fn transfer_slice(
         &self,
         due: Vec<Payout>,
-        (hold, processor): (Option<Hold>, &impl PayoutGateway),
+        hold: Option<Hold>,
+        processor: &impl PayoutGateway,
         counts: &mut TransferCounts,
     ) -> Result<usize, LedgerError> {
         let (now, count) = (self.now(), due.len());
@@ -308,12 +310,14 @@ impl Ledger {
 
     async fn finish_slice(
         &self,
-        (account, id): (AccountId, PayoutRunId),
-        (is_last, due): (bool, Option<Timestamp>),
+        account: AccountId,
+        id: PayoutRunId,
+        is_last: bool,
+        due: Option<Timestamp>,
         counts: TransferCounts,
     ) -> Result<TransferCounts, LedgerError> {
         let now = self.now();
-        let left = payout::list_to_transfer(self.store(), (account, id), None, SLICE).await?;
+        let left = payout::list_to_transfer(self.store(), account, id, None, SLICE).await?;
         let mut batch = Batch::progress();
         if left.is_empty() {
             payout_job::delete(&mut batch, account, PayoutJob::Run(id));
@@ -642,7 +646,7 @@ impl PayoutGateway for AffiliateService {
         // All orders belong to one run, and so to one program.
         if let (Some(Ok(processor)), Some(order)) = (processors.iter().find(|client| client.is_ok()), orders.first()) {
             let wanted = orders.iter().map(|order| order.payout.id).collect();
-            lookup = self.look_up_run((order.payout.account, order.payout.run), processor, wanted).await;
+            lookup = self.look_up_run(order.payout.account, order.payout.run, processor, wanted).await;
         }
         let pairs = orders.iter().zip(processors);
         pairs

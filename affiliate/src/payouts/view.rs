@@ -102,7 +102,7 @@ impl Ledger {
             states = vec![PayoutState::Open, PayoutState::Paid, PayoutState::Failed];
         }
         let filter = payout::PayoutFilter { run: query.run, partner: query.partner, states };
-        let ListPage { rows, next } = payout::list(self.store(), account, &filter, (wanted, &fits)).await?;
+        let ListPage { rows, next } = payout::list(self.store(), account, &filter, wanted, &fits).await?;
         // A run may have changed since the query; compute each status from its current run.
         let mut payouts = self.to_views(account, rows).await?;
         payouts.retain(|view| query.statuses.is_empty() || query.statuses.contains(&view.status));
@@ -149,7 +149,7 @@ impl Ledger {
         after: Option<PayoutId>,
         limit: usize,
     ) -> Result<(Vec<PayoutView>, Option<PayoutId>), ReadError> {
-        let found = payout::list_by_run(self.store(), (run.account, run.id), after, limit).await?;
+        let found = payout::list_by_run(self.store(), run.account, run.id, after, limit).await?;
         let next = found.last().map(|last| last.id).filter(|_| found.len() == limit);
         Ok((found.into_iter().filter_map(|payout| PayoutView::from_payout(payout, run)).collect(), next))
     }
@@ -164,6 +164,6 @@ impl Ledger {
         after: Option<&SkippedPartner>,
         limit: usize,
     ) -> Result<Vec<SkippedPartner>, ReadError> {
-        payout_run::list_skipped(self.store(), (run.account, run.id), after, limit).await
+        payout_run::list_skipped(self.store(), run.account, run.id, after, limit).await
     }
 }

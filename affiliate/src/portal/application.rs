@@ -85,7 +85,7 @@ impl AffiliateService {
             let Partner { id: affiliate, email, status, .. } = &view.partner;
             if *status == PartnerStatus::Pending {
                 let subject = AlertSubject::Application { affiliate: *affiliate, applicant: email.clone() };
-                self.intake.put_owner_alert(batch, partition, (account, subject));
+                self.intake.put_owner_alert(batch, partition, account, subject);
             }
         };
         match self.create_partner(account, &draft, &alert_owner).await {
@@ -120,6 +120,6 @@ impl AffiliateService {
     pub async fn accept_invitation(&self, partner: &Partner) -> Result<PartnerView, AffiliateError> {
         let status_change =
             PartnerStatusChange { action: PartnerAction::Accept, seen: None, reason: None, send_email: false };
-        self.change_partner_status((partner.account, partner.id), &status_change, &no_extension).await
+        self.change_partner_status(partner.account, partner.id, &status_change, &no_extension).await
     }
 }

@@ -63,7 +63,8 @@ impl AffiliateService {
     /// `NotFound`; `RejectedPartner`; the store failed.
     pub async fn create_login_link(
         &self,
-        (account, id): (AccountId, PartnerId),
+        account: AccountId,
+        id: PartnerId,
         extend_commit: ExtendCommit<'_, NewLink>,
     ) -> Result<NewLink, AffiliateError> {
         for _ in 0..TRIES_MAX {
@@ -157,19 +158,21 @@ impl AffiliateService {
             if !link.purpose.signs_in() {
                 return Err(over());
             }
-            let (now, partner_key) = (self.now(), (partner.account, partner.id));
-            let token =
-                PortalToken::new(partner_key, SessionId::new(now, self.random()), self.intake.entropy().secret());
+            let (now, account, id) = (self.now(), partner.account, partner.id);
+            let session = SessionId::new(now, self.random());
+            let token = PortalToken::new(account, id, session, self.intake.entropy().secret());
             let session = PortalSession::new(&token, now);
             let mut batch = Batch::intake();
             portal_link::consume(&mut batch, secret, &link);
             partner::check_unchanged(&mut batch, &partner);
-            portal_session::evict_oldest(self.store(), &mut batch, partner_key, now).await?;
+            portal_session::evict_oldest(self.store(), &mut batch, account, id, now).await?;
             portal_session::create(&mut batch, &session);
             self_referral_guard::record_portal_visit(
                 &mut batch,
-                partner_key,
-                (context.visitor.as_deref(), context.from),
+                account,
+                id,
+                context.visitor.as_deref(),
+                context.from,
                 now,
             );
             match self.commit(batch).await? {
@@ -220,10 +223,14 @@ impl AffiliateService {
     }
 
     /// Deletes the links and sessions of a deleted partner.
-    pub(crate) async fn revoke_portal_access(&self, partner: (AccountId, PartnerId)) -> Result<(), AffiliateError> {
+    pub(crate) async fn revoke_portal_access(
+        &self,
+        account: AccountId,
+        partner: PartnerId,
+    ) -> Result<(), AffiliateError> {
         let mut batch = Batch::progress();
-        portal_link::purge_by_partner(self.store(), &mut batch, partner).await?;
-        portal_session::delete_by_partner(self.store(), &mut batch, partner).await?;
+        portal_link::purge_by_partner(self.store(), &mut batch, account, partner).await?;
+        portal_session::delete_by_partner(self.store(), &mut batch, account, partner).await?;
         self.commit(batch).await.map(drop)
     }
 }

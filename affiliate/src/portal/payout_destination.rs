@@ -30,7 +30,8 @@ pub fn payout_methods(program: &AffiliateProgram) -> Vec<PayoutMethod> {
 /// A field error on `method` or `destination`.
 pub fn parse_payout_destination(
     program: &AffiliateProgram,
-    (method, destination): (&str, &str),
+    method: &str,
+    destination: &str,
 ) -> Result<PayoutDestination, AffiliateError> {
     let method = PayoutMethod::from_word(method).filter(|method| payout_methods(program).contains(method));
     let method = method.ok_or_else(|| AffiliateError::field("method", "is not a payout method of this program"))?;
@@ -44,7 +45,8 @@ impl AffiliateService {
     /// `NoMail` if the email cannot be sent; `Changed`; the store failed.
     pub async fn request_payout_change(
         &self,
-        (partner, program): (&Partner, &AffiliateProgram),
+        partner: &Partner,
+        program: &AffiliateProgram,
         payout: PayoutDestination,
     ) -> Result<(), AffiliateError> {
         if !self.answers_by_mail(program).await? {
@@ -92,6 +94,6 @@ impl AffiliateService {
             return Err(ConflictReason::MethodNotOffered.into());
         }
         let using = |batch: &mut Batch, _: &PartnerView| portal_link::consume(batch, secret, &link);
-        self.set_payout_destination((link.account, link.partner), (&payout, None), &using).await
+        self.set_payout_destination(link.account, link.partner, &payout, None, &using).await
     }
 }

@@ -57,7 +57,7 @@ impl AffiliateService {
         if view.payout.partner != partner.id || view.status == PayoutStatus::Draft {
             return Ok(None);
         }
-        let items = payout::list_items(self.store(), (partner.account, id), None, LINES_MAX).await?;
+        let items = payout::list_items(self.store(), partner.account, id, None, LINES_MAX).await?;
         let mut lines = Vec::with_capacity(items.len());
         for (line, amount) in items {
             let found = commission::get(self.store(), partner.account, line).await?;
@@ -78,7 +78,7 @@ impl AffiliateService {
         let mut corrections = BTreeMap::new();
         for currency in currencies {
             let key = (partner.id, currency);
-            let found = adjustment::list_unassigned(self.store(), partner.account, (key, key), ADJUSTMENTS_MAX).await?;
+            let found = adjustment::list_unassigned(self.store(), partner.account, key, key, ADJUSTMENTS_MAX).await?;
             let sum = found.iter().fold(0_i64, |sum, adjustment| sum.saturating_add(adjustment.amount));
             if sum != 0 {
                 corrections.insert(currency, sum);

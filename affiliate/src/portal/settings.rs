@@ -15,10 +15,7 @@ impl AffiliateService {
     ///
     /// # Errors
     /// `NotFound`; `Changed` after too many conflicts; the store failed.
-    pub async fn rotate_postback_secret(
-        &self,
-        (account, id): (AccountId, PartnerId),
-    ) -> Result<String, AffiliateError> {
+    pub async fn rotate_postback_secret(&self, account: AccountId, id: PartnerId) -> Result<String, AffiliateError> {
         for _ in 0..TRIES_MAX {
             let PartnerView { partner: before, links, program, .. } = self.get_partner_view(account, id).await?;
             let secret = mail::webhook::format_secret(&self.intake.entropy().secret());

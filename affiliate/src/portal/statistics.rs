@@ -145,7 +145,7 @@ impl AffiliateService {
         let today = Hour::containing(now).day();
         let days = i64::try_from(DAYS).unwrap_or(0);
         let range = Hour(today.0 - 24 * (days - 1))..Hour(today.0 + 24);
-        for row in self.list_clicks_by_day((partner.account, partner.id), range).await? {
+        for row in self.list_clicks_by_day(partner.account, partner.id, range).await? {
             *clicks.by_tag.entry(row.sub_id).or_default() += row.clicks;
             let day = day_of(row.day.begins_at(), now);
             if let Some(sum) = day.and_then(|day| clicks.days.get_mut(day)) {

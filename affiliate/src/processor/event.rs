@@ -22,7 +22,7 @@ use super::transfer::ReversedTransfer;
 
 /// Wraps a fetched object as the body of an event with the given time.
 #[must_use]
-pub fn synthesize_event(object: &str, (id, kind): (&str, &str), (at, mode): (Timestamp, ProcessorMode)) -> String {
+pub fn synthesize_event(object: &str, id: &str, kind: &str, at: Timestamp, mode: ProcessorMode) -> String {
     let quoted = serde_json::Value::from;
     format!(
         r#"{{"id":{},"object":"event","type":{},"created":{},"livemode":{},"data":{{"object":{object}}}}}"#,

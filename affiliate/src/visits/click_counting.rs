@@ -75,7 +75,7 @@ impl AffiliateService {
         let Some(first) = links.first() else { return Ok(Vec::new()) };
         self.ledger().count_clicks(0..=PARTITIONS - 1).await?;
         let ids: Vec<PartnerLinkId> = links.iter().map(|link| link.id).collect();
-        Ok(click_count::link_totals(self.store(), first.account, (partner, &ids)).await?)
+        Ok(click_count::link_totals(self.store(), first.account, partner, &ids).await?)
     }
 
     /// Returns a partner's clicks per day, link and tag, including pending ones; oldest first.
@@ -84,10 +84,11 @@ impl AffiliateService {
     /// As [`Ledger::count_clicks`].
     pub async fn list_clicks_by_day(
         &self,
-        partner: (AccountId, PartnerId),
+        account: AccountId,
+        partner: PartnerId,
         days: Range<Hour>,
     ) -> Result<Vec<DailyLinkClicks>, AffiliateError> {
         self.ledger().count_clicks(0..=PARTITIONS - 1).await?;
-        Ok(click_count::daily_clicks(self.store(), partner, days).await?)
+        Ok(click_count::daily_clicks(self.store(), account, partner, days).await?)
     }
 }

@@ -26,7 +26,8 @@ impl Ledger {
     /// `Changed` after too many conflicts; the ledger or the store failed.
     pub async fn sign_up(
         &self,
-        (account, id): (AccountId, VisitId),
+        account: AccountId,
+        id: VisitId,
         email: &Address,
         from: Option<IpAddr>,
     ) -> Result<bool, AffiliateError> {
@@ -54,7 +55,7 @@ impl Ledger {
                 return Ok(false);
             }
             let prospect = Prospect::from_visit(ReferralSource::Signup, Some(email.clone()), visit);
-            let part = self.create_lead(program, &partner, (Prospect { from, ..prospect }, lapsed_referral)).await?;
+            let part = self.create_lead(program, &partner, Prospect { from, ..prospect }, lapsed_referral).await?;
             if self.commit_to_completion(account, part).await? {
                 return Ok(true);
             }
@@ -72,7 +73,7 @@ impl Ledger {
         while !is_whole && tries < TRIES_MAX {
             let program = program::get(self.store(), account).await?.ok_or(AffiliateError::NotSetUp)?;
             let Some(found) = referral::get(self.store(), account, first.referral.id).await? else { break };
-            let part = self.follow_up(program, (found, None)).await?;
+            let part = self.follow_up(program, found, None).await?;
             if self.commit(part.batch).await? {
                 (tries, is_whole) = (0, part.is_whole);
             } else {
@@ -87,7 +88,7 @@ impl Ledger {
     ///
     /// # Errors
     /// `Changed` after too many conflicts; the store failed.
-    pub async fn identify(&self, (account, id): (AccountId, VisitId), email: &Address) -> Result<(), AffiliateError> {
+    pub async fn identify(&self, account: AccountId, id: VisitId, email: &Address) -> Result<(), AffiliateError> {
         let email = lowercase_address(email);
         let person = VisitorIdentity::Person(email.clone());
         for _ in 0..TRIES_MAX {
@@ -106,7 +107,7 @@ impl Ledger {
             }
             let mut batch = Batch::intake();
             visit::update(&mut batch, &visit, &after);
-            visit::set_current(&mut batch, (account, &person), &before, id);
+            visit::set_current(&mut batch, account, &person, &before, id);
             if self.commit(batch).await? {
                 return Ok(());
             }

@@ -17,7 +17,7 @@ const PERSON: &str = "lin@example.org";
 async fn world_with_paying_lead() -> (World, ReferralId) {
     let world = World::new().await;
     let lead = world.lead(PERSON, Some("cus_1")).await;
-    world.ingest_event(&world.paid("in_1", "cus_1", (10_000, 10))).await;
+    world.ingest_event(&world.paid("in_1", "cus_1", 10_000, 10)).await;
     (world, lead.id)
 }
 
@@ -48,7 +48,7 @@ async fn a_second_customer_is_linked_by_its_session() {
     let after = 90 * 86_400;
     let session = checkout("cs_2", Some("cus_2"), &id.to_string());
     world.ingest_object("checkout.session.completed", after, session).await;
-    world.ingest_event(&world.paid("in_2", "cus_2", (5_000, after + 1))).await;
+    world.ingest_event(&world.paid("in_2", "cus_2", 5_000, after + 1)).await;
     expect_both(&world, id).await;
 }
 
@@ -61,8 +61,8 @@ async fn a_second_customer_of_the_same_visit_is_the_same_person() {
         session["customer_details"]["email"] = json!(PERSON);
         world.ingest_object("checkout.session.completed", 10, session).await;
     }
-    world.ingest_event(&world.paid("in_1", "cus_1", (10_000, 20))).await;
-    world.ingest_event(&world.paid("in_2", "cus_2", (5_000, 21))).await;
+    world.ingest_event(&world.paid("in_1", "cus_1", 10_000, 20)).await;
+    world.ingest_event(&world.paid("in_2", "cus_2", 5_000, 21)).await;
     let lines = world.lines().await;
     assert!(lines.iter().all(|line| line.referral == lines[0].referral));
     expect_both(&world, lines[0].referral).await;
@@ -73,7 +73,7 @@ async fn a_second_customer_is_linked_by_metadata() {
     for kind in ["customer.created", "customer.subscription.created", "invoice.paid"] {
         let (world, id) = world_with_paying_lead().await;
         let mark = json!({"stx_referral": id.to_string()});
-        let mut paid = invoice("in_2", "cus_2", (5_000, world.start + 20));
+        let mut paid = invoice("in_2", "cus_2", 5_000, world.start + 20);
         match kind {
             "customer.created" => world.ingest_object(kind, 15, json!({"id": "cus_2", "metadata": mark})).await,
             "customer.subscription.created" => {
@@ -91,13 +91,13 @@ async fn a_second_customer_is_linked_by_metadata() {
 #[tokio::test]
 async fn a_second_customer_is_linked_by_the_address_that_is_claimed() {
     let (world, id) = world_with_paying_lead().await;
-    let mut paid = invoice("in_2", "cus_2", (5_000, world.start + 20));
+    let mut paid = invoice("in_2", "cus_2", 5_000, world.start + 20);
     paid["customer_email"] = json!("Lin@example.org");
     world.ingest_object("invoice.paid", 20, paid).await;
     expect_both(&world, id).await;
     // The email may also arrive later.
     let (world, id) = world_with_paying_lead().await;
-    world.ingest_event(&world.paid("in_2", "cus_2", (5_000, 20))).await;
+    world.ingest_event(&world.paid("in_2", "cus_2", 5_000, 20)).await;
     world.ingest_object("customer.updated", 30, json!({"id": "cus_2", "email": PERSON})).await;
     expect_both(&world, id).await;
 }
@@ -105,7 +105,7 @@ async fn a_second_customer_is_linked_by_the_address_that_is_claimed() {
 #[tokio::test]
 async fn a_second_customer_is_linked_by_the_api_whichever_partner_is_named() {
     let (world, id) = world_with_paying_lead().await;
-    world.ingest_event(&world.paid("in_2", "cus_2", (5_000, 20))).await;
+    world.ingest_event(&world.paid("in_2", "cus_2", 5_000, 20)).await;
     let draft = ReferralDraft {
         partner: PartnerSelector::Id(world.bob),
         email: PERSON.parse().unwrap(),
@@ -132,7 +132,7 @@ async fn the_status_of_a_person_depends_on_all_its_customers() {
     let (world, id) = world_with_paying_lead().await;
     let session = checkout("cs_2", Some("cus_2"), &id.to_string());
     world.ingest_object("checkout.session.completed", 15, session).await;
-    world.ingest_event(&world.paid("in_2", "cus_2", (5_000, 20))).await;
+    world.ingest_event(&world.paid("in_2", "cus_2", 5_000, 20)).await;
     for (sub, customer) in [("sub_1", "cus_1"), ("sub_2", "cus_2")] {
         let mut bought = subscription(sub, customer, "active");
         bought["start_date"] = json!(world.start + 5);
@@ -149,7 +149,7 @@ async fn the_status_of_a_person_depends_on_all_its_customers() {
     world.ingest_object("customer.subscription.deleted", 40, cancelled("sub_2", "cus_2", 40)).await;
     assert_eq!(world.referral(id).await.status, ReferralStatus::Cancelled);
     // The owner's decision applies to the purchases of all customers.
-    world.ledger.decide_referral((world.account, id), ReferralDecision::Reject, None, &no_extension).await.unwrap();
+    world.ledger.decide_referral(world.account, id, ReferralDecision::Reject, None, &no_extension).await.unwrap();
     assert!(world.lines().await.iter().all(|line| line.status.word() == "reversed"));
     world.audit().await;
 }
@@ -157,7 +157,7 @@ async fn the_status_of_a_person_depends_on_all_its_customers() {
 #[tokio::test]
 async fn a_person_who_had_paid_as_another_customer_is_an_existing_customer() {
     let (world, id) = world_with_paying_lead().await;
-    world.ingest_event(&world.paid("in_0", "cus_0", (5_000, -500))).await;
+    world.ingest_event(&world.paid("in_0", "cus_0", 5_000, -500)).await;
     let session = checkout("cs_0", Some("cus_0"), &id.to_string());
     world.ingest_object("checkout.session.completed", 30, session).await;
     assert_eq!(world.referral(id).await.blocked, Some(ReferralBlock::ExistingCustomer));

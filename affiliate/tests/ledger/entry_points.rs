@@ -20,7 +20,7 @@ impl World {
     }
 
     async fn listed(&self, status: EventStatus) -> usize {
-        processor_event::list(self.store(), self.account, (status, None), 100).await.unwrap().len()
+        processor_event::list(self.store(), self.account, status, None, 100).await.unwrap().len()
     }
 }
 
@@ -32,11 +32,11 @@ fn id(event: &Value) -> &str {
 async fn a_signed_event_is_applied_once() {
     let world = World::new().await;
     world.lead("lin@example.org", Some("cus_1")).await;
-    let (program, event) = (world.program().await, world.paid("in_1", "cus_1", (10_000, 10)));
+    let (program, event) = (world.program().await, world.paid("in_1", "cus_1", 10_000, 10));
     let body = event.to_string();
     let header = signature::sign(SECRET, world.clock.now(), body.as_bytes());
     let receive = async |secret: &str, body: &str| {
-        world.ledger.receive((&program, &["whsec_old", secret]), (&header, body.as_bytes()), &NoEnricher).await
+        world.ledger.receive(&program, &["whsec_old", secret], &header, body.as_bytes(), &NoEnricher).await
     };
     assert!(matches!(receive("whsec_other", &body).await, IngestOutcome::BadSignature(_)));
     assert!(matches!(receive(SECRET, &format!("{body} ")).await, IngestOutcome::BadSignature(_)));
@@ -47,7 +47,7 @@ async fn a_signed_event_is_applied_once() {
     let row = world.event_row(id(&event)).await.unwrap();
     assert_eq!((row.status, row.attempts, row.body), (EventStatus::Done, 1, None));
     // A replay of a processed event changes nothing.
-    let replayed = world.ledger.replay((world.account, id(&event)), &NoEnricher).await.unwrap().unwrap();
+    let replayed = world.ledger.replay(world.account, id(&event), &NoEnricher).await.unwrap().unwrap();
     assert_eq!((replayed.status, replayed.attempts), (EventStatus::Done, 1));
     world.audit().await;
 }
@@ -56,20 +56,20 @@ async fn a_signed_event_is_applied_once() {
 async fn events_of_other_modes_accounts_and_types_are_ignored() {
     let world = World::new().await;
     world.lead("lin@example.org", Some("cus_1")).await;
-    let mut test_mode = world.paid("in_1", "cus_1", (10_000, 10));
+    let mut test_mode = world.paid("in_1", "cus_1", 10_000, 10);
     test_mode["livemode"] = json!(false);
-    let mut anothers = world.paid("in_2", "cus_1", (10_000, 10));
+    let mut anothers = world.paid("in_2", "cus_1", 10_000, 10);
     anothers["account"] = json!("acct_other");
     let unused_kind = world.event("payout.paid", 1, json!({"id": "po_1"}));
     // An event without `livemode` is not live.
-    let mut silent = world.paid("in_4", "cus_1", (10_000, 10));
+    let mut silent = world.paid("in_4", "cus_1", 10_000, 10);
     silent.as_object_mut().unwrap().remove("livemode");
     for event in [&test_mode, &anothers, &unused_kind, &silent] {
         assert!(matches!(world.try_ingest(event).await, IngestOutcome::Ignored(_)), "{event}");
         assert!(matches!(world.try_ingest(event).await, IngestOutcome::Duplicate), "{event}");
     }
     assert_eq!((world.lines().await.len(), world.listed(EventStatus::Ignored).await), (0, 4));
-    let mut connected_event = world.paid("in_3", "cus_1", (10_000, 10));
+    let mut connected_event = world.paid("in_3", "cus_1", 10_000, 10);
     connected_event["account"] = json!("acct_own");
     world.ingest_event(&connected_event).await;
     assert_eq!(world.lines().await.len(), 2);
@@ -79,7 +79,7 @@ async fn events_of_other_modes_accounts_and_types_are_ignored() {
 async fn an_unreadable_event_fails_and_can_be_replayed() {
     let world = World::new().await;
     world.lead("lin@example.org", Some("cus_1")).await;
-    let mut broken = invoice("in_1", "cus_1", (10_000, world.start + 10));
+    let mut broken = invoice("in_1", "cus_1", 10_000, world.start + 10);
     broken["amount_paid"] = json!("10000");
     let event = world.event("invoice.paid", 10, broken);
     assert!(matches!(world.try_ingest(&event).await, IngestOutcome::Failed(_)));
@@ -87,7 +87,7 @@ async fn an_unreadable_event_fails_and_can_be_replayed() {
     let row = world.event_row(id(&event)).await.unwrap();
     assert_eq!((row.status, row.attempts), (EventStatus::Failed, 2));
     assert!(row.error.unwrap().contains("amount_paid") && row.body.is_some());
-    let replayed = world.ledger.replay((world.account, id(&event)), &NoEnricher).await.unwrap().unwrap();
+    let replayed = world.ledger.replay(world.account, id(&event), &NoEnricher).await.unwrap().unwrap();
     assert_eq!((replayed.status, replayed.attempts), (EventStatus::Failed, 3));
     // The processor resends it with correct data.
     let mut mended = event.clone();
@@ -96,7 +96,7 @@ async fn an_unreadable_event_fails_and_can_be_replayed() {
     let row = world.event_row(id(&event)).await.unwrap();
     assert_eq!((row.status, row.attempts, row.error, row.body), (EventStatus::Done, 4, None, None));
     assert_eq!((world.lines().await.len(), world.listed(EventStatus::Failed).await), (2, 0));
-    assert!(world.ledger.replay((world.account, "evt_unknown"), &NoEnricher).await.unwrap().is_none());
+    assert!(world.ledger.replay(world.account, "evt_unknown", &NoEnricher).await.unwrap().is_none());
     // A body without a valid id.
     assert!(matches!(world.ledger.ingest(world.account, b"{\"id\": 7}").await, IngestOutcome::Failed(_)));
     assert_eq!(world.listed(EventStatus::Failed).await, 1);
@@ -107,10 +107,10 @@ async fn an_unreadable_event_fails_and_can_be_replayed() {
 async fn amounts_beyond_the_maximum_change_nothing() {
     let world = World::new().await;
     let lead = world.lead("lin@example.org", Some("cus_1")).await;
-    world.ingest_event(&world.paid("in_1", "cus_1", (AMOUNT_MAX, 10))).await;
+    world.ingest_event(&world.paid("in_1", "cus_1", AMOUNT_MAX, 10)).await;
     let before = world.outline().await;
     for amount in [AMOUNT_MAX + 1, i64::MAX] {
-        assert!(matches!(world.try_ingest(&world.paid("in_2", "cus_1", (amount, 20))).await, IngestOutcome::Failed(_)));
+        assert!(matches!(world.try_ingest(&world.paid("in_2", "cus_1", amount, 20)).await, IngestOutcome::Failed(_)));
     }
     assert_eq!((world.outline().await, world.referral(lead.id).await.revenue_cents), (before, AMOUNT_MAX));
     world.audit().await;

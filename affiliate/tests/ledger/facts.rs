@@ -15,15 +15,15 @@ const SALE: [&str; 2] = ["in_1/1 2000 of 10000 pending", "in_1/2 500 of 10000 pe
 async fn an_invoice_of_a_linked_customer_converts_and_earns() {
     let world = World::new().await;
     let lead = world.lead("lin@example.org", Some("cus_1")).await;
-    world.ingest_event(&world.paid("in_1", "cus_1", (10_000, 10))).await;
+    world.ingest_event(&world.paid("in_1", "cus_1", 10_000, 10)).await;
     assert_eq!(world.outline().await, SALE);
     let referral = world.referral(lead.id).await;
     assert_eq!((referral.status, referral.revenue_cents), (ReferralStatus::Active, 10_000));
     assert_eq!(referral.converted_at, Some(world.second(10)));
     // The same invoice in another event type has no further effect.
-    let duplicate = invoice("in_1", "cus_1", (10_000, world.start + 10));
+    let duplicate = invoice("in_1", "cus_1", 10_000, world.start + 10);
     world.ingest_object("invoice.payment_succeeded", 11, duplicate).await;
-    world.ingest_event(&world.paid("in_2", "cus_1", (1_000, 20))).await;
+    world.ingest_event(&world.paid("in_2", "cus_1", 1_000, 20)).await;
     assert_eq!(world.event_kinds(lead.id).await, ["referral.converted", "referral.created"]);
     for line in world.lines().await {
         assert_eq!(world.event_kinds(line.id).await, ["commission.created"]);
@@ -38,17 +38,17 @@ async fn an_invoice_finds_its_lead_by_address_or_metadata() {
     let world = World::new().await;
     let by_email = world.lead("lin@example.org", None).await;
     let by_metadata = world.lead("ono@example.org", None).await;
-    let mut first = invoice("in_1", "cus_1", (10_000, world.start + 10));
+    let mut first = invoice("in_1", "cus_1", 10_000, world.start + 10);
     first["customer_email"] = json!("Lin@Example.org");
     world.ingest_object("invoice.paid", 10, first).await;
-    let mut second = invoice("in_2", "cus_2", (10_000, world.start + 10));
+    let mut second = invoice("in_2", "cus_2", 10_000, world.start + 10);
     second["metadata"] = json!({"stx_referral": by_metadata.id});
     world.ingest_object("invoice.paid", 10, second).await;
     assert_eq!(world.referral(by_email.id).await.customer.as_deref(), Some("cus_1"));
     assert_eq!(world.referral(by_metadata.id).await.customer.as_deref(), Some("cus_2"));
     assert_eq!((world.lines().await.len(), world.paying(world.ada).await), (4, 2));
     // An invoice without a referral earns nothing; its state is stored.
-    world.ingest_event(&world.paid("in_3", "cus_3", (10_000, 12))).await;
+    world.ingest_event(&world.paid("in_3", "cus_3", 10_000, 12)).await;
     assert_eq!(world.lines().await.len(), 4);
     world.audit().await;
 }
@@ -57,7 +57,7 @@ async fn an_invoice_finds_its_lead_by_address_or_metadata() {
 async fn a_checkout_links_the_customer_and_earlier_invoices_earn() {
     let world = World::new().await;
     let lead = world.lead("lin@example.org", None).await;
-    world.ingest_event(&world.paid("in_1", "cus_1", (10_000, 10))).await;
+    world.ingest_event(&world.paid("in_1", "cus_1", 10_000, 10)).await;
     assert!(world.lines().await.is_empty());
     let session = checkout("cs_1", Some("cus_1"), &lead.id.to_string());
     world.ingest_object("checkout.session.completed", 11, session.clone()).await;
@@ -73,7 +73,7 @@ async fn many_invoices_of_a_new_customer_take_several_commits() {
     let world = World::new().await;
     let lead = world.lead("lin@example.org", None).await;
     for number in 0..230 {
-        world.ingest_event(&world.paid(&format!("in_{number}"), "cus_1", (1_000, 10 + number))).await;
+        world.ingest_event(&world.paid(&format!("in_{number}"), "cus_1", 1_000, 10 + number)).await;
     }
     let session = checkout("cs_1", Some("cus_1"), &lead.id.to_string());
     world.ingest_object("checkout.session.completed", 500, session).await;
@@ -113,7 +113,7 @@ async fn a_flag_on_the_charge_excludes_what_it_paid() {
         let mut flagged = charge("in_1", 10_000, 0);
         flagged["metadata"] = json!({"stx": "False"});
         world.ingest_object(kind, 9, flagged).await;
-        world.ingest_event(&world.paid("in_1", "cus_1", (10_000, 10))).await;
+        world.ingest_event(&world.paid("in_1", "cus_1", 10_000, 10)).await;
         assert!(world.lines().await.is_empty(), "{kind}");
         assert_eq!(world.referral(lead.id).await.revenue_cents, 10_000, "it converts all the same");
         // Without the flag the event has no effect.
@@ -128,8 +128,8 @@ async fn a_refund_without_a_creation_time_counts_once() {
     for first in [true, false] {
         let world = World::new().await;
         world.lead("lin@example.org", Some("cus_1")).await;
-        world.ingest_event(&world.paid("in_1", "cus_1", (10_000, 10))).await;
-        let mut undated = refund("re_1", "in_1", (5_000, "succeeded"), 0);
+        world.ingest_event(&world.paid("in_1", "cus_1", 10_000, 10)).await;
+        let mut undated = refund("re_1", "in_1", 5_000, "succeeded", 0);
         undated.as_object_mut().unwrap().remove("created");
         let charged = world.event("charge.refunded", 20, charge("in_1", 10_000, 5_000));
         let refunded = world.event("refund.updated", 25, undated);
@@ -153,7 +153,7 @@ async fn metadata_of_a_customer_link_it_once_and_exclude_its_sales() {
     world.ingest_object("customer.updated", 6, customer(&second.id.to_string(), "False")).await;
     assert_eq!(world.referral(first.id).await.customer.as_deref(), Some("cus_1"));
     assert_eq!(world.referral(second.id).await.customer, None);
-    world.ingest_event(&world.paid("in_1", "cus_1", (10_000, 10))).await;
+    world.ingest_event(&world.paid("in_1", "cus_1", 10_000, 10)).await;
     assert!(world.lines().await.is_empty());
     let referral = world.referral(first.id).await;
     assert_eq!((referral.status, referral.revenue_cents), (ReferralStatus::Active, 10_000));
@@ -161,7 +161,7 @@ async fn metadata_of_a_customer_link_it_once_and_exclude_its_sales() {
     world.ingest_object("customer.updated", 20, customer("", "true")).await;
     world.ingest_object("charge.refunded", 21, charge("in_1", 10_000, 1_000)).await;
     assert!(world.lines().await.is_empty());
-    world.ingest_event(&world.paid("in_2", "cus_1", (10_000, 30))).await;
+    world.ingest_event(&world.paid("in_2", "cus_1", 10_000, 30)).await;
     assert_eq!(world.lines().await.len(), 2);
     world.audit().await;
 }
@@ -179,7 +179,7 @@ async fn subscriptions_start_a_trial_end_and_restart() {
     assert_eq!(status().await, ReferralStatus::Trialing);
     send("updated", 5, "sub_1", "active").await;
     assert_eq!(status().await, ReferralStatus::Trialing, "only money converts");
-    world.ingest_event(&world.paid("in_1", "cus_1", (10_000, 10))).await;
+    world.ingest_event(&world.paid("in_1", "cus_1", 10_000, 10)).await;
     assert_eq!(status().await, ReferralStatus::Active);
     send("created", 20, "sub_2", "active").await;
     send("deleted", 30, "sub_1", "canceled").await;
@@ -187,7 +187,7 @@ async fn subscriptions_start_a_trial_end_and_restart() {
     send("updated", 40, "sub_2", "unpaid").await;
     assert_eq!(status().await, ReferralStatus::Cancelled);
     assert_eq!((world.outline().await, world.paying(world.ada).await), (SALE.map(str::to_owned).to_vec(), 1));
-    world.ingest_event(&world.paid("in_2", "cus_1", (10_000, 50))).await;
+    world.ingest_event(&world.paid("in_2", "cus_1", 10_000, 50)).await;
     assert_eq!(status().await, ReferralStatus::Active);
     world.audit().await;
 }
@@ -196,7 +196,7 @@ async fn subscriptions_start_a_trial_end_and_restart() {
 async fn after(subscriptions: &[(i64, Option<i64>)]) -> (World, ReferralId) {
     let world = World::new().await;
     let lead = world.lead("lin@example.org", Some("cus_1")).await;
-    world.ingest_event(&world.paid("in_1", "cus_1", (10_000, 10))).await;
+    world.ingest_event(&world.paid("in_1", "cus_1", 10_000, 10)).await;
     for (number, (created, ended_at)) in subscriptions.iter().enumerate() {
         let status = if ended_at.is_some() { "canceled" } else { "active" };
         let mut object = subscription(&format!("sub_{number}"), "cus_1", status);
@@ -221,7 +221,7 @@ async fn a_cancelled_customer_becomes_active_only_by_paying() {
     ] {
         let (world, lead) = after(subscriptions).await;
         assert_eq!(world.referral(lead).await.status, expected, "{subscriptions:?}");
-        world.ingest_event(&world.paid("in_2", "cus_1", (10_000, 60))).await;
+        world.ingest_event(&world.paid("in_2", "cus_1", 10_000, 60)).await;
         assert_eq!(world.referral(lead).await.status, ReferralStatus::Active, "{subscriptions:?}");
         world.audit().await;
     }
@@ -245,17 +245,17 @@ async fn a_cancelled_customer_becomes_active_only_by_paying() {
 async fn refunds_reduce_and_reverse_a_commission_and_a_failed_refund_restores_it() {
     let world = World::new().await;
     let lead = world.lead("lin@example.org", Some("cus_1")).await;
-    world.ingest_event(&world.paid("in_1", "cus_1", (10_000, 10))).await;
+    world.ingest_event(&world.paid("in_1", "cus_1", 10_000, 10)).await;
     world.ingest_object("charge.refunded", 20, charge("in_1", 10_000, 2_500)).await;
     assert_eq!(world.outline().await, ["in_1/1 1500 of 7500 pending", "in_1/2 375 of 7500 pending"]);
     assert_eq!(world.referral(lead.id).await.revenue_cents, 7_500);
-    world.ingest_object("refund.created", 30, refund("re_2", "in_1", (7_500, "succeeded"), world.start + 30)).await;
+    world.ingest_object("refund.created", 30, refund("re_2", "in_1", 7_500, "succeeded", world.start + 30)).await;
     let reversed = ["in_1/1 1500 of 7500 reversed refund", "in_1/2 375 of 7500 reversed refund"];
     assert_eq!(world.outline().await, reversed);
     let referral = world.referral(lead.id).await;
     assert_eq!((referral.status, referral.revenue_cents), (ReferralStatus::Refunded, 0));
     assert_eq!(world.paying(world.ada).await, 0);
-    world.ingest_object("refund.failed", 40, refund("re_2", "in_1", (7_500, "failed"), world.start + 30)).await;
+    world.ingest_object("refund.failed", 40, refund("re_2", "in_1", 7_500, "failed", world.start + 30)).await;
     assert_eq!(world.outline().await, ["in_1/1 1500 of 7500 pending", "in_1/2 375 of 7500 pending"]);
     assert_eq!(world.referral(lead.id).await.status, ReferralStatus::Active);
     assert_eq!(world.paying(world.ada).await, 1);
@@ -270,7 +270,7 @@ async fn a_refund_that_arrives_before_its_invoice_counts() {
     let world = World::new().await;
     world.lead("lin@example.org", Some("cus_1")).await;
     world.ingest_object("charge.refunded", 20, charge("in_1", 10_000, 10_000)).await;
-    world.ingest_event(&world.paid("in_1", "cus_1", (10_000, 10))).await;
+    world.ingest_event(&world.paid("in_1", "cus_1", 10_000, 10)).await;
     let reversed = ["in_1/1 2000 of 10000 reversed refund", "in_1/2 500 of 10000 reversed refund"];
     assert_eq!(world.outline().await, reversed);
     world.audit().await;
@@ -280,7 +280,7 @@ async fn a_refund_that_arrives_before_its_invoice_counts() {
 async fn credit_notes_reduce_the_base_until_they_are_voided() {
     let world = World::new().await;
     world.lead("lin@example.org", Some("cus_1")).await;
-    world.ingest_event(&world.paid("in_1", "cus_1", (10_000, 10))).await;
+    world.ingest_event(&world.paid("in_1", "cus_1", 10_000, 10)).await;
     let note = |status: &str| {
         json!({
             "id": "cn_1", "invoice": "in_1", "currency": "usd", "status": status,
@@ -299,7 +299,7 @@ async fn an_inquiry_freezes_and_a_dispute_reverses_permanently() {
     let world = World::new().await;
     world.lead("lin@example.org", Some("cus_1")).await;
     for id in ["in_1", "in_2"] {
-        world.ingest_event(&world.paid(id, "cus_1", (10_000, 10))).await;
+        world.ingest_event(&world.paid(id, "cus_1", 10_000, 10)).await;
     }
     // This event links the charge to the invoice.
     world.ingest_object("charge.dispute.created", 20, dispute("in_1", "warning_needs_response")).await;
@@ -324,17 +324,17 @@ async fn an_inquiry_freezes_and_a_dispute_reverses_permanently() {
 #[tokio::test]
 async fn an_existing_customer_is_blocked_whenever_an_older_payment_becomes_known() {
     let world = World::new().await;
-    world.ingest_event(&world.paid("in_0", "cus_1", (10_000, -1_000))).await;
+    world.ingest_event(&world.paid("in_0", "cus_1", 10_000, -1_000)).await;
     let old = world.lead("lin@example.org", Some("cus_1")).await;
     assert_eq!(old.blocked, Some(ReferralBlock::ExistingCustomer));
-    world.ingest_event(&world.paid("in_1", "cus_1", (10_000, 10))).await;
+    world.ingest_event(&world.paid("in_1", "cus_1", 10_000, 10)).await;
     assert!(world.lines().await.is_empty());
     assert_eq!(world.referral(old.id).await.status, ReferralStatus::Active, "it converts all the same");
     // An earlier invoice arrives late.
     let late_lead = world.lead("ono@example.org", Some("cus_2")).await;
-    world.ingest_event(&world.paid("in_2", "cus_2", (10_000, 10))).await;
+    world.ingest_event(&world.paid("in_2", "cus_2", 10_000, 10)).await;
     assert_eq!((world.lines().await.len(), world.paying(world.ada).await), (2, 1));
-    world.ingest_event(&world.paid("in_3", "cus_2", (10_000, -5_000))).await;
+    world.ingest_event(&world.paid("in_3", "cus_2", 10_000, -5_000)).await;
     assert_eq!(world.referral(late_lead.id).await.blocked, Some(ReferralBlock::ExistingCustomer));
     let reversed = ["in_2/1 2000 of 10000 reversed blocked", "in_2/2 500 of 10000 reversed blocked"];
     assert_eq!((world.outline().await, world.paying(world.ada).await), (reversed.map(str::to_owned).to_vec(), 0));
@@ -345,7 +345,7 @@ async fn an_existing_customer_is_blocked_whenever_an_older_payment_becomes_known
 async fn each_hold_is_released_once() {
     let world = World::new().await;
     world.lead("lin@example.org", Some("cus_1")).await;
-    world.ingest_event(&world.paid("in_1", "cus_1", (10_000, 10))).await;
+    world.ingest_event(&world.paid("in_1", "cus_1", 10_000, 10)).await;
     assert_eq!(world.end_holds().await, 0);
     world.advance_days(31);
     let (first, second) = (world.ledger.clone(), world.other_node());

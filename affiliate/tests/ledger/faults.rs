@@ -19,7 +19,7 @@ async fn a_full_disk_leaves_no_partial_changes() {
     };
     let world = World::with_settings(Store::open(&options).unwrap(), terms(), |_| {}).await;
     let lead = world.lead("lin@example.org", None).await;
-    let mut events: Vec<_> = (0..150).map(|n| world.paid(&format!("in_{n}"), "cus_1", (1_000, 10 + n))).collect();
+    let mut events: Vec<_> = (0..150).map(|n| world.paid(&format!("in_{n}"), "cus_1", 1_000, 10 + n)).collect();
     // This links all invoices to the referral, which takes two commits.
     let session = checkout("cs_1", Some("cus_1"), &lead.id.to_string());
     events.push(world.event("checkout.session.completed", 500, session));

@@ -17,7 +17,7 @@ use super::world::World;
 async fn world_with_sale() -> (World, ReferralId) {
     let world = World::new().await;
     let lead = world.lead("lin@example.org", Some("cus_1")).await;
-    world.ingest_event(&world.paid("in_1", "cus_1", (10_000, 10))).await;
+    world.ingest_event(&world.paid("in_1", "cus_1", 10_000, 10)).await;
     (world, lead.id)
 }
 
@@ -27,15 +27,15 @@ impl World {
     }
 
     async fn reverse(&self, id: CommissionId, reason: ReversalReason) -> Result<Commission, AffiliateError> {
-        self.ledger.reverse((self.account, id), &reason.into(), &no_extension).await
+        self.ledger.reverse(self.account, id, &reason.into(), &no_extension).await
     }
 
     async fn reinstate(&self, id: CommissionId) -> Result<Commission, AffiliateError> {
-        self.ledger.reinstate((self.account, id), None, &no_extension).await
+        self.ledger.reinstate(self.account, id, None, &no_extension).await
     }
 
     async fn decide(&self, id: ReferralId, verdict: ReferralDecision) -> mail::affiliate::referral::Referral {
-        self.ledger.decide_referral((self.account, id), verdict, None, &no_extension).await.unwrap()
+        self.ledger.decide_referral(self.account, id, verdict, None, &no_extension).await.unwrap()
     }
 }
 
@@ -78,13 +78,13 @@ async fn a_rejected_referral_earns_nothing_until_it_is_allowed() {
     let line = world.line_of(2_000).await;
     let refused = world.reinstate(line).await;
     assert!(matches!(refused, Err(AffiliateError::Conflict(ConflictReason::ReferralBarred))), "{refused:?}");
-    world.ingest_event(&world.paid("in_2", "cus_1", (10_000, 20))).await;
+    world.ingest_event(&world.paid("in_2", "cus_1", 10_000, 20)).await;
     assert_eq!(world.lines().await.len(), 2);
     world.audit().await;
     let allowed = world.decide(referral, ReferralDecision::Allow).await;
     assert_eq!((allowed.status, allowed.rejection), (ReferralStatus::Active, None));
     assert_eq!(world.paying(world.ada).await, 1);
-    world.ingest_event(&world.paid("in_3", "cus_1", (10_000, 30))).await;
+    world.ingest_event(&world.paid("in_3", "cus_1", 10_000, 30)).await;
     let outline = world.outline().await;
     assert!(outline.contains(&fraud[0].to_owned()), "its reversed lines stay so");
     assert!(outline.contains(&"in_3/1 2000 of 10000 pending".to_owned()));

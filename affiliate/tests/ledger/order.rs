@@ -61,7 +61,7 @@ fn story(world: &World) -> Vec<Value> {
         }
         for nth in 0..INVOICES {
             let (id, at) = (format!("in_{number}_{nth}"), 100 * (nth + 1) + number);
-            let mut paid = invoice(&id, &customer, (10_000 + nth, world.start + at));
+            let mut paid = invoice(&id, &customer, 10_000 + nth, world.start + at);
             if nth == 4 {
                 let course = json!({"id": "il_1", "amount": 10_000, "price": {"id": "price_1", "product": COURSE}});
                 paid["lines"] = json!({"object": "list", "has_more": false, "data": [course]});
@@ -71,16 +71,16 @@ fn story(world: &World) -> Vec<Value> {
             }
             add("invoice.paid", at, paid.clone());
             add("invoice.payment_succeeded", at, paid);
-            fate(&mut add, world.start, (&id, 10_000 + nth), (number + nth, at));
+            fate(&mut add, world.start, &id, 10_000 + nth, number + nth, at);
         }
     }
     events
 }
 
-fn fate(add: &mut dyn FnMut(&str, i64, Value), start: i64, (id, amount): (&str, i64), (kind, at): (i64, i64)) {
+fn fate(add: &mut dyn FnMut(&str, i64, Value), start: i64, id: &str, amount: i64, kind: i64, at: i64) {
     let part = |refunded| charge(id, amount, refunded);
     let refund_event = |name: &str, amount_cents: i64, status: &str, after: i64| {
-        refund(&format!("re_{name}_{id}"), id, (amount_cents, status), start + at + after)
+        refund(&format!("re_{name}_{id}"), id, amount_cents, status, start + at + after)
     };
     match kind % 8 {
         0 => {}
@@ -238,9 +238,9 @@ async fn sales_during_a_suspension_stay_without_a_line() {
     world.lead("lin@example.org", Some("cus_1")).await;
     for (status, invoice_id) in [(PartnerStatus::Suspended, "in_1"), (PartnerStatus::Active, "in_2")] {
         world.change_partner(world.ada, |partner| partner.status = status).await;
-        world.ingest_event(&world.paid("in_1", "cus_1", (10_000, 10))).await;
+        world.ingest_event(&world.paid("in_1", "cus_1", 10_000, 10)).await;
         world.ingest_object("charge.refunded", 20, charge("in_1", 10_000, 100)).await;
-        world.ingest_event(&world.paid(invoice_id, "cus_1", (10_000, 10))).await;
+        world.ingest_event(&world.paid(invoice_id, "cus_1", 10_000, 10)).await;
     }
     assert_eq!(world.outline().await, ["in_2/1 2000 of 10000 pending", "in_2/2 500 of 10000 pending"]);
     world.audit().await;
@@ -263,8 +263,8 @@ impl World {
 async fn an_invoice_that_arrives_while_its_customer_is_linked_is_not_missed() {
     let world = World::new().await;
     // The second invoice contains nothing new about the customer.
-    world.ingest_event(&world.paid("in_1", "cus_1", (10_000, 10))).await;
-    let second = world.paid("in_2", "cus_1", (10_000, 20));
+    world.ingest_event(&world.paid("in_1", "cus_1", 10_000, 10)).await;
+    let second = world.paid("in_2", "cus_1", 10_000, 20);
     let draft = ReferralDraft {
         partner: PartnerSelector::Id(world.ada),
         email: "lin@example.org".parse().unwrap(),

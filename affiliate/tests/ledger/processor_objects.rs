@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 /// An event about an object; `created` is the processor's time in seconds.
-pub(crate) fn event(id: &str, (kind, created): (&str, i64), object: Value) -> Value {
+pub(crate) fn event(id: &str, kind: &str, created: i64, object: Value) -> Value {
     json!({"id": id, "type": kind, "created": created, "livemode": true, "data": {"object": object}})
 }
 
 /// A paid invoice with its own payment: `in_1` is paid by `pi_in_1` with charge `ch_in_1`.
-pub(crate) fn invoice(id: &str, customer: &str, (amount, paid_at): (i64, i64)) -> Value {
+pub(crate) fn invoice(id: &str, customer: &str, amount: i64, paid_at: i64) -> Value {
     json!({
         "id": id, "object": "invoice", "customer": customer, "currency": "usd", "status": "paid",
         "total": amount, "total_excluding_tax": amount, "amount_paid": amount,
@@ -28,7 +28,7 @@ pub(crate) fn charge(invoice: &str, amount: i64, refunded: i64) -> Value {
 }
 
 /// A refund of an invoice's charge.
-pub(crate) fn refund(id: &str, invoice: &str, (amount, status): (i64, &str), created: i64) -> Value {
+pub(crate) fn refund(id: &str, invoice: &str, amount: i64, status: &str, created: i64) -> Value {
     json!({
         "id": id, "object": "refund", "charge": format!("ch_{invoice}"),
         "payment_intent": format!("pi_{invoice}"), "amount": amount, "currency": "usd", "status": status,

@@ -68,7 +68,7 @@ async fn referrals_are_counted_by_link() {
     world.ingest_object("checkout.session.completed", 13, session).await;
     // A second invoice, or one delivered twice, adds no customer, and a refund removes none.
     for number in [1, 2, 1] {
-        world.ingest_event(&world.paid(&format!("in_{number}"), "cus_1", (10_000, 14))).await;
+        world.ingest_event(&world.paid(&format!("in_{number}"), "cus_1", 10_000, 14)).await;
     }
     let found = world.referral_counts(world.ada).await;
     assert_eq!(found.links.into_iter().collect::<Vec<_>>(), [(main, counts(1, 0)), (podcast, counts(1, 1))]);
@@ -96,7 +96,7 @@ async fn lapsed_referrals_and_deleted_links_keep_their_counts() {
     }
     let session = checkout("cs_1", Some("cus_1"), &visit.to_string());
     world.ingest_object("checkout.session.completed", 13, session).await;
-    world.ingest_event(&world.paid("in_1", "cus_1", (10_000, 14))).await;
+    world.ingest_event(&world.paid("in_1", "cus_1", 10_000, 14)).await;
     assert_eq!(world.referral_counts(world.ada).await.elsewhere, counts(2, 1));
     world.advance_days(40);
     for email in ["grace@example.net", "alan@example.net"] {
@@ -122,7 +122,7 @@ async fn concurrent_referrals_are_counted_once_during_folding() {
         tasks.spawn(async move {
             world.sign_up(visit, &format!("p{number}@example.net")).await;
             world.fold(world.ada).await;
-            let invoice = world.paid(&format!("in_{number}"), &format!("cus_{number}"), (1_000, 14));
+            let invoice = world.paid(&format!("in_{number}"), &format!("cus_{number}"), 1_000, 14);
             let session = checkout(&format!("cs_{number}"), Some(&format!("cus_{number}")), &visit.to_string());
             let session = world.event("checkout.session.completed", 13, session);
             if number % 4 == 0 {

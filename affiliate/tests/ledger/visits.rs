@@ -42,7 +42,7 @@ impl World {
     }
 
     pub(crate) async fn sign_up(&self, visit: VisitId, email: &str) -> bool {
-        self.ledger.sign_up((self.account, visit), &email.parse().unwrap(), None).await.unwrap()
+        self.ledger.sign_up(self.account, visit, &email.parse().unwrap(), None).await.unwrap()
     }
 
     async fn all_referrals(&self) -> Vec<Referral> {
@@ -74,7 +74,7 @@ impl World {
 
     async fn clicks(&self, partner: PartnerId) -> Vec<(String, u64)> {
         self.ledger.count_clicks(0..=PARTITIONS - 1).await.unwrap();
-        let days = click_count::daily_clicks(self.store(), (self.account, partner), Hour(0)..Hour(i64::MAX));
+        let days = click_count::daily_clicks(self.store(), self.account, partner, Hour(0)..Hour(i64::MAX));
         days.await.unwrap().into_iter().map(|day| (day.sub_id, day.clicks)).collect()
     }
 }
@@ -119,7 +119,7 @@ async fn visits_need_an_active_partner_and_existing_ones_stay() {
     // A paused program adds no referral, and existing ones continue.
     let other = checkout("cs_1", Some("cus_other"), &visit.to_string());
     world.ingest_object("checkout.session.completed", 10, other).await;
-    world.ingest_event(&world.paid("in_1", "cus_other", (5_000, 11))).await;
+    world.ingest_event(&world.paid("in_1", "cus_other", 5_000, 11)).await;
     assert_eq!(world.all_referrals().await.len(), 1);
     world.audit().await;
 }
@@ -131,8 +131,8 @@ async fn a_paused_program_adds_no_referrals_but_existing_ones_earn() {
     let visit = world.visit("ada", VISITOR).await;
     world.change_program(|program| program.status = ProgramStatus::Paused).await;
     world.ingest_object("checkout.session.completed", 10, checkout("cs_2", Some("cus_2"), &visit.to_string())).await;
-    world.ingest_event(&world.paid("in_2", "cus_2", (5_000, 11))).await;
-    world.ingest_event(&world.paid("in_1", "cus_1", (10_000, 12))).await;
+    world.ingest_event(&world.paid("in_2", "cus_2", 5_000, 11)).await;
+    world.ingest_event(&world.paid("in_1", "cus_1", 10_000, 12)).await;
     assert_eq!(world.outline().await, ["in_1/1 2000 of 10000 pending", "in_1/2 500 of 10000 pending"]);
     let referrals = world.all_referrals().await;
     assert_eq!((referrals.len(), referrals[0].id), (1, lead.id));
@@ -227,7 +227,7 @@ async fn a_visit_earns_in_any_order_of_events() {
         (session["invoice"], session["payment_intent"]) = (json!("in_1"), json!("pi_in_1"));
         let mut bought = subscription("sub_1", "cus_1", "active");
         bought["metadata"] = json!({"stx_referral": visit.to_string()});
-        let mut paid = invoice("in_1", "cus_1", (10_000, world.start + 12));
+        let mut paid = invoice("in_1", "cus_1", 10_000, world.start + 12);
         paid["customer_email"] = json!(PERSON);
         vec![
             Happens::SignsUp,
@@ -263,16 +263,16 @@ async fn concurrent_events_with_metadata_only_earn_once() {
     let marked = json!({"id": "cus_1", "email": PERSON, "metadata": {"stx_referral": visit.to_string()}});
     let other = world.other_node();
     let (customer_event, invoice_event) =
-        (world.event("customer.created", 10, marked), world.paid("in_1", "cus_1", (10_000, 12)));
+        (world.event("customer.created", 10, marked), world.paid("in_1", "cus_1", 10_000, 12));
     let (body_one, body_two) = (customer_event.to_string(), invoice_event.to_string());
-    let results = futures(&world, &other, (&body_one, &body_two)).await;
+    let results = futures(&world, &other, &body_one, &body_two).await;
     assert!(results, "one of them failed");
     assert_eq!(world.outline().await, ["in_1/1 2000 of 10000 pending", "in_1/2 500 of 10000 pending"]);
     assert_eq!(world.all_referrals().await[0].source, ReferralSource::Metadata);
     world.audit().await;
 }
 
-async fn futures(world: &World, other: &affiliate::ledger::Ledger, (first, second): (&str, &str)) -> bool {
+async fn futures(world: &World, other: &affiliate::ledger::Ledger, first: &str, second: &str) -> bool {
     let (a, b) = tokio::join!(
         world.ledger.ingest(world.account, first.as_bytes()),
         other.ingest(world.account, second.as_bytes()),
@@ -288,11 +288,11 @@ async fn earlier_payers_earn_nothing_and_two_buyers_of_one_browser_are_two_refer
     let after = 86_400 + 10;
     for (number, customer) in ["cus_old", "cus_new", "cus_third"].into_iter().enumerate() {
         if number == 0 {
-            world.ingest_event(&world.paid("in_before", customer, (5_000, 100))).await;
+            world.ingest_event(&world.paid("in_before", customer, 5_000, 100)).await;
         }
         let session = checkout(&format!("cs_{number}"), Some(customer), &visit.to_string());
         world.ingest_object("checkout.session.completed", after, session).await;
-        world.ingest_event(&world.paid(&format!("in_{number}"), customer, (10_000, after + 1))).await;
+        world.ingest_event(&world.paid(&format!("in_{number}"), customer, 10_000, after + 1)).await;
     }
     let referrals = world.all_referrals().await;
     let blocked: Vec<_> = referrals.iter().rev().map(|referral| referral.blocked).collect();
@@ -308,10 +308,10 @@ async fn purchases_with_an_identified_email_belong_to_the_visit() {
     world.clock.advance(std::time::Duration::from_secs(1));
     let other_visit = world.visit("bob", "another-visitor").await;
     for id in [visit, other_visit] {
-        world.ledger.identify((world.account, id), &PERSON.parse().unwrap()).await.unwrap();
+        world.ledger.identify(world.account, id, &PERSON.parse().unwrap()).await.unwrap();
     }
     assert!(world.all_referrals().await.is_empty(), "no lead");
-    let mut paid = invoice("in_1", "cus_1", (10_000, world.start + 12));
+    let mut paid = invoice("in_1", "cus_1", 10_000, world.start + 12);
     paid["customer_email"] = json!(PERSON);
     world.ingest_object("invoice.paid", 12, paid).await;
     assert_eq!(world.all_referrals().await[0].partner, world.ada);
@@ -327,7 +327,7 @@ async fn an_email_claimed_by_another_referral_stays_there() {
     let mut session = checkout("cs_1", Some("cus_1"), &visit.to_string());
     session["customer_details"]["email"] = json!(PERSON);
     world.ingest_object("checkout.session.completed", 13, session).await;
-    world.ingest_event(&world.paid("in_1", "cus_1", (10_000, 12))).await;
+    world.ingest_event(&world.paid("in_1", "cus_1", 10_000, 12)).await;
     let referrals = world.all_referrals().await;
     assert_eq!((referrals.len(), referrals[0].partner), (1, world.ada));
     world.audit().await;
@@ -342,8 +342,10 @@ async fn suspicious_leads_are_frozen_for_review() {
     let mut batch = Batch::progress();
     self_referral_guard::record_portal_visit(
         &mut batch,
-        (world.account, world.ada),
-        (Some("adas-own-browser"), Some(home)),
+        world.account,
+        world.ada,
+        Some("adas-own-browser"),
+        Some(home),
         world.clock.now(),
     );
     world.store().commit(batch).await.unwrap();
@@ -384,13 +386,13 @@ async fn leads_beyond_the_velocity_limit_earn_after_review() {
     let mut session = checkout("cs_1", Some("cus_1"), &visit.to_string());
     session["customer_details"]["email"] = json!("p2@example.net");
     world.ingest_object("checkout.session.completed", 13, session).await;
-    world.ingest_event(&world.paid("in_1", "cus_1", (10_000, 14))).await;
+    world.ingest_event(&world.paid("in_1", "cus_1", 10_000, 14)).await;
     world.advance_days(31);
     world.end_holds().await;
     assert_eq!(world.outline().await, ["in_1/1 2000 of 10000 pending frozen", "in_1/2 500 of 10000 pending frozen"]);
     let decided = world
         .ledger
-        .decide_referral((world.account, third.id), ReferralDecision::Allow, None, &no_extension)
+        .decide_referral(world.account, third.id, ReferralDecision::Allow, None, &no_extension)
         .await
         .unwrap();
     assert_eq!(decided.review.unwrap().status, ReviewStatus::Allowed);

@@ -126,9 +126,9 @@ impl World {
         };
         campaign::create(&mut batch, &campaign);
         store.commit(batch).await.unwrap();
-        let ledger = Ledger::new(store, (clock.clone(), entropy), Arc::new(|| {}));
-        let bob = partner_named(&ledger, &campaign, ("bob", None)).await;
-        let ada = partner_named(&ledger, &campaign, ("ada", Some(bob))).await;
+        let ledger = Ledger::new(store, clock.clone(), entropy, Arc::new(|| {}));
+        let bob = partner_named(&ledger, &campaign, "bob", None).await;
+        let ada = partner_named(&ledger, &campaign, "ada", Some(bob)).await;
         let start = now.as_second();
         Self { ledger, clock, account, ada, bob, start, events: AtomicU32::default() }
     }
@@ -139,8 +139,7 @@ impl World {
 
     /// Returns the ledger of another node on the same store.
     pub(crate) fn other_node(&self) -> Ledger {
-        let parts = (self.clock.clone(), Entropy::default());
-        Ledger::new(self.store().clone(), parts, Arc::new(|| {}))
+        Ledger::new(self.store().clone(), self.clock.clone(), Entropy::default(), Arc::new(|| {}))
     }
 
     /// Creates a lead of Ada's.
@@ -157,12 +156,12 @@ impl World {
     /// Returns an event with a unique id, created `after` seconds after the start.
     pub(crate) fn event(&self, kind: &str, after: i64, object: Value) -> Value {
         let id = format!("evt_{}", self.events.fetch_add(1, Ordering::Relaxed));
-        processor_objects::event(&id, (kind, self.start + after), object)
+        processor_objects::event(&id, kind, self.start + after, object)
     }
 
     /// Returns the event of a paid invoice.
-    pub(crate) fn paid(&self, id: &str, customer: &str, (amount, after): (i64, i64)) -> Value {
-        self.event("invoice.paid", after, processor_objects::invoice(id, customer, (amount, self.start + after)))
+    pub(crate) fn paid(&self, id: &str, customer: &str, amount: i64, after: i64) -> Value {
+        self.event("invoice.paid", after, processor_objects::invoice(id, customer, amount, self.start + after))
     }
 
     pub(crate) async fn try_ingest(&self, event: &Value) -> IngestOutcome {
@@ -245,7 +244,7 @@ impl World {
     }
 }
 
-async fn partner_named(ledger: &Ledger, campaign: &Campaign, (name, parent): (&str, Option<PartnerId>)) -> PartnerId {
+async fn partner_named(ledger: &Ledger, campaign: &Campaign, name: &str, parent: Option<PartnerId>) -> PartnerId {
     // Older than the event retention, so the audit expects no events.
     let now = campaign.created_at - SignedDuration::from_hours(24 * 100);
     let entropy = Entropy::default();

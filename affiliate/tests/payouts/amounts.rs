@@ -12,9 +12,9 @@ use super::setting::payable;
 async fn the_largest_sales_are_booked_and_paid_out() {
     let world = payable().await;
     for nth in 0..12 {
-        world.sell(&format!("in_{nth}"), (AMOUNT_MAX, 10 + nth)).await;
+        world.sell(&format!("in_{nth}"), AMOUNT_MAX, 10 + nth).await;
     }
-    let larger = world.paid("in_larger", "cus_1", (AMOUNT_MAX + 1, 30));
+    let larger = world.paid("in_larger", "cus_1", AMOUNT_MAX + 1, 30);
     let IngestOutcome::Failed(LedgerError::Unreadable(reason)) = world.try_ingest(&larger).await else {
         panic!("the invoice was booked")
     };
@@ -34,7 +34,7 @@ async fn the_largest_sales_are_booked_and_paid_out() {
 async fn lines_that_exceed_a_payout_wait_for_the_next_run() {
     let world = payable().await;
     for nth in 0..6 {
-        world.sell(&format!("in_{nth}"), (10_000, 10 + nth)).await;
+        world.sell(&format!("in_{nth}"), 10_000, 10 + nth).await;
     }
     world.earn().await;
     for nth in 0..6 {

@@ -45,9 +45,9 @@ impl World {
 #[tokio::test]
 pub(crate) async fn a_line_is_compared_a_day_before_it_is_earned() {
     let (world, processor) = (payable().await, Script::default());
-    world.sell("in_0", (10_000, 5)).await;
+    world.sell("in_0", 10_000, 5).await;
     world.set_api_key(true).await;
-    world.sell("in_1", (10_000, 10)).await;
+    world.sell("in_1", 10_000, 10).await;
     assert_eq!(world.hours_later(28 * 24, &processor).await, 0);
     assert_eq!(processor.compared(), [""; 0], "too early");
     assert_eq!(world.hours_later(36, &processor).await, 0);
@@ -61,13 +61,13 @@ pub(crate) async fn a_line_is_compared_a_day_before_it_is_earned() {
 pub(crate) async fn a_line_waits_for_an_answer_at_most_a_day() {
     let (world, processor) = (payable().await, Script::default());
     world.set_api_key(true).await;
-    world.sell("in_1", (10_000, 10)).await;
+    world.sell("in_1", 10_000, 10).await;
     processor.ignore(2);
     assert_eq!(world.hours_later(29 * 24 + 1, &processor).await, 0);
     assert_eq!(world.hours_later(24, &processor).await, 0, "the hold has ended, and the line waits");
     assert_eq!(world.hours_later(1, &processor).await, 2);
     assert_eq!(processor.compared(), ["in_1"; 3]);
-    world.sell("in_2", (10_000, 30 * 86_400)).await;
+    world.sell("in_2", 10_000, 30 * 86_400).await;
     processor.ignore(100);
     assert_eq!(world.hours_later(30 * 24, &processor).await, 0);
     assert_eq!(world.hours_later(24, &processor).await, 2, "earned without an answer after a day");
@@ -93,10 +93,10 @@ pub(crate) async fn a_hanging_processor_delays_only_its_own_account() {
     let slow = payable().await;
     let other = payable_on(slow.store().clone()).await;
     assert!(slow.account < other.account, "the slow account comes first");
-    other.sell("in_0", (10_000, 5)).await;
+    other.sell("in_0", 10_000, 5).await;
     for world in [&slow, &other] {
         world.set_api_key(true).await;
-        world.sell("in_1", (10_000, 10)).await;
+        world.sell("in_1", 10_000, 10).await;
         world.clock.advance(Duration::from_secs(31 * 86_400));
     }
     assert_eq!(other.end_holds().await, 2, "lines without reconciliation are not delayed");
@@ -115,10 +115,10 @@ pub(crate) async fn a_hanging_processor_delays_only_its_own_account() {
 #[tokio::test]
 pub(crate) async fn holds_are_released_behind_lines_that_wait_for_reconciliation() {
     let world = payable().await;
-    world.sell("in_plain", (10_000, 1)).await;
+    world.sell("in_plain", 10_000, 1).await;
     world.set_api_key(true).await;
     for number in 0..250 {
-        world.sell(&format!("in_{number}"), (10_000, 2)).await;
+        world.sell(&format!("in_{number}"), 10_000, 2).await;
     }
     world.advance_days(31);
     assert_eq!(world.end_holds().await, 2);
@@ -130,8 +130,8 @@ pub(crate) async fn holds_are_released_behind_lines_that_wait_for_reconciliation
 /// Creates a draft whose charges must be reconciled.
 async fn draft() -> (World, PayoutRun) {
     let world = payable().await;
-    world.sell("in_1", (10_000, 10)).await;
-    world.sell("in_2", (30_000, 20)).await;
+    world.sell("in_1", 10_000, 10).await;
+    world.sell("in_2", 30_000, 20).await;
     world.earn().await;
     world.set_api_key(true).await;
     let run = world.draft().await;
@@ -139,7 +139,7 @@ async fn draft() -> (World, PayoutRun) {
 }
 
 async fn is_not_approved_yet(world: &World, run: &PayoutRun) {
-    let refused = world.ledger.approve_run((world.account, run.id), (run.rev, &run.totals), &no_extension).await;
+    let refused = world.ledger.approve_run(world.account, run.id, run.rev, &run.totals, &no_extension).await;
     assert!(matches!(refused, Err(AffiliateError::Conflict(ConflictReason::RunCompared))), "{refused:?}");
 }
 
@@ -163,7 +163,7 @@ pub(crate) async fn a_run_reconciles_each_line_however_recently_it_was_reconcile
     let (world, processor) = (payable().await, Script::default());
     world.set_api_key(true).await;
     for number in 0..40 {
-        world.sell(&format!("in_{number}"), (10_000, 10)).await;
+        world.sell(&format!("in_{number}"), 10_000, 10).await;
     }
     assert_eq!(world.hours_later(31 * 24, &processor).await, 80);
     assert_eq!((processor.compared().len(), processor.paced()), (40, 2), "16 and 16 and 8");
@@ -197,7 +197,7 @@ pub(crate) async fn unanswered_charges_are_counted_in_the_run() {
 #[tokio::test]
 pub(crate) async fn a_draft_can_be_cancelled_while_it_is_compared() {
     let (world, run) = draft().await;
-    world.ledger.cancel_run((world.account, run.id), None, &no_extension).await.unwrap();
+    world.ledger.cancel_run(world.account, run.id, None, &no_extension).await.unwrap();
     let second_draft = world.draft().await;
     assert_eq!(second_draft.totals, run.totals);
     let processor = Script::default();
@@ -219,9 +219,9 @@ pub(crate) async fn removing_a_payout_during_reconciliation_skips_no_other_lines
     let (selector, email) = (PartnerSelector::Id(world.bob), "max@example.org".parse().unwrap());
     let of_bob = ReferralDraft { partner: selector, email, customer: Some("cus_2".to_owned()), sub_id: None };
     world.ledger.refer(world.account, &of_bob, &no_extension).await.unwrap();
-    world.ingest_event(&world.paid("in_bob", "cus_2", (10_000, 10))).await;
+    world.ingest_event(&world.paid("in_bob", "cus_2", 10_000, 10)).await;
     for number in 0..101 {
-        world.sell(&format!("in_{number}"), (10_000, 20)).await;
+        world.sell(&format!("in_{number}"), 10_000, 20).await;
     }
     world.earn().await;
     world.set_api_key(true).await;

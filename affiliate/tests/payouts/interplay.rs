@@ -15,8 +15,8 @@ const DAY: i64 = 86_400;
 
 /// Two invoices with earned lines: 2,000 and 1,000 of Ada's, 500 and 250 of Bob's.
 async fn earned(world: World) -> World {
-    world.sell("in_1", (10_000, 10)).await;
-    world.sell("in_2", (5_000, 20)).await;
+    world.sell("in_1", 10_000, 10).await;
+    world.sell("in_2", 5_000, 20).await;
     world.earn().await;
     world
 }
@@ -25,24 +25,24 @@ async fn earned(world: World) -> World {
 pub(crate) async fn a_refund_takes_a_line_out_of_its_draft() {
     let world = earned(payable().await).await;
     let run = world.draft().await;
-    world.refund("in_1", (10_000, 10_000), 32 * DAY).await;
+    world.refund("in_1", 10_000, 10_000, 32 * DAY).await;
     let after = world.run(&run).await;
     assert_eq!(format!("{:?}", after.totals), "{usd: 1250}");
     assert!(after.rev > run.rev);
-    let refused = world.ledger.approve_run((world.account, run.id), (run.rev, &run.totals), &no_extension).await;
+    let refused = world.ledger.approve_run(world.account, run.id, run.rev, &run.totals, &no_extension).await;
     assert!(matches!(refused, Err(AffiliateError::Conflict(ConflictReason::OtherRun))), "{refused:?}");
     let ada = world.payout_of(world.ada, PayoutStatus::Draft).await.payout;
     assert_eq!((ada.amount, ada.lines), (1_000, 1));
     world.check_ledger().await;
     // A partial refund: the line leaves the draft and is in the next run with the remaining amount.
-    world.refund("in_2", (5_000, 2_500), 32 * DAY).await;
+    world.refund("in_2", 5_000, 2_500, 32 * DAY).await;
     let after = world.run(&run).await;
     assert_eq!((after.payouts, after.open, after.totals.len()), (0, 0, 0));
     assert!(world.list(&[]).await.is_empty());
-    let refused = world.ledger.approve_run((world.account, run.id), (after.rev, &after.totals), &no_extension).await;
+    let refused = world.ledger.approve_run(world.account, run.id, after.rev, &after.totals, &no_extension).await;
     assert!(matches!(refused, Err(AffiliateError::Conflict(ConflictReason::NobodyInRun))), "{refused:?}");
     world.check_ledger().await;
-    world.ledger.cancel_run((world.account, run.id), None, &no_extension).await.unwrap();
+    world.ledger.cancel_run(world.account, run.id, None, &no_extension).await.unwrap();
     assert_eq!(format!("{:?}", world.draft().await.totals), "{usd: 625}");
     world.check_ledger().await;
 }
@@ -59,7 +59,7 @@ pub(crate) async fn a_draft_payout_below_the_minimum_is_dropped() {
     let world = earned(world).await;
     let run = world.draft().await;
     assert_eq!((run.payouts, world.skipped(&run).await.len()), (2, 0));
-    world.refund("in_1", (10_000, 10_000), 32 * DAY).await;
+    world.refund("in_1", 10_000, 10_000, 32 * DAY).await;
     let after = world.run(&run).await;
     assert_eq!((after.payouts, format!("{:?}", after.totals)), (1, "{usd: 1000}".to_owned()));
     let skipped = world.skipped(&after).await;
@@ -78,7 +78,7 @@ pub(crate) async fn an_inquiry_keeps_a_line_from_being_paid() {
     world.ingest_object("charge.dispute.created", 32 * DAY, inquiry).await;
     assert_eq!(format!("{:?}", world.run(&run).await.totals), "{usd: 1250}");
     world.check_ledger().await;
-    world.ledger.cancel_run((world.account, run.id), None, &no_extension).await.unwrap();
+    world.ledger.cancel_run(world.account, run.id, None, &no_extension).await.unwrap();
     let second_draft = world.draft().await;
     assert_eq!(format!("{:?}", second_draft.totals), "{usd: 1250}");
     let reasons: Vec<_> = world.skipped(&second_draft).await.iter().map(|skipped| skipped.reason).collect();
@@ -91,7 +91,7 @@ pub(crate) async fn an_approved_payout_is_unaffected_by_later_refunds() {
     let world = earned(payable().await).await;
     let run = world.draft().await;
     world.approve(&run).await;
-    world.refund("in_1", (10_000, 10_000), 32 * DAY).await;
+    world.refund("in_1", 10_000, 10_000, 32 * DAY).await;
     assert_eq!(world.run(&run).await.totals, run.totals);
     world.check_ledger().await;
     for partner in [world.ada, world.bob] {
@@ -100,7 +100,7 @@ pub(crate) async fn an_approved_payout_is_unaffected_by_later_refunds() {
         world.check_ledger().await;
     }
     // The loss is the program's.
-    world.sell("in_3", (1_000, 33 * DAY)).await;
+    world.sell("in_3", 1_000, 33 * DAY).await;
     world.advance_days(33);
     world.end_holds().await;
     assert_eq!(format!("{:?}", world.draft().await.totals), "{usd: 250}");
@@ -121,15 +121,15 @@ pub(crate) async fn with_offset_a_later_refund_is_netted_in_the_next_payouts() {
     let payout = world.payout_of(world.ada, PayoutStatus::Processing).await.payout;
     world.mark_paid(payout.id, "r").await.unwrap();
     // 1,500 of the 3,000 paid were too much.
-    world.refund("in_1", (10_000, 5_000), 32 * DAY).await;
-    world.refund("in_2", (5_000, 2_500), 32 * DAY).await;
+    world.refund("in_1", 10_000, 5_000, 32 * DAY).await;
+    world.refund("in_2", 5_000, 2_500, 32 * DAY).await;
     world.check_ledger().await;
-    world.sell("in_3", (5_000, 33 * DAY)).await;
+    world.sell("in_3", 5_000, 33 * DAY).await;
     world.earn().await;
     // 1,000 do not cover the adjustments, so both wait.
     let drafted = world.ledger.draft_run(world.account, None).await.unwrap();
     assert!(drafted.run.is_none(), "{drafted:?}");
-    world.sell("in_4", (5_000, 70 * DAY)).await;
+    world.sell("in_4", 5_000, 70 * DAY).await;
     world.earn().await;
     world.advance_days(10);
     world.end_holds().await;
@@ -138,7 +138,7 @@ pub(crate) async fn with_offset_a_later_refund_is_netted_in_the_next_payouts() {
     assert_eq!((payout.amount, payout.adjusted, payout.lines), (500, -1_500, 2));
     world.check_ledger().await;
     // After cancellation the adjustments are owed as before.
-    world.ledger.cancel_run((world.account, run.id), None, &no_extension).await.unwrap();
+    world.ledger.cancel_run(world.account, run.id, None, &no_extension).await.unwrap();
     let run = world.draft().await;
     world.approve(&run).await;
     let payout = world.payout_of(world.ada, PayoutStatus::Processing).await.payout;
@@ -146,7 +146,7 @@ pub(crate) async fn with_offset_a_later_refund_is_netted_in_the_next_payouts() {
     world.mark_paid(payout.id, "r").await.unwrap();
     world.check_ledger().await;
     // The adjustments were netted, so nothing more is owed.
-    world.sell("in_5", (1_000, 120 * DAY)).await;
+    world.sell("in_5", 1_000, 120 * DAY).await;
     world.advance_days(90);
     world.end_holds().await;
     world.draft().await;
@@ -160,13 +160,13 @@ pub(crate) async fn lines_of_a_failed_payout_return_with_their_current_amounts()
     let world = earned(payable().await).await;
     let run = world.draft().await;
     world.approve(&run).await;
-    world.refund("in_1", (10_000, 5_000), 32 * DAY).await;
+    world.refund("in_1", 10_000, 5_000, 32 * DAY).await;
     let payout = world.payout_of(world.ada, PayoutStatus::Processing).await.payout;
     let failed = world.fail(payout.id, "The account is closed").await.unwrap();
     assert_eq!(failed.payout.failure_reason.as_deref(), Some("The account is closed"));
     assert_eq!((failed.status, failed.payout.amount), (PayoutStatus::Failed, 3_000));
     assert_eq!(world.event_kinds(payout.id).await, ["payout.created", "payout.failed"]);
-    let items = store::affiliate::payout::list_items(world.store(), (world.account, payout.id), None, 10).await;
+    let items = store::affiliate::payout::list_items(world.store(), world.account, payout.id, None, 10).await;
     assert_eq!(items.unwrap().len(), 2, "a failed payout keeps its items");
     assert!(world.fail(payout.id, "again").await.is_err());
     world.check_ledger().await;
@@ -271,7 +271,7 @@ pub(crate) async fn concurrent_operations_have_one_consistent_result() {
     // A refund concurrent with the approval: the line leaves the draft, or is approved with it.
     let refund_event = world.event("charge.refunded", 32 * DAY, processor_objects::charge("in_2", 5_000, 5_000));
     let (approved, ingested) = tokio::join!(
-        world.ledger.approve_run((world.account, run.id), (run.rev, &run.totals), &no_extension),
+        world.ledger.approve_run(world.account, run.id, run.rev, &run.totals, &no_extension),
         world.try_ingest(&refund_event)
     );
     assert!(matches!(ingested, IngestOutcome::Done));

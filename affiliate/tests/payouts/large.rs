@@ -19,7 +19,7 @@ pub(crate) async fn a_partner_with_very_many_lines_is_paid_in_one_payout() {
     assert_eq!((payout.lines, payout.amount, run.payouts), (950, sum, 2));
     assert_eq!(world.event_kinds(payout.id).await, ["payout.created"]);
     world.check_ledger().await;
-    world.ledger.cancel_run((world.account, run.id), None, &no_extension).await.unwrap();
+    world.ledger.cancel_run(world.account, run.id, None, &no_extension).await.unwrap();
     world.check_ledger().await;
     let run = world.draft().await;
     world.approve(&run).await;
@@ -54,11 +54,10 @@ pub(crate) async fn files_are_cut_into_parts() {
     world.bounties(world.bob, 2).await;
     world.pay_by(world.bob, PayoutMethod::Bank, "IBAN\n=1+1").await;
     let run = world.draft().await;
-    let key = (world.account, run.id);
     let all = FileSelection::default();
-    assert!(world.ledger.list_files(key, &all).await.is_err(), "it is not approved");
+    assert!(world.ledger.list_files(world.account, run.id, &all).await.is_err(), "it is not approved");
     world.approve(&run).await;
-    let files = world.ledger.list_files(key, &all).await.unwrap();
+    let files = world.ledger.list_files(world.account, run.id, &all).await.unwrap();
     let outline: Vec<_> = files.iter().map(|file| (file.method, file.format, file.rows)).collect();
     let wanted =
         [(PayoutMethod::Paypal, PayoutFileFormat::Paypal, 1), (PayoutMethod::Bank, PayoutFileFormat::Generic, 1)];
@@ -71,15 +70,17 @@ pub(crate) async fn files_are_cut_into_parts() {
         format,
     };
     let bank = Some(PayoutMethod::Bank);
-    assert_eq!(world.ledger.get_file(key, (&selection(bank, None, None), 1)).await.unwrap(), files[1]);
-    assert!(world.ledger.get_file(key, (&all, 1)).await.is_err(), "there are two kinds");
-    assert!(world.ledger.get_file(key, (&selection(bank, None, Some(PayoutFileFormat::Wise)), 1)).await.is_err());
-    assert!(world.ledger.get_file(key, (&selection(bank, None, None), 2)).await.is_err());
-    let none = world.ledger.get_file(key, (&selection(bank, Some("eur"), None), 1)).await.unwrap();
+    let file =
+        async |selection: &FileSelection, part| world.ledger.get_file(world.account, run.id, selection, part).await;
+    assert_eq!(file(&selection(bank, None, None), 1).await.unwrap(), files[1]);
+    assert!(file(&all, 1).await.is_err(), "there are two kinds");
+    assert!(file(&selection(bank, None, Some(PayoutFileFormat::Wise)), 1).await.is_err());
+    assert!(file(&selection(bank, None, None), 2).await.is_err());
+    let none = file(&selection(bank, Some("eur"), None), 1).await.unwrap();
     assert_eq!(none.rows, 0);
     // A failed payout is in no file, because the next run pays it.
     let payout = world.payout_of(world.bob, PayoutStatus::Processing).await.payout;
     world.fail(payout.id, "why").await.unwrap();
-    assert_eq!(world.ledger.get_file(key, (&selection(bank, None, None), 1)).await.unwrap().rows, 0);
+    assert_eq!(file(&selection(bank, None, None), 1).await.unwrap().rows, 0);
     world.check_ledger().await;
 }

@@ -15,8 +15,8 @@ fn is(refused: Result<impl std::fmt::Debug, AffiliateError>, obstacle: ConflictR
 #[tokio::test]
 pub(crate) async fn a_run_is_drafted_approved_and_paid() {
     let world = payable().await;
-    world.sell("in_1", (10_000, 10)).await;
-    world.sell("in_2", (5_000, 20)).await;
+    world.sell("in_1", 10_000, 10).await;
+    world.sell("in_2", 5_000, 20).await;
     // No line is earned yet.
     let drafted = world.ledger.draft_run(world.account, None).await.unwrap();
     assert!(drafted.run.is_none() && drafted.skipped.is_empty());
@@ -32,15 +32,15 @@ pub(crate) async fn a_run_is_drafted_approved_and_paid() {
     is(world.fail(ada.id, "why").await, ConflictReason::PayoutSettled);
     world.check_ledger().await;
 
-    let key = (world.account, run.id);
-    is(world.ledger.approve_run(key, (run.rev + 1, &run.totals), &no_extension).await, ConflictReason::OtherRun);
+    let approve = async |rev, totals| world.ledger.approve_run(world.account, run.id, rev, totals, &no_extension).await;
+    is(approve(run.rev + 1, &run.totals).await, ConflictReason::OtherRun);
     let mut other_totals = run.totals.clone();
     other_totals.insert("eur".parse().unwrap(), 1);
-    is(world.ledger.approve_run(key, (run.rev, &other_totals), &no_extension).await, ConflictReason::OtherRun);
+    is(approve(run.rev, &other_totals).await, ConflictReason::OtherRun);
     let approved = world.approve(&run).await;
     assert!(approved.status == PayoutRunStatus::Approved && approved.approved_at.is_some());
-    is(world.ledger.approve_run(key, (approved.rev, &run.totals), &no_extension).await, ConflictReason::NoDraft);
-    is(world.ledger.cancel_run((world.account, run.id), None, &no_extension).await, ConflictReason::NoDraft);
+    is(approve(approved.rev, &run.totals).await, ConflictReason::NoDraft);
+    is(world.ledger.cancel_run(world.account, run.id, None, &no_extension).await, ConflictReason::NoDraft);
     assert_eq!(world.list(&[PayoutStatus::Processing]).await.len(), 2);
     assert!(world.list(&[PayoutStatus::Draft]).await.is_empty());
     world.check_ledger().await;
@@ -69,25 +69,22 @@ pub(crate) async fn a_run_is_drafted_approved_and_paid() {
 #[tokio::test]
 pub(crate) async fn a_cancelled_run_releases_its_lines() {
     let world = payable().await;
-    world.sell("in_1", (10_000, 10)).await;
+    world.sell("in_1", 10_000, 10).await;
     world.earn().await;
     let run = world.draft().await;
     let payout = world.payout_of(world.ada, PayoutStatus::Draft).await.payout;
     // A run has no `updated_at`, so no time is a version of it.
     for stale in [IfMatch::At(run.created_at), IfMatch::Rev(run.rev + 1)] {
-        is(
-            world.ledger.cancel_run((world.account, run.id), Some(&stale), &no_extension).await,
-            ConflictReason::Changed,
-        );
+        is(world.ledger.cancel_run(world.account, run.id, Some(&stale), &no_extension).await, ConflictReason::Changed);
     }
-    let cancelled = world.ledger.cancel_run((world.account, run.id), None, &no_extension).await.unwrap();
+    let cancelled = world.ledger.cancel_run(world.account, run.id, None, &no_extension).await.unwrap();
     assert_eq!((cancelled.status, &cancelled.totals), (PayoutRunStatus::Cancelled, &run.totals));
     assert!(matches!(world.ledger.get_payout(world.account, payout.id).await, Err(AffiliateError::NotFound(_))));
     assert!(world.list(&[]).await.is_empty());
     assert!(world.lines().await.iter().all(|line| line.status.payout().is_none()));
-    is(world.ledger.cancel_run((world.account, run.id), None, &no_extension).await, ConflictReason::NoDraft);
+    is(world.ledger.cancel_run(world.account, run.id, None, &no_extension).await, ConflictReason::NoDraft);
     is(
-        world.ledger.approve_run((world.account, run.id), (cancelled.rev, &run.totals), &no_extension).await,
+        world.ledger.approve_run(world.account, run.id, cancelled.rev, &run.totals, &no_extension).await,
         ConflictReason::NoDraft,
     );
     world.check_ledger().await;
@@ -100,14 +97,14 @@ pub(crate) async fn a_cancelled_run_releases_its_lines() {
 #[tokio::test]
 pub(crate) async fn partners_who_cannot_be_paid_are_skipped() {
     let world = payable().await;
-    world.sell("in_1", (10_000, 10)).await;
+    world.sell("in_1", 10_000, 10).await;
     world.earn().await;
     world.change(world.bob, |bob| bob.payout = None).await;
     let run = world.draft().await;
     let skipped = world.skipped(&run).await;
     assert_eq!(skipped.len(), 1);
     assert_eq!((skipped[0].partner, skipped[0].amount, skipped[0].reason), (world.bob, 500, SkipReason::NotReady));
-    world.ledger.cancel_run((world.account, run.id), None, &no_extension).await.unwrap();
+    world.ledger.cancel_run(world.account, run.id, None, &no_extension).await.unwrap();
     world.change(world.ada, |ada| ada.status = PartnerStatus::Suspended).await;
     let drafted = world.ledger.draft_run(world.account, None).await.unwrap();
     assert!(drafted.run.is_none());
@@ -122,10 +119,10 @@ pub(crate) async fn partners_who_cannot_be_paid_are_skipped() {
 #[tokio::test]
 pub(crate) async fn a_run_contains_lines_earned_by_its_cutoff() {
     let world = payable().await;
-    world.sell("in_1", (10_000, 10)).await;
+    world.sell("in_1", 10_000, 10).await;
     world.earn().await;
     let between = world.clock.now();
-    world.sell("in_2", (20_000, 40 * 86_400)).await;
+    world.sell("in_2", 20_000, 40 * 86_400).await;
     world.advance_days(45);
     world.end_holds().await;
     let drafted = world.ledger.draft_run(world.account, Some(between)).await.unwrap().run.unwrap();
@@ -137,7 +134,7 @@ pub(crate) async fn a_run_contains_lines_earned_by_its_cutoff() {
 pub(crate) async fn payouts_by_transfer_cannot_be_marked_paid() {
     let world = payable().await;
     world.pay_by(world.ada, PayoutMethod::Stripe, "acct_ada").await;
-    world.sell("in_1", (10_000, 10)).await;
+    world.sell("in_1", 10_000, 10).await;
     world.earn().await;
     let run = world.draft().await;
     assert_eq!(run.transfers, 1);

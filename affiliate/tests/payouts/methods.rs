@@ -24,7 +24,7 @@ impl World {
         after.rev += 1;
         let mut batch = Batch::progress();
         program::update(&mut batch, &before, &after);
-        let draft = self.ledger.mark_draft(&mut batch, (&before, &after)).await.unwrap();
+        let draft = self.ledger.mark_draft(&mut batch, &before, &after).await.unwrap();
         self.store().commit(batch).await.unwrap();
         draft
     }
@@ -32,13 +32,13 @@ impl World {
     async fn allow(&self, methods: &[PayoutMethod]) -> Option<PayoutRunId> {
         let draft = self.say_methods(methods).await;
         if let Some(run) = draft {
-            self.ledger.filter_by_methods((self.account, run)).await;
+            self.ledger.filter_by_methods(self.account, run).await;
         }
         draft
     }
 
-    async fn refused(&self, run: &PayoutRun, (rev, obstacle): (u64, ConflictReason)) {
-        let refused = self.ledger.approve_run((self.account, run.id), (rev, &run.totals), &no_extension).await;
+    async fn refused(&self, run: &PayoutRun, rev: u64, obstacle: ConflictReason) {
+        let refused = self.ledger.approve_run(self.account, run.id, rev, &run.totals, &no_extension).await;
         assert!(matches!(&refused, Err(AffiliateError::Conflict(found)) if *found == obstacle), "{refused:?}");
     }
 }
@@ -75,7 +75,7 @@ pub(crate) async fn payouts_by_a_disallowed_method_leave_the_draft() {
     let free = lines.iter().filter(|line| line.status.payout().is_none() && line.status.word() == "earned");
     assert_eq!(free.count(), 3);
     world.check_ledger().await;
-    world.refused(&run, (run.rev, ConflictReason::OtherRun)).await;
+    world.refused(&run, run.rev, ConflictReason::OtherRun).await;
     world.approve(&after).await;
     // Approved payouts stay, and removed lines are in the next run once the method is allowed again.
     assert_eq!(world.allow(&[]).await, None);
@@ -94,10 +94,10 @@ pub(crate) async fn a_run_with_disallowed_methods_cannot_be_approved() {
         assert_eq!(world.say_methods(&[PayoutMethod::Bank]).await, Some(run.id));
         world.check_ledger().await;
         match helper {
-            "approves" => world.refused(&run, (run.rev, ConflictReason::OtherRun)).await,
+            "approves" => world.refused(&run, run.rev, ConflictReason::OtherRun).await,
             "works" => world.recover(&Script::default()).await,
             _ => {
-                let cancelled = world.ledger.cancel_run((world.account, run.id), None, &no_extension).await.unwrap();
+                let cancelled = world.ledger.cancel_run(world.account, run.id, None, &no_extension).await.unwrap();
                 assert_eq!((cancelled.status, cancelled.sifted), (PayoutRunStatus::Cancelled, None));
                 assert_eq!(world.draft().await.payouts, 1);
                 continue;
@@ -127,7 +127,7 @@ pub(crate) async fn an_interrupted_method_filter_is_completed() {
         };
         let marked = world.say_methods(&[PayoutMethod::Bank]).await;
         if let (Some(_), Some(id)) = (&run, marked) {
-            cut_off(polls, world.ledger.filter_by_methods((world.account, id))).await;
+            cut_off(polls, world.ledger.filter_by_methods(world.account, id)).await;
         }
         world.check_ledger().await;
         // First drafting is completed, then the filter.

@@ -79,8 +79,8 @@ impl World {
     }
 
     /// Ingests an invoice of the lead, paid `after` seconds after the start.
-    pub(crate) async fn sell(&self, invoice: &str, (cents, after): (i64, i64)) {
-        self.ingest_event(&self.paid(invoice, "cus_1", (cents, after))).await;
+    pub(crate) async fn sell(&self, invoice: &str, cents: i64, after: i64) {
+        self.ingest_event(&self.paid(invoice, "cus_1", cents, after)).await;
     }
 
     /// Advances the clock by a month, so that pending lines are earned.
@@ -90,7 +90,7 @@ impl World {
     }
 
     /// Refunds an invoice's charge, wholly or in part.
-    pub(crate) async fn refund(&self, invoice: &str, (paid, refunded): (i64, i64), after: i64) {
+    pub(crate) async fn refund(&self, invoice: &str, paid: i64, refunded: i64, after: i64) {
         self.ingest_object("charge.refunded", after, processor_objects::charge(invoice, paid, refunded)).await;
     }
 
@@ -99,7 +99,7 @@ impl World {
     }
 
     pub(crate) async fn approve(&self, run: &PayoutRun) -> PayoutRun {
-        self.ledger.approve_run((self.account, run.id), (run.rev, &run.totals), &no_extension).await.unwrap()
+        self.ledger.approve_run(self.account, run.id, run.rev, &run.totals, &no_extension).await.unwrap()
     }
 
     pub(crate) async fn run(&self, run: &PayoutRun) -> PayoutRun {
@@ -125,11 +125,11 @@ impl World {
     }
 
     pub(crate) async fn mark_paid(&self, id: PayoutId, reference: &str) -> Result<PayoutView, AffiliateError> {
-        self.ledger.mark_paid((self.account, id), (reference, None), &no_extension).await
+        self.ledger.mark_paid(self.account, id, reference, None, &no_extension).await
     }
 
     pub(crate) async fn fail(&self, id: PayoutId, reason: &str) -> Result<PayoutView, AffiliateError> {
-        self.ledger.fail_payout((self.account, id), (reason, None), &no_extension).await
+        self.ledger.fail_payout(self.account, id, reason, None, &no_extension).await
     }
 
     /// Runs the due jobs.

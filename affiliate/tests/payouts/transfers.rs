@@ -17,7 +17,7 @@ async fn approved() -> (World, PayoutRun) {
     let world = payable().await;
     world.pay_by(world.ada, PayoutMethod::Stripe, "acct_ada").await;
     world.change(world.bob, |bob| bob.payout = None).await;
-    world.sell("in_1", (10_000, 10)).await;
+    world.sell("in_1", 10_000, 10).await;
     world.earn().await;
     let run = world.draft().await;
     world.approve(&run).await;
@@ -260,7 +260,7 @@ pub(crate) async fn transfers_made_after_the_backup_are_not_repeated() {
         let world = payable().await;
         world.pay_by(world.ada, PayoutMethod::Stripe, "acct_ada").await;
         world.change(world.bob, |bob| bob.payout = None).await;
-        world.sell("in_1", (10_000, 10)).await;
+        world.sell("in_1", 10_000, 10).await;
         world.earn().await;
         let processor = Script::default();
         // The transfer's payout is not in the backup.
@@ -275,7 +275,7 @@ pub(crate) async fn transfers_made_after_the_backup_are_not_repeated() {
         if is_paid {
             assert_eq!(world.adas(PayoutStatus::Paid).await.transfer.as_deref(), Some("tr_before"));
             // Later earnings are paid normally.
-            world.sell("in_2", (10_000, 10)).await;
+            world.sell("in_2", 10_000, 10).await;
             world.earn().await;
             let next = world.draft().await;
             world.approve(&next).await;

@@ -178,8 +178,10 @@ fn a_response_uses_no_more_memory_than_its_bytes() {
         assert_eq!(read.objects.len(), 100);
         for object in &read.objects {
             object.check_size().unwrap();
-            let source = (second(0), ProcessorMode::Live);
-            read_as_everything(synthesize_event(object.text(), ("asked_1", "invoice.paid"), source).as_bytes(), false);
+            read_as_everything(
+                synthesize_event(object.text(), "asked_1", "invoice.paid", second(0), ProcessorMode::Live).as_bytes(),
+                false,
+            );
         }
     }
     let grown = (peak() - before) >> 20;

@@ -124,7 +124,7 @@ pub async fn start(
         response::BeginDecision::Proceed(in_progress) => in_progress,
     };
     let store_response = in_progress.response_writer(start_response);
-    let started = state.affiliate.start_backfill(program.account, (since, silent), &store_response).await;
+    let started = state.affiliate.start_backfill(program.account, since, silent, &store_response).await;
     drop(store_response);
     in_progress.finish(&state, started, start_response).await
 }

@@ -172,9 +172,9 @@ pub async fn reverse(
     let ResolvedRequest {
         program, input: ReverseCommission { commission: target, reason, note }, if_match: seen, ..
     } = request.require_set_up_program(&state, &tenant).await?;
-    let target = (program.account, target.id(AffiliateNoun::Commission)?);
+    let id = target.id(AffiliateNoun::Commission)?;
     let reversal = CommissionReversal { reason, note, seen };
-    let done = state.affiliate.ledger().reverse(target, &reversal, &no_extension).await;
+    let done = state.affiliate.ledger().reverse(program.account, id, &reversal, &no_extension).await;
     done.map(|line| commission_response(&line)).map_err(|refusal| refusal_problem(&state, refusal))
 }
 
@@ -188,13 +188,13 @@ pub async fn reinstate(
     request: ActionRequest<CommissionPath>,
 ) -> Result<VersionedResponse<CommissionResponse>, Problem> {
     let ResolvedRequest { program, input, if_match, claim } = request.require_program(&state, owner.tenant()).await?;
-    let target = (program.account, input.id(AffiliateNoun::Commission)?);
+    let id = input.id(AffiliateNoun::Commission)?;
     let in_progress = match begin_for_owner(&state, &owner, "reinstate_affiliate_commission", claim).await? {
         BeginDecision::Replay(body) => return Ok(body),
         BeginDecision::Proceed(in_progress) => in_progress,
     };
     let store_response = in_progress.response_writer(commission_response);
-    let done = state.affiliate.ledger().reinstate(target, if_match.as_ref(), &store_response).await;
+    let done = state.affiliate.ledger().reinstate(program.account, id, if_match.as_ref(), &store_response).await;
     drop(store_response);
     in_progress.finish(&state, done, commission_response).await
 }

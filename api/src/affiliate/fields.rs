@@ -64,7 +64,8 @@ impl<'a> BodyFieldReader<'a> {
     /// Reads an object inside a field. Returns `None` and records an error if the value is not an object.
     pub(super) fn from_nested_object(
         value: &'a RawValue,
-        (names, path): (&FieldNames, &str),
+        names: &FieldNames,
+        path: &str,
         notes: &mut FieldDiagnostics,
     ) -> Option<Self> {
         match fields::parse_object(value) {

@@ -120,13 +120,13 @@ pub async fn create(
 ) -> Result<VersionedResponse<CreatedResponse<PartnerLinkResponse>>, Problem> {
     let ResolvedRequest { input: CreatePartnerLink(target, draft), claim, .. } =
         request.require_set_up_program(&state, &tenant).await?;
-    let target = (tenant.account().id, target.id(AffiliateNoun::Partner)?);
+    let id = target.id(AffiliateNoun::Partner)?;
     let in_progress = match begin_for_tenant(&state, &tenant, IdempotencyScope::CreateLink, claim).await? {
         BeginDecision::Replay(body) => return Ok(body),
         BeginDecision::Proceed(in_progress) => in_progress,
     };
     let store_response = in_progress.response_writer(created_link_response);
-    let done = state.affiliate.create_link(target, &draft, &store_response).await;
+    let done = state.affiliate.create_link(tenant.account().id, id, &draft, &store_response).await;
     drop(store_response);
     in_progress.finish(&state, done, created_link_response).await
 }
@@ -142,8 +142,8 @@ pub async fn delete(
 ) -> Result<OkResponse, Problem> {
     let ResolvedRequest { input: PartnerLinkPath(target, link), if_match, .. } =
         request.require_set_up_program(&state, &tenant).await?;
-    let target = (tenant.account().id, target.id(AffiliateNoun::Partner)?);
+    let id = target.id(AffiliateNoun::Partner)?;
     let link = link.ok_or_else(|| Problem::not_found(AffiliateNoun::Link.as_str()))?;
-    let deleted = state.affiliate.delete_link(target, link, if_match.as_ref()).await;
+    let deleted = state.affiliate.delete_link(tenant.account().id, id, link, if_match.as_ref()).await;
     deleted.map(|()| OkResponse::OK).map_err(|refusal| refusal_problem(&state, refusal))
 }

@@ -64,7 +64,7 @@ pub async fn reactivate(
     request: ActionRequest<PartnerPath>,
 ) -> Result<VersionedResponse<PartnerResponse>, Problem> {
     let ResolvedRequest { program, input, if_match, claim } = request.require_program(&state, owner.tenant()).await?;
-    let target = (program.account, input.id(AffiliateNoun::Partner)?);
+    let id = input.id(AffiliateNoun::Partner)?;
     let in_progress = match begin_for_owner(&state, &owner, "reactivate_affiliate", claim).await? {
         BeginDecision::Replay(body) => return Ok(body),
         BeginDecision::Proceed(in_progress) => in_progress,
@@ -72,7 +72,7 @@ pub async fn reactivate(
     let change =
         PartnerStatusChange { action: PartnerAction::Reactivate, seen: if_match, reason: None, send_email: false };
     let store_response = in_progress.response_writer(partner_response);
-    let view = state.affiliate.change_partner_status(target, &change, &store_response).await;
+    let view = state.affiliate.change_partner_status(program.account, id, &change, &store_response).await;
     drop(store_response);
     in_progress.finish(&state, view, partner_response).await
 }
@@ -127,7 +127,8 @@ pub async fn set_payout_method(
 ) -> Result<VersionedResponse<PartnerResponse>, Problem> {
     let opened = request.require_program(&state, owner.tenant()).await?;
     let ResolvedRequest { program, input: SetPayoutMethod(target, payout), if_match, .. } = opened;
-    let target = (program.account, target.id(AffiliateNoun::Partner)?);
-    let view = state.affiliate.set_payout_destination(target, (&payout, if_match.as_ref()), &no_extension).await;
+    let id = target.id(AffiliateNoun::Partner)?;
+    let view =
+        state.affiliate.set_payout_destination(program.account, id, &payout, if_match.as_ref(), &no_extension).await;
     view.map(|view| partner_response(&view)).map_err(|refusal| refusal_problem(&state, refusal))
 }

@@ -387,7 +387,7 @@ fn read_commission_override(reader: &mut BodyFieldReader<'_>) -> Option<Option<B
     let Some(value) = reader.raw_value(name) else {
         return reader.read_nullable(name, |_| Err(String::new()));
     };
-    let mut override_reader = BodyFieldReader::from_nested_object(value, (&NAMES, name), reader.diagnostics_mut())?;
+    let mut override_reader = BodyFieldReader::from_nested_object(value, &NAMES, name, reader.diagnostics_mut())?;
     override_reader.read_optional("commission_type", |value| {
         parse_word(&["percent"], |text| (text == "percent").then_some(()), value)
     });
@@ -408,8 +408,8 @@ pub async fn update(
 ) -> Result<VersionedResponse<PartnerResponse>, Problem> {
     let ResolvedRequest { input: UpdatePartner(target, change), if_match, .. } =
         request.require_set_up_program(&state, &tenant).await?;
-    let target = (tenant.account().id, target.id(AffiliateNoun::Partner)?);
-    let view = state.affiliate.change_partner(target, if_match.as_ref(), &change).await;
+    let id = target.id(AffiliateNoun::Partner)?;
+    let view = state.affiliate.change_partner(tenant.account().id, id, if_match.as_ref(), &change).await;
     view.map(|view| partner_response(&view)).map_err(|refusal| refusal_problem(&state, refusal))
 }
 
@@ -423,8 +423,8 @@ pub async fn delete(
     request: UpdateRequest<PartnerPath>,
 ) -> Result<OkResponse, Problem> {
     let ResolvedRequest { input, if_match, .. } = request.require_set_up_program(&state, &tenant).await?;
-    let target = (tenant.account().id, input.id(AffiliateNoun::Partner)?);
-    let deleted = state.affiliate.delete_partner(target, if_match.as_ref()).await;
+    let (account, id) = (tenant.account().id, input.id(AffiliateNoun::Partner)?);
+    let deleted = state.affiliate.delete_partner(account, id, if_match.as_ref()).await;
     deleted.map(|()| OkResponse::OK).map_err(|refusal| refusal_problem(&state, refusal))
 }
 
@@ -534,7 +534,7 @@ async fn apply_transition(
 ) -> Result<VersionedResponse<PartnerResponse>, Problem> {
     let PartnerTransition { partner: target, action, options: TransitionOptions { reason, send_email }, if_match } =
         step;
-    let target = (tenant.account().id, target.id(AffiliateNoun::Partner)?);
+    let id = target.id(AffiliateNoun::Partner)?;
     // The fingerprint includes the action, so that one key can be used once per action.
     let claim = claim.map(|claim| queue::idempotency::IdempotencyKey {
         fingerprint: format!("{} {}", action.as_str(), claim.fingerprint),
@@ -548,7 +548,8 @@ async fn apply_transition(
     let done = state
         .affiliate
         .change_partner_status(
-            target,
+            tenant.account().id,
+            id,
             &PartnerStatusChange { action, seen: if_match, reason, send_email },
             &store_response,
         )

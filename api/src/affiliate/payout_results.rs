@@ -85,7 +85,7 @@ pub async fn mark_payouts(
     request: ReadRequest<PayoutResultsFile>,
 ) -> Result<PayoutResults, Problem> {
     let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
-    let target = (program.account, input.run.id(AffiliateNoun::Run)?);
-    let marked = state.affiliate.ledger().apply_result_file(target, input.rows).await;
+    let id = input.run.id(AffiliateNoun::Run)?;
+    let marked = state.affiliate.ledger().apply_result_file(program.account, id, input.rows).await;
     marked.map_err(|refusal| refusal_problem(&state, refusal))
 }

@@ -261,7 +261,7 @@ pub async fn draft(
     };
     let run = match guard.as_deref().and_then(IdempotencyGuard::partial_outcome) {
         Some(partial) => partial.answer.parse().map_err(Problem::internal)?,
-        None => match begin_draft(&state, program.account, (input.0, guard.as_deref())).await? {
+        None => match begin_draft(&state, program.account, input.0, guard.as_deref()).await? {
             Ok(run) => run,
             Err(stored) => return replay_draft_response(&stored),
         },
@@ -272,7 +272,7 @@ pub async fn draft(
         // Releases the key, so that the response can be stored. A request that acquires it meanwhile continues the same
         // run.
         drop(guard);
-        store_draft_response(&state, &owner, (claim, &response)).await;
+        store_draft_response(&state, &owner, claim, &response).await;
     }
     Ok(response)
 }
@@ -281,7 +281,8 @@ pub async fn draft(
 async fn begin_draft(
     state: &AppState,
     account: AccountId,
-    (cutoff, guard): (Option<Timestamp>, Option<&IdempotencyGuard>),
+    cutoff: Option<Timestamp>,
+    guard: Option<&IdempotencyGuard>,
 ) -> Result<Result<PayoutRunId, Bytes>, Problem> {
     let now = state.intake.clock().now();
     let record_run = |batch: &mut Batch, run: &PayoutRunId| {
@@ -322,7 +323,8 @@ async fn respond_to_draft(state: &Arc<AppState>, draft: DraftResult) -> Result<D
 async fn store_draft_response(
     state: &AppState,
     owner: &Owner,
-    (claim, response): (Option<IdempotencyKey>, &DraftPayoutRunResponse),
+    claim: Option<IdempotencyKey>,
+    response: &DraftPayoutRunResponse,
 ) {
     let body = std::str::from_utf8(&response.first_chunk).ok().filter(|_| response.stream.is_none());
     let Some(body) = body.map(str::to_owned) else { return };
@@ -471,13 +473,14 @@ pub async fn approve(
 ) -> Result<VersionedResponse<PayoutRunResponse>, Problem> {
     let ResolvedRequest { program, input, claim, .. } = request.require_program(&state, owner.tenant()).await?;
     require_recent_sign_in(&state, &owner)?;
-    let target = (program.account, input.run.id(AffiliateNoun::Run)?);
+    let id = input.run.id(AffiliateNoun::Run)?;
     let in_progress = match begin_for_owner(&state, &owner, "approve_affiliate_payout_run", claim).await? {
         BeginDecision::Replay(body) => return Ok(body),
         BeginDecision::Proceed(in_progress) => in_progress,
     };
     let store_response = in_progress.response_writer(run_response);
-    let approved = state.affiliate.ledger().approve_run(target, (input.rev, &input.totals), &store_response).await;
+    let approved =
+        state.affiliate.ledger().approve_run(program.account, id, input.rev, &input.totals, &store_response).await;
     drop(store_response);
     in_progress.finish(&state, approved, run_response).await
 }
@@ -498,8 +501,7 @@ pub async fn cancel(
         BeginDecision::Proceed(in_progress) => in_progress,
     };
     let store_response = in_progress.response_writer(run_response);
-    let cancelled =
-        state.affiliate.ledger().cancel_run((program.account, id), if_match.as_ref(), &store_response).await;
+    let cancelled = state.affiliate.ledger().cancel_run(program.account, id, if_match.as_ref(), &store_response).await;
     drop(store_response);
     in_progress.finish(&state, cancelled, run_response).await
 }
@@ -531,7 +533,8 @@ impl PayoutFileQuery {
 /// Reads a query parameter with a closed set of values.
 fn parse_word_parameter<T>(
     parameters: &[(String, String)],
-    (name, words): (&str, &[&str]),
+    name: &str,
+    words: &[&str],
     parse: impl Fn(&str) -> Option<T>,
 ) -> Result<Option<T>, Problem> {
     let Some(text) = paging::single_value(parameters, name)? else { return Ok(None) };
@@ -543,13 +546,9 @@ impl PayoutFileQuery {
     fn from_request(call: &Request) -> Result<Self, Problem> {
         let parameters = paging::parse_query(&call.query)?;
         let selection = FileSelection {
-            method: parse_word_parameter(&parameters, ("method", PayoutMethod::WORDS), PayoutMethod::from_word)?,
+            method: parse_word_parameter(&parameters, "method", PayoutMethod::WORDS, PayoutMethod::from_word)?,
             currency: parse_filter(&parameters, "currency", "a currency, three letters")?,
-            format: parse_word_parameter(
-                &parameters,
-                ("format", PayoutFileFormat::WORDS),
-                PayoutFileFormat::from_word,
-            )?,
+            format: parse_word_parameter(&parameters, "format", PayoutFileFormat::WORDS, PayoutFileFormat::from_word)?,
         };
         let part: Option<usize> = parse_filter(&parameters, "part", "a number from 1")?;
         let part = part.unwrap_or(1);
@@ -636,8 +635,8 @@ pub async fn get_file(
 ) -> Result<CsvFile, Problem> {
     let ResolvedRequest { program, input: GetPayoutFile(input), .. } =
         request.require_program(&state, owner.tenant()).await?;
-    let target = (program.account, input.run.id(AffiliateNoun::Run)?);
-    let file = state.affiliate.ledger().get_file(target, (&input.selection, input.part)).await;
+    let id = input.run.id(AffiliateNoun::Run)?;
+    let file = state.affiliate.ledger().get_file(program.account, id, &input.selection, input.part).await;
     let file = file.map_err(|refusal| refusal_problem(&state, refusal))?;
     Ok(CsvFile { name: file.name, content: file.content })
 }
@@ -653,8 +652,8 @@ pub async fn list_files(
 ) -> Result<PayoutFilesResponse, Problem> {
     let ResolvedRequest { program, input: ListPayoutFiles(input), .. } =
         request.require_program(&state, owner.tenant()).await?;
-    let target = (program.account, input.run.id(AffiliateNoun::Run)?);
-    let files = state.affiliate.ledger().list_files(target, &input.selection).await;
+    let id = input.run.id(AffiliateNoun::Run)?;
+    let files = state.affiliate.ledger().list_files(program.account, id, &input.selection).await;
     let files = files.map_err(|refusal| refusal_problem(&state, refusal))?;
     Ok(PayoutFilesResponse { files: files.into_iter().map(Into::into).collect() })
 }

@@ -98,7 +98,8 @@ pub async fn get(
 /// Reads a body with a single required text.
 fn read_single_text(
     call: &Request,
-    (name, chars_max): (&'static str, usize),
+    name: &'static str,
+    chars_max: usize,
     names: &FieldNames,
 ) -> Result<String, Problem> {
     let mut reader = BodyFieldReader::from_body(call, names)?;
@@ -142,7 +143,7 @@ impl FromRequest for MarkPayoutPaid {
 
     fn read(call: &Request) -> Result<Self, Problem> {
         const NAMES: FieldNames = names!("reference");
-        let reference = read_single_text(call, ("reference", REFERENCE_CHARS_MAX), &NAMES)?;
+        let reference = read_single_text(call, "reference", REFERENCE_CHARS_MAX, &NAMES)?;
         Ok(Self { payout: PayoutPath::of(call), reference })
     }
 }
@@ -164,7 +165,7 @@ pub async fn mark_paid(
     };
     let store_response = in_progress.response_writer(payout_response);
     let ledger = state.affiliate.ledger();
-    let done = ledger.mark_paid((program.account, id), (&input.reference, if_match.as_ref()), &store_response).await;
+    let done = ledger.mark_paid(program.account, id, &input.reference, if_match.as_ref(), &store_response).await;
     drop(store_response);
     in_progress.finish(&state, done, payout_response).await
 }
@@ -194,7 +195,7 @@ impl FromRequest for FailPayout {
 
     fn read(call: &Request) -> Result<Self, Problem> {
         const NAMES: FieldNames = names!("reason");
-        let reason = read_single_text(call, ("reason", REASON_CHARS_MAX), &NAMES)?;
+        let reason = read_single_text(call, "reason", REASON_CHARS_MAX, &NAMES)?;
         Ok(Self { payout: PayoutPath::of(call), reason })
     }
 }
@@ -209,14 +210,17 @@ pub async fn fail(
     request: ActionRequest<FailPayout>,
 ) -> Result<VersionedResponse<PayoutResponse>, Problem> {
     let ResolvedRequest { program, input, if_match, claim } = request.require_program(&state, owner.tenant()).await?;
-    let target = (program.account, input.payout.id(AffiliateNoun::Payout)?);
+    let id = input.payout.id(AffiliateNoun::Payout)?;
     let in_progress = match begin_for_owner(&state, &owner, "fail_affiliate_payout", claim).await? {
         BeginDecision::Replay(body) => return Ok(body),
         BeginDecision::Proceed(in_progress) => in_progress,
     };
     let store_response = in_progress.response_writer(payout_response);
-    let failed =
-        state.affiliate.ledger().fail_payout(target, (&input.reason, if_match.as_ref()), &store_response).await;
+    let failed = state
+        .affiliate
+        .ledger()
+        .fail_payout(program.account, id, &input.reason, if_match.as_ref(), &store_response)
+        .await;
     drop(store_response);
     in_progress.finish(&state, failed, payout_response).await
 }

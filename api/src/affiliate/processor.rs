@@ -182,10 +182,10 @@ pub async fn list(
 ) -> Result<ListResponse<ProcessorEventObject>, Problem> {
     let ResolvedRequest { program, input, .. } = request.require_program(&state, owner.tenant()).await?;
     let after = input.page.cursor_time(KIND_PROCESSOR_EVENT)?;
-    let page_request = (after.as_ref(), input.page.limit);
-    let found = state.affiliate.list_processor_events(program.account, &input.statuses, page_request).await;
+    let found =
+        state.affiliate.list_processor_events(program.account, &input.statuses, after.as_ref(), input.page.limit).await;
     let found = found.map_err(|refusal| refusal_problem(&state, refusal))?;
-    let next = found.next.map(|(at, id)| paging::after_time(KIND_PROCESSOR_EVENT, (at, &id)));
+    let next = found.next.map(|(at, id)| paging::after_time(KIND_PROCESSOR_EVENT, at, &id));
     Ok(ListResponse::new(found.events.into_iter().map(ProcessorEventObject::from).collect(), next))
 }
 

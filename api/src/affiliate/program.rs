@@ -109,7 +109,7 @@ pub async fn enable(
             .with_upgrade_url(state.upgrade_url())
             .with_details(json!({"limit": "affiliates", "used": 0, "cap": 0})));
     }
-    let made = state.affiliate.enable_program(account, (website_url, currency, mode)).await;
+    let made = state.affiliate.enable_program(account, website_url, currency, mode).await;
     let program = made.map_err(|refusal| refusal_problem(&state, refusal))?;
     Ok(VersionedResponse::new(&ProgramResponse { program: program_object(&state, &program).await? })
         .with_etag(program.rev))

@@ -155,8 +155,9 @@ async fn decide(
     decision: ReferralDecision,
 ) -> Result<DecideReviewResponse, Problem> {
     let ResolvedRequest { program, input, if_match, .. } = request.require_program(state, owner.tenant()).await?;
-    let target = (program.account, input.id(AffiliateNoun::Referral)?);
-    let decided = state.affiliate.ledger().decide_referral(target, decision, if_match.as_ref(), &no_extension).await;
+    let id = input.id(AffiliateNoun::Referral)?;
+    let decided =
+        state.affiliate.ledger().decide_referral(program.account, id, decision, if_match.as_ref(), &no_extension).await;
     let referral = decided.map_err(|refusal| refusal_problem(state, refusal))?;
     Ok(DecideReviewResponse {
         review: ReviewObject::from_referral(&referral),

@@ -64,7 +64,7 @@ mod tests {
             link_series: 0,
             created_at: jiff::Timestamp::UNIX_EPOCH,
         };
-        let session_token = SessionToken::new((user.account, user.id), SessionId::from_bytes([3; 16]), [4; 32]);
+        let session_token = SessionToken::new(user.account, user.id, SessionId::from_bytes([3; 16]), [4; 32]);
         let read = |fields: &[&str]| {
             let mut headers = HeaderMap::new();
             for field in fields {

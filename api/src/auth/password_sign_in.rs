@@ -69,7 +69,7 @@ pub async fn sign_in(
     let now = state.intake.clock().now();
     let attempt = state.sign_in_limiter.try_password(from, &text, now)?;
     let users = UserService::from_intake(&state.intake);
-    let user = match verify_credentials(&state, &users, (&email, password)).await {
+    let user = match verify_credentials(&state, &users, &email, password).await {
         Ok(user) => user,
         Err(problem) => {
             attempt.discard();
@@ -90,7 +90,8 @@ pub async fn sign_in(
 async fn verify_credentials(
     state: &AppState,
     users: &UserService,
-    (email, password): (&Address, String),
+    email: &Address,
+    password: String,
 ) -> Result<Option<User>, Problem> {
     let user = users.by_email(email).await.map_err(user_error_problem)?;
     let hash = user.as_ref().and_then(|user| user.password.clone());

@@ -170,10 +170,12 @@ impl SignInRateLimiter {
     pub fn count_portal_form(
         &self,
         from: Option<IpAddr>,
-        (program, form, email): (ProgramId, &'static str, &str),
+        program: ProgramId,
+        form: &'static str,
+        email: &str,
         now: Timestamp,
     ) -> Result<(), Problem> {
-        let mut all = form_keys(from, (program, form, email));
+        let mut all = form_keys(from, program, form, email);
         all.push(CounterKey::Links(format!("portal {}", email.to_lowercase())));
         all.push(CounterKey::PortalForm(program, form));
         let identity = (email.to_lowercase(), from.map(client_prefix));
@@ -188,14 +190,16 @@ impl SignInRateLimiter {
     pub fn count_partner_form(
         &self,
         from: Option<IpAddr>,
-        form: (ProgramId, &'static str, &str),
+        program: ProgramId,
+        form: &'static str,
+        email: &str,
         now: Timestamp,
     ) -> Result<(), Problem> {
-        self.try_count(form_keys(from, form), None, now).map(drop)
+        self.try_count(form_keys(from, program, form, email), None, now).map(drop)
     }
 
     /// Remembers the network after a partner's sign-in to a portal.
-    pub fn remember_partner_network(&self, from: Option<IpAddr>, (program, email): (ProgramId, &str), now: Timestamp) {
+    pub fn remember_partner_network(&self, from: Option<IpAddr>, program: ProgramId, email: &str, now: Timestamp) {
         let identity = (email.to_lowercase(), from.map(client_prefix));
         let partners = &mut self.lock_counters().partners;
         if !partners.get(&program).is_some_and(|networks| networks.contains_key(&identity)) {
@@ -316,7 +320,7 @@ impl CountedAttempt<'_> {
 }
 
 /// Counters of a portal form: per network, per network and email, per email.
-fn form_keys(from: Option<IpAddr>, (program, form, email): (ProgramId, &'static str, &str)) -> Vec<CounterKey> {
+fn form_keys(from: Option<IpAddr>, program: ProgramId, form: &'static str, email: &str) -> Vec<CounterKey> {
     let (identity, network) = (format!("{form} {program} {}", email.to_lowercase()), from.map(client_prefix));
     vec![
         CounterKey::Network(network),
@@ -437,8 +441,7 @@ mod tests {
     fn portal_forms_are_limited_by_network_email_and_program() {
         let (limiter, program) = (SignInRateLimiter::default(), ProgramId::new(at(0), 1));
         let sent = |from_n: &dyn Fn(u32) -> u32, email: &dyn Fn(u32) -> String, form: &'static str| {
-            let send =
-                |n: &u32| limiter.count_portal_form(from(from_n(*n)), (program, form, &email(*n)), at(0)).is_ok();
+            let send = |n: &u32| limiter.count_portal_form(from(from_n(*n)), program, form, &email(*n), at(0)).is_ok();
             (0..1_000).filter(send).count()
         };
         // One network with many addresses; one address from many networks; one program.
@@ -447,30 +450,33 @@ mod tests {
         assert_eq!(sent(&|n| 10_000 + n, &|n| format!("{n}@two.example"), "join"), 200 - 50 - 20);
         // The sign-in form has its own limit per program, but the limit per address is shared.
         assert_eq!(sent(&|n| 20_000 + n, &|n| format!("{n}@three.example"), "sign-in"), 200);
-        let other = (ProgramId::new(at(0), 2), "join", "A@b.example");
-        assert!(limiter.count_portal_form(from(30_000), other, at(0)).is_err(), "of all programs together");
-        assert!(limiter.count_portal_form(from(30_000), other, at(180)).is_ok());
+        let other = ProgramId::new(at(0), 2);
+        let join = |now| limiter.count_portal_form(from(30_000), other, "join", "A@b.example", now);
+        assert!(join(at(0)).is_err(), "of all programs together");
+        assert!(join(at(180)).is_ok());
     }
 
     #[test]
     fn portal_form_floods_lock_no_partner_out() {
         let (limiter, program) = (SignInRateLimiter::default(), ProgramId::new(at(0), 1));
-        limiter.remember_partner_network(from(1), (program, "P@partner.example"), at(0));
-        let sign_in = |n, email: &str| limiter.count_portal_form(from(n), (program, "sign-in", email), at(0)).is_ok();
+        limiter.remember_partner_network(from(1), program, "P@partner.example", at(0));
+        let sign_in = |n, email: &str| limiter.count_portal_form(from(n), program, "sign-in", email, at(0)).is_ok();
         // Four networks exhaust the program's sign-in limit and the limit of the partner's address.
         assert_eq!((0..1_000).filter(|n| sign_in(100 + n / 250, &format!("{n}@x.example"))).count(), 200);
-        (0..100).for_each(|n| {
-            drop(limiter.count_portal_form(from(200 + n), (program, "join", "p@partner.example"), at(0)))
-        });
+        (0..100)
+            .for_each(|n| drop(limiter.count_portal_form(from(200 + n), program, "join", "p@partner.example", at(0))));
         assert!(!sign_in(2, "p@partner.example"), "a stranger");
         assert!(!sign_in(1, "q@partner.example"), "somebody else where the partner is");
         assert_eq!((0..9).filter(|_| sign_in(1, "p@partner.example")).count(), 5, "by email and network");
-        let other = (ProgramId::new(at(0), 2), "sign-in", "p@partner.example");
-        assert!(limiter.count_portal_form(from(1), other, at(0)).is_err(), "another program's partner");
+        assert!(
+            limiter
+                .count_portal_form(from(1), ProgramId::new(at(0), 2), "sign-in", "p@partner.example", at(0))
+                .is_err(),
+            "another program's partner"
+        );
         // A signed-in partner is limited only by their own requests.
-        let is_accepted = |n: &u32| {
-            limiter.count_partner_form(from(50 + n), (program, "sign-in", "r@partner.example"), at(0)).is_ok()
-        };
+        let is_accepted =
+            |n: &u32| limiter.count_partner_form(from(50 + n), program, "sign-in", "r@partner.example", at(0)).is_ok();
         assert_eq!((0..100).filter(is_accepted).count(), 20);
     }
 
@@ -480,18 +486,18 @@ mod tests {
         let (limiter, small, large) =
             (SignInRateLimiter::default(), ProgramId::new(at(0), 1), ProgramId::new(at(0), 2));
         limiter.remember_user_network(from(1), "a@b.example", at(0));
-        limiter.remember_partner_network(from(1), (small, "p@partner.example"), at(0));
+        limiter.remember_partner_network(from(1), small, "p@partner.example", at(0));
         for n in 0..200_000 {
-            limiter.remember_partner_network(from(n), (large, &format!("{n}@x.example")), at(i64::from(n)));
+            limiter.remember_partner_network(from(n), large, &format!("{n}@x.example"), at(i64::from(n)));
         }
         let now = at(200_000);
         let failures: usize = (100..200).map(|n| wrong(&limiter, from(n), "a@b.example", now)).sum();
         assert_eq!((failures, wrong(&limiter, from(1), "a@b.example", now)), (100, 10));
         for (program, email, n) in [(small, "p@partner.example", 1), (large, "199999@x.example", 199_999)] {
             for n in 1_000_000..1_000_100 {
-                drop(limiter.count_portal_form(from(n), (program, "sign-in", email), now));
+                drop(limiter.count_portal_form(from(n), program, "sign-in", email, now));
             }
-            assert!(limiter.count_portal_form(from(n), (program, "sign-in", email), now).is_ok(), "{email}");
+            assert!(limiter.count_portal_form(from(n), program, "sign-in", email, now).is_ok(), "{email}");
         }
     }
 

@@ -66,9 +66,8 @@ pub async fn list(
 ) -> Result<AutomationRunList, Problem> {
     let automation = find(&state, &tenant, path).await?.automation;
     let before = page.before_id(KIND_RUN)?.map(RunId::from_bytes);
-    let automation_key = (automation.account, automation.id);
-    let (runs, next) =
-        store::automation_run::list(state.intake.store(), automation_key, &filter, (before, page.limit)).await?;
+    let (store, account, id) = (state.intake.store(), automation.account, automation.id);
+    let (runs, next) = store::automation_run::list(store, account, id, &filter, before, page.limit).await?;
     let next_cursor = next.map(|id| paging::after_id(KIND_RUN, id.to_bytes()));
     Ok(AutomationRunList {
         runs: runs.iter().map(AutomationRunView::from_run).collect(),

@@ -221,7 +221,7 @@ pub async fn apply_dns_changes(
 ) -> Result<ApplyDnsResponse, Problem> {
     let domain = find(&state, &tenant, &input.domain_key).await?;
     let domains = state.intake.domains();
-    let published = domains.publish((domain.account, domain.id), input.by, (input.merge_spf, input.dry_run));
+    let published = domains.publish(domain.account, domain.id, input.by, input.merge_spf, input.dry_run);
     let published = published.await.map_err(|error| publish_error_problem(error, &state, &tenant))?;
     let report = published.report;
     let (conflict, failure, applied) = (report.has_conflict(), report.failure.clone(), report.applied);
@@ -268,7 +268,7 @@ pub async fn create_domain_connect_url(
     DomainPath(domain_key): DomainPath,
 ) -> Result<DomainConnectResponse, Problem> {
     let domain = find(&state, &tenant, &domain_key).await?;
-    let result = state.intake.domains().domain_connect_url((domain.account, domain.id)).await;
+    let result = state.intake.domains().domain_connect_url(domain.account, domain.id).await;
     let url = result.map_err(|error| publish_error_problem(error, &state, &tenant))?;
     Ok(DomainConnectResponse { url })
 }

@@ -113,13 +113,18 @@ impl DomainSettings {
         }
     }
 
-    fn apply(&self, delivery: &mut DeliverySettings, inbound: (&mut bool, &mut Vec<AddressPattern>)) {
+    fn apply(
+        &self,
+        delivery: &mut DeliverySettings,
+        inbound_enabled: &mut bool,
+        inbound_addresses: &mut Vec<AddressPattern>,
+    ) {
         delivery.open_tracking = self.open_tracking.unwrap_or(delivery.open_tracking);
         delivery.click_tracking = self.click_tracking.unwrap_or(delivery.click_tracking);
         delivery.tls_mode = self.tls_mode.unwrap_or(delivery.tls_mode);
-        *inbound.0 = self.inbound_enabled.unwrap_or(*inbound.0);
+        *inbound_enabled = self.inbound_enabled.unwrap_or(*inbound_enabled);
         if let Some(addresses) = &self.inbound_addresses {
-            inbound.1.clone_from(addresses);
+            inbound_addresses.clone_from(addresses);
         }
         if let Some(host) = &self.tracking_host {
             delivery.tracking_host.clone_from(host);
@@ -238,7 +243,7 @@ impl FromRequest for CreateDomain {
         match name {
             Some(name) if notes.errors.is_empty() => {
                 let mut new = NewDomain { selector, rsa, ..NewDomain::with_name(name) };
-                settings.apply(&mut new.delivery, (&mut new.inbound_enabled, &mut new.inbound_addresses));
+                settings.apply(&mut new.delivery, &mut new.inbound_enabled, &mut new.inbound_addresses);
                 Ok(Self(new))
             }
             _ => Err(notes.errors.into()),
@@ -286,8 +291,8 @@ impl UpdateDomain {
     }
 
     pub(super) fn apply(&self, domain: &mut SendingDomain) {
-        let inbound = (&mut domain.inbound_enabled, &mut domain.inbound_addresses);
-        self.settings.apply(&mut domain.delivery, inbound);
+        let SendingDomain { delivery, inbound_enabled, inbound_addresses, .. } = domain;
+        self.settings.apply(delivery, inbound_enabled, inbound_addresses);
     }
 }
 

@@ -73,7 +73,7 @@ pub async fn resend(
     let ResendEmail { email: EmailPath(id), headers } = input;
     let claim = idempotency::parse_claim(&headers, || id.to_string())?;
     let draft = async { draft_from_stored(&state, find(&state, &tenant, id).await?).await };
-    send_idempotent(&state, &tenant, (IdempotencyScope::Resend, claim), draft).await
+    send_idempotent(&state, &tenant, IdempotencyScope::Resend, claim, draft).await
 }
 
 /// Checks that the email was sent or will never be.

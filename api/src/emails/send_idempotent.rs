@@ -25,7 +25,8 @@ use crate::state::AppState;
 pub async fn send_idempotent(
     state: &AppState,
     tenant: &Tenant,
-    (operation, claim): (IdempotencyScope, Option<IdempotencyKey>),
+    operation: IdempotencyScope,
+    claim: Option<IdempotencyKey>,
     draft: impl Future<Output = Result<(Draft, Vec<String>), Problem>>,
 ) -> Result<IdempotentResponse<SendResponse>, Problem> {
     let guard = match idempotency::begin(state, tenant, operation, claim).await? {

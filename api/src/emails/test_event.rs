@@ -177,8 +177,7 @@ pub async fn send_test_event(
             if let Some(first) = found.recipients.first() {
                 example_payloads::set_recipient(&mut example, &first.address);
             }
-            let fresh = (event.as_str(), EventId::new(now, state.intake.entropy().unique_bits()));
-            payload_for_email(&found, newest, fresh)
+            payload_for_email(&found, newest, event.as_str(), EventId::new(now, state.intake.entropy().unique_bits()))
         }
     };
     if let Value::Object(example) = example {
@@ -210,7 +209,7 @@ async fn queue_test_deliveries(
     let text = serde_json::to_string(payload).map_err(Problem::internal)?;
     let id = payload.data.get("event_id").and_then(Value::as_str).and_then(|id| id.parse().ok());
     let id = id.ok_or_else(|| Problem::internal("test payload has no event id"))?;
-    let queued_deliveries = state.intake.send_test_deliveries(&subscribed, (id, &payload.r#type), &text).await;
+    let queued_deliveries = state.intake.send_test_deliveries(&subscribed, id, &payload.r#type, &text).await;
     let queued_deliveries =
         queued_deliveries.map_err(|error| crate::webhooks::error::webhook_error_problem(error, state))?;
     let queued = queued_deliveries.into_iter().zip(subscribed).map(|(delivery, endpoint)| QueuedTestDelivery {
@@ -225,7 +224,8 @@ async fn queue_test_deliveries(
 fn payload_for_email(
     found: &EmailWithRecipients,
     newest: Option<Event>,
-    (name, fresh): (&str, EventId),
+    name: &str,
+    fresh: EventId,
 ) -> Map<String, Value> {
     let EmailWithRecipients { email, recipients, .. } = found;
     let status = EmailRollup::from_recipients(recipients).status;

@@ -173,13 +173,14 @@ impl EmailDetail {
         let recipient_counts = std::iter::once((email.id, found.recipients.len()));
         let tallies = store::tracking::list_tallies(state.intake().store(), email.account, recipient_counts).await?;
         let waits = state.intake().explain_waits(found).await?;
-        Ok(Self::from_contents(found, contents, (&tallies.into_iter().next().unwrap_or_default(), &waits)))
+        Ok(Self::from_contents(found, contents, &tallies.into_iter().next().unwrap_or_default(), &waits))
     }
 
     fn from_contents(
         found: &EmailWithRecipients,
         contents: ParsedBody,
-        (tally, waits): (&TrackingCounters, &[WaitStatus]),
+        tally: &TrackingCounters,
+        waits: &[WaitStatus],
     ) -> Self {
         let rollup = EmailRollup::from_recipients(&found.recipients);
         let counts = rollup.counts;

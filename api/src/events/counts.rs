@@ -172,8 +172,9 @@ pub async fn get(
     let mut response = EventCountsResponse { totals: Vec::new(), counts: Vec::new() };
     for name in names {
         let rows_left = ROWS_MAX - response.counts.len();
-        let key = (account, name.as_str());
-        let rows = product_event_count::name_counts(store, key, hours.clone(), by_day, rows_left + 1).await?;
+        let rows =
+            product_event_count::name_counts(store, account, name.as_str(), hours.clone(), by_day, rows_left + 1)
+                .await?;
         if rows.len() > rows_left {
             let text = format!("yields more than {ROWS_MAX} rows; use a shorter range, days or fewer names");
             return Err(Problem::field("from", text));

@@ -190,8 +190,8 @@ pub async fn get(state: Arc<AppState>, tenant: Tenant, request: FunnelQuery) -> 
     super::aggregation::wait_until_counted(&state).await;
     let mut funnel = Funnel::new(&request.steps, range.clone(), request.group_by);
     let first = request.steps.first().map(String::as_str).unwrap_or_default();
-    let (store, event_key) = (state.intake.store(), (tenant.account().id, first));
-    let all = store::person::for_each_person_with_event(store, event_key, range.clone(), PEOPLE_MAX, |person| {
+    let (store, account) = (state.intake.store(), tenant.account().id);
+    let all = store::person::for_each_person_with_event(store, account, first, range.clone(), PEOPLE_MAX, |person| {
         funnel.add(person)
     })
     .await?;

@@ -63,8 +63,12 @@ mod tests {
 
     #[test]
     fn cookie_is_found_by_its_exact_name() {
-        let partner = (AccountId::from_bytes([1; 16]), PartnerId::from_bytes([2; 16]));
-        let session_token = PortalToken::new(partner, SessionId::from_bytes([3; 16]), [4; 32]);
+        let session_token = PortalToken::new(
+            AccountId::from_bytes([1; 16]),
+            PartnerId::from_bytes([2; 16]),
+            SessionId::from_bytes([3; 16]),
+            [4; 32],
+        );
         let read = |fields: &[&str], is_secure| {
             let mut headers = HeaderMap::new();
             for field in fields {

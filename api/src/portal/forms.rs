@@ -44,7 +44,8 @@ enum FormOutcome {
 /// Applies a form and returns the response page.
 pub(super) async fn submit(
     state: &AppState,
-    (partner_session, token): (&PartnerSession, &PortalToken),
+    partner_session: &PartnerSession,
+    token: &PortalToken,
     request: &PortalRequest,
 ) -> Result<PortalPage, Problem> {
     let name = request.path_segment.as_str();
@@ -93,7 +94,7 @@ async fn apply_form(
     request: &PortalRequest,
 ) -> Result<FormOutcome, AffiliateError> {
     let (partner, form, service) = (&partner_session.partner, &request.form, &state.affiliate);
-    let partner_key = (partner.account, partner.id);
+    let (account, id) = (partner.account, partner.id);
     Ok(match request.path_segment.as_str() {
         "accept" => {
             if partner_session.program.settings.terms_url.is_some() && !form.is_checked("terms") {
@@ -103,21 +104,21 @@ async fn apply_form(
             FormOutcome::Done("home?done=accepted")
         }
         "add-link" => {
-            service.create_link(partner_key, &read_link(form)?, &no_extension).await?;
+            service.create_link(account, id, &read_link(form)?, &no_extension).await?;
             FormOutcome::Done("links?done=link-added")
         }
         "change-link" => {
-            let id = form.get("id").parse().map_err(|_| AffiliateError::NotFound(AffiliateNoun::Link))?;
-            service.change_link(partner_key, id, &read_link(form)?).await?;
+            let link = form.get("id").parse().map_err(|_| AffiliateError::NotFound(AffiliateNoun::Link))?;
+            service.change_link(account, id, link, &read_link(form)?).await?;
             FormOutcome::Done("links?done=link-changed")
         }
         "payout-method" => {
             let payout =
-                parse_payout_destination(&partner_session.program, (form.get("method"), form.get("destination")))?;
-            if let Some(page) = check_rate_limit(state, partner_session, (request, "payout-method")) {
+                parse_payout_destination(&partner_session.program, form.get("method"), form.get("destination"))?;
+            if let Some(page) = check_rate_limit(state, partner_session, request, "payout-method") {
                 return Ok(page);
             }
-            service.request_payout_change((partner, &partner_session.program), payout).await?;
+            service.request_payout_change(partner, &partner_session.program, payout).await?;
             FormOutcome::Done("settings?done=payout-asked")
         }
         "profile" => {
@@ -134,14 +135,14 @@ async fn apply_form(
             }
         }
         "postback-test" => {
-            if let Some(page) = check_rate_limit(state, partner_session, (request, "postback-test")) {
+            if let Some(page) = check_rate_limit(state, partner_session, request, "postback-test") {
                 return Ok(page);
             }
-            service.send_test_postback(partner_key).await?;
+            service.send_test_postback(account, id).await?;
             FormOutcome::Done("settings?done=postback-sent#postbacks")
         }
         "postback-secret" => {
-            FormOutcome::ShowOnce(settings::new_secret_notice(&service.rotate_postback_secret(partner_key).await?))
+            FormOutcome::ShowOnce(settings::new_secret_notice(&service.rotate_postback_secret(account, id).await?))
         }
         _ => {
             let opt_out_change =
@@ -155,11 +156,12 @@ async fn apply_form(
 fn check_rate_limit(
     state: &AppState,
     partner_session: &PartnerSession,
-    (request, form): (&PortalRequest, &'static str),
+    request: &PortalRequest,
+    form: &'static str,
 ) -> Option<FormOutcome> {
     let (now, email) = (state.intake.clock().now(), partner_session.partner.email.to_string());
     let counted =
-        state.sign_in_limiter.count_partner_form(request.client_ip, (partner_session.program.id, form, &email), now);
+        state.sign_in_limiter.count_partner_form(request.client_ip, partner_session.program.id, form, &email, now);
     counted.err().map(|problem| FormOutcome::RateLimited(Box::new(rate_limited_page(&problem))))
 }
 
@@ -169,8 +171,11 @@ async fn update_partner(
     change: PartnerChange,
     location: &'static str,
 ) -> Result<FormOutcome, AffiliateError> {
-    let partner_key = (partner_session.partner.account, partner_session.partner.id);
-    state.affiliate.change_partner(partner_key, None, &change).await.map(|_| FormOutcome::Done(location))
+    state
+        .affiliate
+        .change_partner(partner_session.partner.account, partner_session.partner.id, None, &change)
+        .await
+        .map(|_| FormOutcome::Done(location))
 }
 
 /// An error of the form as a whole.

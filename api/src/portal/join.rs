@@ -25,7 +25,7 @@ use crate::state::AppState;
 pub(super) async fn show_form(state: &AppState, request: &PortalRequest) -> Result<PortalPage, Problem> {
     Ok(match find_open_campaign(state, request, &request.query).await? {
         Ok((program, campaign)) => {
-            let page = join_page((&program, &campaign), &request.query, None);
+            let page = join_page(&program, &campaign, &request.query, None);
             PortalPage::new(StatusCode::OK, page)
         }
         Err(page) => page,
@@ -79,7 +79,7 @@ pub(super) fn commission_offer(program: &AffiliateProgram, campaign: &Campaign) 
     format!("You earn {rate}, {duration}.")
 }
 
-fn join_page((program, campaign): (&AffiliateProgram, &Campaign), form: &FormFields, error: Option<&str>) -> Html {
+fn join_page(program: &AffiliateProgram, campaign: &Campaign, form: &FormFields, error: Option<&str>) -> Html {
     let mut content = Html::new();
     if let Some(error) = error {
         push!(content, "<p class=\"note bad\" role=\"alert\">" (error) "</p>\n");
@@ -123,17 +123,17 @@ pub(super) async fn submit_form(state: &AppState, request: &PortalRequest) -> Re
         Err(page) => return Ok(page),
     };
     let again =
-        |status, reason: &str| PortalPage::new(status, join_page((&program, &campaign), &request.form, Some(reason)));
+        |status, reason: &str| PortalPage::new(status, join_page(&program, &campaign, &request.form, Some(reason)));
     let application = match read_application(&program, &request.form) {
         Ok(application) => application,
         Err(reason) => return Ok(again(StatusCode::BAD_REQUEST, &reason)),
     };
     let email = &application.draft.email;
-    if let Some(page) = sign_in::check_rate_limit(state, request, (&program, email, "join")) {
+    if let Some(page) = sign_in::check_rate_limit(state, request, &program, email, "join") {
         return Ok(page);
     }
     let (applied, ()) = tokio::join!(
-        submit_application(state, (&program, &campaign), &application),
+        submit_application(state, &program, &campaign, &application),
         tokio::time::sleep(sign_in::RESPONSE_DELAY)
     );
     if let Err(refusal) = applied {
@@ -155,7 +155,8 @@ pub(super) async fn submit_form(state: &AppState, request: &PortalRequest) -> Re
 /// Submits the application. Does nothing if the same address applied, and was sent an email, a moment ago.
 async fn submit_application(
     state: &AppState,
-    (program, campaign): (&AffiliateProgram, &Campaign),
+    program: &AffiliateProgram,
+    campaign: &Campaign,
     application: &PartnerApplication,
 ) -> Result<(), AffiliateError> {
     let (email, now) = (application.draft.email.to_string(), state.intake.clock().now());

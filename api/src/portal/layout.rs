@@ -113,7 +113,7 @@ impl<'a> PageContext<'a> {
         let mut main = html! { "<h1>" (title) "</h1>\n" [self.status_banner()] [self.notice] };
         main.put(content);
         let footer = html! { "Signed in as " (self.session.partner.email) };
-        html_document(&format!("{title} · {site}"), (self.parent_path, ""), &head, (&main, &footer))
+        html_document(&format!("{title} · {site}"), self.parent_path, "", &head, &main, &footer)
     }
 
     /// The result of the last form, and a notice about the partner's status.
@@ -181,7 +181,7 @@ fn success_text(query: &FormFields) -> Option<&'static str> {
 
 pub(super) fn signed_out_page(title: &str, up: &'static str, content: &Html) -> Html {
     let main = html! { "<h1>" (title) "</h1>\n" [content] };
-    html_document(title, (up, "narrow"), &Html::new(), (&main, &Html::new()))
+    html_document(title, up, "narrow", &Html::new(), &main, &Html::new())
 }
 
 /// A page with one message.
@@ -189,12 +189,7 @@ pub(super) fn message_page(up: &'static str, title: &str, text: &str) -> Html {
     signed_out_page(title, up, &html! { "<div class=\"card\"><p>" (text) "</p></div>" })
 }
 
-fn html_document(
-    title: &str,
-    (up, class): (&'static str, &'static str),
-    head: &Html,
-    (main, footer): (&Html, &Html),
-) -> Html {
+fn html_document(title: &str, up: &'static str, class: &'static str, head: &Html, main: &Html, footer: &Html) -> Html {
     let mut page = html! {
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>" (title) "</title>\n\

@@ -41,7 +41,7 @@ fn payout_row(view: &PayoutView) -> Html {
     let payout = &view.payout;
     html! {
         "<tr><td>" [texts::format_day(payout.created_at)] "</td><td>"
-        (destination_line((payout.method, &payout.destination))) "</td><td>" [status_text(view)]
+        (destination_line(payout.method, &payout.destination)) "</td><td>" [status_text(view)]
         "</td><td class=\"num\"><strong>" (texts::format_money(payout.amount, payout.currency))
         "</strong></td><td><a href=\"payouts/" (payout.id) "\">Receipt</a></td></tr>"
     }
@@ -68,7 +68,7 @@ fn payout_terms(view: &PageContext<'_>) -> Html {
     let mut section = html! { "<section class=\"card\"><h2>How you are paid</h2>" };
     match &partner.payout {
         Some(payout) => {
-            push!(section, "<p>" (destination_line((payout.method, &payout.destination))) "</p>");
+            push!(section, "<p>" (destination_line(payout.method, &payout.destination)) "</p>");
             if !partner.is_payout_ready(&program.settings.allowed_methods) {
                 section.raw("<p class=\"note warn\">Payouts cannot be sent there at the moment.</p>");
             }
@@ -110,7 +110,7 @@ fn receipt_header(view: &PageContext<'_>, payout_view: &PayoutView) -> Html {
     }
     push!(
         facts,
-        "\n" (partner.email) "</dd><dt>Method</dt><dd>" (destination_line((payout.method, &payout.destination)))
+        "\n" (partner.email) "</dd><dt>Method</dt><dd>" (destination_line(payout.method, &payout.destination))
         "</dd><dt>Amount</dt><dd><strong>" (texts::format_money(payout.amount, payout.currency))
         "</strong></dd><dt>Status</dt><dd>" [status_text(payout_view)] "</dd>"
     );

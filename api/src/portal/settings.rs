@@ -124,7 +124,7 @@ async fn postback_section(state: &AppState, view: &PageContext<'_>) -> Result<Ht
 /// The most recent postbacks, and the button that sends a test.
 async fn postback_log(state: &AppState, view: &PageContext<'_>) -> Result<Html, AffiliateError> {
     let partner = &view.session.partner;
-    let (sent, _) = state.affiliate.list_postbacks((partner.account, partner.id), None, POSTBACKS_SHOWN_MAX).await?;
+    let (sent, _) = state.affiliate.list_postbacks(partner.account, partner.id, None, POSTBACKS_SHOWN_MAX).await?;
     let mut log = Html::new();
     if partner.postback_url.is_some() {
         push!(
@@ -223,7 +223,7 @@ pub(super) fn confirm_payout_page(target: &LoginTarget, payout: &PayoutDestinati
         " to:</p><dl class=\"facts\"><dt>" (method_name(payout.method)) "</dt><dd>" (payout.destination) "</dd></dl>"
     };
     if let Some(before) = &target.partner.payout {
-        let before = destination_line((before.method, &before.destination));
+        let before = destination_line(before.method, &before.destination);
         push!(content, "<p class=\"soft\">Current: " (before) "</p>");
     }
     content.raw(
@@ -236,7 +236,7 @@ pub(super) fn confirm_payout_page(target: &LoginTarget, payout: &PayoutDestinati
 /// The page after a confirmed change.
 pub(super) fn payout_changed_page(view: &PartnerView) -> Html {
     let destination = view.partner.payout.as_ref();
-    let to = destination.map(|payout| destination_line((payout.method, &payout.destination))).unwrap_or_default();
+    let to = destination.map(|payout| destination_line(payout.method, &payout.destination)).unwrap_or_default();
     let content = html! {
         "<div class=\"card\"><p role=\"status\">Payouts will be sent to: " (to) "</p>\
          <p><a class=\"button\" href=\"../home\">Go to the portal</a></p></div>"

@@ -71,7 +71,7 @@ pub(super) async fn request_link(state: &AppState, request: &PortalRequest) -> R
         let page = sign_in_page(&program, typed, Some("This is not a valid email address."));
         return Ok(PortalPage::new(StatusCode::BAD_REQUEST, page));
     };
-    if let Some(page) = check_rate_limit(state, request, (&program, &email, "sign-in")) {
+    if let Some(page) = check_rate_limit(state, request, &program, &email, "sign-in") {
         return Ok(page);
     }
     if !state.affiliate.answers_by_mail(&program).await? {
@@ -98,10 +98,12 @@ pub(super) async fn request_link(state: &AppState, request: &PortalRequest) -> R
 pub(super) fn check_rate_limit(
     state: &AppState,
     request: &PortalRequest,
-    (program, email, form): (&AffiliateProgram, &Address, &'static str),
+    program: &AffiliateProgram,
+    email: &Address,
+    form: &'static str,
 ) -> Option<PortalPage> {
     let (now, email) = (state.intake.clock().now(), email.to_string());
-    let counted = state.sign_in_limiter.count_portal_form(request.client_ip, (program.id, form, &email), now);
+    let counted = state.sign_in_limiter.count_portal_form(request.client_ip, program.id, form, &email, now);
     counted.err().map(|problem| rate_limited_page(&problem))
 }
 

@@ -138,7 +138,7 @@ pub async fn reply(
         };
         Ok((build_draft(parts, envelope_recipients(&to)), Vec::new()))
     };
-    send_idempotent(&state, &tenant, (IdempotencyScope::Reply, claim), draft).await
+    send_idempotent(&state, &tenant, IdempotencyScope::Reply, claim, draft).await
 }
 
 /// The addresses of `Reply-To`, else the author.
@@ -239,7 +239,7 @@ pub async fn forward(
         };
         Ok((build_draft(parts, people.envelope), Vec::new()))
     };
-    send_idempotent(&state, &tenant, (IdempotencyScope::Forward, claim), draft).await
+    send_idempotent(&state, &tenant, IdempotencyScope::Forward, claim, draft).await
 }
 
 /// Prefixes a subject, unless it has the prefix already.

@@ -58,7 +58,8 @@ pub async fn drain<B: Body<Data = Bytes> + Unpin>(mut body: B) {
 pub async fn read_body<B>(
     body: B,
     headers: &HeaderMap,
-    limits: (usize, Media),
+    bytes_max: usize,
+    media: Media,
     allowance: &MemoryAllowance,
 ) -> Result<(Bytes, MemoryShare), Problem>
 where
@@ -66,8 +67,8 @@ where
     B::Error: std::fmt::Display,
 {
     let body_errors = [400, 413, 415];
-    match read_and_decode(body, headers, limits, allowance).await {
-        Err(problem) if limits.1 == Media::Any && body_errors.contains(&problem.status().as_u16()) => {
+    match read_and_decode(body, headers, bytes_max, media, allowance).await {
+        Err(problem) if media == Media::Any && body_errors.contains(&problem.status().as_u16()) => {
             Ok((Bytes::new(), MemoryShare::default()))
         }
         accepted => accepted,
@@ -77,7 +78,8 @@ where
 async fn read_and_decode<B>(
     body: B,
     headers: &HeaderMap,
-    (bytes_max, media): (usize, Media),
+    bytes_max: usize,
+    media: Media,
     allowance: &MemoryAllowance,
 ) -> Result<(Bytes, MemoryShare), Problem>
 where

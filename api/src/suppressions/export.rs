@@ -105,7 +105,7 @@ pub async fn export(
     let stream = next.map(|next| {
         let (sender, stream) = mpsc::channel(CHUNKS_BUFFERED);
         let intake = state.intake.clone();
-        state.tasks.spawn(async move { stream_rest(&intake, account, (&filter, next), &sender).await });
+        state.tasks.spawn(async move { stream_rest(&intake, account, &filter, next, &sender).await });
         stream
     });
     Ok(SuppressionsCsv { first_chunk: first_chunk.into(), stream })
@@ -115,7 +115,8 @@ pub async fn export(
 async fn stream_rest(
     intake: &Intake,
     account: AccountId,
-    (filter, mut next): (&SuppressionFilter, SuppressionId),
+    filter: &SuppressionFilter,
+    mut next: SuppressionId,
     sender: &mpsc::Sender<Result<Bytes, BodyStreamError>>,
 ) {
     loop {

@@ -36,11 +36,11 @@ impl SuppressionQuery {
         }
         if let Some(text) = parameter("reason")? {
             selection.filter.reasons =
-                parse_words(text, "reason", (SuppressionReason::from_word, &reason_words()), &mut errors);
+                parse_words(text, "reason", SuppressionReason::from_word, &reason_words(), &mut errors);
         }
         if let Some(text) = parameter("source")? {
             selection.filter.sources =
-                parse_words(text, "source", (SuppressionSource::from_word, &source_words()), &mut errors);
+                parse_words(text, "source", SuppressionSource::from_word, &source_words(), &mut errors);
         }
         if let Some(text) = parameter("created_after")? {
             selection.filter.created_after = parse_time(text, "created_after", &mut errors);
@@ -70,7 +70,8 @@ impl SuppressionQuery {
 fn parse_words<T: PartialEq>(
     text: &str,
     name: &str,
-    (from_word, words): (impl Fn(&str) -> Option<T>, &[&str]),
+    from_word: impl Fn(&str) -> Option<T>,
+    words: &[&str],
     errors: &mut FieldErrors,
 ) -> Vec<T> {
     let mut found = Vec::new();

@@ -261,15 +261,16 @@ pub async fn send_test(
     tenant: Tenant,
     (TemplatePath(key), test): (TemplatePath, SendTestTemplate),
 ) -> Result<IdempotentResponse<SendResponse>, Problem> {
-    let draft = build_test_draft(&state, &tenant, (key, test));
+    let draft = build_test_draft(&state, &tenant, key, test);
     // This operation has no idempotency key.
-    send_idempotent(&state, &tenant, (IdempotencyScope::Send, None), draft).await
+    send_idempotent(&state, &tenant, IdempotencyScope::Send, None, draft).await
 }
 
 async fn build_test_draft(
     state: &AppState,
     tenant: &Tenant,
-    (key, test): (TemplateKey, SendTestTemplate),
+    key: TemplateKey,
+    test: SendTestTemplate,
 ) -> Result<(Draft, Vec<String>), Problem> {
     let SendTestTemplate { rendering, recipients: people, from, warnings } = test;
     let work = |program: &ParsedTemplate, variables: &Value| {

@@ -99,9 +99,9 @@ pub async fn list(state: Arc<AppState>, tenant: Tenant, input: ListDeliveries) -
             && (input.kinds.is_empty() || input.kinds.contains(&delivery.kind))
             && input.created_after.is_none_or(|after| delivery.created_at > after)
     };
-    let (store, webhook_key) = (state.intake.store(), (account, input.webhook));
+    let (store, limit) = (state.intake.store(), input.page.limit);
     let listed =
-        store::webhook_delivery::list(store, webhook_key, before, (input.page.limit, SCANNED_DELIVERIES_MAX), passes)
+        store::webhook_delivery::list(store, account, input.webhook, before, limit, SCANNED_DELIVERIES_MAX, passes)
             .await?;
     // Ids are ordered by time, so nothing older than `created_after` needs to be scanned.
     let old = |id: &DeliveryId| input.created_after.is_some_and(|after| id.born_at() < after);
@@ -141,9 +141,9 @@ pub async fn get(
     tenant: Tenant,
     input: WebhookDeliveryPath,
 ) -> Result<WebhookDeliveryResponse, Problem> {
-    let (store, webhook_key) = (state.intake.store(), (tenant.account().id, input.webhook));
-    state.intake.webhook(webhook_key.0, webhook_key.1).await.map_err(|error| webhook_error_problem(error, &state))?;
-    let found = store::webhook_delivery::get(store, webhook_key, input.id).await?;
+    let (store, account) = (state.intake.store(), tenant.account().id);
+    state.intake.webhook(account, input.webhook).await.map_err(|error| webhook_error_problem(error, &state))?;
+    let found = store::webhook_delivery::get(store, account, input.webhook, input.id).await?;
     let delivery = found.ok_or_else(delivery_not_found)?;
     let attempts = store::webhook_delivery::list_attempts(store, &delivery).await?;
     let body = state.intake.delivery_body(&delivery).await?;

@@ -93,7 +93,7 @@ pub async fn send_test(
     let envelope =
         mail::webhook::WebhookBody { r#type: &input.event, created_at: mail::timestamp::to_rfc3339(now), data: &data };
     let body = serde_json::to_string(&envelope).map_err(Problem::internal)?;
-    let queued = state.intake.send_test_deliveries(std::slice::from_ref(&webhook), (id, &input.event), &body).await;
+    let queued = state.intake.send_test_deliveries(std::slice::from_ref(&webhook), id, &input.event, &body).await;
     let queued = queued.map_err(|error| webhook_error_problem(error, &state))?;
     let delivery = queued.first().ok_or_else(webhook_not_found)?;
     Ok(QueuedDeliveryResponse { delivery: WebhookDeliveryView::from_delivery(delivery) })

@@ -60,7 +60,7 @@ impl Shop {
     /// Makes one partner the recruiter of another.
     async fn recruit(&self, partner: PartnerId, parent: PartnerId) -> Result<(), AffiliateError> {
         let change = PartnerChange { parent: Some(Some(parent)), ..PartnerChange::default() };
-        self.service.change_partner((self.account, partner), None, &change).await.map(|_| ())
+        self.service.change_partner(self.account, partner, None, &change).await.map(|_| ())
     }
 
     async fn audit(&self) {
@@ -92,7 +92,7 @@ async fn concurrent_links_stay_within_the_limit() {
     let link = async |number: usize| {
         let token = PartnerLinkToken::parse(&format!("ada-{number}")).unwrap();
         let draft = LinkDraft { token, destination_url: None, label: None };
-        shop.service.create_link((shop.account, ada), &draft, &no_extension).await
+        shop.service.create_link(shop.account, ada, &draft, &no_extension).await
     };
     let made = join_all((0..75).map(link)).await;
     assert_eq!(made.iter().filter(|made| made.is_ok()).count(), LINKS_MAX - 1);
@@ -109,12 +109,12 @@ async fn concurrent_leads_over_the_velocity_are_held_for_review() {
     let session = shop.world.session(1).await;
     let bounty = json!({"name": "Partners", "commission_bps": 2000, "lead_bounty_cents": 500});
     let path = "/campaigns/default";
-    assert_eq!(owner(&shop.world, &session, Method::PUT, (path, bounty)).await.status, StatusCode::OK);
+    assert_eq!(owner(&shop.world, &session, Method::PUT, path, bounty).await.status, StatusCode::OK);
     for (name, limits) in [
         ("ada", json!({"velocity_per_hour": 20, "max_bounties_per_day": 1_000})),
         ("bob", json!({"velocity_per_hour": 1_000, "max_bounties_per_day": 20})),
     ] {
-        assert_eq!(owner(&shop.world, &session, Method::PATCH, ("", limits)).await.status, StatusCode::OK);
+        assert_eq!(owner(&shop.world, &session, Method::PATCH, "", limits).await.status, StatusCode::OK);
         let partner = shop.partner(name).await;
         let lead = async |number: usize| {
             let draft = ReferralDraft {
@@ -152,10 +152,10 @@ async fn invoice_during_partner_deletion_is_reversed() {
             "status": "paid", "total": 5_000, "total_excluding_tax": 5_000, "amount_paid": 5_000,
             "status_transitions": {"paid_at": now},
         });
-        let paid = event(&shop.world, (&format!("evt_{name}"), "invoice.paid"), &invoice).to_string();
+        let paid = event(&shop.world, &format!("evt_{name}"), "invoice.paid", &invoice).to_string();
         let ledger = shop.service.ledger();
         let hear = ledger.ingest(shop.account, paid.as_bytes());
-        let delete = shop.service.delete_partner((shop.account, partner), None);
+        let delete = shop.service.delete_partner(shop.account, partner, None);
         // While the first commit is in progress, the second operation reads the earlier state.
         let deleted =
             if number % 2 == 0 { futures_util::join!(hear, delete).1 } else { futures_util::join!(delete, hear).0 };

@@ -105,7 +105,7 @@ pub(crate) async fn connect_program(
     let (address, requests) = start_processor(pages(), silent_for).await;
     world.intake.clock().advance(Duration::from_secs(60));
     let connection = json!({"webhook_secrets": ["whsec_one"], "api_base": address, "restricted_key": "rk_live_1"});
-    let response = owner(world, &session, Method::PUT, ("/processor", connection)).await;
+    let response = owner(world, &session, Method::PUT, "/processor", connection).await;
     assert_eq!(response.status, StatusCode::OK, "{response:?}");
     (session, requests)
 }
@@ -118,22 +118,22 @@ async fn run_backfills(world: &World) {
 
 /// Starts a backfill and runs it to its end.
 async fn run_backfill(world: &World, session: &crate::world::TestSession, since: i64) -> Value {
-    let started = owner(world, session, Method::POST, ("/backfill", json!({"since": since}))).await;
+    let started = owner(world, session, Method::POST, "/backfill", json!({"since": since})).await;
     assert_eq!(started.status, StatusCode::ACCEPTED, "{started:?}");
     let path = format!("/backfill/{}", started.json()["backfill"]["id"].as_str().unwrap());
     for _ in 0..3 {
         run_backfills(world).await;
         world.intake.clock().advance(Duration::from_secs(15));
     }
-    owner(world, session, Method::GET, (&path, json!({}))).await.json()["backfill"].clone()
+    owner(world, session, Method::GET, &path, json!({})).await.json()["backfill"].clone()
 }
 
 #[tokio::test]
 async fn backfill_reads_oldest_first() {
     let world = World::start().await;
     let pages = || {
-        let newest = invoice(&world, ("in_2", "cus_1"), 1_000);
-        let oldest = invoice(&world, ("in_1", "cus_1"), 4_900);
+        let newest = invoice(&world, "in_2", "cus_1", 1_000);
+        let oldest = invoice(&world, "in_1", "cus_1", 4_900);
         let customer = json!({"id": "cus_1", "object": "customer", "email": "Grace@example.net", "metadata": {}});
         vec![
             ("/v1/account", json!({"id": "acct_1", "object": "account"})),
@@ -143,15 +143,15 @@ async fn backfill_reads_oldest_first() {
     };
     let (session, _) = connect_program(&world, pages, 0).await;
     let since = json!({"since": world.intake.clock().now().as_second() - 3600});
-    let started = owner(&world, &session, Method::POST, ("/backfill", since)).await;
+    let started = owner(&world, &session, Method::POST, "/backfill", since).await;
     assert_eq!(started.status, StatusCode::ACCEPTED, "{started:?}");
     let started = started.json()["backfill"].clone();
     assert_eq!((&started["status"], &started["invoices_seen"]), (&json!("running"), &json!(0)));
-    let twice = owner(&world, &session, Method::POST, ("/backfill", json!({}))).await;
+    let twice = owner(&world, &session, Method::POST, "/backfill", json!({})).await;
     assert_eq!((twice.status, twice.code()), (StatusCode::CONFLICT, "conflict".to_owned()));
     run_backfills(&world).await;
     let path = format!("/backfill/{}", started["id"].as_str().unwrap());
-    let done = owner(&world, &session, Method::GET, (&path, json!({}))).await.json()["backfill"].clone();
+    let done = owner(&world, &session, Method::GET, &path, json!({})).await.json()["backfill"].clone();
     assert_eq!(done["status"], "done", "{done}");
     assert_eq!((&done["invoices_seen"], &done["lines_written"], &done["error"]), (&json!(2), &json!(2), &Value::Null));
     let lines = all(&world, "/affiliate-commissions").await;
@@ -159,11 +159,11 @@ async fn backfill_reads_oldest_first() {
     assert_eq!(amounts, [200, 980], "newest first, as stored");
     // A second backfill changes nothing.
     let again =
-        owner(&world, &session, Method::POST, ("/backfill", json!({"silent": true, "since": 1_790_000_000}))).await;
+        owner(&world, &session, Method::POST, "/backfill", json!({"silent": true, "since": 1_790_000_000})).await;
     assert_eq!(again.status, StatusCode::ACCEPTED);
     run_backfills(&world).await;
     assert_eq!(all(&world, "/affiliate-commissions").await.len(), 2);
-    let audit = owner(&world, &session, Method::GET, ("/audit", json!({}))).await.json();
+    let audit = owner(&world, &session, Method::GET, "/audit", json!({})).await.json();
     assert_eq!(audit["broken"], json!([]));
     world.end().await;
 }
@@ -173,13 +173,13 @@ async fn unresponsive_processor_is_retried_then_fails() {
     let world = World::start().await;
     let pages = || vec![("/v1/account", json!({"id": "acct_1"}))];
     let (session, requests) = connect_program(&world, pages, 1_000).await;
-    let started = owner(&world, &session, Method::POST, ("/backfill", json!({"since": 1_760_000_000}))).await;
+    let started = owner(&world, &session, Method::POST, "/backfill", json!({"since": 1_760_000_000})).await;
     let path = format!("/backfill/{}", started.json()["backfill"]["id"].as_str().unwrap());
     for _ in 0..5 {
         run_backfills(&world).await;
         world.intake.clock().advance(Duration::from_secs(301));
     }
-    let failed = owner(&world, &session, Method::GET, (&path, json!({}))).await.json()["backfill"].clone();
+    let failed = owner(&world, &session, Method::GET, &path, json!({})).await.json()["backfill"].clone();
     assert_eq!(failed["status"], "failed", "{failed}");
     assert!(failed["error"].as_str().unwrap().contains("503"), "{failed}");
     assert_eq!(requests.load(Ordering::Relaxed), 3);
@@ -190,13 +190,13 @@ async fn unresponsive_processor_is_retried_then_fails() {
 async fn backfill_needs_an_api_key() {
     let world = World::start().await;
     let session = set_up(&world, 1).await;
-    let refused = owner(&world, &session, Method::POST, ("/backfill", json!({}))).await;
+    let refused = owner(&world, &session, Method::POST, "/backfill", json!({})).await;
     assert_eq!((refused.status, refused.code()), (StatusCode::CONFLICT, "conflict".to_owned()));
     for invalid in [json!({"since": "soon"}), json!({"silent": 1})] {
-        let refused = owner(&world, &session, Method::POST, ("/backfill", invalid.clone())).await;
+        let refused = owner(&world, &session, Method::POST, "/backfill", invalid.clone()).await;
         assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{invalid}");
     }
-    let unknown = owner(&world, &session, Method::GET, ("/backfill/bkf_1", json!({}))).await;
+    let unknown = owner(&world, &session, Method::GET, "/backfill/bkf_1", json!({})).await;
     assert_eq!(unknown.status, StatusCode::NOT_FOUND);
     world.end().await;
 }
@@ -208,14 +208,14 @@ async fn backfill_records_every_object() {
     let world = World::start().await;
     let since = world.intake.clock().now().as_second() + 60;
     let pages = || {
-        let mut billed_before = invoice(&world, ("in_1", "cus_1"), 1_000);
+        let mut billed_before = invoice(&world, "in_1", "cus_1", 1_000);
         billed_before["created"] = json!(since - 40 * 86_400);
-        let mut too_old = invoice(&world, ("in_0", "cus_1"), 1_000);
+        let mut too_old = invoice(&world, "in_0", "cus_1", 1_000);
         too_old["created"] = json!(since - 40 * 86_400);
         too_old["status_transitions"]["paid_at"] = json!(since - 39 * 86_400);
         let (deleted_customer, other) =
-            (invoice(&world, ("in_2", "cus_gone"), 2_000), invoice(&world, ("in_3", "cus_2"), 3_000));
-        let mut last = invoice(&world, ("in_4", "cus_1"), 4_000);
+            (invoice(&world, "in_2", "cus_gone", 2_000), invoice(&world, "in_3", "cus_2", 3_000));
+        let mut last = invoice(&world, "in_4", "cus_1", 4_000);
         // The clock advances by a minute before the backfill starts.
         last["created"] = json!(world.intake.clock().now().as_second() + 60);
         let customer = |id: &str| json!({"id": id, "object": "customer", "email": "grace@example.net", "metadata": {}});
@@ -240,9 +240,9 @@ async fn backfill_records_every_object() {
     let amounts: Vec<_> = lines.iter().map(|line| line["amount_cents"].as_i64().unwrap()).collect();
     assert_eq!(amounts, [400, 600, 200], "half of the last one was refunded: {lines:?}");
     // No event was received from the processor itself.
-    let view = owner(&world, &session, Method::GET, ("", json!({}))).await.json();
+    let view = owner(&world, &session, Method::GET, "", json!({})).await.json();
     assert_eq!(view["processor"]["last_event_at"], Value::Null);
-    let events = owner(&world, &session, Method::GET, ("/processor/events", json!({}))).await.json();
+    let events = owner(&world, &session, Method::GET, "/processor/events", json!({})).await.json();
     assert_eq!(events["data"], json!([]));
     world.end().await;
 }
@@ -251,7 +251,7 @@ async fn backfill_records_every_object() {
 async fn unrecordable_objects_are_reported() {
     let world = World::start().await;
     let pages = || {
-        let mut broken = invoice(&world, ("in_1", "cus_1"), 1_000);
+        let mut broken = invoice(&world, "in_1", "cus_1", 1_000);
         broken["amount_paid"] = json!("much");
         let account = json!({"id": "acct_1", "object": "account"});
         let lists = json!({"in_turn": [list(json!([broken]))]});
@@ -263,9 +263,9 @@ async fn unrecordable_objects_are_reported() {
     assert_eq!(ended["status"], "failed", "{ended}");
     let error = ended["error"].as_str().unwrap();
     assert!(error.contains("in_1") && error.contains("amount_paid"), "{error}");
-    let failed = owner(&world, &session, Method::GET, ("/processor/events?status=failed", json!({}))).await.json();
+    let failed = owner(&world, &session, Method::GET, "/processor/events?status=failed", json!({})).await.json();
     assert_eq!(failed["data"][0]["id"], "asked_in_1", "{failed}");
-    let processor = owner(&world, &session, Method::GET, ("", json!({}))).await.json()["processor"].clone();
+    let processor = owner(&world, &session, Method::GET, "", json!({})).await.json()["processor"].clone();
     assert_eq!((&processor["failed_events"], &processor["last_event_at"]), (&json!(1), &Value::Null));
     world.end().await;
 }
@@ -276,10 +276,10 @@ async fn error_names_the_failed_request() {
     let pages = || vec![("/v1/account", json!({"id": "acct_1"})), ("/v1/charges", json!(403))];
     let (session, _) = connect_program(&world, pages, 0).await;
     let since = world.intake.clock().now().as_second() - 3_600;
-    let started = owner(&world, &session, Method::POST, ("/backfill", json!({"since": since}))).await;
+    let started = owner(&world, &session, Method::POST, "/backfill", json!({"since": since})).await;
     let path = format!("/backfill/{}", started.json()["backfill"]["id"].as_str().unwrap());
     run_backfills(&world).await;
-    let failed = owner(&world, &session, Method::GET, (&path, json!({}))).await.json()["backfill"].clone();
+    let failed = owner(&world, &session, Method::GET, &path, json!({})).await.json()["backfill"].clone();
     assert_eq!(failed["status"], "failed", "{failed}");
     assert_eq!(
         failed["error"],
@@ -300,10 +300,10 @@ async fn permanent_refusal_ends_the_backfill() {
         let pages = || vec![("/v1/account", json!({"id": "acct_1"})), (path, json!(status))];
         let (session, requests) = connect_program(&world, pages, 0).await;
         // Without `since` the first window covers all objects, not only invoices.
-        let started = owner(&world, &session, Method::POST, ("/backfill", json!({}))).await;
+        let started = owner(&world, &session, Method::POST, "/backfill", json!({})).await;
         let at = format!("/backfill/{}", started.json()["backfill"]["id"].as_str().unwrap());
         run_backfills(&world).await;
-        let failed = owner(&world, &session, Method::GET, (&at, json!({}))).await.json()["backfill"].clone();
+        let failed = owner(&world, &session, Method::GET, &at, json!({})).await.json()["backfill"].clone();
         assert_eq!(failed["status"], "failed", "{failed}");
         assert!(failed["error"].as_str().unwrap().contains(error), "{failed}");
         assert!(requests.load(Ordering::Relaxed) <= 3, "{path}");
@@ -322,12 +322,12 @@ async fn processor_without_filters_is_backfilled() {
             list
         };
         let now = world.intake.clock().now().as_second();
-        let mut unpaid = invoice(&world, ("in_3", "cus_1"), 7_000);
+        let mut unpaid = invoice(&world, "in_3", "cus_1", 7_000);
         unpaid["status"] = json!("open");
-        let mut early = invoice(&world, ("in_0", "cus_1"), 9_000);
+        let mut early = invoice(&world, "in_0", "cus_1", 9_000);
         (early["created"], early["status_transitions"]["paid_at"]) =
             (json!(now - 30 * 86_400), json!(now - 30 * 86_400));
-        let paid = |id: &str, cents: i64| invoice(&world, (id, "cus_1"), cents);
+        let paid = |id: &str, cents: i64| invoice(&world, id, "cus_1", cents);
         let flagged = json!({"id": "ch_in_2", "object": "charge", "amount": 2_000, "amount_refunded": 0,
             "currency": "usd", "created": now, "metadata": {"stx": "false"}});
         let refunded = json!({"id": "ch_in_1", "object": "charge", "amount": 4_000, "amount_refunded": 1_000,
@@ -362,20 +362,20 @@ async fn processor_without_filters_is_backfilled() {
 async fn unreadable_customers_stop_the_backfill() {
     let world = World::start().await;
     let pages = || {
-        let mut paid = invoice(&world, ("in_1", "cus_1"), 1_000);
+        let mut paid = invoice(&world, "in_1", "cus_1", 1_000);
         paid["customer_email"] = json!("grace@example.net");
         let account = json!({"id": "acct_1", "object": "account"});
         vec![("/v1/account", account), ("/v1/customers", json!(403)), ("/v1/invoices", list(json!([paid])))]
     };
     let (session, _) = connect_program(&world, pages, 0).await;
     let since = world.intake.clock().now().as_second() - 3_600;
-    let started = owner(&world, &session, Method::POST, ("/backfill", json!({"since": since}))).await;
+    let started = owner(&world, &session, Method::POST, "/backfill", json!({"since": since})).await;
     let path = format!("/backfill/{}", started.json()["backfill"]["id"].as_str().unwrap());
     for _ in 0..6 {
         run_backfills(&world).await;
         world.intake.clock().advance(Duration::from_secs(300));
     }
-    let failed = owner(&world, &session, Method::GET, (&path, json!({}))).await.json()["backfill"].clone();
+    let failed = owner(&world, &session, Method::GET, &path, json!({})).await.json()["backfill"].clone();
     assert_eq!(failed["status"], "failed", "{failed}");
     let error = failed["error"].as_str().unwrap();
     assert!(error.contains("403") && error.contains("may not read customers"), "{error}");
@@ -389,7 +389,7 @@ async fn unreadable_customers_stop_the_backfill() {
 async fn charges_without_permission_are_not_reconciled() {
     let world = World::start().await;
     let pages = || {
-        let mut paid = invoice(&world, ("in_1", "cus_1"), 10_000);
+        let mut paid = invoice(&world, "in_1", "cus_1", 10_000);
         (paid["charge"], paid["customer_email"]) = (json!("ch_1"), json!("grace@example.net"));
         let refunded = json!({"id": "ch_1", "object": "charge", "amount": 10_000, "amount_refunded": 10_000,
             "currency": "usd", "customer": "cus_1", "disputed": false, "metadata": {}});
@@ -421,7 +421,7 @@ async fn charges_are_reconciled_before_a_draft() {
     let world = World::start().await;
     let pages = || {
         let paid = |id: &str, charge: &str| {
-            let mut invoice = invoice(&world, (id, "cus_1"), 10_000);
+            let mut invoice = invoice(&world, id, "cus_1", 10_000);
             invoice["charge"] = json!(charge);
             invoice
         };
@@ -433,7 +433,7 @@ async fn charges_are_reconciled_before_a_draft() {
             "currency": "usd"}]);
         let customer = json!({"id": "cus_1", "object": "customer", "email": "grace@example.net", "metadata": {}});
         // Neither the invoice nor an event names the payment that paid it.
-        let mut silent = invoice(&world, ("in_4", "cus_1"), 10_000);
+        let mut silent = invoice(&world, "in_4", "cus_1", 10_000);
         silent["charge"] = Value::Null;
         let invoices = json!([silent, paid("in_3", "ch_3"), paid("in_2", "ch_2"), paid("in_1", "ch_1")]);
         let payment = json!([{"id": "inpay_4", "object": "invoice_payment", "invoice": "in_4", "status": "paid",
@@ -454,7 +454,7 @@ async fn charges_are_reconciled_before_a_draft() {
     };
     let (session, _) = connect_program(&world, pages, 0).await;
     let since = json!({"since": world.intake.clock().now().as_second() - 3600});
-    owner(&world, &session, Method::POST, ("/backfill", since)).await;
+    owner(&world, &session, Method::POST, "/backfill", since).await;
     run_backfills(&world).await;
     let lines = all(&world, "/affiliate-commissions").await;
     assert!(lines.len() == 4 && lines.iter().all(|line| line["status"] == "pending"), "{lines:?}");
@@ -479,7 +479,7 @@ async fn start_backfill(world: &World, pages: StripePages) -> (crate::world::Tes
     let pages = || [pages, vec![("/v1/account", json!({"id": "acct_1", "object": "account"}))]].concat();
     let (session, requests) = connect_program(world, pages, 0).await;
     let since = json!({"since": world.intake.clock().now().as_second() - 3_600});
-    let started = owner(world, &session, Method::POST, ("/backfill", since)).await;
+    let started = owner(world, &session, Method::POST, "/backfill", since).await;
     let path = format!("/backfill/{}", started.json()["backfill"]["id"].as_str().unwrap());
     (session, requests, path)
 }
@@ -509,11 +509,11 @@ async fn window_that_kills_the_process_is_abandoned() {
         world.intake.clock().advance(Duration::from_secs(301));
     }
     assert_eq!(started, 3);
-    let failed = owner(&world, &session, Method::GET, (&path, json!({}))).await.json()["backfill"].clone();
+    let failed = owner(&world, &session, Method::GET, &path, json!({})).await.json()["backfill"].clone();
     assert_eq!(failed["status"], "failed", "{failed}");
     assert!(failed["error"].as_str().unwrap().contains("the server stopped"), "{failed}");
     // The owner may start another backfill.
-    let another = owner(&world, &session, Method::POST, ("/backfill", json!({}))).await;
+    let another = owner(&world, &session, Method::POST, "/backfill", json!({})).await;
     assert_eq!(another.status, StatusCode::ACCEPTED);
     world.end().await;
 }
@@ -528,7 +528,7 @@ async fn graceful_stop_is_not_a_failure() {
         service.run_backfills(wait_for_requests(&requests, before)).await;
     }
     run_backfills(&world).await;
-    let done = owner(&world, &session, Method::GET, (&path, json!({}))).await.json()["backfill"].clone();
+    let done = owner(&world, &session, Method::GET, &path, json!({})).await.json()["backfill"].clone();
     assert_eq!(done["status"], "done", "{done}");
     world.end().await;
 }
@@ -536,9 +536,9 @@ async fn graceful_stop_is_not_a_failure() {
 #[tokio::test]
 async fn oversized_object_is_reported_and_others_recorded() {
     let world = World::start().await;
-    let mut large = invoice(&world, ("in_large", "cus_1"), 1_000);
+    let mut large = invoice(&world, "in_large", "cus_1", 1_000);
     large["description"] = json!("x".repeat(64 << 10));
-    let mut small = invoice(&world, ("in_small", "cus_1"), 2_000);
+    let mut small = invoice(&world, "in_small", "cus_1", 2_000);
     // Paid after the referral, which is created while the clock advances by two minutes.
     let paid_at = world.intake.clock().now().as_second() + 60;
     for invoice in [&mut large, &mut small] {
@@ -549,10 +549,10 @@ async fn oversized_object_is_reported_and_others_recorded() {
     let pages = vec![("/v1/customers/cus_1", customer), ("/v1/invoices", list(json!([small, large])))];
     let (session, _, path) = start_backfill(&world, pages).await;
     run_backfills(&world).await;
-    let ended = owner(&world, &session, Method::GET, (&path, json!({}))).await.json()["backfill"].clone();
+    let ended = owner(&world, &session, Method::GET, &path, json!({})).await.json()["backfill"].clone();
     assert_eq!(ended["status"], "failed", "{ended}");
     assert!(ended["error"].as_str().unwrap().contains("in_large is larger than 65536 bytes"), "{ended}");
-    let failed = owner(&world, &session, Method::GET, ("/processor/events?status=failed", json!({}))).await.json();
+    let failed = owner(&world, &session, Method::GET, "/processor/events?status=failed", json!({})).await.json();
     assert_eq!(failed["data"][0]["id"], "asked_in_large", "{failed}");
     let lines = all(&world, "/affiliate-commissions").await;
     assert_eq!(lines.len(), 1, "{lines:?}");
@@ -577,7 +577,7 @@ async fn oversized_window_is_split() {
     let pages = vec![("/v1/charges", list(json!(charges))), ("/v1/refunds", list(json!(refunds)))];
     let (session, _, path) = start_backfill(&world, pages).await;
     run_backfills(&world).await;
-    let done = owner(&world, &session, Method::GET, (&path, json!({}))).await.json()["backfill"].clone();
+    let done = owner(&world, &session, Method::GET, &path, json!({})).await.json()["backfill"].clone();
     assert_eq!((&done["status"], &done["error"]), (&json!("done"), &Value::Null), "{done}");
     world.end().await;
 }

@@ -203,7 +203,7 @@ async fn campaigns_are_updated_and_archived() {
     assert_eq!((back.status, &back.json()["campaign"]["is_default"]), (StatusCode::OK, &json!(true)));
     assert_eq!(world.get(&default).await.json()["campaign"]["is_default"], json!(false));
     let stale = json!({"hold_days": 1});
-    let stale = with_headers(&world, (Method::PATCH, &other), &[("if-match", "\"1\"")], &stale).await;
+    let stale = with_headers(&world, Method::PATCH, &other, &[("if-match", "\"1\"")], &stale).await;
     assert_eq!(stale.status, StatusCode::CONFLICT);
     assert_eq!(patch(&default, json!({"name": "other"})).await.status, StatusCode::CONFLICT);
     assert_eq!(patch("/affiliate-campaigns/cmp_x", json!({})).await.status, StatusCode::NOT_FOUND);

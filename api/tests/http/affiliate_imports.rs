@@ -8,7 +8,7 @@ use crate::affiliate_program::{PROGRAM, set_up};
 use crate::affiliates::{all, partner};
 use crate::world::{TestResponse, TestSession, World};
 
-async fn import(world: &World, session: &TestSession, (query, list): (&str, &str)) -> TestResponse {
+async fn import(world: &World, session: &TestSession, query: &str, list: &str) -> TestResponse {
     let request = http::Request::post(format!("{PROGRAM}/imports{query}"))
         .header("host", "test")
         .header("cookie", &session.cookie)
@@ -35,7 +35,7 @@ async fn import_supports_a_dry_run() {
     let world = World::start().await;
     let session = set_up(&world, 1).await;
     let ada = partner(&world, json!({"email": "ada@example.org", "token": "ada"})).await;
-    let tried = import(&world, &session, ("?dry_run=true", LIST)).await;
+    let tried = import(&world, &session, "?dry_run=true", LIST).await;
     assert_eq!(tried.status, StatusCode::OK, "{tried:?}");
     let tried = tried.json();
     assert_eq!((&tried["dry_run"], &tried["imported"]), (&json!(true), &json!(3)));
@@ -68,7 +68,7 @@ async fn import_supports_a_dry_run() {
     assert_eq!(tried["ignored_columns"], json!([]));
     assert_eq!(all(&world, "/affiliates").await.len(), 1, "nothing is written");
 
-    let done = import(&world, &session, ("", LIST)).await.json();
+    let done = import(&world, &session, "", LIST).await.json();
     assert_eq!((outline(&done["partners"]), outline(&done["skipped"])), (partners, skipped));
     let get = async |row: usize| {
         let id = done["partners"][row]["id"].as_str().unwrap().to_owned();
@@ -79,7 +79,7 @@ async fn import_supports_a_dry_run() {
     assert_eq!((&bob["status"], &bob["first_name"]), (&json!("pending"), &json!("Bob, the first")));
     assert_eq!((&alan["parent_affiliate_id"], &alan["status"]), (&ada["id"], &json!("invited")));
     assert_eq!(grace["country"], "US");
-    let again = import(&world, &session, ("", LIST)).await.json();
+    let again = import(&world, &session, "", LIST).await.json();
     assert_eq!(again["imported"], 0, "{again}");
     world.end().await;
 }
@@ -89,7 +89,7 @@ async fn foreign_columns_are_mapped_or_reported() {
     let world = World::start().await;
     let session = set_up(&world, 1).await;
     let list = "Name,E-Mail,PayPal,Total earned\nŁukasz Żak,l@example.org,pay@example.org,12\n";
-    let done = import(&world, &session, ("", list)).await.json();
+    let done = import(&world, &session, "", list).await.json();
     assert_eq!((&done["imported"], &done["ignored_columns"]), (&json!(1), &json!(["Total earned"])), "{done}");
     let found = world.get("/affiliates?email=l@example.org").await.json()["data"][0].clone();
     assert_eq!((&found["first_name"], &found["last_name"]), (&json!("Łukasz"), &json!("Żak")));
@@ -103,12 +103,12 @@ async fn invalid_csv_is_refused() {
     let session = set_up(&world, 1).await;
     let long: String = (0..=5_000).map(|n| format!("p{n}@example.org\n")).collect();
     for list in ["", "name\nAda\n", &format!("email\n{long}")] {
-        let refused = import(&world, &session, ("", list)).await;
+        let refused = import(&world, &session, "", list).await;
         assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{refused:?}");
         assert!(refused.json()["error"]["details"]["fields"]["body"].is_string(), "{refused:?}");
     }
     assert_eq!(all(&world, "/affiliates").await.len(), 0);
-    assert_eq!(import(&world, &session, ("?dry_run=perhaps", "email\n")).await.status, StatusCode::BAD_REQUEST);
+    assert_eq!(import(&world, &session, "?dry_run=perhaps", "email\n").await.status, StatusCode::BAD_REQUEST);
     let with_key = world.call(Method::POST, &format!("{PROGRAM}/imports"), &json!({})).await;
     assert_eq!(with_key.status, StatusCode::FORBIDDEN);
     world.end().await;

@@ -24,32 +24,32 @@ fn signature(world: &World, secret: &str, body: &str) -> String {
 }
 
 /// Posts a body with this signature.
-async fn post(world: &World, program: &str, (signature, body): (&str, &str)) -> TestResponse {
+async fn post(world: &World, program: &str, signature: &str, body: &str) -> TestResponse {
     let path = format!("/processor/stripe/{program}");
     let request = http::Request::post(path).header("host", "test").header("stripe-signature", signature);
     world.send(request.body(Full::new(body.to_owned().into())).unwrap()).await
 }
 
 pub(crate) async fn program(world: &World, session: &TestSession) -> String {
-    let view = owner(world, session, Method::GET, ("", json!({}))).await.json();
+    let view = owner(world, session, Method::GET, "", json!({})).await.json();
     view["program"]["id"].as_str().unwrap().to_owned()
 }
 
 /// Sends a signed event of the processor.
 pub(crate) async fn post_event(world: &World, program: &str, event: &Value) -> TestResponse {
     let body = event.to_string();
-    post(world, program, (&signature(world, SECRET, &body), &body)).await
+    post(world, program, &signature(world, SECRET, &body), &body).await
 }
 
 /// A processor event with the current time.
-pub(crate) fn event(world: &World, (id, kind): (&str, &str), object: &Value) -> Value {
+pub(crate) fn event(world: &World, id: &str, kind: &str, object: &Value) -> Value {
     let created = world.intake.clock().now().as_second();
     json!({"id": id, "object": "event", "type": kind, "created": created, "livemode": true,
            "data": {"object": object}})
 }
 
 /// A paid invoice of this customer.
-pub(crate) fn invoice(world: &World, (id, customer): (&str, &str), cents: i64) -> Value {
+pub(crate) fn invoice(world: &World, id: &str, customer: &str, cents: i64) -> Value {
     let now = world.intake.clock().now().as_second();
     json!({
         "id": id, "object": "invoice", "customer": customer, "currency": "usd", "status": "paid", "created": now,
@@ -68,7 +68,7 @@ pub(crate) async fn commission(world: &World) -> String {
     partner(world, json!({"email": "ada@example.org", "token": "ada"})).await;
     let referral = json!({"token": "ada", "email": "grace@example.net", "processor_customer_id": "cus_1"});
     assert_eq!(world.call(Method::POST, "/affiliate-referrals", &referral).await.status, StatusCode::CREATED);
-    let paid = event(world, ("evt_1", "invoice.paid"), &invoice(world, ("in_1", "cus_1"), 4_900));
+    let paid = event(world, "evt_1", "invoice.paid", &invoice(world, "in_1", "cus_1", 4_900));
     assert_eq!(post_event(world, &program, &paid).await.json()["status"], "done");
     let found = all(world, "/affiliate-commissions").await;
     found[0]["id"].as_str().unwrap().to_owned()
@@ -80,12 +80,12 @@ async fn sales_of_connected_accounts_are_ignored() {
     let world = World::start().await;
     let session = set_up(&world, 1).await;
     let program = program(&world, &session).await;
-    let mut anothers = event(&world, ("evt_1", "invoice.paid"), &invoice(&world, ("in_1", "cus_1"), 4_900));
+    let mut anothers = event(&world, "evt_1", "invoice.paid", &invoice(&world, "in_1", "cus_1", 4_900));
     anothers["account"] = json!("acct_connected");
     assert_eq!(post_event(&world, &program, &anothers).await.json()["status"], "ignored");
     // Events about partners' accounts belong to those accounts.
     let account = json!({"id": "acct_connected", "object": "account", "capabilities": {"transfers": "active"}});
-    let mut updated = event(&world, ("evt_2", "account.updated"), &account);
+    let mut updated = event(&world, "evt_2", "account.updated", &account);
     updated["account"] = json!("acct_connected");
     let acknowledgement = post_event(&world, &program, &updated).await.json();
     assert_eq!(acknowledgement["reason"], "no partner has this account", "{acknowledgement}");
@@ -159,7 +159,7 @@ async fn commission_is_reversed_and_restored() {
         assert!(refused.json()["error"]["details"]["fields"][field].is_string(), "{body}: {refused:?}");
     }
     let (reverse, if_match) = (json!({"status": "reversed"}), [("if-match", "\"99\"")]);
-    let old = with_headers(&world, (Method::PATCH, &path), &if_match, &reverse).await;
+    let old = with_headers(&world, Method::PATCH, &path, &if_match, &reverse).await;
     assert_eq!(old.status, StatusCode::CONFLICT);
     let reversed = patch(json!({"status": "reversed", "reason": "fraud", "note": "stolen card"})).await;
     assert_eq!(reversed.status, StatusCode::OK, "{reversed:?}");
@@ -170,9 +170,9 @@ async fn commission_is_reversed_and_restored() {
     assert_eq!(patch(json!({"status": "reversed"})).await.json()["commission"], line);
     let session = world.session(1).await;
     let reinstate = format!("/commissions/{id}/reinstate");
-    let back = owner(&world, &session, Method::POST, (&reinstate, json!({}))).await;
+    let back = owner(&world, &session, Method::POST, &reinstate, json!({})).await;
     assert_eq!(back.json()["commission"]["status"], "pending", "{back:?}");
-    let again = owner(&world, &session, Method::POST, (&reinstate, json!({}))).await;
+    let again = owner(&world, &session, Method::POST, &reinstate, json!({})).await;
     assert_eq!((again.status, again.code()), (StatusCode::CONFLICT, "conflict".to_owned()));
     world.end().await;
 }
@@ -194,7 +194,7 @@ async fn commission_of_a_deleted_partner_is_not_restored() {
     let told_before = list_events().await;
     for _ in 0..2 {
         let reinstate = format!("/commissions/{id}/reinstate");
-        let refused = owner(&world, &session, Method::POST, (&reinstate, json!({}))).await;
+        let refused = owner(&world, &session, Method::POST, &reinstate, json!({})).await;
         assert_eq!((refused.status, refused.code()), (StatusCode::CONFLICT, "conflict".to_owned()));
         let message = refused.json()["error"]["message"].as_str().unwrap().to_owned();
         assert!(message.contains("partner was deleted"), "{message}");
@@ -202,7 +202,7 @@ async fn commission_of_a_deleted_partner_is_not_restored() {
         assert_eq!((&after.body, &after.headers["etag"]), (&before.body, &before.headers["etag"]));
     }
     assert_eq!(list_events().await, told_before);
-    let audit = owner(&world, &session, Method::GET, ("/audit", json!({}))).await.json();
+    let audit = owner(&world, &session, Method::GET, "/audit", json!({})).await.json();
     assert_eq!((&audit["ok"], &audit["broken"]), (&json!(true), &json!([])));
     world.end().await;
 }
@@ -212,7 +212,7 @@ async fn unsigned_events_are_refused() {
     let world = World::start().await;
     let session = set_up(&world, 1).await;
     let program = program(&world, &session).await;
-    let body = event(&world, ("evt_1", "invoice.paid"), &invoice(&world, ("in_1", "cus_1"), 100)).to_string();
+    let body = event(&world, "evt_1", "invoice.paid", &invoice(&world, "in_1", "cus_1", 100)).to_string();
     let good = signature(&world, SECRET, &body);
     for (about, signature) in [
         ("none", ""),
@@ -220,20 +220,20 @@ async fn unsigned_events_are_refused() {
         ("another body", &signature(&world, SECRET, "{}")),
         ("no time", "v1=00"),
     ] {
-        let refused = post(&world, &program, (signature, &body)).await;
+        let refused = post(&world, &program, signature, &body).await;
         assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{about}: {refused:?}");
     }
     for id in ["prog_1", "x", "prog_01ARZ3NDEKTSV4RRFFQ69G5FAV"] {
-        assert_eq!(post(&world, id, (&good, &body)).await.status, StatusCode::NOT_FOUND, "{id}");
+        assert_eq!(post(&world, id, &good, &body).await.status, StatusCode::NOT_FOUND, "{id}");
     }
-    assert_eq!(post(&world, &program, (&good, &body)).await.json()["status"], "done");
-    assert_eq!(post(&world, &program, (&good, &body)).await.json()["status"], "duplicate");
+    assert_eq!(post(&world, &program, &good, &body).await.json()["status"], "done");
+    assert_eq!(post(&world, &program, &good, &body).await.json()["status"], "duplicate");
     let other_mode =
         json!({"id": "evt_2", "type": "invoice.paid", "created": 1, "livemode": false, "data": {"object": {}}});
     let ignored = post_event(&world, &program, &other_mode).await;
     assert_eq!((ignored.status, &ignored.json()["status"]), (StatusCode::OK, &json!("ignored")));
     world.intake.clock().advance(Duration::from_secs(301));
-    assert_eq!(post(&world, &program, (&good, &body)).await.status, StatusCode::BAD_REQUEST, "an old signature");
+    assert_eq!(post(&world, &program, &good, &body).await.status, StatusCode::BAD_REQUEST, "an old signature");
     world.end().await;
 }
 
@@ -242,14 +242,14 @@ async fn unreadable_events_are_stored_and_replayed() {
     let world = World::start().await;
     let session = set_up(&world, 1).await;
     let program = program(&world, &session).await;
-    let call = async |method, path| owner(&world, &session, method, (path, json!({}))).await;
-    let mut invalid = invoice(&world, ("in_1", "cus_1"), 100);
+    let call = async |method, path| owner(&world, &session, method, path, json!({})).await;
+    let mut invalid = invoice(&world, "in_1", "cus_1", 100);
     invalid["amount_paid"] = json!("a lot");
-    let failed = post_event(&world, &program, &event(&world, ("evt_1", "invoice.paid"), &invalid)).await;
+    let failed = post_event(&world, &program, &event(&world, "evt_1", "invoice.paid", &invalid)).await;
     assert_eq!((failed.status, failed.code()), (StatusCode::INTERNAL_SERVER_ERROR, "internal_error".to_owned()));
     let garbage = post_event(&world, &program, &json!("no event")).await;
     assert_eq!(garbage.status, StatusCode::INTERNAL_SERVER_ERROR);
-    let unheard = event(&world, ("evt_3", "price.created"), &json!({"id": "price_1"}));
+    let unheard = event(&world, "evt_3", "price.created", &json!({"id": "price_1"}));
     assert_eq!(post_event(&world, &program, &unheard).await.json()["status"], "ignored");
     let listed = call(Method::GET, "/processor/events?status=failed").await.json();
     assert_eq!(listed["data"].as_array().unwrap().len(), 2, "{listed}");
@@ -267,7 +267,7 @@ async fn unreadable_events_are_stored_and_replayed() {
     assert_eq!(view["processor"]["failed_events"], 2);
     assert!(view["processor"]["last_event_at"].is_string());
     // The corrected event with the same id is processed.
-    let right = event(&world, ("evt_1", "invoice.paid"), &invoice(&world, ("in_1", "cus_1"), 100));
+    let right = event(&world, "evt_1", "invoice.paid", &invoice(&world, "in_1", "cus_1", 100));
     assert_eq!(post_event(&world, &program, &right).await.json()["status"], "done");
     let done = call(Method::POST, "/processor/events/evt_1/replay").await.json()["event"].clone();
     assert_eq!((&done["status"], &done["error"]), (&json!("done"), &Value::Null));
@@ -279,7 +279,7 @@ async fn owner_reviews_referrals() {
     let world = World::start().await;
     let id = commission(&world).await;
     let session = world.session(1).await;
-    let call = async |method, path: String| owner(&world, &session, method, (&path, json!({}))).await;
+    let call = async |method, path: String| owner(&world, &session, method, &path, json!({})).await;
     let referral = world.get("/affiliate-referrals").await.json()["data"][0]["id"].clone();
     let referral = referral.as_str().unwrap();
     assert_eq!(call(Method::GET, "/reviews".to_owned()).await.json()["data"], json!([]));

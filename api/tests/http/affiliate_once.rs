@@ -13,8 +13,11 @@ use crate::world::{TestResponse, TestSession, World};
 async fn with_header(
     world: &World,
     session: &TestSession,
-    (method, path, body): (Method, &str, Value),
-    (name, value): (&str, &str),
+    method: Method,
+    path: &str,
+    body: Value,
+    name: &str,
+    value: &str,
 ) -> TestResponse {
     let request = http::Request::builder()
         .method(method)
@@ -44,16 +47,16 @@ async fn partner_changes_honour_if_match() {
     let changed = world.call(Method::PATCH, &path, &json!({"notes": "met in June"})).await;
     let now = changed.headers["etag"].to_str().unwrap().to_owned();
     let delete = async |path: &str, version: &str| {
-        with_headers(&world, (Method::DELETE, path), &[("if-match", version)], &json!({})).await
+        with_headers(&world, Method::DELETE, path, &[("if-match", version)], &json!({})).await
     };
     assert!(is_stale(&delete(&path, &if_match).await) && is_stale(&delete(&link, &if_match).await));
     let pay = json!({"method": "wise", "destination": "ada@example.org"});
     let payout = format!("/partners/{}/payout-method", ada["id"].as_str().unwrap());
     let set = async |version: &str| {
-        with_header(&world, &session, (Method::PUT, &payout, pay.clone()), ("if-match", version)).await
+        with_header(&world, &session, Method::PUT, &payout, pay.clone(), "if-match", version).await
     };
     assert!(is_stale(&set(&if_match).await));
-    let inside = owner(&world, &session, Method::GET, (payout.trim_end_matches("/payout-method"), json!({}))).await;
+    let inside = owner(&world, &session, Method::GET, payout.trim_end_matches("/payout-method"), json!({})).await;
     assert_eq!(inside.json()["payout_destination"], Value::Null);
     assert_eq!(delete(&link, &now).await.status, StatusCode::OK);
     // One matching tag in a list is enough.
@@ -63,11 +66,11 @@ async fn partner_changes_honour_if_match() {
     assert_eq!(delete(&path, "\"nine\"").await.status, StatusCode::BAD_REQUEST);
     assert_eq!(delete(&path, set.headers["etag"].to_str().unwrap()).await.status, StatusCode::OK);
     // The processor settings share the program's version.
-    let program = owner(&world, &session, Method::GET, ("", json!({}))).await;
+    let program = owner(&world, &session, Method::GET, "", json!({})).await;
     let other = json!({"webhook_secrets": ["whsec_two"]});
     let old = format!("\"{}\"", program.json()["program"]["rev"].as_u64().unwrap() - 1);
     let connect = async |version: &str| {
-        with_header(&world, &session, (Method::PUT, "/processor", other.clone()), ("if-match", version)).await
+        with_header(&world, &session, Method::PUT, "/processor", other.clone(), "if-match", version).await
     };
     assert!(is_stale(&connect(&old).await));
     let rev = format!("\"{}\"", program.json()["program"]["rev"]);
@@ -85,11 +88,11 @@ async fn payout_changes_honour_if_match() {
     let mark = async |version: &str| {
         let paid = json!({"reference": "PP-1"});
         let path = format!("{path}/mark-paid");
-        with_headers(&world, (Method::POST, &path), &[("if-match", version)], &paid).await
+        with_headers(&world, Method::POST, &path, &[("if-match", version)], &paid).await
     };
     let reason = json!({"reason": "The account is closed"});
     let fail = format!("/payouts/{id}/fail");
-    let failed = with_header(&world, &session, (Method::POST, &fail, reason), ("if-match", "\"1\"")).await;
+    let failed = with_header(&world, &session, Method::POST, &fail, reason, "if-match", "\"1\"").await;
     assert!(is_stale(&mark("\"1\"").await) && is_stale(&failed), "{failed:?}");
     assert_eq!(world.get(&path).await.json()["payout"]["status"], "processing");
     assert_eq!(mark(&etag).await.status, StatusCode::OK);
@@ -102,11 +105,11 @@ async fn run_and_program_changes_honour_if_match() {
     let (session, draft) = draft_run(&world).await;
     let cancel = format!("/payout-runs/{}/cancel", draft["run"]["id"].as_str().unwrap());
     for path in [cancel.as_str(), "/pause", "/go-live"] {
-        let stale = with_header(&world, &session, (Method::POST, path, json!({})), ("if-match", "\"999\"")).await;
+        let stale = with_header(&world, &session, Method::POST, path, json!({}), "if-match", "\"999\"").await;
         assert!(is_stale(&stale), "{path} {stale:?}");
     }
     let rev = format!("\"{}\"", draft["run"]["rev"]);
-    let cancelled = with_header(&world, &session, (Method::POST, &cancel, json!({})), ("if-match", &rev)).await;
+    let cancelled = with_header(&world, &session, Method::POST, &cancel, json!({}), "if-match", &rev).await;
     assert_eq!(cancelled.status, StatusCode::OK, "{cancelled:?}");
     world.end().await;
 }
@@ -119,7 +122,7 @@ async fn login_link_is_idempotent() {
     let bob = partner(&world, json!({"email": "bob@example.org"})).await;
     let make = async |of: &Value, body: Value| {
         let path = format!("/affiliates/{}/login-link", of["id"].as_str().unwrap());
-        with_headers(&world, (Method::POST, &path), &[("idempotency-key", "k")], &body).await
+        with_headers(&world, Method::POST, &path, &[("idempotency-key", "k")], &body).await
     };
     let made = make(&ada, json!({})).await;
     assert_eq!(made.status, StatusCode::OK, "{made:?}");
@@ -146,7 +149,7 @@ async fn owner_operations_are_idempotent() {
     let (session, drafted) = draft_run(&world).await;
     let id = drafted["run"]["id"].as_str().unwrap();
     let post = async |path: &str, body: Value| {
-        with_header(&world, &session, (Method::POST, path, body), ("idempotency-key", "k")).await
+        with_header(&world, &session, Method::POST, path, body, "idempotency-key", "k").await
     };
     // A refused request leaves its key free.
     assert_eq!(post("/payout-runs", json!({})).await.code(), "conflict");
@@ -157,7 +160,7 @@ async fn owner_operations_are_idempotent() {
     assert_eq!(again.headers["idempotent-replayed"], "true");
     assert_eq!(post("/payout-runs", json!({})).await.code(), "idempotency_conflict");
     let draft = async |body: Value| {
-        with_header(&world, &session, (Method::POST, "/payout-runs", body), ("idempotency-key", "draft")).await
+        with_header(&world, &session, Method::POST, "/payout-runs", body, "idempotency-key", "draft").await
     };
     let made = draft(json!({})).await;
     let again = draft(json!({})).await;
@@ -186,7 +189,7 @@ async fn owner_operations_store_their_response() {
     let suspended = world.call(Method::POST, &format!("/affiliates/{partner}/suspend"), &json!({})).await;
     assert_eq!(suspended.status, StatusCode::OK, "{suspended:?}");
     let run =
-        owner(&world, &session, Method::GET, (&format!("/payout-runs/{id}"), json!({}))).await.json()["run"].clone();
+        owner(&world, &session, Method::GET, &format!("/payout-runs/{id}"), json!({})).await.json()["run"].clone();
     let acts = [
         (format!("/payout-runs/{id}/approve"), json!({"rev": run["rev"], "totals": run["totals"]})),
         (format!("/payouts/{payout}/fail"), json!({"reason": "The account is closed"})),
@@ -195,19 +198,19 @@ async fn owner_operations_store_their_response() {
     for (number, (path, body)) in acts.iter().enumerate() {
         let key = format!("key-{number}");
         let post =
-            async || with_header(&world, &session, (Method::POST, path, body.clone()), ("idempotency-key", &key)).await;
+            async || with_header(&world, &session, Method::POST, path, body.clone(), "idempotency-key", &key).await;
         let first = post().await;
         assert_eq!(first.status, StatusCode::OK, "{path}: {first:?}");
         let again = post().await;
         assert_eq!((again.json(), &again.headers["etag"]), (first.json(), &first.headers["etag"]), "{path}");
         assert_eq!(again.headers["idempotent-replayed"], "true");
         // The same operation with another key is refused, and stores no record.
-        let other = with_header(&world, &session, (Method::POST, path, body.clone()), ("idempotency-key", "other"));
+        let other = with_header(&world, &session, Method::POST, path, body.clone(), "idempotency-key", "other");
         assert!(other.await.status.is_client_error(), "{path}");
         assert_eq!(stored_records(&world).await.len(), number + 1, "{path}");
     }
     // A key is bound to one operation.
-    let other = with_header(&world, &session, (Method::POST, "/go-live", json!({})), ("idempotency-key", "key-2"));
+    let other = with_header(&world, &session, Method::POST, "/go-live", json!({}), "idempotency-key", "key-2");
     assert_eq!(other.await.code(), "idempotency_conflict");
     world.end().await;
 }
@@ -217,12 +220,11 @@ async fn interrupted_draft_is_resumed_by_its_key() {
     let world = World::start().await;
     let (session, first) = draft_run(&world).await;
     let cancel = format!("/payout-runs/{}/cancel", first["run"]["id"].as_str().unwrap());
-    assert_eq!(owner(&world, &session, Method::POST, (&cancel, json!({}))).await.status, StatusCode::OK);
-    let draft = async || {
-        with_header(&world, &session, (Method::POST, "/payout-runs", json!({})), ("idempotency-key", "k")).await
-    };
+    assert_eq!(owner(&world, &session, Method::POST, &cancel, json!({})).await.status, StatusCode::OK);
+    let draft =
+        async || with_header(&world, &session, Method::POST, "/payout-runs", json!({}), "idempotency-key", "k").await;
     let runs = async || {
-        let runs = owner(&world, &session, Method::GET, ("/payout-runs", json!({}))).await.json();
+        let runs = owner(&world, &session, Method::GET, "/payout-runs", json!({})).await.json();
         runs["data"].as_array().unwrap().clone()
     };
     let made = draft().await;
@@ -231,7 +233,7 @@ async fn interrupted_draft_is_resumed_by_its_key() {
     let id = made.json()["run"]["id"].clone();
     truncate_record(&world, id.as_str().unwrap()).await;
     let cancel = format!("/payout-runs/{}/cancel", id.as_str().unwrap());
-    assert_eq!(owner(&world, &session, Method::POST, (&cancel, json!({}))).await.status, StatusCode::OK);
+    assert_eq!(owner(&world, &session, Method::POST, &cancel, json!({})).await.status, StatusCode::OK);
     let again = draft().await;
     assert_eq!((again.status, &again.json()["run"]["id"]), (StatusCode::CREATED, &id), "{again:?}");
     assert_eq!((&again.json()["run"]["status"], runs().await.len()), (&json!("cancelled"), 2));

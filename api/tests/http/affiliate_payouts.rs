@@ -19,9 +19,9 @@ use crate::world::{TestResponse, TestSession, World};
 /// A program without a hold period; returns its owner and its id.
 async fn program(world: &World) -> (TestSession, String) {
     let session = set_up(world, 1).await;
-    let now = owner(world, &session, Method::PUT, ("/campaigns/default", json!({"hold_days": 0}))).await;
+    let now = owner(world, &session, Method::PUT, "/campaigns/default", json!({"hold_days": 0})).await;
     assert_eq!(now.status, StatusCode::OK, "{now:?}");
-    let view = owner(world, &session, Method::GET, ("", json!({}))).await.json();
+    let view = owner(world, &session, Method::GET, "", json!({})).await.json();
     (session, view["program"]["id"].as_str().unwrap().to_owned())
 }
 
@@ -40,10 +40,10 @@ async fn create_seller(world: &World, name: &str, paypal: Option<&str>) -> Strin
 }
 
 /// Records a paid invoice of a seller's customer.
-async fn record_sale(world: &World, program: &str, (name, number): (&str, u32), cents: i64) {
+async fn record_sale(world: &World, program: &str, name: &str, number: u32, cents: i64) {
     let (id, customer) = (format!("in_{name}{number}"), format!("cus_{name}"));
-    let paid = invoice(world, (&id, &customer), cents);
-    let paid = event(world, (&format!("evt_{name}{number}"), "invoice.paid"), &paid);
+    let paid = invoice(world, &id, &customer, cents);
+    let paid = event(world, &format!("evt_{name}{number}"), "invoice.paid", &paid);
     assert_eq!(post_event(world, program, &paid).await.json()["status"], "done");
 }
 
@@ -52,9 +52,9 @@ pub(crate) async fn draft_run(world: &World) -> (TestSession, Value) {
     let (session, program) = program(world).await;
     create_seller(world, "ada", Some("ada@paypal.example")).await;
     create_seller(world, "bob", Some("bob@paypal.example")).await;
-    record_sale(world, &program, ("ada", 1), 10_000).await;
-    record_sale(world, &program, ("bob", 1), 2_000).await;
-    let draft = owner(world, &session, Method::POST, ("/payout-runs", json!({}))).await;
+    record_sale(world, &program, "ada", 1, 10_000).await;
+    record_sale(world, &program, "bob", 1, 2_000).await;
+    let draft = owner(world, &session, Method::POST, "/payout-runs", json!({})).await;
     assert_eq!(draft.status, StatusCode::CREATED, "{draft:?}");
     (session, draft.json())
 }
@@ -67,8 +67,8 @@ async fn draft_follows_the_current_payout_destination() {
     let ada = draft["payouts"][0].clone();
     assert_eq!(ada["destination"], "ada@paypal.example");
     let method = format!("/partners/{}/payout-method", ada["affiliate_id"].as_str().unwrap());
-    let set = async |body| owner(&world, &session, Method::PUT, (&method, body)).await;
-    let view = async || owner(&world, &session, Method::GET, (&path, json!({}))).await.json();
+    let set = async |body| owner(&world, &session, Method::PUT, &method, body).await;
+    let view = async || owner(&world, &session, Method::GET, &path, json!({})).await.json();
     set(json!({"method": "wise", "destination": "ada@wise.example"})).await;
     let run = view().await;
     let payout = &run["payouts"][0];
@@ -87,7 +87,7 @@ async fn draft_follows_the_current_payout_destination() {
     // An approved payout is in progress and keeps its destination.
     let method = format!("/partners/{}/payout-method", run["payouts"][0]["affiliate_id"].as_str().unwrap());
     let elsewhere = json!({"method": "wise", "destination": "bob@wise.example"});
-    assert_eq!(owner(&world, &session, Method::PUT, (&method, elsewhere)).await.status, StatusCode::OK);
+    assert_eq!(owner(&world, &session, Method::PUT, &method, elsewhere).await.status, StatusCode::OK);
     assert_eq!(view().await["payouts"][0]["destination"], "bob@paypal.example");
     check_audit(&world, &session).await;
     world.end().await;
@@ -98,13 +98,13 @@ async fn draft_uses_allowed_payout_methods() {
     let world = World::start().await;
     let (session, draft) = draft_run(&world).await;
     let path = format!("/payout-runs/{}", draft["run"]["id"].as_str().unwrap());
-    let view = async || owner(&world, &session, Method::GET, (&path, json!({}))).await.json();
+    let view = async || owner(&world, &session, Method::GET, &path, json!({})).await.json();
     let bank = json!({"method": "bank", "destination": "DE02"});
     let method = format!("/partners/{}/payout-method", draft["payouts"][0]["affiliate_id"].as_str().unwrap());
-    assert_eq!(owner(&world, &session, Method::PUT, (&method, bank)).await.status, StatusCode::OK);
+    assert_eq!(owner(&world, &session, Method::PUT, &method, bank).await.status, StatusCode::OK);
     let before = view().await;
     let set = json!({"allowed_methods": ["bank", "wise"]});
-    assert_eq!(owner(&world, &session, Method::PATCH, ("", set)).await.status, StatusCode::OK);
+    assert_eq!(owner(&world, &session, Method::PATCH, "", set).await.status, StatusCode::OK);
     let after = view().await;
     assert_eq!((&after["run"]["payouts_count"], &after["run"]["totals"]), (&json!(1), &json!({"usd": 2000})));
     assert_eq!(after["run"]["rev"].as_u64(), before["run"]["rev"].as_u64().map(|rev| rev + 1));
@@ -125,11 +125,11 @@ pub(crate) async fn processing(world: &World) -> String {
 async fn approve(world: &World, session: &TestSession, run: &Value) -> TestResponse {
     let path = format!("/payout-runs/{}/approve", run["id"].as_str().unwrap());
     let reviewed = json!({"rev": run["rev"], "totals": run["totals"]});
-    owner(world, session, Method::POST, (&path, reviewed)).await
+    owner(world, session, Method::POST, &path, reviewed).await
 }
 
 async fn check_audit(world: &World, session: &TestSession) -> Value {
-    let audit = owner(world, session, Method::GET, ("/audit", json!({}))).await.json();
+    let audit = owner(world, session, Method::GET, "/audit", json!({})).await.json();
     assert_eq!(audit["ok"], true, "{audit}");
     audit["checked"].clone()
 }
@@ -138,7 +138,7 @@ async fn check_audit(world: &World, session: &TestSession) -> Value {
 async fn a_run_is_drafted_approved_and_paid() {
     let world = World::start().await;
     let (session, draft) = draft_run(&world).await;
-    let call = async |method, path: &str, body| owner(&world, &session, method, (path, body)).await;
+    let call = async |method, path: &str, body| owner(&world, &session, method, path, body).await;
     let run = draft["run"].clone();
     for (field, value) in [
         ("status", json!("draft")),
@@ -181,7 +181,7 @@ async fn a_run_is_drafted_approved_and_paid() {
 async fn payouts_of_an_approved_run_are_paid_or_fail() {
     let world = World::start().await;
     let (session, draft) = draft_run(&world).await;
-    let call = async |method, path: &str, body| owner(&world, &session, method, (path, body)).await;
+    let call = async |method, path: &str, body| owner(&world, &session, method, path, body).await;
     let run = draft["run"].clone();
     let id = run["id"].as_str().unwrap();
     let payouts = all(&world, "/affiliate-payouts").await;
@@ -215,12 +215,12 @@ async fn payouts_of_an_approved_run_are_paid_or_fail() {
         assert!(refused.json()["error"]["details"]["fields"]["reference"].is_string(), "{invalid} {refused:?}");
     }
     let keyed = [("idempotency-key", "k1")];
-    let paid = with_headers(&world, (Method::POST, &paid_path), &keyed, &reference).await;
+    let paid = with_headers(&world, Method::POST, &paid_path, &keyed, &reference).await;
     assert_eq!(paid.status, StatusCode::OK, "{paid:?}");
     let payout = paid.json()["payout"].clone();
     assert_eq!((&payout["status"], &payout["external_reference"]), (&json!("paid"), &json!("BATCH-1")));
     assert!(payout["paid_at"].is_string());
-    let again = with_headers(&world, (Method::POST, &paid_path), &keyed, &reference).await;
+    let again = with_headers(&world, Method::POST, &paid_path, &keyed, &reference).await;
     assert_eq!((again.json(), again.headers.contains_key("idempotent-replayed")), (paid.json(), true));
     let again = world.call(Method::POST, &paid_path, &reference).await;
     assert_eq!((again.status, again.json()), (StatusCode::OK, paid.json()));
@@ -252,15 +252,14 @@ async fn payout_files_match_each_method() {
     let bob = create_seller(&world, "bob", None).await;
     let method = format!("/partners/{bob}/payout-method");
     let bank = json!({"method": "bank", "destination": "=IBAN()"});
-    assert_eq!(owner(&world, &session, Method::PUT, (&method, bank)).await.status, StatusCode::OK);
-    record_sale(&world, &program, ("ada", 1), 10_000).await;
-    record_sale(&world, &program, ("bob", 1), 2_000).await;
-    let draft = owner(&world, &session, Method::POST, ("/payout-runs", json!({}))).await.json();
+    assert_eq!(owner(&world, &session, Method::PUT, &method, bank).await.status, StatusCode::OK);
+    record_sale(&world, &program, "ada", 1, 10_000).await;
+    record_sale(&world, &program, "bob", 1, 2_000).await;
+    let draft = owner(&world, &session, Method::POST, "/payout-runs", json!({})).await.json();
     approve(&world, &session, &draft["run"]).await;
     let id = draft["run"]["id"].as_str().unwrap();
-    let get = async |path: &str| {
-        owner(&world, &session, Method::GET, (&format!("/payout-runs/{id}/{path}"), json!({}))).await
-    };
+    let get =
+        async |path: &str| owner(&world, &session, Method::GET, &format!("/payout-runs/{id}/{path}"), json!({})).await;
     let file = get("csv?method=paypal").await;
     assert_eq!(file.headers["content-type"], "text/csv; charset=utf-8");
     let text = String::from_utf8(file.body.to_vec()).unwrap();
@@ -297,17 +296,17 @@ async fn payout_files_match_each_method() {
 async fn run_without_payees_is_not_created() {
     let world = World::start().await;
     let (session, program) = program(&world).await;
-    let draft = async || owner(&world, &session, Method::POST, ("/payout-runs", json!({"cutoff": null}))).await;
+    let draft = async || owner(&world, &session, Method::POST, "/payout-runs", json!({"cutoff": null})).await;
     let nobody = draft().await;
     assert_eq!(nobody.status, StatusCode::OK, "{nobody:?}");
     assert_eq!(nobody.json(), json!({"run": null, "payouts": [], "skipped": []}));
     let ada = create_seller(&world, "ada", None).await;
-    record_sale(&world, &program, ("ada", 1), 10_000).await;
+    record_sale(&world, &program, "ada", 1, 10_000).await;
     let skipped = json!([{"affiliate_id": ada, "currency": "usd", "amount_cents": 2_000, "reason": "not_ready"}]);
     assert_eq!(draft().await.json(), json!({"run": null, "payouts": [], "skipped": skipped}));
-    assert_eq!(owner(&world, &session, Method::GET, ("/payout-runs", json!({}))).await.json()["data"], json!([]));
+    assert_eq!(owner(&world, &session, Method::GET, "/payout-runs", json!({})).await.json()["data"], json!([]));
     for invalid in ["yesterday", ""] {
-        let refused = owner(&world, &session, Method::POST, ("/payout-runs", json!({"cutoff": invalid}))).await;
+        let refused = owner(&world, &session, Method::POST, "/payout-runs", json!({"cutoff": invalid})).await;
         assert!(refused.json()["error"]["details"]["fields"]["cutoff"].is_string(), "{refused:?}");
     }
     // A commission outside of payouts is deleted with its partner.
@@ -325,7 +324,7 @@ async fn approval_needs_a_fresh_sign_in_and_the_current_revision() {
     let (session, draft) = draft_run(&world).await;
     let run = draft["run"].clone();
     let path = format!("/payout-runs/{}/approve", run["id"].as_str().unwrap());
-    let call = async |session: &TestSession, body| owner(&world, session, Method::POST, (&path, body)).await;
+    let call = async |session: &TestSession, body| owner(&world, session, Method::POST, &path, body).await;
     for (body, field) in [
         (json!({}), "rev"),
         (json!({"rev": 1}), "totals"),
@@ -361,7 +360,7 @@ async fn suspended_partner_leaves_the_draft() {
     let path = format!("/affiliates/{}/suspend", ada["affiliate_id"].as_str().unwrap());
     assert_eq!(world.call(Method::POST, &path, &json!({})).await.status, StatusCode::OK);
     let path = format!("/payout-runs/{}", draft["run"]["id"].as_str().unwrap());
-    let view = owner(&world, &session, Method::GET, (&path, json!({}))).await.json();
+    let view = owner(&world, &session, Method::GET, &path, json!({})).await.json();
     assert_eq!((&view["run"]["totals"], view["payouts"].as_array().unwrap().len()), (&json!({"usd": 400}), 1));
     assert!(view["run"]["rev"].as_u64() > draft["run"]["rev"].as_u64());
     let skipped = &view["skipped"][0];
@@ -377,14 +376,14 @@ async fn cancelled_run_is_deleted_with_its_payouts() {
     let world = World::start().await;
     let (session, draft) = draft_run(&world).await;
     let id = draft["run"]["id"].as_str().unwrap();
-    let cancelled = owner(&world, &session, Method::POST, (&format!("/payout-runs/{id}/cancel"), json!({}))).await;
+    let cancelled = owner(&world, &session, Method::POST, &format!("/payout-runs/{id}/cancel"), json!({})).await;
     assert_eq!(cancelled.json()["run"]["status"], "cancelled");
     let payout = format!("/affiliate-payouts/{}", draft["payouts"][0]["id"].as_str().unwrap());
     assert_eq!(world.get(&payout).await.code(), "not_found");
     assert!(all(&world, "/affiliate-payouts").await.is_empty());
     let lines = all(&world, "/affiliate-commissions").await;
     assert!(lines.iter().all(|line| line["status"] == "earned" && line["payout_id"].is_null()), "{lines:?}");
-    let view = owner(&world, &session, Method::GET, (&format!("/payout-runs/{id}"), json!({}))).await.json();
+    let view = owner(&world, &session, Method::GET, &format!("/payout-runs/{id}"), json!({})).await.json();
     assert_eq!((&view["run"]["status"], &view["payouts"]), (&json!("cancelled"), &json!([])));
     check_audit(&world, &session).await;
     world.end().await;
@@ -406,7 +405,7 @@ async fn payouts_are_isolated_between_accounts() {
         (Method::GET, format!("/payout-runs/{id}/files"), json!({})),
         (Method::POST, format!("/payouts/{payout}/fail"), json!({"reason": "x"})),
     ] {
-        let refused = owner(&world, &other, method, (&path, body)).await;
+        let refused = owner(&world, &other, method, &path, body).await;
         assert_eq!(refused.code(), "not_found", "{path}");
     }
     world.end().await;
@@ -425,11 +424,11 @@ fn api_keys_cannot_change_payout_runs() {
 
 /// A processor that pays; collects its requests.
 async fn processor(requests: Arc<Mutex<Vec<String>>>) -> String {
-    account(("acct_own", Arc::new(AtomicBool::new(true))), requests).await
+    account("acct_own", Arc::new(AtomicBool::new(true)), requests).await
 }
 
 /// An account of a processor, which pays or fails.
-async fn account((id, pays): (&'static str, Arc<AtomicBool>), requests: Arc<Mutex<Vec<String>>>) -> String {
+async fn account(id: &'static str, pays: Arc<AtomicBool>, requests: Arc<Mutex<Vec<String>>>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
@@ -473,15 +472,15 @@ async fn payouts_are_transferred_by_the_processor() {
     let requests = Arc::new(Mutex::new(Vec::new()));
     let base = processor(Arc::clone(&requests)).await;
     let connect = json!({"webhook_secrets": ["whsec_one"], "api_base": base, "restricted_key": "rk_live_1"});
-    assert_eq!(owner(&world, &session, Method::PUT, ("/processor", connect)).await.status, StatusCode::OK);
+    assert_eq!(owner(&world, &session, Method::PUT, "/processor", connect).await.status, StatusCode::OK);
     let method = format!("/partners/{ada}/payout-method");
     for (account, is_ready) in [("acct_other", false), ("acct_ada", true)] {
         let body = json!({"method": "stripe", "destination": account});
-        let set = owner(&world, &session, Method::PUT, (&method, body)).await.json();
+        let set = owner(&world, &session, Method::PUT, &method, body).await.json();
         assert_eq!(set["affiliate"]["payout_ready"], is_ready, "{account}");
     }
-    record_sale(&world, &program, ("ada", 1), 10_000).await;
-    let draft = owner(&world, &session, Method::POST, ("/payout-runs", json!({}))).await.json();
+    record_sale(&world, &program, "ada", 1, 10_000).await;
+    let draft = owner(&world, &session, Method::POST, "/payout-runs", json!({})).await.json();
     approve(&world, &session, &draft["run"]).await;
     let payout = draft["payouts"][0]["id"].as_str().unwrap();
     let path = format!("/affiliate-payouts/{payout}");
@@ -517,17 +516,17 @@ async fn unconfirmed_transfer_is_not_repeated_by_another_account() {
     let ada = create_seller(&world, "ada", None).await;
     let pays = [false, true].map(|pays| Arc::new(AtomicBool::new(pays)));
     let requests = [(), ()].map(|()| Arc::new(Mutex::new(Vec::new())));
-    let own = account(("acct_own", Arc::clone(&pays[0])), Arc::clone(&requests[0])).await;
-    let other = account(("acct_another", Arc::clone(&pays[1])), Arc::clone(&requests[1])).await;
+    let own = account("acct_own", Arc::clone(&pays[0]), Arc::clone(&requests[0])).await;
+    let other = account("acct_another", Arc::clone(&pays[1]), Arc::clone(&requests[1])).await;
     let connect = async |base: &str| {
         let body = json!({"webhook_secrets": ["whsec_one"], "api_base": base, "restricted_key": "rk_live_1"});
-        assert_eq!(owner(&world, &session, Method::PUT, ("/processor", body)).await.status, StatusCode::OK);
+        assert_eq!(owner(&world, &session, Method::PUT, "/processor", body).await.status, StatusCode::OK);
     };
     connect(&own).await;
     let method = json!({"method": "stripe", "destination": "acct_ada"});
-    owner(&world, &session, Method::PUT, (&format!("/partners/{ada}/payout-method"), method)).await;
-    record_sale(&world, &program, ("ada", 1), 10_000).await;
-    let draft = owner(&world, &session, Method::POST, ("/payout-runs", json!({}))).await.json();
+    owner(&world, &session, Method::PUT, &format!("/partners/{ada}/payout-method"), method).await;
+    record_sale(&world, &program, "ada", 1, 10_000).await;
+    let draft = owner(&world, &session, Method::POST, "/payout-runs", json!({})).await.json();
     approve(&world, &session, &draft["run"]).await;
     let path = format!("/affiliate-payouts/{}", draft["payouts"][0]["id"].as_str().unwrap());
     let service = AffiliateService::new(world.intake.clone());

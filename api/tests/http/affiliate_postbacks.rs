@@ -35,7 +35,7 @@ impl Program {
         let id = made["id"].as_str().unwrap().to_owned();
         self.change(&id, json!({"postback_url": url})).await;
         let path = format!("/partners/{id}");
-        let inside = owner(&self.world, &self.session, Method::GET, (&path, json!({}))).await.json();
+        let inside = owner(&self.world, &self.session, Method::GET, &path, json!({})).await.json();
         assert_eq!(inside["postback_url"], json!(url));
         (id.parse().unwrap(), inside["postback_secret"].as_str().unwrap().to_owned())
     }
@@ -56,7 +56,7 @@ impl Program {
     async fn log(&self, partner: PartnerId, passes: impl Fn(&[PostbackDelivery]) -> bool) -> Vec<PostbackDelivery> {
         loop {
             let settled = self.world.intake.next_outcome();
-            let (log, _) = self.service.list_postbacks((self.account, partner), None, 50).await.unwrap();
+            let (log, _) = self.service.list_postbacks(self.account, partner, None, 50).await.unwrap();
             if passes(&log) {
                 return log;
             }
@@ -87,7 +87,7 @@ async fn postbacks_contain_only_own_events_and_masked_addresses() {
     program.create_referral("bob", "edsger@example.net").await;
     assert_eq!(bobs.next().await.json()["data"]["referral"]["email"], json!("e***@example.net"));
     let shared = json!({"share_customer_email": true});
-    let set = owner(&program.world, &program.session, Method::PATCH, ("", shared)).await;
+    let set = owner(&program.world, &program.session, Method::PATCH, "", shared).await;
     assert_eq!(set.status, StatusCode::OK);
     program.create_referral("ada", "alan@example.net").await;
     assert_eq!(adas.next().await.json()["data"]["referral"]["email"], json!("alan@example.net"));
@@ -109,7 +109,7 @@ async fn owner_sees_the_postback_log() {
     let path = format!("/partners/{ada}/postbacks");
     let list = async |query: &str| {
         let path = format!("{path}{query}");
-        let response = owner(&program.world, &program.session, Method::GET, (&path, json!({}))).await;
+        let response = owner(&program.world, &program.session, Method::GET, &path, json!({})).await;
         assert_eq!(response.status, StatusCode::OK, "{response:?}");
         response.json()
     };
@@ -131,7 +131,7 @@ async fn owner_sees_the_postback_log() {
     for (path, status) in
         [("/partners/aff_x/postbacks", StatusCode::NOT_FOUND), (&format!("{path}?cursor=x"), StatusCode::BAD_REQUEST)]
     {
-        assert_eq!(owner(&program.world, &program.session, Method::GET, (path, json!({}))).await.status, status);
+        assert_eq!(owner(&program.world, &program.session, Method::GET, path, json!({})).await.status, status);
     }
     program.world.end().await;
 }
@@ -172,8 +172,7 @@ async fn postback_url_is_tested_and_removed() {
     let program = Program::start().await;
     let mut adas = Receiver::start(&["302 Found", "204 No Content"]).await;
     let (ada, secret) = program.partner("ada", &adas.url()).await;
-    let partner_key = (program.account, ada);
-    program.service.send_test_postback(partner_key).await.unwrap();
+    program.service.send_test_postback(program.account, ada).await.unwrap();
     let postback = adas.next().await;
     assert!(postback.is_signed_with(&secret));
     assert_eq!(
@@ -183,11 +182,11 @@ async fn postback_url_is_tested_and_removed() {
     let log = program.log(ada, is_done(WebhookDeliveryStatus::Failed)).await;
     assert_eq!((log[0].attempts.len(), log[0].attempts[0].response_status), (1, Some(302)), "no redirects");
     program.change(&ada.to_string(), json!({"postback_url": null})).await;
-    assert!(program.service.send_test_postback(partner_key).await.is_err());
+    assert!(program.service.send_test_postback(program.account, ada).await.is_err());
     program.create_referral("ada", "grace@example.net").await;
     program.world.intake.dispatch_outbox().await.unwrap();
     assert_eq!(
-        program.service.list_postbacks(partner_key, None, 50).await.unwrap().0.len(),
+        program.service.list_postbacks(program.account, ada, None, 50).await.unwrap().0.len(),
         1,
         "no delivery is created"
     );

@@ -18,7 +18,8 @@ pub(crate) async fn owner(
     world: &World,
     session: &TestSession,
     method: Method,
-    (path, body): (&str, Value),
+    path: &str,
+    body: Value,
 ) -> TestResponse {
     world.call_with_session(session, method, &format!("{PROGRAM}{path}"), &body).await
 }
@@ -34,7 +35,7 @@ pub(crate) async fn set_up(world: &World, number: u8) -> TestSession {
         (Method::PUT, "/campaigns/default", campaign),
         (Method::POST, "/go-live", json!({})),
     ] {
-        let response = owner(world, &session, method, (path, body)).await;
+        let response = owner(world, &session, method, path, body).await;
         assert!(response.status.is_success(), "{path}: {response:?}");
     }
     session
@@ -44,7 +45,7 @@ pub(crate) async fn set_up(world: &World, number: u8) -> TestSession {
 async fn a_program_is_enabled_filled_and_goes_live() {
     let world = World::start().await;
     let session = world.session(1).await;
-    let call = async |method, path, body| owner(&world, &session, method, (path, body)).await;
+    let call = async |method, path, body| owner(&world, &session, method, path, body).await;
     assert_eq!(call(Method::GET, "", json!({})).await.code(), "not_found");
     assert_eq!(call(Method::PATCH, "", json!({"nonsense": 1})).await.code(), "not_found");
     let invalid = call(Method::POST, "", json!({"website_url": "ftp://x", "currency": "dollar"})).await;
@@ -106,7 +107,7 @@ async fn a_program_is_enabled_filled_and_goes_live() {
 async fn a_webhook_secret_that_could_be_guessed_is_refused() {
     let world = World::start().await;
     let session = set_up(&world, 1).await;
-    let call = async |method, path, body| owner(&world, &session, method, (path, body)).await;
+    let call = async |method, path, body| owner(&world, &session, method, path, body).await;
     let (good, spaces) = ("whsec_0123456789abcdef", "        ");
     for secrets in [
         json!([]),
@@ -130,7 +131,7 @@ async fn a_webhook_secret_that_could_be_guessed_is_refused() {
 async fn settings_are_updated_atomically() {
     let world = World::start().await;
     let session = set_up(&world, 1).await;
-    let set = async |body| owner(&world, &session, Method::PATCH, ("", body)).await;
+    let set = async |body| owner(&world, &session, Method::PATCH, "", body).await;
     let all = json!({
         "website_url": "https://www.shop.example/start", "attribution": "last_click",
         "new_customers_only": false, "metadata_key": "ref", "exclude_key": "no", "min_payout": {"USD": 5000, "eur": 1},
@@ -166,7 +167,7 @@ async fn settings_are_updated_atomically() {
     for settled in [json!({"currency": "eur"}), json!({"mode": "test"})] {
         assert_eq!(set(settled).await.status, StatusCode::CONFLICT);
     }
-    let view = owner(&world, &session, Method::GET, ("", json!({}))).await.json();
+    let view = owner(&world, &session, Method::GET, "", json!({})).await.json();
     assert_eq!((&view["program"]["attribution"], &view["program"]["rev"]), (&json!("last_click"), &json!(rev)));
     let cleared = set(json!({"mail_from": null, "terms_url": null, "portal_domain": null})).await;
     assert_eq!(cleared.json()["program"]["mail_from"], Value::Null);
@@ -236,7 +237,7 @@ async fn processor(status: Arc<AtomicU16>, body: &'static str) -> String {
 async fn processor_key_is_tested_before_it_is_stored() {
     let world = World::start().await;
     let session = world.session(1).await;
-    let call = async |method, path, body| owner(&world, &session, method, (path, body)).await;
+    let call = async |method, path, body| owner(&world, &session, method, path, body).await;
     call(Method::POST, "", json!({"website_url": "https://shop.example", "currency": "usd"})).await;
     let status = Arc::new(AtomicU16::new(200));
     let padded = Box::leak(json!({"id": "acct_9", "settings": "x".repeat(20_000)}).to_string().into_boxed_str());
@@ -301,7 +302,7 @@ async fn conflicting_settings_are_refused() {
         (json!({"metadata_key": "k", "exclude_key": "k"}), "exclude_key"),
         (json!({"portal_domain": own}), "portal_domain"),
     ] {
-        let refused = owner(&world, &session, Method::PATCH, ("", set.clone())).await;
+        let refused = owner(&world, &session, Method::PATCH, "", set.clone()).await;
         assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{set}");
         assert!(refused.json()["error"]["details"]["fields"][field].is_string(), "{refused:?}");
     }

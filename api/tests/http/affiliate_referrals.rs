@@ -121,7 +121,7 @@ async fn invalid_referrals_are_refused_in_order() {
     let path = format!("/affiliates/{}/suspend", ada["id"].as_str().unwrap());
     world.post(&path, "").await;
     assert_eq!(refused(json!({"email": "g@example.net", "token": "ada"})).await.0, 404);
-    owner(&world, &session, Method::POST, ("/pause", json!({}))).await;
+    owner(&world, &session, Method::POST, "/pause", json!({})).await;
     // Order of the checks: validation, then a paused program, then an unknown token.
     assert_eq!(refused(json!({"token": "none"})).await, (400, "validation_error".to_owned()));
     assert_eq!(refused(json!({"email": "g@example.net", "token": "none"})).await, (409, "conflict".to_owned()));

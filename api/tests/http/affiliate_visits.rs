@@ -35,13 +35,13 @@ impl Shop {
         );
         let ada = ada.await;
         partner(&world, json!({"email": "bob@example.org", "token": "bob"})).await;
-        let program = owner(&world, &session, Method::GET, ("", json!({}))).await.json();
+        let program = owner(&world, &session, Method::GET, "", json!({})).await.json();
         let key = program["program"]["publishable_key"].as_str().unwrap().to_owned();
         Self { world, session, key, ada }
     }
 
     async fn set(&self, settings: Value) {
-        let response = owner(&self.world, &self.session, Method::PATCH, ("", settings)).await;
+        let response = owner(&self.world, &self.session, Method::PATCH, "", settings).await;
         assert_eq!(response.status, StatusCode::OK, "{response:?}");
     }
 
@@ -204,7 +204,7 @@ async fn unknown_token_stores_nothing() {
     let suspended = shop.world.post(&format!("/affiliates/{id}/suspend"), "{}").await;
     assert_eq!(suspended.status, StatusCode::OK);
     assert!(nobody(&shop.report_visit(&shop.visit_body("ada")).await));
-    let paused = owner(&shop.world, &shop.session, Method::POST, ("/pause", json!({}))).await;
+    let paused = owner(&shop.world, &shop.session, Method::POST, "/pause", json!({})).await;
     assert_eq!(paused.status, StatusCode::OK);
     assert!(nobody(&shop.report_visit(&shop.visit_body("bob")).await));
     shop.world.end().await;
@@ -393,7 +393,7 @@ async fn two_programs_cannot_have_one_host() {
     shop.world.account(2, mail::credential::ApiKeyScope::Full).await;
     let other = shop.world.session(2).await;
     let enable = json!({"website_url": "https://other.example", "currency": "usd"});
-    assert_eq!(owner(&shop.world, &other, Method::POST, ("", enable)).await.status, StatusCode::CREATED);
+    assert_eq!(owner(&shop.world, &other, Method::POST, "", enable).await.status, StatusCode::CREATED);
     let duplicate = json!({"portal_domain": "Partners.example.com"});
     let refused = shop.world.call_with_session(&other, Method::PATCH, PROGRAM, &duplicate).await;
     assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{refused:?}");

@@ -18,7 +18,8 @@ pub(crate) async fn partner(world: &World, body: Value) -> Value {
 /// A call with additional header fields.
 pub(crate) async fn with_headers(
     world: &World,
-    (method, path): (Method, &str),
+    method: Method,
+    path: &str,
     headers: &[(&str, &str)],
     body: &Value,
 ) -> TestResponse {
@@ -59,7 +60,7 @@ async fn requests_without_a_program_are_404() {
             if path.starts_with(PROGRAM) || operation.tag == "affiliate_visits" {
                 continue;
             }
-            let response = with_headers(&world, (operation.method, &path), &[], &json!("wrong")).await;
+            let response = with_headers(&world, operation.method, &path, &[], &json!("wrong")).await;
             assert_eq!(
                 (response.status, response.code()),
                 (StatusCode::NOT_FOUND, "not_found".to_owned()),
@@ -69,11 +70,11 @@ async fn requests_without_a_program_are_404() {
     };
     everywhere("none").await;
     let enable = json!({"website_url": "https://shop.example", "currency": "usd"});
-    owner(&world, &session, Method::POST, ("", enable)).await;
+    owner(&world, &session, Method::POST, "", enable).await;
     everywhere("enabled").await;
-    owner(&world, &session, Method::PUT, ("/processor", json!({"webhook_secrets": ["whsec_one"]}))).await;
+    owner(&world, &session, Method::PUT, "/processor", json!({"webhook_secrets": ["whsec_one"]})).await;
     everywhere("without a campaign").await;
-    owner(&world, &session, Method::PUT, ("/campaigns/default", json!({}))).await;
+    owner(&world, &session, Method::PUT, "/campaigns/default", json!({})).await;
     // The program is not live: only referrals are refused.
     assert_eq!(world.get("/affiliates").await.status, StatusCode::OK);
     let ada = partner(&world, json!({"email": "ada@example.org"})).await;
@@ -141,7 +142,7 @@ async fn partners_are_updated() {
     assert_eq!((&now["last_name"], &now["company"]), (&Value::Null, &json!("Engines")));
     assert_eq!((&now["links"][0]["token"], &now["email"]), (&json!("Countess"), &ada["email"]));
     assert_eq!(now["parent_affiliate_id"], second["id"]);
-    let inside = owner(&world, &session, Method::GET, (&path.replace("/affiliates", "/partners"), json!({}))).await;
+    let inside = owner(&world, &session, Method::GET, &path.replace("/affiliates", "/partners"), json!({})).await;
     let inside = inside.json();
     assert_eq!(inside["commission_override"], json!({"commission_type": "percent", "commission_bps": 4000}));
     assert_eq!((&inside["notes"], &inside["payout_destination"]), (&Value::Null, &json!("pay@example.org")));
@@ -284,7 +285,7 @@ async fn status_transitions_are_checked() {
         assert_eq!(made["approved_at"].is_string(), begins == "active");
         let id = made["id"].as_str().unwrap();
         let moved = if action == "reactivate" {
-            owner(&world, &session, Method::POST, (&format!("/partners/{id}/reactivate"), json!({}))).await
+            owner(&world, &session, Method::POST, &format!("/partners/{id}/reactivate"), json!({})).await
         } else {
             world.post(&format!("/affiliates/{id}/{action}"), "").await
         };
@@ -305,7 +306,7 @@ async fn status_transitions_are_checked() {
     let id = made["id"].as_str().unwrap();
     let suspended = world.call(Method::POST, &format!("/affiliates/{id}/suspend"), &json!({"reason": "spam"})).await;
     assert_eq!(suspended.json()["affiliate"]["status"], json!("suspended"));
-    let back = owner(&world, &session, Method::POST, (&format!("/partners/{id}/reactivate"), json!({}))).await;
+    let back = owner(&world, &session, Method::POST, &format!("/partners/{id}/reactivate"), json!({})).await;
     assert_eq!(back.json()["affiliate"]["status"], json!("active"));
     let rejected = partner(&world, json!({"email": "r@example.org", "status": "pending"})).await;
     let path = format!("/affiliates/{}", rejected["id"].as_str().unwrap());
@@ -324,7 +325,7 @@ async fn stale_if_match_is_refused() {
     let ada = partner(&world, json!({"email": "ada@example.org", "status": "pending"})).await;
     let path = format!("/affiliates/{}", ada["id"].as_str().unwrap());
     let patch = async |if_match: &str, name: &str| {
-        with_headers(&world, (Method::PATCH, &path), &[("if-match", if_match)], &json!({"company": name})).await
+        with_headers(&world, Method::PATCH, &path, &[("if-match", if_match)], &json!({"company": name})).await
     };
     assert_eq!(patch("\"1\"", "one").await.status, StatusCode::OK);
     let stale = patch("\"1\"", "two").await;
@@ -341,9 +342,9 @@ async fn stale_if_match_is_refused() {
     assert_eq!(patch("*", "five").await.status, StatusCode::OK);
     assert_eq!(patch("soon", "six").await.status, StatusCode::BAD_REQUEST);
     let approve = format!("{path}/approve");
-    let stale = with_headers(&world, (Method::POST, &approve), &[("if-match", "\"1\"")], &json!({})).await;
+    let stale = with_headers(&world, Method::POST, &approve, &[("if-match", "\"1\"")], &json!({})).await;
     assert_eq!(stale.status, StatusCode::CONFLICT);
-    let approved = with_headers(&world, (Method::POST, &approve), &[("if-match", "\"4\"")], &json!({})).await;
+    let approved = with_headers(&world, Method::POST, &approve, &[("if-match", "\"4\"")], &json!({})).await;
     assert_eq!(
         (approved.status, &approved.headers["etag"]),
         (StatusCode::OK, &"\"5\"".parse().unwrap()),
@@ -493,7 +494,7 @@ async fn idempotency_keys_apply() {
     let world = World::start().await;
     set_up(&world, 1).await;
     let once = async |path: &str, key: &str, body: Value| {
-        with_headers(&world, (Method::POST, path), &[("idempotency-key", key)], &body).await
+        with_headers(&world, Method::POST, path, &[("idempotency-key", key)], &body).await
     };
     let body = json!({"email": "ada@example.org", "token": "ada", "status": "pending"});
     let first = once("/affiliates", "k1", body.clone()).await;
@@ -595,7 +596,7 @@ async fn affiliates_are_isolated_between_accounts() {
     let body = json!({"email": "a@example.org", "campaign_id": campaign["id"]});
     let response = world.call_as(&other, Method::POST, "/affiliates", &body).await;
     assert_eq!(response.status, StatusCode::BAD_REQUEST);
-    let inside = owner(&world, &foreign, Method::GET, (&format!("/partners/{}", id(&ada)), json!({}))).await;
+    let inside = owner(&world, &foreign, Method::GET, &format!("/partners/{}", id(&ada)), json!({})).await;
     assert_eq!(inside.status, StatusCode::NOT_FOUND);
     // In another account the same address and token are free.
     let same = json!({"email": "ada@example.org", "token": "ada"});
@@ -614,7 +615,7 @@ async fn owner_sets_the_payout_method() {
     let path = format!("/partners/{}/payout-method", ada["id"].as_str().unwrap());
     let put = async |method: &str, destination: &str| {
         let body = json!({"method": method, "destination": destination});
-        owner(&world, &session, Method::PUT, (&path, body)).await
+        owner(&world, &session, Method::PUT, &path, body).await
     };
     for (method, destination, ready) in [
         ("wise", "ada@example.org", true),
@@ -631,7 +632,7 @@ async fn owner_sets_the_payout_method() {
         assert_eq!(put(method, destination).await.status, StatusCode::BAD_REQUEST, "{method} {destination}");
     }
     put("wise", "ada@example.org").await;
-    owner(&world, &session, Method::PATCH, ("", json!({"allowed_methods": ["paypal"]}))).await;
+    owner(&world, &session, Method::PATCH, "", json!({"allowed_methods": ["paypal"]})).await;
     let view = world.get(&format!("/affiliates/{}", ada["id"].as_str().unwrap())).await.json();
     assert_eq!(view["affiliate"]["payout_ready"], json!(false));
     world.end().await;

@@ -481,7 +481,7 @@ async fn runs_pause_resume_and_cancel() {
     world.intake.run_due_automations().await;
     let (account, automation) = (product.account, id.parse().unwrap());
     assert!(
-        store::automation_run::list_oldest(world.intake.store(), (account, automation), None, 9)
+        store::automation_run::list_oldest(world.intake.store(), account, automation, None, 9)
             .await
             .unwrap()
             .is_empty()

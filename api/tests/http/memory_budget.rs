@@ -97,7 +97,7 @@ async fn read_slowly(budget: &MemoryBudget, holder: MemoryHolder, chunks: &[(u64
     let rest = stream::pending().take(usize::from(!ends));
     let body = StreamBody::new(Box::pin(coming.chain(rest)));
     let (started_at, allowance) = (Instant::now(), budget.allowance(holder));
-    let read = body::read_body(body, &HeaderMap::new(), (1 << 20, Media::Json), &allowance).await;
+    let read = body::read_body(body, &HeaderMap::new(), 1 << 20, Media::Json, &allowance).await;
     (read.map(|(bytes, _)| bytes), started_at.elapsed())
 }
 
@@ -154,7 +154,7 @@ async fn wrong_content_length_is_still_bounded() {
     let budget = MemoryBudget::new(10 << 20, 0);
     let body = Full::new(Bytes::from(vec![b' '; 5000]));
     let allowance = budget.allowance(account());
-    let problem = body::read_body(body, &HeaderMap::new(), (4096, Media::Json), &allowance).await.unwrap_err();
+    let problem = body::read_body(body, &HeaderMap::new(), 4096, Media::Json, &allowance).await.unwrap_err();
     assert_eq!(problem.code(), ErrorCode::PAYLOAD_TOO_LARGE);
     assert_eq!(budget.available_bytes(), 10 << 20);
 }

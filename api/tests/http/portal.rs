@@ -103,7 +103,7 @@ pub(crate) fn affiliate_service(world: &World) -> AffiliateService {
 }
 
 pub(crate) async fn update_program(world: &World, session: &TestSession, settings: Value) {
-    let set = owner(world, session, Method::PATCH, ("", settings)).await;
+    let set = owner(world, session, Method::PATCH, "", settings).await;
     assert_eq!(set.status, StatusCode::OK, "{PROGRAM}: {set:?}");
 }
 
@@ -248,7 +248,7 @@ async fn invalid_cookies_are_refused() {
     }
     // A partner's cookie does not authenticate an owner.
     let as_owner = TestSession { cookie: right.replace("postrider_portal", "postrider_session"), csrf: None };
-    let response = owner(&world, &as_owner, Method::GET, ("", json!({}))).await;
+    let response = owner(&world, &as_owner, Method::GET, "", json!({})).await;
     assert_eq!(response.status, StatusCode::UNAUTHORIZED);
     world.end().await;
 }
@@ -310,7 +310,7 @@ async fn a_program_may_have_a_host_of_its_own() {
     // Another account's program cannot use the host, and its partners cannot sign in there.
     let key = world.account(2, mail::credential::ApiKeyScope::Full).await;
     let other = set_up(&world, 2).await;
-    let duplicate = owner(&world, &other, Method::PATCH, ("", json!({"portal_domain": "Partners.Shop.example"}))).await;
+    let duplicate = owner(&world, &other, Method::PATCH, "", json!({"portal_domain": "Partners.Shop.example"})).await;
     assert_eq!(duplicate.status, StatusCode::BAD_REQUEST);
     assert!(duplicate.json()["error"]["details"]["fields"]["portal_domain"].is_string(), "{duplicate:?}");
     let eve = json!({"email": "eve@example.org"});
@@ -325,7 +325,7 @@ async fn a_program_may_have_a_host_of_its_own() {
     assert_eq!(eves.get("/portal/home").await.status, StatusCode::UNAUTHORIZED);
     // No program can use the service's own host.
     let own = json!({"portal_domain": "api.example.test"});
-    let refused = owner(&world, &other, Method::PATCH, ("", own)).await;
+    let refused = owner(&world, &other, Method::PATCH, "", own).await;
     assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{refused:?}");
     assert_eq!(Browser::new(&world).get("/portal/sign-in").await.status, StatusCode::NOT_FOUND);
     world.end().await;
@@ -367,9 +367,15 @@ async fn sign_in_links_the_browser_to_the_partner() {
     let world = World::start().await;
     set_up(&world, 1).await;
     let ada = partner(&world, json!({"email": "ada@example.org"})).await;
-    let partner_key = (world.tenant().await.account().id, ada["id"].as_str().unwrap().parse().unwrap());
     let known = async |visitor: &str| {
-        store::affiliate::self_referral_guard::is_own_browser(world.intake.store(), partner_key, visitor).await.unwrap()
+        store::affiliate::self_referral_guard::is_own_browser(
+            world.intake.store(),
+            world.tenant().await.account().id,
+            ada["id"].as_str().unwrap().parse().unwrap(),
+            visitor,
+        )
+        .await
+        .unwrap()
     };
     let browser = Browser { cookie: "stx_vid=0123456789abcdef".to_owned(), ..Browser::new(&world) };
     // A prefetch is not a sign-in.

@@ -12,7 +12,7 @@ use crate::portal::{Browser, login_link, text, update_program};
 use crate::world::{BASE_URL, TestResponse, TestSession, World};
 
 async fn set_portal_domain(world: &World, session: &TestSession, host: &str) -> TestResponse {
-    owner(world, session, Method::PATCH, ("", json!({"portal_domain": host}))).await
+    owner(world, session, Method::PATCH, "", json!({"portal_domain": host})).await
 }
 
 async fn status_at(world: &World, host: &str) -> StatusCode {
@@ -21,7 +21,7 @@ async fn status_at(world: &World, host: &str) -> StatusCode {
 }
 
 async fn get_program(world: &World, session: &TestSession) -> Value {
-    owner(world, session, Method::GET, ("", json!({}))).await.json()["program"].clone()
+    owner(world, session, Method::GET, "", json!({})).await.json()["program"].clone()
 }
 
 /// A page without a program key reports that the key is missing.

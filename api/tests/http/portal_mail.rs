@@ -31,7 +31,7 @@ async fn sandbox() -> (World, TestSession) {
 }
 
 async fn publishable_key(world: &World, session: &TestSession) -> String {
-    let program = owner(world, session, Method::GET, ("", json!({}))).await.json();
+    let program = owner(world, session, Method::GET, "", json!({})).await.json();
     program["program"]["publishable_key"].as_str().unwrap().to_owned()
 }
 
@@ -58,7 +58,7 @@ async fn sandbox_account_sends_no_partner_emails() {
     for sender in [Value::Null, json!("partners@example.com")] {
         update_program(&world, &session, json!({"mail_from": sender})).await;
         let reason = if sender.is_null() { "set `mail_from`" } else { "production access" };
-        let view = owner(&world, &session, Method::GET, ("", json!({}))).await.json()["program"].clone();
+        let view = owner(&world, &session, Method::GET, "", json!({})).await.json()["program"].clone();
         assert!(view["mail_error"].as_str().unwrap().contains(reason), "{view}");
         for number in 0..100 {
             let status = ["active", "pending", "invited"][number % 3];
@@ -97,7 +97,7 @@ async fn form_requests_get_fixed_texts() {
     let (world, session) = sandbox().await;
     let key = publishable_key(&world, &session).await;
     let campaign = json!({"visibility": "public", "auto_approve": false});
-    assert_eq!(owner(&world, &session, Method::PUT, ("/campaigns/default", campaign)).await.status, StatusCode::OK);
+    assert_eq!(owner(&world, &session, Method::PUT, "/campaigns/default", campaign).await.status, StatusCode::OK);
     assert!(text(&join(&world, &key, "bob@example.org").await).contains("We have sent an email to"));
     let bob = world.get("/affiliates?email=bob@example.org").await.json()["data"][0].clone();
     let path = format!("/affiliates/{}", bob["id"].as_str().unwrap());
@@ -155,7 +155,7 @@ async fn pages_promise_no_email_without_a_sender() {
     let world = World::start().await;
     let session = set_up(&world, 1).await;
     let key = publishable_key(&world, &session).await;
-    owner(&world, &session, Method::PUT, ("/campaigns/default", json!({"visibility": "public"}))).await;
+    owner(&world, &session, Method::PUT, "/campaigns/default", json!({"visibility": "public"})).await;
     let joined = text(&join(&world, &key, "bob@example.org").await);
     assert!(joined.contains("was received") && !joined.contains("sent an email"), "{joined}");
     let fields = [("key", key.as_str()), ("email", "bob@example.org")];
@@ -221,10 +221,10 @@ async fn owner_is_notified_of_an_application() {
     let session = program_with_sender(&world).await;
     let key = publishable_key(&world, &session).await;
     let campaign = json!({"visibility": "public", "auto_approve": false});
-    owner(&world, &session, Method::PUT, ("/campaigns/default", campaign)).await;
+    owner(&world, &session, Method::PUT, "/campaigns/default", campaign).await;
     join(&world, &key, "bob@example.org").await;
     let automatic = json!({"auto_approve": true});
-    owner(&world, &session, Method::PUT, ("/campaigns/default", automatic)).await;
+    owner(&world, &session, Method::PUT, "/campaigns/default", automatic).await;
     join(&world, &key, "eve@example.org").await;
     let bob = world.get("/affiliates?email=bob@example.org").await.json()["data"][0].clone();
     assert_eq!(count_emails(&world, 9).await, 0, "the next process sends it");
@@ -251,7 +251,7 @@ async fn join_form_sends_one_email() {
     let world = world_with_service_sender().await;
     let session = program_with_sender(&world).await;
     let key = publishable_key(&world, &session).await;
-    owner(&world, &session, Method::PUT, ("/campaigns/default", json!({"visibility": "public"}))).await;
+    owner(&world, &session, Method::PUT, "/campaigns/default", json!({"visibility": "public"})).await;
     let first = text(&join(&world, &key, "bob@example.org").await);
     for spelling in ["bob@example.org", "BOB@example.org", "Bob@EXAMPLE.org"] {
         let again = text(&join(&world, &key, spelling).await);

@@ -19,18 +19,18 @@ use crate::world::{TestSession, World};
 /// A partner with one earned commission, who got no email yet.
 async fn partner_with_commission(world: &World) -> (TestSession, Value) {
     let session = program_with_sender(world).await;
-    let set = owner(world, &session, Method::PUT, ("/campaigns/default", json!({"hold_days": 0}))).await;
+    let set = owner(world, &session, Method::PUT, "/campaigns/default", json!({"hold_days": 0})).await;
     assert_eq!(set.status, StatusCode::OK);
     let ada =
         json!({"email": "ada@example.org", "token": "ada", "paypal_email": "pay@example.org", "send_invite": false});
     let ada = partner(world, ada).await;
-    let program = owner(world, &session, Method::GET, ("", json!({}))).await.json()["program"]["id"].clone();
+    let program = owner(world, &session, Method::GET, "", json!({})).await.json()["program"]["id"].clone();
     for (n, cents) in [("1", 4_900), ("2", 123_400)] {
         let referral =
             json!({"token": "ada", "email": format!("g{n}@example.net"), "processor_customer_id": format!("cus_{n}")});
         assert_eq!(world.call(Method::POST, "/affiliate-referrals", &referral).await.status, StatusCode::CREATED);
-        let object = invoice(world, (&format!("in_{n}"), &format!("cus_{n}")), cents);
-        let paid = event(world, (&format!("evt_{n}"), "invoice.paid"), &object);
+        let object = invoice(world, &format!("in_{n}"), &format!("cus_{n}"), cents);
+        let paid = event(world, &format!("evt_{n}"), "invoice.paid", &object);
         assert_eq!(post_event(world, program.as_str().unwrap(), &paid).await.json()["status"], "done");
     }
     world.intake.clock().advance(Duration::from_secs(5));
@@ -41,7 +41,7 @@ async fn partner_with_commission(world: &World) -> (TestSession, Value) {
 async fn approve_payout(world: &World, account: AccountId) -> PayoutId {
     let ledger = affiliate_service(world).ledger();
     let run = ledger.draft_run(account, None).await.unwrap().run.unwrap();
-    ledger.approve_run((account, run.id), (run.rev, &run.totals), &no_extension).await.unwrap();
+    ledger.approve_run(account, run.id, run.rev, &run.totals, &no_extension).await.unwrap();
     let query = PayoutQuery { run: Some(run.id), ..PayoutQuery::default() };
     let expected = ListPageRequest { before: None, limit: 9, from: None };
     let [only] = &ledger.list_payouts(account, &query, expected).await.unwrap().payouts[..] else { panic!("{run:?}") };
@@ -77,7 +77,7 @@ async fn payout_has_a_receipt_and_an_email() {
     let page = text(&browser.get("/portal/payouts").await);
     assert!(page.contains("on its way") && page.contains("PayPal: pay@example.org"), "{page}");
     assert!(text(&browser.get("/portal/home").await).contains("<dt>Being paid</dt><dd>256.60"));
-    ledger.mark_paid((account, payout), ("tx <b>42</b>", None), &no_extension).await.unwrap();
+    ledger.mark_paid(account, payout, "tx <b>42</b>", None, &no_extension).await.unwrap();
     let page = text(&browser.get(&receipt).await);
     for expected in ["256.60 USD", "tx &lt;b&gt;42&lt;/b&gt;", "20 % of 1234.00 usd", "https://shop.example", "paid"] {
         assert!(page.contains(expected), "{expected}: {page}");
@@ -95,7 +95,7 @@ async fn payout_has_a_receipt_and_an_email() {
         "{email_text}"
     );
     // Marking it as paid again sends no second email.
-    ledger.mark_paid((account, payout), ("tx <b>42</b>", None), &no_extension).await.unwrap();
+    ledger.mark_paid(account, payout, "tx <b>42</b>", None, &no_extension).await.unwrap();
     assert_eq!(sent_emails(&world).await.len(), 1);
     world.end().await;
 }
@@ -113,7 +113,7 @@ async fn two_failed_payouts_notify_the_partner() {
         let payout = approve_payout(&world, account).await;
         affiliate_service(&world)
             .ledger()
-            .fail_payout((account, payout), ("no such account", None), &no_extension)
+            .fail_payout(account, payout, "no such account", None, &no_extension)
             .await
             .unwrap();
         let page = text(&browser.get(&format!("/portal/payouts/{payout}")).await);

@@ -88,7 +88,7 @@ async fn foreign_text_is_escaped() {
     assert!(made.status.is_success(), "{made:?}");
     let payout = json!({"method": "other", "destination": EVIL});
     let put = format!("/partners/{}/payout-method", ada["id"].as_str().unwrap());
-    let put = owner(&world, &session, Method::PUT, (&put, payout)).await;
+    let put = owner(&world, &session, Method::PUT, &put, payout).await;
     assert_eq!(put.status, StatusCode::OK, "{put:?}");
     let browser = Browser::of(&world, &ada).await;
     for page in ["home", "links", "referrals", "earnings", "payouts", "settings"] {
@@ -106,7 +106,7 @@ async fn foreign_text_is_escaped() {
     let invalid = browser.submit("add-link", &[("token", EVIL), ("label", EVIL), ("destination_url", EVIL)]).await;
     assert_eq!(invalid.status, StatusCode::BAD_REQUEST);
     assert_contains(&invalid, "&lt;script&gt;");
-    let key = owner(&world, &session, Method::GET, ("", json!({}))).await.json()["program"]["publishable_key"].clone();
+    let key = owner(&world, &session, Method::GET, "", json!({})).await.json()["program"]["publishable_key"].clone();
     let key = key.as_str().unwrap();
     let other_browser = Browser::new(&world);
     let fields = [("key", key), ("email", EVIL), ("first_name", EVIL), ("via", EVIL), ("campaign", "")];
@@ -383,7 +383,7 @@ async fn conflict_without_a_link_is_not_reported_as_an_expired_link() {
     let payout = before.payout.clone().unwrap();
     let stale = Partner { rev: before.rev + 1, ..before };
     let conflict = |batch: &mut Batch, _: &PartnerView| store::affiliate::partner::check_unchanged(batch, &stale);
-    let refused = affiliate.set_payout_destination((account, id), (&payout, None), &conflict).await;
+    let refused = affiliate.set_payout_destination(account, id, &payout, None, &conflict).await;
     assert!(matches!(refused, Err(AffiliateError::Conflict(ConflictReason::Changed))), "{refused:?}");
     world.end().await;
 }
@@ -409,7 +409,7 @@ async fn partner_changes_profile_postbacks_and_preferences() {
 
     let inside = async || {
         let path = format!("/partners/{}", ada["id"].as_str().unwrap());
-        owner(&world, &session, Method::GET, (&path, json!({}))).await.json()
+        owner(&world, &session, Method::GET, &path, json!({})).await.json()
     };
     let before = inside().await["postback_secret"].clone();
     assert_eq!(browser.submit("postback", &[("postback_url", "ftp://x")]).await.status, StatusCode::BAD_REQUEST);
@@ -458,7 +458,7 @@ async fn lists_are_paged() {
 async fn link_request_does_not_reveal_partners() {
     let world = World::start().await;
     let session = program_with_sender(&world).await;
-    let key = owner(&world, &session, Method::GET, ("", json!({}))).await.json()["program"]["publishable_key"].clone();
+    let key = owner(&world, &session, Method::GET, "", json!({})).await.json()["program"]["publishable_key"].clone();
     let key = key.as_str().unwrap();
     let ada = partner(&world, json!({"email": "ada@example.org", "send_invite": false})).await;
     let no = partner(&world, json!({"email": "no@example.org", "status": "pending", "send_invite": false})).await;
@@ -512,11 +512,11 @@ async fn link_request_does_not_reveal_partners() {
 async fn people_join_by_the_public_form() {
     let world = World::start().await;
     let session = program_with_sender(&world).await;
-    let key = owner(&world, &session, Method::GET, ("", json!({}))).await.json()["program"]["publishable_key"].clone();
+    let key = owner(&world, &session, Method::GET, "", json!({})).await.json()["program"]["publishable_key"].clone();
     let key = key.as_str().unwrap();
     let other_browser = Browser::new(&world);
     let set = async |campaign: Value| {
-        let set = owner(&world, &session, Method::PUT, ("/campaigns/default", campaign)).await;
+        let set = owner(&world, &session, Method::PUT, "/campaigns/default", campaign).await;
         assert_eq!(set.status, StatusCode::OK, "{set:?}");
         set.json()["campaign"]["id"].as_str().unwrap().to_owned()
     };

@@ -25,7 +25,7 @@ async fn world_with(caps: &[(Noun, u64)]) -> World {
     world
 }
 
-fn check_full(refused: &TestResponse, noun: Noun, (used, cap): (u64, u64)) {
+fn check_full(refused: &TestResponse, noun: Noun, used: u64, cap: u64) {
     assert_eq!((refused.status, refused.code()), (StatusCode::FORBIDDEN, "plan_limit".into()), "{refused:?}");
     let error = &refused.json()["error"];
     assert_eq!(error["details"], json!({"limit": noun.word(), "used": used, "cap": cap}), "{error}");
@@ -35,7 +35,7 @@ fn check_full(refused: &TestResponse, noun: Noun, (used, cap): (u64, u64)) {
 /// With a limit of two: creates two, is refused the third, deletes one, and creates it again.
 async fn check_limit(noun: Noun, path: &str, body: impl Fn(usize) -> Value, id_of: impl Fn(&Value) -> String) {
     let world = world_with(&[]).await;
-    check_limit_in(&world, noun, path, (body, id_of)).await;
+    check_limit_in(&world, noun, path, body, id_of).await;
     world.end().await;
 }
 
@@ -43,7 +43,8 @@ async fn check_limit_in(
     world: &World,
     noun: Noun,
     path: &str,
-    (body, id_of): (impl Fn(usize) -> Value, impl Fn(&Value) -> String),
+    body: impl Fn(usize) -> Value,
+    id_of: impl Fn(&Value) -> String,
 ) {
     let before = world.get("/account").await.json();
     let used_before = before["usage"]["storage"][noun.word()].as_u64().unwrap();
@@ -57,7 +58,7 @@ async fn check_limit_in(
         assert!(made.status.is_success(), "{path}: {made:?}");
         last = id_of(&made.json());
     }
-    check_full(&world.call(Method::POST, path, &body(2)).await, noun, (cap, cap));
+    check_full(&world.call(Method::POST, path, &body(2)).await, noun, cap, cap);
     let account = world.get("/account").await.json();
     assert_eq!(account["limits"]["storage"][noun.word()], cap);
     assert_eq!(account["usage"]["storage"][noun.word()], cap);
@@ -99,11 +100,10 @@ async fn partners_links_and_campaigns_are_bounded() {
     set_up(&world, 1).await;
     let world = world.with_plan(Plan::Free).await;
     let partner = |n| json!({"email": format!("p{n}@partner.example"), "name": format!("P {n}")});
-    check_limit_in(&world, Noun::Affiliates, "/affiliates", (partner, id_of("affiliate"))).await;
+    check_limit_in(&world, Noun::Affiliates, "/affiliates", partner, id_of("affiliate")).await;
     let made = world.get("/affiliates").await.json();
     let links = format!("/affiliates/{}/links", made["data"][0]["id"].as_str().unwrap());
-    check_limit_in(&world, Noun::AffiliateLinks, &links, (|n| json!({"token": format!("link{n}")}), id_of("link")))
-        .await;
+    check_limit_in(&world, Noun::AffiliateLinks, &links, |n| json!({"token": format!("link{n}")}), id_of("link")).await;
     world.end().await;
 }
 
@@ -116,7 +116,7 @@ async fn users_are_bounded() {
         world.call_with_session(&owner, Method::POST, "/users", &body).await
     };
     assert_eq!(invite(0).await.status, StatusCode::OK);
-    check_full(&invite(1).await, Noun::Users, (2, 2));
+    check_full(&invite(1).await, Noun::Users, 2, 2);
     assert_eq!(invite(0).await.status, StatusCode::OK, "invited again");
     world.end().await;
 }
@@ -133,9 +133,9 @@ async fn changes_of_existing_rows_need_no_quota() {
         let made = world.call(Method::POST, "/category-opt-outs", &opt_out).await;
         assert_eq!(made.status, StatusCode::OK, "{made:?}");
     }
-    check_full(&world.call(Method::POST, "/suppressions", &suppress(1..3)).await, Noun::Suppressions, (2, 2));
+    check_full(&world.call(Method::POST, "/suppressions", &suppress(1..3)).await, Noun::Suppressions, 2, 2);
     let other = json!({"email": "b@example.net", "category": "product"});
-    check_full(&world.call(Method::POST, "/category-opt-outs", &other).await, Noun::CategoryOptOuts, (1, 1));
+    check_full(&world.call(Method::POST, "/category-opt-outs", &other).await, Noun::CategoryOptOuts, 1, 1);
     let domains = world.get("/domains").await.json();
     let domain = json!({"name": domains["domains"][0]["name"]});
     let own = world.call(Method::POST, "/domains/claims", &domain).await;
@@ -180,7 +180,7 @@ async fn addresses_of_one_request_are_bounded_together() {
     let world = world_with(&[(Noun::Suppressions, 3)]).await;
     let many = |range: std::ops::Range<usize>| json!({"emails": range.map(|n| format!("a{n}@example.net")).collect::<Vec<_>>()});
     let refused = world.call(Method::POST, "/suppressions", &many(0..4)).await;
-    check_full(&refused, Noun::Suppressions, (0, 3));
+    check_full(&refused, Noun::Suppressions, 0, 3);
     assert_eq!(world.call(Method::POST, "/suppressions", &many(0..3)).await.status, StatusCode::OK);
     let grounds = mail::suppression::SuppressionCause::new(
         mail::suppression::SuppressionTarget::parse("bounced@example.net").unwrap(),
@@ -189,7 +189,7 @@ async fn addresses_of_one_request_are_bounded_together() {
     );
     let account = world.tenant().await.account().id;
     world.intake.suppressions().suppress(account, &[grounds], &|_, _| {}).await.unwrap();
-    check_full(&world.call(Method::POST, "/suppressions", &many(5..6)).await, Noun::Suppressions, (4, 3));
+    check_full(&world.call(Method::POST, "/suppressions", &many(5..6)).await, Noun::Suppressions, 4, 3);
     world.end().await;
 }
 
@@ -208,7 +208,7 @@ async fn import_stops_at_the_quota_and_counts_refusals() {
     assert_eq!((&done["status"], &done["counts"]), (&json!("completed"), &counts));
     assert!(done["errors"][0]["message"].as_str().unwrap().contains("700 suppressions"), "{done}");
     let listed = json!({"email": "one@example.net"});
-    check_full(&world.call(Method::POST, "/suppressions", &listed).await, Noun::Suppressions, (700, 700));
+    check_full(&world.call(Method::POST, "/suppressions", &listed).await, Noun::Suppressions, 700, 700);
     world.end().await;
 }
 
@@ -217,11 +217,11 @@ async fn product_events_are_bounded_by_number_and_by_bytes() {
     let world = world_with(&[(Noun::ProductEvents, 2)]).await;
     let event = json!({"name": "signed_up", "user_id": "u1", "data": {"text": "x".repeat(2_000)}});
     let send =
-        async |key: &str| with_headers(&world, (Method::POST, "/events"), &[("idempotency-key", key)], &event).await;
+        async |key: &str| with_headers(&world, Method::POST, "/events", &[("idempotency-key", key)], &event).await;
     let first = send("a").await;
     assert!(first.status.is_success(), "{first:?}");
     assert!(send("b").await.status.is_success());
-    check_full(&send("c").await, Noun::ProductEvents, (2, 2));
+    check_full(&send("c").await, Noun::ProductEvents, 2, 2);
     // A replayed request gets its stored response.
     assert_eq!(send("a").await.json()["id"], first.json()["id"]);
     let mut plans = world.intake.plans();
@@ -247,7 +247,7 @@ async fn a_key_used_with_one_operation_does_not_let_another_pass_its_quota() {
     }
     world.intake.set_plans(plans);
     let send = async |path: &str, body: &Value| {
-        with_headers(&world, (Method::POST, path), &[("idempotency-key", "k")], body).await
+        with_headers(&world, Method::POST, path, &[("idempotency-key", "k")], body).await
     };
     let event = json!({"name": "signed_up", "user_id": "u1"});
     let first = send("/events", &event).await;
@@ -257,7 +257,7 @@ async fn a_key_used_with_one_operation_does_not_let_another_pass_its_quota() {
     let refused = send("/affiliate-campaigns", &campaign).await;
     assert_eq!((refused.status, refused.code()), (StatusCode::FORBIDDEN, "plan_limit".into()), "{refused:?}");
     let webhook = json!({"url": "https://example.com/"});
-    check_full(&send("/webhooks", &webhook).await, Noun::Webhooks, (0, 0));
+    check_full(&send("/webhooks", &webhook).await, Noun::Webhooks, 0, 0);
     world.end().await;
 }
 
@@ -308,7 +308,7 @@ async fn sent_emails_are_bounded_by_their_bytes() {
     assert_eq!(sent.status, StatusCode::OK, "{sent:?}");
     let used = world.get("/account").await.json()["usage"]["storage"]["email_bytes"].as_u64().unwrap();
     assert!((12_000..16_000).contains(&used), "{used}");
-    check_full(&world.call(Method::POST, "/emails", &mail(12_000)).await, Noun::EmailBytes, (used, 20_000));
+    check_full(&world.call(Method::POST, "/emails", &mail(12_000)).await, Noun::EmailBytes, used, 20_000);
     let small = world.call(Method::POST, "/emails", &mail(100)).await;
     assert_eq!(small.status, StatusCode::OK, "{small:?}");
     world.end().await;
@@ -326,7 +326,7 @@ async fn events_of_the_processor_are_bounded_by_their_bytes() {
     world.intake.set_plans(plans);
     let mut accepted = 0;
     let refused = loop {
-        let charge = event(&world, (&format!("evt_{accepted}"), "charge.pending"), &json!({"id": "ch_1"}));
+        let charge = event(&world, &format!("evt_{accepted}"), "charge.pending", &json!({"id": "ch_1"}));
         let response = post_event(&world, &program, &charge).await;
         if response.status != StatusCode::OK {
             break response;

@@ -215,8 +215,7 @@ async fn sessions_are_extended_and_expire() {
     assert_eq!((status(&used).await, status(&unused).await), (401, 401));
     let account = store::account::find(world.intake.store(), "owner1@example.com").await.unwrap().unwrap();
     let (mut batch, now) = (Batch::progress(), world.intake.clock().now());
-    let user_key = (account.id, None);
-    store::session::purge_expired(world.intake.store(), &mut batch, user_key, now, 10).await.unwrap();
+    store::session::purge_expired(world.intake.store(), &mut batch, account.id, None, now, 10).await.unwrap();
     world.intake.store().commit(batch).await.unwrap();
     let user = store::user::find_by_email(world.intake.store(), "owner1@example.com").await.unwrap().unwrap();
     let remaining = store::session::list_by_user(world.intake.store(), account.id, user.id).await.unwrap();

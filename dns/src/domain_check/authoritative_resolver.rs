@@ -161,7 +161,7 @@ impl AuthoritativeResolver {
             let reply = self.query_configured_servers(question, bounds).await.ok()?;
             if let Some((zone, ttl)) = zone_from_records(&reply.answers, &ancestor) {
                 let zone = Arc::new(zone);
-                self.zones.put(name.clone(), Arc::clone(&zone), (ttl, Instant::now()));
+                self.zones.put(name.clone(), Arc::clone(&zone), ttl, Instant::now());
                 return Some(zone);
             }
             ancestor = ancestor.base_name();
@@ -230,7 +230,7 @@ impl AuthoritativeResolver {
         let ips: Arc<[IpAddr]> =
             records.iter().filter_map(|record| record.data.ip_addr()).take(ADDRESSES_MAX).collect();
         if !ips.is_empty() {
-            self.hosts.put(host.clone(), Arc::clone(&ips), (minimum_ttl(&records), Instant::now()));
+            self.hosts.put(host.clone(), Arc::clone(&ips), minimum_ttl(&records), Instant::now());
         }
         ips
     }
@@ -288,7 +288,7 @@ impl AuthoritativeResolver {
     fn acquire_query(&self, ip: IpAddr) -> bool {
         let now_ns = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.configured.iter().any(|server| server.ip() == ip)
-            || self.servers.acquire(&ip, 1, (SERVER_QUERY_RATE, now_ns)).is_ok()
+            || self.servers.acquire(&ip, 1, SERVER_QUERY_RATE, now_ns).is_ok()
     }
 
     /// Removes a zone from the cache whose servers did not answer.

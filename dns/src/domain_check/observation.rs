@@ -113,7 +113,7 @@ impl RecordObservation {
             self.records.as_ref().ok().filter(|record_set| !record_set.is_empty()).map(|record_set| (kind, record_set));
         let existing = at_name.or_else(|| conflicting.first().map(|(_, kind, record_set)| (*kind, record_set)));
         if let Some((kind, record_set)) = existing {
-            self.wildcard = is_wildcard(fetcher, self.zone.as_deref(), &record.name, (kind, record_set)).await;
+            self.wildcard = is_wildcard(fetcher, self.zone.as_deref(), &record.name, kind, record_set).await;
         }
         self.conflicting = conflicting.into_iter().map(|(word, _, record_set)| (word, record_set)).collect();
     }
@@ -202,9 +202,9 @@ async fn is_wildcard(
     fetcher: &RecordFetcher<'_>,
     zone: Option<&str>,
     name: &str,
-    existing: (Wire, &RecordSet),
+    kind: Wire,
+    record_set: &RecordSet,
 ) -> bool {
-    let (kind, record_set) = existing;
     let Some((_, parent)) = name.split_once('.').filter(|_| zone != Some(name)) else { return false };
     let star = fetcher.fetch(&format!("*.{parent}"), kind).await.unwrap_or_default();
     let sorted = |record_set: &RecordSet| {

@@ -31,7 +31,7 @@ impl<K: Eq + Hash, V: Clone> TtlCache<K, V> {
     }
 
     /// Inserts an entry. A full cache evicts the expired entries, and if that is not enough, all of them.
-    pub(super) fn put(&self, key: K, value: V, (ttl, now): (Duration, Instant)) {
+    pub(super) fn put(&self, key: K, value: V, ttl: Duration, now: Instant) {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         if entries.len() >= self.entries_max {
             entries.retain(|_, (until, _)| *until > now);
@@ -54,11 +54,11 @@ mod tests {
     #[test]
     fn entries_expire_and_their_number_is_bounded() {
         let (cache, now, minute) = (TtlCache::new(2), Instant::now(), Duration::from_secs(60));
-        cache.put("a", 1, (minute, now));
+        cache.put("a", 1, minute, now);
         assert_eq!(cache.get(&"a", now), Some(1));
         assert_eq!(cache.get(&"a", now + minute), None);
         for (key, value) in [("b", 2), ("c", 3), ("d", 4)] {
-            cache.put(key, value, (minute, now));
+            cache.put(key, value, minute, now);
         }
         assert!(cache.entries.lock().unwrap().len() <= 2);
         assert_eq!(cache.get(&"d", now), Some(4));

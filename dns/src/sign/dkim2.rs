@@ -64,7 +64,8 @@ impl Signer {
     pub fn sign_transaction(
         &self,
         instance: &[u8],
-        (sender, recipient): (Option<&Address>, &Address),
+        sender: Option<&Address>,
+        recipient: &Address,
         now: Timestamp,
     ) -> Result<Vec<u8>, SignError> {
         // The last key is the Ed25519 one if there are two.

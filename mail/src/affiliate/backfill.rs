@@ -106,8 +106,10 @@ impl Backfill {
     /// Creates a backfill from `since`, or from `beginning` if it is `None`, until now.
     #[must_use]
     pub fn new(
-        (id, account): (BackfillId, AccountId),
-        (since, beginning): (Option<Timestamp>, Timestamp),
+        id: BackfillId,
+        account: AccountId,
+        since: Option<Timestamp>,
+        beginning: Timestamp,
         silent: bool,
         now: Timestamp,
     ) -> Self {
@@ -241,8 +243,8 @@ mod tests {
     #[test]
     fn windows_are_consecutive_up_to_the_end() {
         let now = at(400 * 24 * 3600);
-        let ids = (BackfillId::new(now, 1), AccountId::new(now, 2));
-        let mut backfill = Backfill::new(ids, (None, at(0)), false, now);
+        let (id, account) = (BackfillId::new(now, 1), AccountId::new(now, 2));
+        let mut backfill = Backfill::new(id, account, None, at(0), false, now);
         let mut last = at(0);
         while backfill.status == BackfillStatus::Running {
             let (from, until) = backfill.window();
@@ -253,7 +255,7 @@ mod tests {
         }
         assert_eq!((last, backfill.status), (now, BackfillStatus::Done));
         assert_eq!(backfill.invoices_seen, 2 * backfill.lines_written);
-        let mut busy = Backfill::new(ids, (None, at(0)), false, now);
+        let mut busy = Backfill::new(id, account, None, at(0), false, now);
         while busy.shorten_window() {}
         assert_eq!(busy.window(), (at(0), at(1)));
     }
@@ -261,8 +263,8 @@ mod tests {
     #[test]
     fn invoices_billed_before_since_are_read_first() {
         let (day, now) = (24 * 3600, at(1_000 * 24 * 3600));
-        let ids = (BackfillId::new(now, 1), AccountId::new(now, 2));
-        let mut backfill = Backfill::new(ids, (Some(at(990 * day)), at(0)), false, now);
+        let (id, account) = (BackfillId::new(now, 1), AccountId::new(now, 2));
+        let mut backfill = Backfill::new(id, account, Some(at(990 * day)), at(0), false, now);
         assert_eq!(backfill.window().0, at((990 - 366) * day));
         while backfill.is_before_since() {
             assert!(backfill.window().1 <= at(990 * day), "{backfill:?}");
@@ -274,14 +276,14 @@ mod tests {
         assert_eq!(backfill.status, BackfillStatus::Failed);
         let why = "finished, but 2 object(s) could not be imported; the first: in_1: amount_paid is missing";
         assert_eq!(backfill.error.as_deref(), Some(why));
-        let early = Backfill::new(ids, (Some(at(day)), at(2 * day)), false, now);
+        let early = Backfill::new(id, account, Some(at(day)), at(2 * day), false, now);
         assert_eq!(early.window().0, at(day), "before the beginning there is nothing");
     }
 
     #[test]
     fn repeated_failures_fail_the_backfill() {
         let now = at(1_000);
-        let mut backfill = Backfill::new((BackfillId::new(now, 1), AccountId::new(now, 2)), (None, at(0)), false, now);
+        let mut backfill = Backfill::new(BackfillId::new(now, 1), AccountId::new(now, 2), None, at(0), false, now);
         for waited in [10, 300] {
             backfill.fail("no answer", now);
             assert_eq!(backfill.not_before, Some(at(1_000 + waited)));
@@ -293,7 +295,7 @@ mod tests {
     #[test]
     fn repeated_crashes_fail_the_backfill() {
         let now = at(1_000);
-        let mut backfill = Backfill::new((BackfillId::new(now, 1), AccountId::new(now, 2)), (None, at(0)), false, now);
+        let mut backfill = Backfill::new(BackfillId::new(now, 1), AccountId::new(now, 2), None, at(0), false, now);
         assert!(backfill.begin_window("one", now) && backfill.begin_window("one", now), "who goes on has not ended");
         assert!(!backfill.begin_window("two", now) && backfill.begin_window("two", now));
         assert!(!backfill.begin_window("three", now) && backfill.begin_window("three", now));
@@ -302,7 +304,7 @@ mod tests {
         assert_eq!(backfill.status, BackfillStatus::Failed);
         assert!(backfill.error.is_some_and(|why| why.contains("the server stopped")));
         // A window that was read resets the count of failures.
-        let mut backfill = Backfill::new((BackfillId::new(now, 1), AccountId::new(now, 2)), (None, at(0)), false, now);
+        let mut backfill = Backfill::new(BackfillId::new(now, 1), AccountId::new(now, 2), None, at(0), false, now);
         assert!(
             backfill.begin_window("one", now)
                 && !backfill.begin_window("two", now)

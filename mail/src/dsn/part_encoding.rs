@@ -106,7 +106,7 @@ impl PartEncoding {
 }
 
 /// Appends a MIME part with its type and encoding.
-pub(super) fn write_part(out: &mut Vec<u8>, (boundary, kind): (&str, &str), transfer: PartEncoding, content: &[u8]) {
+pub(super) fn write_part(out: &mut Vec<u8>, boundary: &str, kind: &str, transfer: PartEncoding, content: &[u8]) {
     let head = format!("\r\n--{boundary}\r\nContent-Type: {kind}\r\n{}\r\n", transfer.header_field());
     out.extend_from_slice(head.as_bytes());
     match transfer {

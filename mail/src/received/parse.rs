@@ -54,7 +54,7 @@ impl ParsedReceivedEmail {
         let (text, html) = (plain_text(&parsed), html_text(&parsed));
         let stripped_text = text.as_deref().map(strip_quote);
         let attachments =
-            parsed.attachments().enumerate().map(|(index, part)| attachment(index, (part, message))).collect();
+            parsed.attachments().enumerate().map(|(index, part)| attachment(index, part, message)).collect();
         Self { heading, text, html, stripped_text, headers: headers(message), attachments }
     }
 
@@ -69,7 +69,7 @@ impl ParsedReceivedEmail {
     pub fn parse_attachment(message: &[u8], index: usize) -> Option<ReceivedAttachment> {
         let parsed = mime::parse(&body_parser(), message)?;
         let at = u32::try_from(index).ok()?;
-        parsed.attachment(at).map(|part| attachment(index, (part, message)))
+        parsed.attachment(at).map(|part| attachment(index, part, message))
     }
 }
 
@@ -86,7 +86,7 @@ fn header_with_attachments(message: &[u8], parsed: Option<&Message<'_>>) -> Rece
     let heading = ReceivedHeader { unanswerable: auto_reply::header_refusal(top), ..heading };
     let part_ids = parsed.map(|parsed| parsed.attachments.as_slice()).unwrap_or_default();
     let part = |(index, id): (usize, &u32)| match parsed.and_then(|parsed| parsed.part(*id)) {
-        Some(part) => attachment_summary(index, (part, message)),
+        Some(part) => attachment_summary(index, part, message),
         None => AttachmentSummary {
             filename: default_filename(index, UNKNOWN_TYPE),
             content_type: UNKNOWN_TYPE.to_owned(),
@@ -132,7 +132,7 @@ fn content_type(part: &MessagePart<'_>) -> String {
     truncate_json(&read.unwrap_or_else(|| UNKNOWN_TYPE.to_owned()), 127)
 }
 
-fn attachment_summary(index: usize, (part, message): (&MessagePart<'_>, &[u8])) -> AttachmentSummary {
+fn attachment_summary(index: usize, part: &MessagePart<'_>, message: &[u8]) -> AttachmentSummary {
     let content_type = content_type(part);
     // The name is displayed and may become a file name, so directories and control characters are removed.
     let name =
@@ -171,11 +171,11 @@ fn part_header<'m>(part: &MessagePart<'_>, message: &'m [u8]) -> &'m [u8] {
     message.get(at(part.offset_header)..at(part.offset_body)).unwrap_or_default()
 }
 
-fn attachment(index: usize, (part, message): (&MessagePart<'_>, &[u8])) -> ReceivedAttachment {
+fn attachment(index: usize, part: &MessagePart<'_>, message: &[u8]) -> ReceivedAttachment {
     let is_inline = part.content_disposition().is_some_and(mail_parser::ContentType::is_inline)
         || (part.content_disposition().is_none() && part.content_id().is_some());
     ReceivedAttachment {
-        file: attachment_summary(index, (part, message)),
+        file: attachment_summary(index, part, message),
         content_id: part.content_id().map(|id| truncate_json(&one_line(id), FILENAME_BYTES_MAX)),
         charset: part
             .content_type()

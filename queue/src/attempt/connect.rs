@@ -76,7 +76,7 @@ pub(super) async fn connect(
     };
     let addresses = worker.router.host_addresses(route, seed, ADDRESSES_MAX).await;
     let dials_at = worker.clock.now();
-    let dialled = connect_any(worker, site, (addresses, smarthost_hop), seed, task).await;
+    let dialled = connect_any(worker, site, addresses, smarthost_hop, seed, task).await;
     let is_reached = dialled.as_ref().err().is_none_or(|failed| !failed.is_queue_unreachable);
     site.record_dial(is_reached && is_faster_than(PROMPT_WITHIN, dials_at, worker.clock.now()));
     if let Some(smarthost) = smarthost_hop {
@@ -90,7 +90,7 @@ pub(super) async fn connect(
         return Err(failed);
     };
     let addresses = worker.router.smarthost_addresses(smarthost, ADDRESSES_MAX).await;
-    let dialled = connect_any(worker, site, (addresses, Some(smarthost)), seed, task).await;
+    let dialled = connect_any(worker, site, addresses, Some(smarthost), seed, task).await;
     worker.note_smarthost(smarthost, dialled.as_ref().err());
     match dialled {
         Ok(open) => Ok(open.into_open_connection(permit)),
@@ -161,7 +161,8 @@ type HostAddresses = Result<Vec<(DomainName, SocketAddr)>, RouteError>;
 async fn connect_any(
     worker: &Arc<Worker>,
     site: &Arc<ReadyQueue>,
-    (addresses, smarthost): (HostAddresses, Option<&Smarthost>),
+    addresses: HostAddresses,
+    smarthost: Option<&Smarthost>,
     seed: u64,
     task: &Task,
 ) -> Result<ConnectedHost, HostConnectError> {
@@ -178,7 +179,7 @@ async fn connect_any(
             continue;
         };
         let DialOutcome { result: dialled, policy, tls_session: session } =
-            connect_host(worker, site, (target, smarthost), began_at).await;
+            connect_host(worker, site, target, smarthost, began_at).await;
         let host = candidate.display_name();
         match dialled {
             Ok(mut connection) => {
@@ -204,15 +205,15 @@ async fn connect_any(
             }
             Err(failure) => {
                 session.into_iter().for_each(|mut session| worker.count_tls_session(task, &mut session));
-                if let Some((host, address, failure)) = last.replace((host, address, (failure, policy))) {
-                    earlier_failures += &earlier_failure_line(&host, address, &failure.0);
+                if let Some((host, address, failure, _)) = last.replace((host, address, failure, policy)) {
+                    earlier_failures += &earlier_failure_line(&host, address, &failure);
                 }
             }
         }
     }
     Err(match last {
-        Some((host, address, failure)) => {
-            let mut error = connect_error(&host, address, failure, began_at);
+        Some((host, address, failure, policy)) => {
+            let mut error = connect_error(&host, address, failure, policy, began_at);
             error.result.transcript.insert_str(0, &earlier_failures);
             error
         }
@@ -250,16 +251,17 @@ struct DialOutcome {
 async fn connect_host(
     worker: &Worker,
     site: &ReadyQueue,
-    (target, smarthost): (DialTarget, Option<&Smarthost>),
+    target: DialTarget,
+    smarthost: Option<&Smarthost>,
     began_at: Timestamp,
 ) -> DialOutcome {
     let (host, address) = (target.host.clone(), target.address);
     // A smarthost is protected as the operator configured, not by its DNS records.
     let dane = match smarthost {
         Some(_) => Ok(DaneRecords::None),
-        None => worker.router.lookup_dane(site.route(), (&host, address.port()), began_at).await,
+        None => worker.router.lookup_dane(site.route(), &host, address.port(), began_at).await,
     };
-    let session = TlsSession::new((host, address.ip()), &dane);
+    let session = TlsSession::new(host, address.ip(), &dane);
     let (dialled, policy) = match dane {
         Ok(dane) => {
             let (target, policy) = apply_tls_policy(target, dane, site.route().security);
@@ -339,7 +341,8 @@ fn apply_tls_policy(target: DialTarget, dane: DaneRecords, protection: Transport
 fn connect_error(
     host: &str,
     address: SocketAddr,
-    (failure, policy): (DialFailure, TlsPolicy),
+    failure: DialFailure,
+    policy: TlsPolicy,
     began_at: Timestamp,
 ) -> HostConnectError {
     let (phase, unreachable) = match &failure.reason {

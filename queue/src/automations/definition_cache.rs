@@ -22,12 +22,14 @@ impl DefinitionCache {
         &self,
         store: &Store,
         account: AccountId,
-        version: (AutomationId, u32),
+        automation: AutomationId,
+        version: u32,
     ) -> Result<Option<Arc<AutomationDefinition>>, ReadError> {
-        if let Some(definition) = self.0.lock().unwrap_or_else(PoisonError::into_inner).0.get(&version) {
+        let key = (automation, version);
+        if let Some(definition) = self.0.lock().unwrap_or_else(PoisonError::into_inner).0.get(&key) {
             return Ok(Some(Arc::clone(definition)));
         }
-        let found = store::automation::get_version(store, account, version.0, version.1).await?;
+        let found = store::automation::get_version(store, account, automation, version).await?;
         let Some(found) = found else { return Ok(None) };
         let definition = Arc::new(found.definition);
         let bytes = definition.to_json().to_string().len();
@@ -37,7 +39,7 @@ impl DefinitionCache {
             definitions.clear();
             *kept_bytes = 0;
         }
-        if definitions.insert(version, Arc::clone(&definition)).is_none() {
+        if definitions.insert(key, Arc::clone(&definition)).is_none() {
             *kept_bytes += bytes;
         }
         Ok(Some(definition))

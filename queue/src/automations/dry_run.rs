@@ -62,7 +62,7 @@ impl Intake {
         let (mut run, _) = AutomationRun::begin(&automation, &definition, start);
         let mut run_context = RunContext::new(EventFacts::from(signal));
         while run.status.is_active() {
-            self.dry_run_step(tenant, (&mut run, &definition), &mut run_context, mode).await;
+            self.dry_run_step(tenant, &mut run, &definition, &mut run_context, mode).await;
         }
         Ok(run)
     }
@@ -70,7 +70,8 @@ impl Intake {
     async fn dry_run_step(
         &self,
         tenant: &Tenant,
-        (run, definition): (&mut AutomationRun, &AutomationDefinition),
+        run: &mut AutomationRun,
+        definition: &AutomationDefinition,
         run_context: &mut RunContext,
         mode: RunMode,
     ) {
@@ -91,7 +92,7 @@ impl Intake {
                 Ok((json!({"result": holds}), step::next_step_after(condition, holds)))
             }
             StepAction::SendEmail(email) => {
-                self.dry_run_email(tenant, (run, email), run_context, mode).await.map(|output| (output, NextStep::Next))
+                self.dry_run_email(tenant, run, email, run_context, mode).await.map(|output| (output, NextStep::Next))
             }
             StepAction::Sms(_) => match Self::render_sms(action, run_context) {
                 Some(Ok(text)) => self.dry_run_sms(run, &text, mode).await.map(|output| (output, NextStep::Next)),
@@ -109,11 +110,12 @@ impl Intake {
     async fn dry_run_email(
         &self,
         tenant: &Tenant,
-        (run, email): (&AutomationRun, &SendEmailStep),
+        run: &AutomationRun,
+        email: &SendEmailStep,
         run_context: &RunContext,
         mode: RunMode,
     ) -> Result<Value, String> {
-        let rendered = render_email::render_email(self, tenant, (run, email), run_context).await;
+        let rendered = render_email::render_email(self, tenant, run, email, run_context).await;
         let mut rendered = rendered.map_err(|error| match error {
             RenderEmailError::Permanent(error) | RenderEmailError::Transient(error) => error,
             // A dry run answers no received email.

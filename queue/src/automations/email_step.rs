@@ -49,7 +49,7 @@ impl Intake {
         let run = &found.run;
         let (run_context, last_answer) = self.limit_answer_rate(run, run_context, now).await?;
         let rendered = match self.run_tenant(run).await {
-            Ok(tenant) => render_email::render_email(self, &tenant, (run, email), &run_context)
+            Ok(tenant) => render_email::render_email(self, &tenant, run, email, &run_context)
                 .await
                 .map(|rendered| (tenant, rendered)),
             Err(unwritten) => Err(unwritten),
@@ -69,14 +69,9 @@ impl Intake {
         };
         let extend_commit = |outcomes: &[Result<SubmitReceipt, SubmitError>], batch: &mut Batch| {
             if let Some(outcome) = outcomes.first() {
-                self.automations().write_run_update(
-                    found,
-                    &email_step_update(run, (outcome, withheld), now),
-                    now,
-                    batch,
-                );
+                self.automations().write_run_update(found, &email_step_update(run, outcome, withheld, now), now, batch);
                 if let (true, Ok(_), Some((author, previous))) = (answers, outcome, &last_answer) {
-                    store::automation_run::run_indexes::put_last_answer(batch, run, (*author, now), previous);
+                    store::automation_run::run_indexes::put_last_answer(batch, run, *author, now, previous);
                 }
             }
         };
@@ -104,7 +99,7 @@ impl Intake {
         };
         let author = person_key::email_key(&author.to_canonical().to_string());
         let last_answer =
-            store::automation_run::run_indexes::find_last_answer(self.store(), (run.account, run.automation), author)
+            store::automation_run::run_indexes::find_last_answer(self.store(), run.account, run.automation, author)
                 .await?;
         let is_recent = last_answer
             .last
@@ -131,7 +126,8 @@ impl Intake {
 /// State of the run after its email was accepted or refused.
 fn email_step_update(
     run: &AutomationRun,
-    (outcome, withheld): (&Result<SubmitReceipt, SubmitError>, Option<AutoReplyRefusal>),
+    outcome: &Result<SubmitReceipt, SubmitError>,
+    withheld: Option<AutoReplyRefusal>,
     now: Timestamp,
 ) -> RunUpdate {
     let run = run.clone();

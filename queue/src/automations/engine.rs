@@ -111,7 +111,7 @@ impl Intake {
         let (work, left) = round_robin::round_robin(work, ROUND_WORK);
         left.iter().for_each(|(partition, _)| self.worker.trigger_index.timers.schedule(*partition, now));
         let mut done = futures_util::stream::iter(work)
-            .map(|(partition, due)| async move { (partition, self.process_due(partition, due).await) })
+            .map(|(partition, (at, due))| async move { (partition, self.process_due(partition, at, due).await) })
             .buffer_unordered(CONCURRENCY);
         let mut any = false;
         while let Some((partition, outcome)) = done.next().await {
@@ -128,7 +128,7 @@ impl Intake {
         }
     }
 
-    async fn process_due(&self, partition: u16, (at, due): (Timestamp, DueWork)) -> Result<StepCommit, ReadError> {
+    async fn process_due(&self, partition: u16, at: Timestamp, due: DueWork) -> Result<StepCommit, ReadError> {
         let run_key = match due {
             DueWork::Step(run_key) => run_key,
             DueWork::Job(job) => return self.run_job(&job).await,
@@ -201,8 +201,7 @@ impl Intake {
                 return self.commit_step(batch).await;
             }
         }
-        let version = (run.automation, run.version);
-        let definition = self.automations().definition(run.account, version).await?;
+        let definition = self.automations().definition(run.account, run.automation, run.version).await?;
         let definition = definition.ok_or_else(|| corrupt("the automation version of the run is missing"))?;
         let run_context = sealed.ok_or_else(|| corrupt("the context of the run is missing"));
         let run_context: RunContext = self.automations().unseal_json(&run.id.to_bytes(), run_context?)?;
@@ -244,7 +243,7 @@ impl Intake {
             self.worker.trigger_index.timers.schedule(update.run.partition, due);
         }
         if !update.run.status.is_active() && self.worker.entropy.u64().is_multiple_of(FOLD_CHECK_EVERY) {
-            self.fold_run_counts((update.run.account, update.run.automation)).await?;
+            self.fold_run_counts(update.run.account, update.run.automation).await?;
         }
         Ok(committed)
     }
@@ -264,11 +263,11 @@ impl Intake {
     }
 
     /// Folds the counter deltas of an automation into its total if there are many.
-    async fn fold_run_counts(&self, automation: (AccountId, AutomationId)) -> Result<(), ReadError> {
-        let counted = store::automation_run::counts::read(self.store(), automation).await?;
+    async fn fold_run_counts(&self, account: AccountId, automation: AutomationId) -> Result<(), ReadError> {
+        let counted = store::automation_run::counts::read(self.store(), account, automation).await?;
         if counted.changes() >= FOLD_THRESHOLD {
             let mut batch = Batch::progress();
-            counted.fold(&mut batch, automation);
+            counted.fold(&mut batch, account, automation);
             self.commit_step(batch).await?;
         }
         Ok(())
@@ -279,15 +278,15 @@ impl Intake {
     /// # Errors
     /// The store cannot be read.
     pub async fn count_runs(&self, automation: &Automation) -> Result<mail::automation::RunCounts, ReadError> {
-        let key = (automation.account, automation.id);
+        let (account, id) = (automation.account, automation.id);
         loop {
-            let counted = store::automation_run::counts::read(self.store(), key).await?;
+            let counted = store::automation_run::counts::read(self.store(), account, id).await?;
             if !counted.has_more {
                 return Ok(counted.counts);
             }
             // More deltas than one read returns: fold these and read on.
             let mut batch = Batch::progress();
-            counted.fold(&mut batch, key);
+            counted.fold(&mut batch, account, id);
             if matches!(self.commit_step(batch).await?, StepCommit::Retry) {
                 return Ok(counted.counts);
             }

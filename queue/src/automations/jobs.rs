@@ -39,21 +39,18 @@ impl Intake {
         let mut batch = Batch::progress();
         let left = match &job.work {
             AutomationJobKind::Hear { subject, event } => {
-                self.run_signal_job(job, (*subject, *event), &mut batch).await?;
+                self.run_signal_job(job, *subject, *event, &mut batch).await?;
                 None
             }
             AutomationJobKind::Rest { .. } => self.run_remaining_signal(job, &mut batch).await?,
             AutomationJobKind::Cancel { automation, before } => {
-                let key = (job.account, *automation);
-                self.cancel_batch(key, *before, &mut batch).await?.then(|| job.work.clone())
+                self.cancel_batch(job.account, *automation, *before, &mut batch).await?.then(|| job.work.clone())
             }
             AutomationJobKind::Release { automation } => {
-                let key = (job.account, *automation);
-                self.release_batch(key, &mut batch).await?.then(|| job.work.clone())
+                self.release_batch(job.account, *automation, &mut batch).await?.then(|| job.work.clone())
             }
             AutomationJobKind::Forget { automation } => {
-                let key = (job.account, *automation);
-                self.purge_batch(key, &mut batch).await?.then(|| job.work.clone())
+                self.purge_batch(job.account, *automation, &mut batch).await?.then(|| job.work.clone())
             }
         };
         // Due now, which orders the rest behind work that became due meanwhile.
@@ -74,10 +71,11 @@ impl Intake {
     async fn run_signal_job(
         &self,
         job: &AutomationJob,
-        event: (Subject, mail::id::EventId),
+        subject: Subject,
+        event: mail::id::EventId,
         batch: &mut Batch,
     ) -> Result<(), ReadError> {
-        let Some(event) = store::event::get(self.store(), job.account, event).await? else { return Ok(()) };
+        let Some(event) = store::event::get(self.store(), job.account, subject, event).await? else { return Ok(()) };
         if let Some(trigger_signal) = self.signal_from_event(&event).await? {
             self.automations().apply_signal(&trigger_signal, batch).await?;
         }
@@ -179,16 +177,17 @@ impl Intake {
                 .filter(|(role, _)| *role == store::automation::TriggerRole::Cancels)
                 .map(|(_, id)| id)
                 .collect();
-            automations.cancel_matching(&trigger_signal, &ids, (&mut budget, &mut done), batch).await?
+            automations.cancel_matching(&trigger_signal, &ids, &mut budget, &mut done, batch).await?
         } else {
-            automations.resume_waiting(&trigger_signal, after, (&mut budget, &done), batch).await?
+            automations.resume_waiting(&trigger_signal, after, &mut budget, &done, batch).await?
         };
         Ok(left.map(|after| AutomationJobKind::Rest { signal: signal.clone(), cancels: *cancels, after }))
     }
 
     async fn update_runs(
         &self,
-        (account, automation): (AccountId, AutomationId),
+        account: AccountId,
+        automation: AutomationId,
         ids: Vec<mail::id::RunId>,
         batch: &mut Batch,
         change: impl Fn(&mut AutomationRun),
@@ -211,18 +210,25 @@ impl Intake {
 
     async fn cancel_batch(
         &self,
-        key: (AccountId, AutomationId),
+        account: AccountId,
+        automation: AutomationId,
         before: mail::id::RunId,
         batch: &mut Batch,
     ) -> Result<bool, ReadError> {
         let now = self.clock().now();
         for status in [RunStatus::Queued, RunStatus::Running, RunStatus::Waiting] {
-            let ids =
-                store::automation_run::run_indexes::list_in_state(self.store(), key, status, (before, BATCH_RUNS))
-                    .await?;
+            let ids = store::automation_run::run_indexes::list_in_state(
+                self.store(),
+                account,
+                automation,
+                status,
+                before,
+                BATCH_RUNS,
+            )
+            .await?;
             if !ids.is_empty() {
                 let cancel = |run: &mut AutomationRun| run.cancel(CancelSource::Api, now);
-                self.update_runs(key, ids, batch, cancel).await?;
+                self.update_runs(account, automation, ids, batch, cancel).await?;
                 return Ok(true);
             }
         }
@@ -231,10 +237,10 @@ impl Intake {
 
     /// Cancels runs of an automation created before `before`, as many as one request waits for. The job that the
     /// request enqueues cancels the rest, and retries after errors.
-    pub async fn cancel_runs(&self, key: (AccountId, AutomationId), before: mail::id::RunId) {
+    pub async fn cancel_runs(&self, account: AccountId, automation: AutomationId, before: mail::id::RunId) {
         for _ in 0..CANCELLED_BATCHES_MAX {
             let mut batch = Batch::progress();
-            let cancelled = match self.cancel_batch(key, before, &mut batch).await {
+            let cancelled = match self.cancel_batch(account, automation, before, &mut batch).await {
                 Ok(true) => self.commit_step(batch).await,
                 Ok(false) => return,
                 Err(error) => Err(error),
@@ -246,29 +252,39 @@ impl Intake {
         }
     }
 
-    async fn release_batch(&self, key: (AccountId, AutomationId), batch: &mut Batch) -> Result<bool, ReadError> {
+    async fn release_batch(
+        &self,
+        account: AccountId,
+        automation: AutomationId,
+        batch: &mut Batch,
+    ) -> Result<bool, ReadError> {
         let now = self.clock().now();
-        let ids = store::automation_run::run_indexes::list_held(self.store(), key, BATCH_RUNS).await?;
+        let ids = store::automation_run::run_indexes::list_held(self.store(), account, automation, BATCH_RUNS).await?;
         let is_incomplete = ids.len() == BATCH_RUNS;
-        self.update_runs(key, ids, batch, |run| run.release(now)).await?;
+        self.update_runs(account, automation, ids, batch, |run| run.release(now)).await?;
         Ok(is_incomplete)
     }
 
-    async fn purge_batch(&self, key: (AccountId, AutomationId), batch: &mut Batch) -> Result<bool, ReadError> {
-        let runs = store::automation_run::list_oldest(self.store(), key, None, BATCH_RUNS).await?;
+    async fn purge_batch(
+        &self,
+        account: AccountId,
+        automation: AutomationId,
+        batch: &mut Batch,
+    ) -> Result<bool, ReadError> {
+        let runs = store::automation_run::list_oldest(self.store(), account, automation, None, BATCH_RUNS).await?;
         for found in &runs {
             store::automation_run::delete(batch, found);
-            let owner_and_max = (found.run.id.into(), RUN_EVENTS_MAX);
-            store::event::delete_by_subject(self.store(), batch, key.0, owner_and_max).await?;
+            store::event::delete_by_subject(self.store(), batch, account, found.run.id.into(), RUN_EVENTS_MAX).await?;
         }
         if !runs.is_empty() {
             return Ok(true);
         }
-        let versions = store::automation::purge_versions(self.store(), batch, key, BATCH_VERSIONS).await?;
+        let versions =
+            store::automation::purge_versions(self.store(), batch, account, automation, BATCH_VERSIONS).await?;
         if !batch.is_empty() || versions {
-            self.automations().invalidate(key.0);
+            self.automations().invalidate(account);
             return Ok(true);
         }
-        store::automation_run::run_indexes::purge_indexes(self.store(), batch, key, BATCH_ROWS).await
+        store::automation_run::run_indexes::purge_indexes(self.store(), batch, account, automation, BATCH_ROWS).await
     }
 }

@@ -52,7 +52,8 @@ pub(super) struct StepEmail {
 pub(super) async fn render_email(
     intake: &Intake,
     tenant: &Tenant,
-    (run, email): (&AutomationRun, &SendEmailStep),
+    run: &AutomationRun,
+    email: &SendEmailStep,
     run_context: &RunContext,
 ) -> Result<StepEmail, RenderEmailError> {
     let root = run_context.to_json();
@@ -65,7 +66,7 @@ pub(super) async fn render_email(
     let mut category = email.category;
     let (rendered, from, reply_to) = match &email.template {
         None => (render_own_text(email, &root, &variables)?, None, Vec::new()),
-        Some(_) => render_template(intake, tenant, (email, &root, variables), (&mut category, &mut options)).await?,
+        Some(_) => render_template(intake, tenant, email, &root, variables, &mut category, &mut options).await?,
     };
     let from = match &email.from {
         Some(text) => parse_mailbox("from", text, &root)?,
@@ -190,8 +191,11 @@ type FilledTemplate = (RenderedTemplate, Option<Mailbox>, Vec<Mailbox>);
 async fn render_template(
     intake: &Intake,
     tenant: &Tenant,
-    (email, root, variables): (&SendEmailStep, &Value, Map<String, Value>),
-    (category, options): (&mut Option<mail::email::Category>, &mut SendOptions),
+    email: &SendEmailStep,
+    root: &Value,
+    variables: Map<String, Value>,
+    category: &mut Option<mail::email::Category>,
+    options: &mut SendOptions,
 ) -> Result<FilledTemplate, RenderEmailError> {
     let Some(named) = &email.template else { return Err(permanent("the step has no template")) };
     let reference = TemplateRef { key: TemplateKey::parse(&named.name), version: named.version };

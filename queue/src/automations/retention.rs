@@ -18,9 +18,10 @@ impl Worker {
     pub(crate) async fn purge_runs(&self, account: AccountId, before: RunId) -> Result<(), ReadError> {
         let automations = store::automation::list(&self.store, account, None, AUTOMATIONS_MAX, |_| true).await?;
         for automation in automations.0 {
-            let (key, mut after) = ((account, automation.id), None);
+            let mut after = None;
             loop {
-                let found = store::automation_run::list_oldest(&self.store, key, after, BATCH_RUNS).await?;
+                let found =
+                    store::automation_run::list_oldest(&self.store, account, automation.id, after, BATCH_RUNS).await?;
                 after = found.last().map(|found| found.run.id);
                 let is_last = found.len() < BATCH_RUNS || after >= Some(before);
                 let mut batch = Batch::progress();
@@ -28,8 +29,14 @@ impl Worker {
                 for found in over {
                     self.purge_answer(&mut batch, &found.run).await?;
                     store::automation_run::delete(&mut batch, found);
-                    let owner_and_max = (found.run.id.into(), RUN_EVENTS_MAX);
-                    store::event::delete_by_subject(&self.store, &mut batch, account, owner_and_max).await?;
+                    store::event::delete_by_subject(
+                        &self.store,
+                        &mut batch,
+                        account,
+                        found.run.id.into(),
+                        RUN_EVENTS_MAX,
+                    )
+                    .await?;
                 }
                 if !batch.is_empty() {
                     match self.store.commit(batch).await {
@@ -50,8 +57,9 @@ impl Worker {
     async fn purge_answer(&self, batch: &mut Batch, run: &AutomationRun) -> Result<(), ReadError> {
         let author = run.email.as_deref().filter(|_| run.event_name == EventKind::Received.name());
         if let Some(author) = author.map(person_key::email_key) {
-            let key = (run.account, run.automation);
-            let last_answer = store::automation_run::run_indexes::find_last_answer(&self.store, key, author).await?;
+            let last_answer =
+                store::automation_run::run_indexes::find_last_answer(&self.store, run.account, run.automation, author)
+                    .await?;
             store::automation_run::run_indexes::delete_last_answer(batch, run, author, &last_answer);
         }
         Ok(())

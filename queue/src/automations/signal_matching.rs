@@ -20,7 +20,7 @@ use mail::id::{AccountId, AutomationId, RunId};
 use mail::trigger_event::TriggerEvent;
 use serde_json::{Value, json};
 use store::automation::TriggerRole;
-use store::automation_run::{RunKey, StoredRun};
+use store::automation_run::{RunKey, StoredRun, run_indexes, wait};
 use store::engine::{Batch, ReadError, Store};
 
 use super::trigger_signal::TriggerSignal;
@@ -79,8 +79,7 @@ impl AutomationEngine {
     /// # Errors
     /// The store cannot be read.
     pub async fn apply_event(&self, signal: &TriggerEvent<'_>, batch: &mut Batch) -> Result<SignalEffects, ReadError> {
-        let named = (signal.account, signal.name);
-        if !self.0.worker.trigger_index.has_trigger(self.store(), named, self.now()).await? {
+        if !self.0.worker.trigger_index.has_trigger(self.store(), signal.account, signal.name, self.now()).await? {
             return Ok(SignalEffects::default());
         }
         self.apply_signal(&TriggerSignal::from_product_event(signal), batch).await
@@ -96,11 +95,11 @@ impl AutomationEngine {
         let with_role = |role| triggered.iter().filter(move |(r, _)| *r == role).map(|(_, id)| *id).collect::<Vec<_>>();
         let (mut budget, mut done) = (CommitBudget::new(), HashSet::new());
         let cancelled = self
-            .cancel_matching(trigger_signal, &with_role(TriggerRole::Cancels), (&mut budget, &mut done), batch)
+            .cancel_matching(trigger_signal, &with_role(TriggerRole::Cancels), &mut budget, &mut done, batch)
             .await?;
         let resumed = match with_role(TriggerRole::Awaits).is_empty() {
             true => MatchedRuns::default(),
-            false => self.resume_waiting(trigger_signal, &[], (&mut budget, &done), batch).await?,
+            false => self.resume_waiting(trigger_signal, &[], &mut budget, &done, batch).await?,
         };
         for (matched_runs, cancels) in [(&cancelled, true), (&resumed, false)] {
             if let Some(after) = &matched_runs.left {
@@ -143,17 +142,17 @@ impl AutomationEngine {
         &self,
         trigger_signal: &TriggerSignal,
         automations: &[AutomationId],
-        (budget, done): (&mut CommitBudget, &mut HashSet<RunId>),
+        budget: &mut CommitBudget,
+        done: &mut HashSet<RunId>,
         batch: &mut Batch,
     ) -> Result<MatchedRuns, ReadError> {
         let (mut matched_runs, now) = (MatchedRuns::default(), self.now());
         for automation in automations {
             for person_key in trigger_signal.person_keys() {
-                let key = (trigger_signal.account, *automation);
-                let ids =
-                    store::automation_run::run_indexes::list_active(self.store(), key, person_key, MATCHED_MAX).await?;
+                let (store, account) = (self.store(), trigger_signal.account);
+                let ids = run_indexes::list_active(store, account, *automation, person_key, MATCHED_MAX).await?;
                 for page in ids.chunks(PAGE) {
-                    let page: Vec<RunKey> = page.iter().map(|id| (key.0, key.1, *id)).collect();
+                    let page: Vec<RunKey> = page.iter().map(|id| (account, *automation, *id)).collect();
                     for (found, _) in store::automation_run::get_each(self.store(), &page).await? {
                         if done.contains(&found.run.id) || !self.is_cancelled_by(&found.run, trigger_signal).await? {
                             continue;
@@ -185,7 +184,7 @@ impl AutomationEngine {
         if !trigger_signal.is_personal() {
             return Ok(false);
         }
-        let Some(definition) = self.definition(run.account, (run.automation, run.version)).await? else {
+        let Some(definition) = self.definition(run.account, run.automation, run.version).await? else {
             return Ok(false);
         };
         let trigger = &definition.trigger;
@@ -196,9 +195,10 @@ impl AutomationEngine {
     pub(super) async fn definition(
         &self,
         account: AccountId,
-        version: (AutomationId, u32),
+        automation: AutomationId,
+        version: u32,
     ) -> Result<Option<Arc<AutomationDefinition>>, ReadError> {
-        self.0.definition_cache.get(self.store(), account, version).await
+        self.0.definition_cache.get(self.store(), account, automation, version).await
     }
 
     /// Resumes runs that wait for this event, starting after the given cursors.
@@ -206,7 +206,8 @@ impl AutomationEngine {
         &self,
         trigger_signal: &TriggerSignal,
         after: &[Option<SealedBytes>],
-        (budget, done): (&mut CommitBudget, &HashSet<RunId>),
+        budget: &mut CommitBudget,
+        done: &HashSet<RunId>,
         batch: &mut Batch,
     ) -> Result<MatchedRuns, ReadError> {
         let event_json = context::event_context(&trigger_signal.facts);
@@ -216,10 +217,9 @@ impl AutomationEngine {
             let mut last_read = after.get(n).cloned().flatten().map(|SealedBytes(at)| at);
             let (mut position, mut read_count) = (last_read.clone(), 0);
             while read_count < MATCHED_MAX {
-                let named = (trigger_signal.account, trigger_signal.facts.name.as_str(), person_key);
-                let page =
-                    store::automation_run::wait::list_waiting_for(self.store(), named, last_read.as_deref(), PAGE)
-                        .await?;
+                let (account, event) = (trigger_signal.account, trigger_signal.facts.name.as_str());
+                let page = wait::list_waiting_for(self.store(), account, event, person_key, last_read.as_deref(), PAGE)
+                    .await?;
                 read_count += page.len();
                 let runs: Vec<RunKey> = page.iter().map(|(_, run_key)| *run_key).collect();
                 for (found, sealed) in store::automation_run::get_each(self.store(), &runs).await? {
@@ -263,7 +263,7 @@ impl AutomationEngine {
         if *event != trigger_signal.facts.name || *since > trigger_signal.at {
             return Ok(false);
         }
-        let Some(definition) = self.definition(run.account, (run.automation, run.version)).await? else {
+        let Some(definition) = self.definition(run.account, run.automation, run.version).await? else {
             return Ok(false);
         };
         let Some(StepAction::WaitForEvent(wait)) = definition.steps.get(run.index).map(|step| &step.action) else {
@@ -329,8 +329,10 @@ impl AutomationEngine {
             if automation.status != AutomationStatus::Active || is_guarded {
                 continue;
             }
-            let version = (automation.id, automation.version);
-            let Some(definition) = self.definition(trigger_signal.account, version).await? else { continue };
+            let Some(definition) = self.definition(trigger_signal.account, automation.id, automation.version).await?
+            else {
+                continue;
+            };
             let trigger = &definition.trigger;
             let filter = trigger.filter.as_ref().is_none_or(|filter| filter.evaluate(&event_json, &event_json));
             if trigger.event != trigger_signal.facts.name
@@ -353,7 +355,7 @@ impl AutomationEngine {
             if !self.check_reentry(&run, trigger.reentry, done, batch).await? {
                 continue;
             }
-            store::automation::check_start_trigger(batch, (trigger_signal.account, automation.id), &trigger.event);
+            store::automation::check_start_trigger(batch, trigger_signal.account, automation.id, &trigger.event);
             let run_context = RunContext {
                 answering: trigger_signal.answering.clone(),
                 ..RunContext::new(trigger_signal.facts.clone())
@@ -377,12 +379,12 @@ impl AutomationEngine {
         if reentry == Reentry::Always {
             return Ok(true);
         }
-        let key = (run.account, run.automation);
+        let (account, automation) = (run.account, run.automation);
         let mut last_runs = Vec::new();
         for person_key in run.persons().into_iter().flatten() {
-            let last = store::automation_run::run_indexes::find_last(self.store(), key, person_key).await?;
+            let last = run_indexes::find_last(self.store(), account, automation, person_key).await?;
             if let Some(id) = last.run {
-                let earlier = store::automation_run::get(self.store(), (key.0, key.1, id)).await?;
+                let earlier = store::automation_run::get(self.store(), (account, automation, id)).await?;
                 let run_person = (run.user_id.as_deref(), run.email.as_deref());
                 let is_same = |earlier: &AutomationRun| {
                     person_key::is_same_person((earlier.user_id.as_deref(), earlier.email.as_deref()), run_person)
@@ -401,7 +403,7 @@ impl AutomationEngine {
             last_runs.push((person_key, last));
         }
         for (person_key, last) in &last_runs {
-            store::automation_run::run_indexes::put_last(batch, run, *person_key, last);
+            run_indexes::put_last(batch, run, *person_key, last);
         }
         Ok(true)
     }

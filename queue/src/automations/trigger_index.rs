@@ -42,7 +42,8 @@ impl TriggerIndex {
     pub(crate) async fn has_trigger(
         &self,
         store: &Store,
-        (account, event): (AccountId, &str),
+        account: AccountId,
+        event: &str,
         now: Timestamp,
     ) -> Result<bool, ReadError> {
         let has_event = |names: &TriggerNames| names.as_ref().is_none_or(|names| names.contains(event));
@@ -89,7 +90,7 @@ impl TriggerIndex {
             let Some(event) = entry.event.as_ref().filter(|event| event.kind.can_trigger_automations()) else {
                 continue;
             };
-            if !self.has_trigger(store, (event.account, event.kind.name()), now).await? {
+            if !self.has_trigger(store, event.account, event.kind.name(), now).await? {
                 continue;
             }
             let work = AutomationJobKind::Hear { subject: event.subject, event: event.id };

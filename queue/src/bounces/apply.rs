@@ -69,8 +69,8 @@ impl BounceProcessor {
             let Some(step) = decide_effect(&found.recipient, report, received_at, now)? else {
                 return Ok("changed_nothing");
             };
-            let mut batch = self.build_batch(bounced, &found, (&step, report), now).await?;
-            let dsn_partition = self.request_dsn(&mut batch, bounced, (&step, report), now).await?;
+            let mut batch = self.build_batch(bounced, &found, &step, report, now).await?;
+            let dsn_partition = self.request_dsn(&mut batch, bounced, &step, report, now).await?;
             match worker.store.commit(batch).await {
                 Ok(()) => {
                     if let Some(partition) = dsn_partition {
@@ -101,12 +101,13 @@ impl BounceProcessor {
         &self,
         recipient: BouncedRecipient,
         found: &StoredRecipient,
-        (step, report): (&BounceEffect, &BounceReport),
+        step: &BounceEffect,
+        report: &BounceReport,
         now: Timestamp,
     ) -> Result<Batch, BounceError> {
         let (worker, email) = (&self.worker, recipient.task.email);
         let mut batch = Batch::progress();
-        store::email::update_recipient(&mut batch, (recipient.account, email), found, &step.after);
+        store::email::update_recipient(&mut batch, recipient.account, email, found, &step.after);
         let mut current = None;
         if let Some(reason) = step.reason
             && !simulator::is_simulated(&found.recipient.address)
@@ -144,7 +145,8 @@ impl BounceProcessor {
         &self,
         batch: &mut Batch,
         recipient: BouncedRecipient,
-        (step, report): (&BounceEffect, &BounceReport),
+        step: &BounceEffect,
+        report: &BounceReport,
         now: Timestamp,
     ) -> Result<Option<u16>, BounceError> {
         let (BounceReport::Failed(failure), worker) = (report, &self.worker) else { return Ok(None) };

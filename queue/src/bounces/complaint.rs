@@ -47,7 +47,7 @@ impl BounceProcessor {
             Some(bounced) => bounced,
             None => {
                 let Some(found) = self.find_by_message_id(&complaint).await? else { return Ok("unknown") };
-                let proof = self.find_proof(&found, &complaint, (arrival, trusted)).await?;
+                let proof = self.find_proof(&found, &complaint, arrival, trusted).await?;
                 let recipient = proof.and_then(|proof| complained_recipient(&found, &complaint, proof));
                 let Some(recipient) = recipient else {
                     tracing::info!(email.id = %found.email.id, peer = %arrival.peer, proof = ?proof,
@@ -91,7 +91,8 @@ impl BounceProcessor {
         &self,
         found: &EmailWithRecipients,
         complaint: &Complaint,
-        (arrival, trusted): (&InboundMessage, &[FeedbackReporter]),
+        arrival: &InboundMessage,
+        trusted: &[FeedbackReporter],
     ) -> Result<Option<ComplaintProof>, BounceError> {
         if feedback_reporter::is_trusted_author(trusted, arrival) {
             return Ok(Some(ComplaintProof::Reporter));

@@ -161,7 +161,7 @@ impl BounceProcessor {
             // The resolver caches the result for the same address in another part.
             for source in parts.iter_mut().flat_map(|part| &mut part.sources) {
                 let Some(ip) = source.ip else { continue };
-                match spf::check_domain(resolver, host, (ip, hello)).await {
+                match spf::check_domain(resolver, host, ip, hello).await {
                     SpfResult::Pass => source.ours = true,
                     // The lookup fails or the record is missing: that applies to all other addresses, too.
                     SpfResult::TempError | SpfResult::PermError | SpfResult::None => return,
@@ -181,7 +181,7 @@ impl BounceProcessor {
         let (store, domain_key) = (&self.worker.store, (domain.account, domain.id));
         for tries in 1.. {
             let mut batch = Batch::intake();
-            if !store::dmarc::record_report(store, &mut batch, domain_key, (report, sources.as_slice())).await? {
+            if !store::dmarc::record_report(store, &mut batch, domain_key, report, sources.as_slice()).await? {
                 return Ok("changed_nothing");
             }
             match store.commit(batch).await {

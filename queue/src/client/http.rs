@@ -198,8 +198,7 @@ impl HttpClient {
     ) -> Result<HttpResponse, HttpClientError> {
         let target = UrlTarget::parse(&post.url, self.0.rules).map_err(HttpClientError::Url)?;
         let request = exchange::post_request(&target, &post, &self.0.user_agent)?;
-        let bounds = (post.timeout, answer_bytes_max);
-        self.send(&target, (request, post.idempotency), bounds, None).await
+        self.send(&target, request, post.idempotency, post.timeout, answer_bytes_max, None).await
     }
 
     /// Sends a GET; follows no redirect.
@@ -221,15 +220,16 @@ impl HttpClient {
     ) -> Result<HttpResponse, HttpClientError> {
         let target = UrlTarget::parse(&get.url, self.0.rules).map_err(HttpClientError::Url)?;
         let request = exchange::get_request(&target, &get, &self.0.user_agent)?;
-        let bounds = (get.timeout, get.response_bytes_max);
-        self.send(&target, (request, RequestIdempotency::Idempotent), bounds, permit).await
+        self.send(&target, request, RequestIdempotency::Idempotent, get.timeout, get.response_bytes_max, permit).await
     }
 
     fn send<'a>(
         &'a self,
         target: &'a UrlTarget,
-        (request, idempotency): (exchange::HttpRequest, RequestIdempotency),
-        (time, answer_bytes_max): (Duration, usize),
+        request: exchange::HttpRequest,
+        idempotency: RequestIdempotency,
+        time: Duration,
+        answer_bytes_max: usize,
         permit: Option<&'a mut ResponsePermit>,
     ) -> BoxFuture<'a, Result<HttpResponse, HttpClientError>> {
         Box::pin(async move {
@@ -238,7 +238,7 @@ impl HttpClient {
             let sent = tokio::time::timeout_at(until, self.send_request(target, request, idempotency)).await;
             let head = sent.unwrap_or(Err(HttpClientError::Timeout(time)))?;
             let HttpExchange { response: answer, connection } =
-                head.read_response((until, answer_bytes_max), permit).await?;
+                head.read_response(until, answer_bytes_max, permit).await?;
             self.0.pool.put(target, connection);
             Ok(answer)
         })

@@ -153,9 +153,9 @@ impl SendingDomains {
                             (after.status, after.block) = (ClaimStatus::Blocked, Some(block));
                             self.save_blocked_claim(&claim, &after, owner.account).await?
                         }
-                        None => self.complete_claim((&claim, &mut after), Some(owner), limit).await?,
+                        None => self.complete_claim(&claim, &mut after, Some(owner), limit).await?,
                     },
-                    None => self.complete_claim((&claim, &mut after), None, limit).await?,
+                    None => self.complete_claim(&claim, &mut after, None, limit).await?,
                 };
                 if status {
                     return Ok(ClaimResult { claim: after, finding });
@@ -168,11 +168,12 @@ impl SendingDomains {
     /// Transfers the domain. If the plan's limit is reached, stores that nothing else blocks the claim.
     async fn complete_claim(
         &self,
-        (before, after): (&DomainClaim, &mut DomainClaim),
+        before: &DomainClaim,
+        after: &mut DomainClaim,
         owner: Option<SendingDomain>,
         limit: Option<u32>,
     ) -> Result<bool, DomainError> {
-        match self.transfer_domain((before, after), owner, limit).await {
+        match self.transfer_domain(before, after, owner, limit).await {
             Err(full @ DomainError::Limit { .. }) => {
                 (after.status, after.block) = (ClaimStatus::Verified, None);
                 if self.save_claim(before, after).await? { Err(full) } else { Ok(false) }
@@ -211,7 +212,7 @@ impl SendingDomains {
         name: &DomainName,
     ) -> Result<Option<RecordFinding>, DomainError> {
         let record = self.parts.facts.ownership_record(account, name);
-        let found = self.inspect((claimant, name), vec![record], InspectionPriority::Interactive).await?;
+        let found = self.inspect(claimant, name, vec![record], InspectionPriority::Interactive).await?;
         Ok(found.findings.into_iter().next().map(|(_, finding)| finding))
     }
 
@@ -303,7 +304,8 @@ impl SendingDomains {
     /// Gives the domain to the claimant, unverified and with new keys, and completes the claim in one commit.
     async fn transfer_domain(
         &self,
-        (before, after): (&DomainClaim, &mut DomainClaim),
+        before: &DomainClaim,
+        after: &mut DomainClaim,
         owner: Option<SendingDomain>,
         limit: Option<u32>,
     ) -> Result<bool, DomainError> {
@@ -334,7 +336,7 @@ impl SendingDomains {
             Some(owner) => {
                 let count = store::domain::count(self.store(), owner.account).await?;
                 let (held, found) = self.load_setup(owner).await?;
-                store::domain::replace(&mut batch, (&held.domain, &count), (&setup.domain, &limit_check));
+                store::domain::replace(&mut batch, &held.domain, &count, &setup.domain, &limit_check);
                 if let Some(found) = found {
                     store::domain_setup::delete(&mut batch, store::domain_setup::setup_key(&held.domain), &found);
                 }

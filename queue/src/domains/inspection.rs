@@ -121,7 +121,8 @@ impl SendingDomains {
     /// are reused.
     pub(super) async fn inspect(
         &self,
-        (account, name): (AccountId, &DomainName),
+        account: AccountId,
+        name: &DomainName,
         records: Vec<DomainRecord>,
         priority: InspectionPriority,
     ) -> Result<InspectionResult, DomainError> {
@@ -134,7 +135,7 @@ impl SendingDomains {
         self.acquire_queries(account, TYPICAL_QUERIES, priority).await?;
         let at = self.worker.clock.now();
         let count = DnsQueryCounter { domains: self, account, queries: AtomicU32::new(0) };
-        let found = self.parts.inspector.check_counting((name, &records), at, &count.queries).await;
+        let found = self.parts.inspector.check_counting(name, &records, at, &count.queries).await;
         drop(count);
         let found = InspectionResult { at, findings: records.iter().cloned().zip(found).collect() };
         self.recent_inspections.put(key, &records, found.clone());
@@ -154,7 +155,7 @@ impl SendingDomains {
         let started_at = self.worker.clock.now();
         loop {
             let Err(wait) =
-                self.dns_query_limiter.acquire(&account, questions, (self.node_query_rate(), self.nanoseconds()))
+                self.dns_query_limiter.acquire(&account, questions, self.node_query_rate(), self.nanoseconds())
             else {
                 return Ok(());
             };
@@ -173,7 +174,7 @@ impl SendingDomains {
     #[must_use]
     pub fn try_acquire_queries(&self, account: AccountId, questions: usize) -> bool {
         let questions = u32::try_from(questions).unwrap_or(u32::MAX);
-        self.dns_query_limiter.acquire(&account, questions, (self.node_query_rate(), self.nanoseconds())).is_ok()
+        self.dns_query_limiter.acquire(&account, questions, self.node_query_rate(), self.nanoseconds()).is_ok()
     }
 
     /// This node's share of the rate.

@@ -62,9 +62,11 @@ impl SendingDomains {
     /// Returns a [`PublishError`] if credentials are missing, the provider refuses, or a limit is reached.
     pub fn publish(
         &self,
-        (account, id): (AccountId, DomainId),
+        account: AccountId,
+        id: DomainId,
         source: CredentialSource,
-        (merge_spf, dry_run): (bool, bool),
+        merge_spf: bool,
+        dry_run: bool,
     ) -> BoxFuture<'_, Result<PublishResult, PublishError>> {
         Box::pin(async move {
             // A publication holds a connection to the provider for up to a minute.
@@ -99,10 +101,7 @@ impl SendingDomains {
     ///
     /// # Errors
     /// Returns a [`PublishError`] if the provider has no such page or a limit is reached.
-    pub fn domain_connect_url(
-        &self,
-        (account, id): (AccountId, DomainId),
-    ) -> BoxFuture<'_, Result<String, PublishError>> {
+    pub fn domain_connect_url(&self, account: AccountId, id: DomainId) -> BoxFuture<'_, Result<String, PublishError>> {
         Box::pin(async move {
             let _account_permit = self.publishing_by_account.try_acquire(account).ok_or(PublishError::Busy)?;
             let _permit = self.publishing.try_acquire().map_err(|_| PublishError::Busy)?;
@@ -113,7 +112,7 @@ impl SendingDomains {
             let mut records = self.parts.facts.required_records(&domain);
             let policies: Vec<DomainRecord> =
                 records.extract_if(.., |record| record.purpose == RecordPurpose::Dmarc).collect();
-            let found = self.inspect((account, &domain.name), policies, InspectionPriority::Interactive).await?;
+            let found = self.inspect(account, &domain.name, policies, InspectionPriority::Interactive).await?;
             let is_missing = |finding: &RecordFinding| finding.status == RecordStatus::Missing;
             records.extend(found.findings.into_iter().filter(|(_, found)| is_missing(found)).map(|(record, _)| record));
             self.acquire_queries(account, PROVIDER_QUERIES, InspectionPriority::Interactive).await?;

@@ -125,7 +125,7 @@ impl SendingDomains {
         priority: InspectionPriority,
     ) -> Result<DomainObservation, DomainError> {
         let records = self.parts.facts.required_records(domain);
-        let found = self.inspect((domain.account, &domain.name), records, priority).await?;
+        let found = self.inspect(domain.account, &domain.name, records, priority).await?;
         // Opening an RSA key takes half a millisecond; a verified domain's keys sign mail every day and need no test.
         let keys_open = domain.state == DomainState::Verified || self.can_unseal_keys(domain);
         Ok(DomainObservation { findings: found.findings, keys_open, at: found.at })

@@ -49,17 +49,17 @@ impl Intake {
         let sender = self.sender_authorization.authorize(tenant, &built.from.address, now).await?;
         self.sender_authorization.check_sender_domains(tenant, &built.sender_domains).await?;
         let recipients = draft.recipients.iter().map(|r| &r.address);
-        self.sender_authorization.check_reachable((tenant, &sender), &built.from.address, recipients)?;
+        self.sender_authorization.check_reachable(tenant, &sender, &built.from.address, recipients)?;
         self.check_size(&draft, &built)?;
         let mut facts = restore_subject(built.facts, unsubscribe_url.as_deref());
         let mut addressees = envelope_recipients(draft.recipients, &mut facts, draft.ingress);
-        let blocked = self.mark_suppressed((tenant.account().id, draft.category), &mut addressees, now).await?;
+        let blocked = self.mark_suppressed(tenant.account().id, draft.category, &mut addressees, now).await?;
         let storage = self.reserve_storage(&sender, is_metered, total_bytes(&built.chunks)).await?;
         let (disposition, chunks, reserved) =
             match suppressed_disposition(&blocked, draft.options.on_suppressed, &addressees) {
                 Some(refuse) => (refuse, built.chunks, None),
                 None => {
-                    let reserved = self.reserve_plan_quota(&sender, (id, is_metered), &addressees, now).await?;
+                    let reserved = self.reserve_plan_quota(&sender, id, is_metered, &addressees, now).await?;
                     match scheduled_at {
                         Some(at) => (Disposition::Schedule(at), built.chunks, reserved),
                         None => (Disposition::Deliver, self.sign_message(&sender, built.chunks, now).await?, reserved),
@@ -130,7 +130,8 @@ impl Intake {
     async fn reserve_plan_quota(
         &self,
         sender: &SendingIdentity,
-        (id, is_metered): (EmailId, bool),
+        id: EmailId,
+        is_metered: bool,
         addressees: &[EnvelopeRecipient],
         now: Timestamp,
     ) -> Result<Option<QuotaReservation>, SubmitError> {
@@ -141,7 +142,7 @@ impl Intake {
         let limits = self.plans().of(account.plan);
         let count = addressees.iter().filter(|to| !to.suppressed).count() as u64;
         let (meter, store) = (&self.worker.quota_tracker, &self.worker.store);
-        match meter.reserve(store, (account.id, &limits), (id, count), now).await? {
+        match meter.reserve(store, account.id, &limits, id, count, now).await? {
             QuotaDecision::Reserved(reserved) => Ok(Some(reserved)),
             QuotaDecision::CapReached(cap) => Err(SubmitError::PlanLimit(cap)),
             QuotaDecision::Unknown => Err(SubmitError::Unavailable),

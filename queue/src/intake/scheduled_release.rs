@@ -161,14 +161,13 @@ impl Intake {
         let tenant = tenant.map_err(|_| SubmitError::Unavailable)?;
         let sender = self.sender_authorization.authorize(&tenant, &email.from.address, now).await?;
         let recipients = found.recipients.iter().map(|r| &r.address);
-        self.sender_authorization.check_reachable((&tenant, &sender), &email.from.address, recipients)?;
+        self.sender_authorization.check_reachable(&tenant, &sender, &email.from.address, recipients)?;
         let chunks = vec![body.clone()];
-        let mut prepared = self.prepare_scheduled(found.clone(), stored_schedule, (chunks, Disposition::Deliver), now);
+        let mut prepared = self.prepare_scheduled(found.clone(), stored_schedule, chunks, Disposition::Deliver, now);
         prepared.requirements.tls_enforced = sender.enforces_tls();
         prepared.requirements.plan = Some(sender.account().plan);
         // Recipients that were suppressed since are skipped; the others still get it.
-        let account_and_category = (email.account, email.category);
-        let blocked = self.mark_suppressed(account_and_category, &mut prepared.recipients, now).await?;
+        let blocked = self.mark_suppressed(email.account, email.category, &mut prepared.recipients, now).await?;
         match suppressed_disposition(&blocked, OnSuppressed::Skip, &prepared.recipients) {
             Some(refuse) => prepared.disposition = refuse,
             None => {
@@ -184,7 +183,8 @@ impl Intake {
         &self,
         EmailWithRecipients { mut email, recipients, .. }: EmailWithRecipients,
         stored_schedule: StoredSchedule,
-        (chunks, disposition): (Vec<Bytes>, Disposition),
+        chunks: Vec<Bytes>,
+        disposition: Disposition,
         now: Timestamp,
     ) -> PreparedMessage {
         let schedule = &stored_schedule.schedule;
@@ -258,7 +258,7 @@ impl Intake {
         let reason = if is_expired { "expired" } else { "rejected" };
         let detail = json!({"failure": {"reason": reason, "message": refusal.to_string(), "smtp_code": null}});
         let disposition = Disposition::Reject(EventKind::Failed, detail);
-        let prepared = self.prepare_scheduled(email, found, (vec![body], disposition), self.clock().now());
+        let prepared = self.prepare_scheduled(email, found, vec![body], disposition, self.clock().now());
         match self.commit(vec![prepared], &|_| {}).await {
             Err(SubmitError::DoneConcurrently) => Ok(()),
             outcome => outcome,

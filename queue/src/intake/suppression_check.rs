@@ -33,7 +33,8 @@ impl Intake {
     /// Marks the suppressed recipients and returns them with their reasons.
     pub(super) async fn mark_suppressed(
         &self,
-        (account, category): (AccountId, Category),
+        account: AccountId,
+        category: Category,
         addressees: &mut [EnvelopeRecipient],
         now: Timestamp,
     ) -> Result<Vec<BlockedRecipient>, SubmitError> {

@@ -36,7 +36,8 @@ pub(super) struct EventSubjects {
 impl EventSubjects {
     /// Reads the emails of the first events. Returns the number of events covered.
     pub(super) async fn load(
-        (store, recent_events): (&Store, &RecentEvents),
+        store: &Store,
+        recent_events: &RecentEvents,
         entries: &[OutboxEntry],
     ) -> Result<(Self, usize), ReadError> {
         let mut subjects = Self::default();

@@ -81,7 +81,7 @@ impl AnalyticsBatch {
                     let members = members.get(account).unwrap_or(&none);
                     events.next().flatten().map(|event| Occurrence::from_event(event, *partition, members))
                 }
-                AnalyticsEvent::Visit(visit) => Some(Occurrence::from_visit((*account, visit), *partition)),
+                AnalyticsEvent::Visit(visit) => Some(Occurrence::from_visit(*account, visit, *partition)),
             });
         }
         // Order by time across partitions: an earlier event of a person affects how later ones count.
@@ -120,7 +120,7 @@ impl AnalyticsBatch {
             };
             let (source, standing) = self.attribute_person(&occurrence, product_event, new_person);
             let (mut counts, hour) = (event_counts(standing), Hour::containing(occurrence.at));
-            if let Some(conversion) = self.new_conversion(&occurrence, (product_event, standing), source) {
+            if let Some(conversion) = self.new_conversion(&occurrence, product_event, standing, source) {
                 count_conversion(&mut counts, conversion.kind);
                 let mut credited = ProductEventCounts::default();
                 count_conversion(&mut credited, conversion.kind);
@@ -202,7 +202,8 @@ impl AnalyticsBatch {
     fn new_conversion(
         &mut self,
         occurrence: &Occurrence,
-        (product_event, standing): (&EventOccurrence, CountingStatus),
+        product_event: &EventOccurrence,
+        standing: CountingStatus,
         source: Option<String>,
     ) -> Option<Conversion> {
         let EventOccurrence { event, context, .. } = product_event;
@@ -248,7 +249,7 @@ impl Occurrence {
         }
     }
 
-    fn from_visit((account, visit): (AccountId, &SiteVisit), partition: u16) -> Self {
+    fn from_visit(account: AccountId, visit: &SiteVisit, partition: u16) -> Self {
         let aliases = vec![PersonAlias::Visitor(visit.visitor_id.clone())];
         Self { account, partition, at: visit.at, aliases, kind: OccurrenceKind::Visit(Box::new(visit.clone())) }
     }
@@ -310,7 +311,7 @@ async fn load_new_visitors(
         visits.map(|occurrence| ((occurrence.account, Hour::containing(occurrence.at).day()), 0)).collect();
     for ((account, day), new) in &mut days {
         let range = *day..Hour(day.0 + 1);
-        let rows = store::product_event_count::name_counts(store, (*account, VISIT), range, true, 1).await?;
+        let rows = store::product_event_count::name_counts(store, *account, VISIT, range, true, 1).await?;
         *new = rows.first().map_or(0, |(_, counts)| counts.visitors);
     }
     Ok(days)

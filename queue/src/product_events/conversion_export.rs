@@ -121,7 +121,8 @@ fn sha256_hex(text: &str) -> String {
 /// Decides what follows from the response to an export.
 fn decide_export(
     answer: &Result<HttpResponse, HttpClientError>,
-    (attempts, since): (u32, Timestamp),
+    attempts: u32,
+    since: Timestamp,
     now: Timestamp,
 ) -> ExportDecision {
     let retry_after_s = match answer {
@@ -204,7 +205,7 @@ impl Worker {
             None => ExportDecision::GivenUp,
             Some(conversion) => {
                 let answer = exporter.post_conversion(&conversion).await;
-                let outcome = decide_export(&answer, (found.export.tries, found.export.since), self.clock.now());
+                let outcome = decide_export(&answer, found.export.tries, found.export.since, self.clock.now());
                 if outcome != ExportDecision::Done {
                     let status = answer.map(|answer| answer.status);
                     let id = found.export.event;
@@ -253,7 +254,7 @@ mod tests {
             })
         };
         let first = (0, at(0));
-        for (outcome, state, now, expected) in [
+        for (outcome, (attempts, since), now, expected) in [
             (answer(204, None), first, 0, ExportDecision::Done),
             (answer(400, None), first, 0, ExportDecision::GivenUp),
             (answer(404, Some(9)), first, 0, ExportDecision::GivenUp),
@@ -266,7 +267,7 @@ mod tests {
             (answer(500, None), (40, at(0)), 6 * 86_400 + 1, ExportDecision::GivenUp),
             (Err(HttpClientError::Url(String::new())), first, 0, ExportDecision::GivenUp),
         ] {
-            assert_eq!(decide_export(&outcome, state, at(now)), expected, "{outcome:?} {state:?}");
+            assert_eq!(decide_export(&outcome, attempts, since, at(now)), expected, "{outcome:?} {attempts} {since}");
         }
     }
 }

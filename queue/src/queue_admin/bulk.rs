@@ -203,7 +203,7 @@ impl Worker {
                     let is_remaining = before.as_ref().is_none_or(|before| before.contains(&task.id));
                     is_remaining && filter.matches(task)
                 };
-                busy.extend(self.execute_in_queue(&queue, (pending.id, &order), &is_match).await?);
+                busy.extend(self.execute_in_queue(&queue, pending.id, &order, &is_match).await?);
             }
             from = Some(next);
         }
@@ -245,7 +245,8 @@ impl Worker {
     async fn execute_in_queue(
         self: &Arc<Self>,
         queue: &QueueName,
-        (id, order): ([u8; 16], &QueueCommand),
+        id: [u8; 16],
+        order: &QueueCommand,
         is_match: &(dyn Fn(&Task) -> bool + Sync),
     ) -> Result<HashSet<TaskId>, QueueAdminError> {
         let mut busy = HashSet::new();

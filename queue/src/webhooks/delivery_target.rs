@@ -113,17 +113,19 @@ impl Intake {
     /// `Unavailable` when this node owns no partition; the store cannot be written.
     pub async fn send_test_postback(
         &self,
-        (account, partner): (AccountId, PartnerId),
-        (event, kind): (EventId, &str),
+        account: AccountId,
+        partner: PartnerId,
+        event: EventId,
+        kind: &str,
         body: &str,
     ) -> Result<WebhookDelivery, WebhookError> {
         let (worker, now) = (&self.worker, self.clock().now());
-        let endpoint_key = (account, postback_endpoint_id(partner));
-        let due = worker.new_due_delivery(endpoint_key, now).ok_or(WebhookError::Unavailable)?;
+        let webhook = postback_endpoint_id(partner);
+        let due = worker.new_due_delivery(account, webhook, now).ok_or(WebhookError::Unavailable)?;
         let delivery = WebhookDelivery {
             id: due.delivery,
             account,
-            webhook: endpoint_key.1,
+            webhook,
             event,
             kind: kind.to_owned(),
             subject: None,
@@ -152,11 +154,12 @@ impl Intake {
     /// The store cannot be read.
     pub async fn list_postbacks(
         &self,
-        (account, partner): (AccountId, PartnerId),
+        account: AccountId,
+        partner: PartnerId,
         before: Option<DeliveryId>,
         limit: usize,
     ) -> Result<(Vec<WebhookDelivery>, Option<DeliveryId>), ReadError> {
-        let endpoint_key = (account, postback_endpoint_id(partner));
-        store::webhook_delivery::list(self.store(), endpoint_key, before, (limit, limit), |_| true).await
+        let endpoint = postback_endpoint_id(partner);
+        store::webhook_delivery::list(self.store(), account, endpoint, before, limit, limit, |_| true).await
     }
 }

@@ -269,14 +269,15 @@ impl Intake {
     pub async fn send_test_deliveries(
         &self,
         endpoints: &[Webhook],
-        (event, kind): (EventId, &str),
+        event: EventId,
+        kind: &str,
         body: &str,
     ) -> Result<Vec<WebhookDelivery>, WebhookError> {
         let (worker, now) = (&self.worker, self.clock().now());
         let mut batch = Batch::intake();
         let (mut deliveries, mut queues) = (Vec::new(), Vec::new());
         for endpoint in endpoints {
-            let due = worker.new_due_delivery((endpoint.account, endpoint.id), now).ok_or(WebhookError::Unavailable)?;
+            let due = worker.new_due_delivery(endpoint.account, endpoint.id, now).ok_or(WebhookError::Unavailable)?;
             let delivery = WebhookDelivery {
                 id: due.delivery,
                 account: endpoint.account,

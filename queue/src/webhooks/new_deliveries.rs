@@ -136,7 +136,7 @@ impl Worker {
             let subscribed =
                 endpoints.map(|endpoints| subscribed_endpoints(endpoints, event, email)).unwrap_or_default();
             for endpoint in &subscribed {
-                let due = self.new_due_delivery((endpoint.account, endpoint.id), now)?;
+                let due = self.new_due_delivery(endpoint.account, endpoint.id, now)?;
                 new_deliveries.add(batch, &event_delivery(endpoint.id, event, &due), due);
             }
             if !subscribed.is_empty() {
@@ -148,7 +148,7 @@ impl Worker {
             }
             if let Some((partner, shares_email)) = audience.subscribed_partner(event) {
                 let (webhook, body) = (postback_endpoint_id(partner), postback::postback_body(event, shares_email));
-                let due = self.new_due_delivery((event.account, webhook), now)?;
+                let due = self.new_due_delivery(event.account, webhook, now)?;
                 // The partner's view of the event is fixed now, and the same in every attempt.
                 let delivery = WebhookDelivery { body, subject: None, ..event_delivery(webhook, event, &due) };
                 new_deliveries.add(batch, &delivery, due);
@@ -161,7 +161,8 @@ impl Worker {
     /// Returns a due key in an owned partition, for a delivery that is due now.
     pub(super) fn new_due_delivery(
         &self,
-        (account, webhook): (AccountId, WebhookId),
+        account: AccountId,
+        webhook: WebhookId,
         now: Timestamp,
     ) -> Option<DueDelivery> {
         let partition = self.leases.choose_by_hash(random_part(webhook))?;

@@ -43,7 +43,7 @@ impl Intake {
     ) -> Result<WebhookDelivery, WebhookError> {
         let endpoint = self.enabled_endpoint(account, webhook).await?;
         for _ in 0..COMMIT_TRIES_MAX {
-            let found = store::webhook_delivery::get(self.store(), (account, webhook), id).await?;
+            let found = store::webhook_delivery::get(self.store(), account, webhook, id).await?;
             let before = found.ok_or(WebhookError::UnknownDelivery)?;
             if before.status == WebhookDeliveryStatus::Pending {
                 return Err(WebhookError::Pending);
@@ -75,11 +75,12 @@ impl Intake {
         };
         let (mut queued, mut read) = (0, 0);
         loop {
-            let key = (account, webhook);
             let slice = store::webhook_delivery::list_created_between(
                 self.store(),
-                key,
-                (from, until),
+                account,
+                webhook,
+                from,
+                until,
                 PAGE_DELIVERIES,
                 is_selected,
             );
@@ -117,7 +118,7 @@ impl Intake {
     ) -> Result<Vec<WebhookDelivery>, WebhookError> {
         let (worker, now) = (&self.worker, self.clock().now());
         let mut batch = Batch::progress();
-        let due = worker.new_due_delivery((endpoint.account, endpoint.id), now).ok_or(WebhookError::Unavailable)?;
+        let due = worker.new_due_delivery(endpoint.account, endpoint.id, now).ok_or(WebhookError::Unavailable)?;
         let queue_name: EndpointQueueName = due.queue;
         if !worker.leases.fence_partitions(&mut batch, std::iter::once(queue_name.partition)) {
             return Err(WebhookError::Unavailable);

@@ -110,13 +110,13 @@ impl Moody {
                     recipient = accepted.then(path);
                     next
                 }
-                "DATA" => self.data(&mut stream, (&mut sender, &mut recipient)).await?,
+                "DATA" => self.data(&mut stream, &mut sender, &mut recipient).await?,
                 "BDAT" => {
                     let length: usize = line.split(' ').nth(1).unwrap().parse().unwrap();
                     let mut content = vec![0; length];
                     stream.read_exact(&mut content).await?;
                     let content = String::from_utf8(content).unwrap();
-                    self.end(&mut stream, (&mut sender, &mut recipient), content).await?
+                    self.end(&mut stream, &mut sender, &mut recipient, content).await?
                 }
                 other => panic!("{other} is no command: {line}"),
             };
@@ -129,7 +129,8 @@ impl Moody {
     async fn data(
         &self,
         stream: &mut BufReader<TcpStream>,
-        (sender, recipient): (&mut Option<String>, &mut Option<String>),
+        sender: &mut Option<String>,
+        recipient: &mut Option<String>,
     ) -> std::io::Result<Then> {
         let whim = self.whim();
         if sender.is_none() || (recipient.is_none() && whim != Whim::GoAnyway) {
@@ -151,13 +152,14 @@ impl Moody {
             }
             content.push_str(line.strip_prefix('.').unwrap_or(&line));
         }
-        self.end(stream, (sender, recipient), content).await
+        self.end(stream, sender, recipient, content).await
     }
 
     async fn end(
         &self,
         stream: &mut BufReader<TcpStream>,
-        (sender, recipient): (&mut Option<String>, &mut Option<String>),
+        sender: &mut Option<String>,
+        recipient: &mut Option<String>,
         content: String,
     ) -> std::io::Result<Then> {
         let envelope = sender.take().zip(recipient.take());

@@ -76,25 +76,30 @@ pub fn server_config(certificate: &rcgen::CertifiedKey<rcgen::KeyPair>) -> Arc<r
 
 impl<A: SessionHandler> Server<A> {
     pub fn start(role: ListenerRole, limits: SessionLimits, implicit_tls: bool, answers: A) -> Self {
-        let config = (role, limits, implicit_tls);
-        Self::behind(&[], config, answers)
+        Self::behind(&[], role, limits, implicit_tls, answers)
     }
 
     /// A listener that trusts proxies in these networks.
     pub fn behind(
         proxies: &[IpNetwork],
-        (role, limits, implicit_tls): (ListenerRole, SessionLimits, bool),
+        role: ListenerRole,
+        limits: SessionLimits,
+        implicit_tls: bool,
         answers: A,
     ) -> Self {
-        let parts = (ConnectionLimiter::new(64, 1), ContentBudget::new(ContentBudget::BYTES_DEFAULT));
-        Self::sharing(parts, proxies, (role, limits, implicit_tls), answers)
+        let peers = ConnectionLimiter::new(64, 1);
+        let budget = ContentBudget::new(ContentBudget::BYTES_DEFAULT);
+        Self::sharing(peers, budget, proxies, role, limits, implicit_tls, answers)
     }
 
     /// A listener that shares its connection limiter and content budget with others.
     pub fn sharing(
-        (peers, budget): (Arc<ConnectionLimiter>, Arc<ContentBudget>),
+        peers: Arc<ConnectionLimiter>,
+        budget: Arc<ContentBudget>,
         proxies: &[IpNetwork],
-        (role, limits, implicit_tls): (ListenerRole, SessionLimits, bool),
+        role: ListenerRole,
+        limits: SessionLimits,
+        implicit_tls: bool,
         answers: A,
     ) -> Self {
         let certificate = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();

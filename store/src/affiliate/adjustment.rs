@@ -46,8 +46,8 @@ fn total_key(account: AccountId, line: CommissionId) -> Key {
     key(Space::AdjustmentBy).account(account).u8(AdjustmentIndex::Line as u8).id(line.to_bytes()).build()
 }
 
-fn index_ref(adjustment: &Adjustment) -> (Space, AccountId, [u8; 16]) {
-    (Space::AdjustmentBy, adjustment.account, adjustment.id.to_bytes())
+fn index_ref(adjustment: &Adjustment) -> listing::IndexRef {
+    listing::IndexRef { space: Space::AdjustmentBy, account: adjustment.account, id: adjustment.id.to_bytes() }
 }
 
 /// The total of a line's adjustments, with the row it was read from.
@@ -80,7 +80,7 @@ pub async fn line_totals(
 }
 
 /// Makes the commit conflict if the line's total has changed since it was read.
-pub fn check_total(batch: &mut Batch, (account, line): (AccountId, CommissionId), before: &AdjustmentTotal) {
+pub fn check_total(batch: &mut Batch, account: AccountId, line: CommissionId, before: &AdjustmentTotal) {
     batch.check(total_key(account, line), before.row.clone());
 }
 
@@ -88,7 +88,7 @@ pub fn check_total(batch: &mut Batch, (account, line): (AccountId, CommissionId)
 /// read.
 pub fn create(batch: &mut Batch, adjustment: &Adjustment, before: &AdjustmentTotal) {
     let (account, line) = (adjustment.account, adjustment.line);
-    check_total(batch, (account, line), before);
+    check_total(batch, account, line, before);
     let sum = before.amount.saturating_add(adjustment.amount);
     batch.put(total_key(account, line), sum.to_string().into_bytes());
     listing::update_index(batch, index_ref(adjustment), &[], &index_values(adjustment));
@@ -109,7 +109,8 @@ pub fn update(batch: &mut Batch, before: &Adjustment, after: &Adjustment) {
 /// The store cannot be read.
 pub async fn list_by_payout(
     store: &Store,
-    (account, payout): (AccountId, PayoutId),
+    account: AccountId,
+    payout: PayoutId,
     limit: usize,
 ) -> Result<Vec<Adjustment>, ReadError> {
     let at = key(Space::AdjustmentBy).account(account).u8(AdjustmentIndex::Payout as u8).bytes(&payout.to_bytes());
@@ -125,7 +126,8 @@ pub async fn list_by_payout(
 pub async fn list_unassigned(
     store: &Store,
     account: AccountId,
-    (first, last): ((PartnerId, Currency), (PartnerId, Currency)),
+    first: (PartnerId, Currency),
+    last: (PartnerId, Currency),
     limit: usize,
 ) -> Result<Vec<Adjustment>, ReadError> {
     let at = |(partner, currency): (PartnerId, Currency)| {

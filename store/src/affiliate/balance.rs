@@ -47,5 +47,5 @@ pub(super) fn record_change(batch: &mut Batch, before: Option<&Commission>, afte
         change.push((after.currency, part, after.amount));
     }
     let partner_key = (after.account, after.partner);
-    sums::record_change::<Balances>(batch, partner_key, (after.id.to_bytes(), after.rev), BalanceChange(change));
+    sums::record_change::<Balances>(batch, partner_key, after.id.to_bytes(), after.rev, BalanceChange(change));
 }

@@ -122,7 +122,8 @@ async fn tags_over_limit<'a>(
 pub async fn link_totals(
     store: &Store,
     account: AccountId,
-    (partner, links): (PartnerId, &[PartnerLinkId]),
+    partner: PartnerId,
+    links: &[PartnerLinkId],
 ) -> Result<Vec<u64>, ReadError> {
     let keys: Vec<Key> = links.iter().map(|link| link_prefix(account, partner).id(link.to_bytes()).build()).collect();
     let rows = store.get_many(&keys).await?;
@@ -135,7 +136,8 @@ pub async fn link_totals(
 /// The store cannot be read.
 pub async fn daily_clicks(
     store: &Store,
-    (account, partner): (AccountId, PartnerId),
+    account: AccountId,
+    partner: PartnerId,
     days: Range<Hour>,
 ) -> Result<Vec<DailyLinkClicks>, ReadError> {
     let prefix = || day_prefix(account, partner);
@@ -173,7 +175,8 @@ pub async fn program_clicks_on(store: &Store, account: AccountId, day: Hour) -> 
 pub async fn purge_before(
     store: &Store,
     batch: &mut Batch,
-    (account, from): (AccountId, Option<Key>),
+    account: AccountId,
+    from: Option<Key>,
     before: Hour,
     limit: usize,
 ) -> Result<Option<Key>, ReadError> {
@@ -224,28 +227,28 @@ mod tests {
         store.commit(batch.clone()).await.unwrap();
         assert!(store.commit(batch).await.is_err(), "counted twice");
         assert!(click::list_pending(&store, 0..=63, 9).await.unwrap().is_empty());
-        assert_eq!(link_totals(&store, account, (ada, &links)).await.unwrap(), [3, 1]);
+        assert_eq!(link_totals(&store, account, ada, &links).await.unwrap(), [3, 1]);
         let day = Hour::containing(now).day();
         let days = day..Hour(day.0 + 48);
-        let of_ada = daily_clicks(&store, (account, ada), days.clone()).await.unwrap();
+        let of_ada = daily_clicks(&store, account, ada, days.clone()).await.unwrap();
         let counts: Vec<_> = of_ada.iter().map(|count| (count.sub_id.as_str(), count.clicks)).collect();
         assert_eq!(counts, [("", 2), ("june", 1), ("", 1)]);
-        let of_bob = daily_clicks(&store, (account, bob), days.clone()).await.unwrap();
+        let of_bob = daily_clicks(&store, account, bob, days.clone()).await.unwrap();
         assert_eq!((of_bob.len(), of_bob[0].sub_id.as_str(), of_bob[0].clicks), (TAGS_MAX + 1, OTHER, 9));
         assert_eq!(program_clicks_on(&store, account, day).await.unwrap(), 3 + TAGS_MAX as u64 + 9);
         let mut from = None;
         loop {
             let mut batch = Batch::progress();
             let until = Hour(day.0 + 24);
-            from = purge_before(&store, &mut batch, (account, from), until, 200).await.unwrap();
+            from = purge_before(&store, &mut batch, account, from, until, 200).await.unwrap();
             store.commit(batch).await.unwrap();
             if from.is_none() {
                 break;
             }
         }
-        assert_eq!(daily_clicks(&store, (account, ada), days.clone()).await.unwrap().len(), 1);
-        assert!(daily_clicks(&store, (account, bob), days).await.unwrap().is_empty());
-        assert_eq!(link_totals(&store, account, (ada, &links)).await.unwrap(), [3, 1]);
+        assert_eq!(daily_clicks(&store, account, ada, days.clone()).await.unwrap().len(), 1);
+        assert!(daily_clicks(&store, account, bob, days).await.unwrap().is_empty());
+        assert_eq!(link_totals(&store, account, ada, &links).await.unwrap(), [3, 1]);
         assert_eq!(program_clicks_on(&store, account, day).await.unwrap(), 0);
     }
 }

@@ -116,8 +116,8 @@ fn due_key(line: &Commission) -> Option<Key> {
     waits.then(|| at.id(line.account.to_bytes()).id(line.id.to_bytes()).build())
 }
 
-fn index_ref(line: &Commission) -> (Space, AccountId, [u8; 16]) {
-    (Space::CommissionBy, line.account, line.id.to_bytes())
+fn index_ref(line: &Commission) -> listing::IndexRef {
+    listing::IndexRef { space: Space::CommissionBy, account: line.account, id: line.id.to_bytes() }
 }
 
 /// Writes a new commission line. The commit conflicts if the invoice has a line of this level, or the referral has a
@@ -200,7 +200,8 @@ pub async fn find_bounty(
 /// The store cannot be read.
 pub async fn count_bounties_since(
     store: &Store,
-    (account, partner): (AccountId, PartnerId),
+    account: AccountId,
+    partner: PartnerId,
     since: Timestamp,
     at_most: usize,
 ) -> Result<usize, ReadError> {
@@ -312,7 +313,8 @@ pub async fn get_each(store: &Store, account: AccountId, ids: &[CommissionId]) -
 /// The store cannot be read.
 pub async fn list_by_payout(
     store: &Store,
-    (account, payout): (AccountId, PayoutId),
+    account: AccountId,
+    payout: PayoutId,
     after: Option<CommissionId>,
     limit: usize,
 ) -> Result<Vec<Commission>, ReadError> {
@@ -339,7 +341,7 @@ fn payable_prefix(account: AccountId) -> KeyBuilder {
     key(Space::CommissionBy).account(account).u8(CommissionIndex::Payable as u8)
 }
 
-fn payable_group_prefix(account: AccountId, (partner, currency): (PartnerId, Currency)) -> KeyBuilder {
+fn payable_group_prefix(account: AccountId, partner: PartnerId, currency: Currency) -> KeyBuilder {
     payable_prefix(account).bytes(&[&partner.to_bytes()[..], currency.as_str().as_bytes()].concat())
 }
 
@@ -354,8 +356,8 @@ pub async fn list_payable(
     limit: usize,
 ) -> Result<Vec<PayableCommission>, ReadError> {
     let mut range = payable_prefix(account).range();
-    if let Some(after) = after {
-        range.start = prefix_end(&payable_group_prefix(account, after).build());
+    if let Some((partner, currency)) = after {
+        range.start = prefix_end(&payable_group_prefix(account, partner, currency).build());
     }
     scan_payable(store, range, limit).await
 }
@@ -367,10 +369,12 @@ pub async fn list_payable(
 pub async fn list_payable_in_group(
     store: &Store,
     account: AccountId,
-    (group, after): ((PartnerId, Currency), Option<CommissionId>),
+    partner: PartnerId,
+    currency: Currency,
+    after: Option<CommissionId>,
     limit: usize,
 ) -> Result<Vec<PayableCommission>, ReadError> {
-    let at = payable_group_prefix(account, group);
+    let at = payable_group_prefix(account, partner, currency);
     let mut range = at.clone().range();
     if let Some(after) = after {
         range.start = key_after(&at.id(after.to_bytes()).build());

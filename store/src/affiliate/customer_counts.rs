@@ -32,13 +32,13 @@ pub async fn get(store: &Store, account: AccountId, partner: PartnerId) -> Resul
 }
 
 /// Writes a new number. The commit conflicts if it has changed since it was read.
-pub fn put(batch: &mut Batch, (account, partner): (AccountId, PartnerId), before: &PayingCustomerCount, paying: u32) {
+pub fn put(batch: &mut Batch, account: AccountId, partner: PartnerId, before: &PayingCustomerCount, paying: u32) {
     let at = key_of(account, partner);
     batch.check(at.clone(), before.row.clone());
     batch.put(at, paying.to_string().into_bytes());
 }
 
 /// Makes the commit conflict if the number has changed since it was read.
-pub fn check_unchanged(batch: &mut Batch, (account, partner): (AccountId, PartnerId), before: &PayingCustomerCount) {
+pub fn check_unchanged(batch: &mut Batch, account: AccountId, partner: PartnerId, before: &PayingCustomerCount) {
     batch.check(key_of(account, partner), before.row.clone());
 }

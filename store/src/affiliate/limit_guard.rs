@@ -29,21 +29,22 @@ impl LimitGuard {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn for_links(store: &Store, partner_key: (AccountId, PartnerId)) -> Result<Self, ReadError> {
-        Self::read(store, partner_key, GuardedLimit::Links).await
+    pub async fn for_links(store: &Store, account: AccountId, partner: PartnerId) -> Result<Self, ReadError> {
+        Self::read(store, account, partner, GuardedLimit::Links).await
     }
 
     /// Reads the guard of the partner's leads.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn for_leads(store: &Store, partner_key: (AccountId, PartnerId)) -> Result<Self, ReadError> {
-        Self::read(store, partner_key, GuardedLimit::Leads).await
+    pub async fn for_leads(store: &Store, account: AccountId, partner: PartnerId) -> Result<Self, ReadError> {
+        Self::read(store, account, partner, GuardedLimit::Leads).await
     }
 
     async fn read(
         store: &Store,
-        (account, partner): (AccountId, PartnerId),
+        account: AccountId,
+        partner: PartnerId,
         limit: GuardedLimit,
     ) -> Result<Self, ReadError> {
         let at = key(Space::PartnerLimitGuard).account(account).id(partner.to_bytes()).u8(limit as u8).build();

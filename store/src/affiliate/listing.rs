@@ -115,7 +115,7 @@ pub(super) async fn list<T: RowCodec>(
     let mut at_once = SCAN_ROWS.min(wanted.limit.saturating_add(1));
     let looked_at_max = SCANNED_MAX.max(wanted.limit.saturating_add(2 * SCAN_ROWS));
     for _ in 0..looked_at_max / SCAN_ROWS {
-        let (entries, has_more) = merge_entries(store, source, (ListPageRequest { before, ..wanted }, at_once)).await?;
+        let (entries, has_more) = merge_entries(store, source, ListPageRequest { before, ..wanted }, at_once).await?;
         at_once = SCAN_ROWS;
         before = entries.last().map(|(id, _)| *id);
         for (id, row) in source.load_rows(store, entries).await? {
@@ -145,7 +145,8 @@ type IndexEntry = ([u8; 16], Value);
 async fn merge_entries(
     store: &Store,
     source: &ListQuery,
-    (wanted, at_once): (ListPageRequest, usize),
+    wanted: ListPageRequest,
+    at_once: usize,
 ) -> Result<(Vec<IndexEntry>, bool), ReadError> {
     let mut entries: Vec<IndexEntry> = Vec::new();
     // A range that was read only in part may have unread entries below this id.
@@ -175,10 +176,18 @@ async fn merge_entries(
     Ok((entries, floor.is_some()))
 }
 
+/// Names the index entries of one row.
+pub(super) struct IndexRef {
+    pub(super) space: Space,
+    pub(super) account: AccountId,
+    /// The row's id.
+    pub(super) id: [u8; 16],
+}
+
 /// Writes the index entries that are new and deletes those that no longer apply.
 pub(super) fn update_index(
     batch: &mut Batch,
-    (space, account, id): (Space, AccountId, [u8; 16]),
+    IndexRef { space, account, id }: IndexRef,
     before: &[super::IndexValue],
     after: &[super::IndexValue],
 ) {

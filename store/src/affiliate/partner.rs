@@ -147,8 +147,8 @@ pub fn create(batch: &mut Batch, partner: &Partner) {
     batch.put(key_of(partner.account, partner.id), codec::encode(partner));
 }
 
-fn index_ref(partner: &Partner) -> (Space, AccountId, [u8; 16]) {
-    (Space::PartnerBy, partner.account, partner.id.to_bytes())
+fn index_ref(partner: &Partner) -> listing::IndexRef {
+    listing::IndexRef { space: Space::PartnerBy, account: partner.account, id: partner.id.to_bytes() }
 }
 
 /// Makes the commit conflict if the partner has changed since it was read.
@@ -259,7 +259,8 @@ pub async fn count_of_campaign(
 pub async fn list_by_destination(
     store: &Store,
     account: AccountId,
-    (method, destination): (PayoutMethod, &str),
+    method: PayoutMethod,
+    destination: &str,
     limit: usize,
 ) -> Result<Vec<PartnerId>, ReadError> {
     let (field, value) = by_destination(method, destination);

@@ -141,7 +141,8 @@ pub fn delete(batch: &mut Batch, before: &PartnerLink, resting: Option<Timestamp
 pub async fn get(
     store: &Store,
     account: AccountId,
-    (partner, id): (PartnerId, PartnerLinkId),
+    partner: PartnerId,
+    id: PartnerLinkId,
 ) -> Result<Option<PartnerLink>, ReadError> {
     store.get(&key_of(account, partner, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
@@ -172,7 +173,7 @@ pub async fn find_by_token(
     let Some(row) = store.get(&key_by_token(account, token)).await? else { return Ok(None) };
     match codec::decode(&row)? {
         TokenHolder::Link(partner, id) => {
-            let link = get(store, account, (partner, id)).await?;
+            let link = get(store, account, partner, id).await?;
             link.map(Some).ok_or_else(|| damaged("a partner link token without its link"))
         }
         TokenHolder::Resting(_) => Ok(None),

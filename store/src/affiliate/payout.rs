@@ -62,8 +62,8 @@ fn item_key(account: AccountId, payout: PayoutId, line: CommissionId) -> Key {
     key(Space::PayoutItem).account(account).id(payout.to_bytes()).id(line.to_bytes()).build()
 }
 
-fn index_ref(payout: &Payout) -> (Space, AccountId, [u8; 16]) {
-    (Space::PayoutBy, payout.account, payout.id.to_bytes())
+fn index_ref(payout: &Payout) -> listing::IndexRef {
+    listing::IndexRef { space: Space::PayoutBy, account: payout.account, id: payout.id.to_bytes() }
 }
 
 pub fn create(batch: &mut Batch, payout: &Payout) {
@@ -91,12 +91,12 @@ pub fn delete(batch: &mut Batch, before: &Payout) {
 }
 
 /// Writes the item of a line, with its amount.
-pub fn put_item(batch: &mut Batch, account: AccountId, (payout, line): (PayoutId, CommissionId), amount: i64) {
+pub fn put_item(batch: &mut Batch, account: AccountId, payout: PayoutId, line: CommissionId, amount: i64) {
     batch.put(item_key(account, payout, line), amount.to_string().into_bytes());
 }
 
 /// Deletes the item of a line that was removed from a payout.
-pub fn delete_item(batch: &mut Batch, account: AccountId, (payout, line): (PayoutId, CommissionId)) {
+pub fn delete_item(batch: &mut Batch, account: AccountId, payout: PayoutId, line: CommissionId) {
     batch.delete(item_key(account, payout, line));
 }
 
@@ -106,7 +106,8 @@ pub fn delete_item(batch: &mut Batch, account: AccountId, (payout, line): (Payou
 /// The store cannot be read.
 pub async fn list_items(
     store: &Store,
-    (account, payout): (AccountId, PayoutId),
+    account: AccountId,
+    payout: PayoutId,
     after: Option<CommissionId>,
     limit: usize,
 ) -> Result<Vec<(CommissionId, i64)>, ReadError> {
@@ -144,11 +145,12 @@ pub async fn find_by_transfer(store: &Store, account: AccountId, transfer: &str)
 /// The store cannot be read.
 pub async fn list_open_by_partner(
     store: &Store,
-    (account, partner): (AccountId, PartnerId),
+    account: AccountId,
+    partner: PartnerId,
     after: Option<PayoutId>,
     limit: usize,
 ) -> Result<Vec<Payout>, ReadError> {
-    scan_after(store, account, (index_value(PayoutIndex::OpenByPartner, partner.to_bytes()), after), limit).await
+    scan_after(store, account, index_value(PayoutIndex::OpenByPartner, partner.to_bytes()), after, limit).await
 }
 
 /// Lists the open payouts of a run that the processor pays, oldest first, after one of them, at most `limit`.
@@ -157,11 +159,12 @@ pub async fn list_open_by_partner(
 /// The store cannot be read.
 pub async fn list_to_transfer(
     store: &Store,
-    (account, run): (AccountId, PayoutRunId),
+    account: AccountId,
+    run: PayoutRunId,
     after: Option<PayoutId>,
     limit: usize,
 ) -> Result<Vec<Payout>, ReadError> {
-    scan_after(store, account, (index_value(PayoutIndex::ToTransfer, run.to_bytes()), after), limit).await
+    scan_after(store, account, index_value(PayoutIndex::ToTransfer, run.to_bytes()), after, limit).await
 }
 
 /// Lists the payouts of a run, oldest first, after one of them, at most `limit`.
@@ -170,11 +173,12 @@ pub async fn list_to_transfer(
 /// The store cannot be read.
 pub async fn list_by_run(
     store: &Store,
-    (account, run): (AccountId, PayoutRunId),
+    account: AccountId,
+    run: PayoutRunId,
     after: Option<PayoutId>,
     limit: usize,
 ) -> Result<Vec<Payout>, ReadError> {
-    scan_after(store, account, (index_value(PayoutIndex::Run, run.to_bytes()), after), limit).await
+    scan_after(store, account, index_value(PayoutIndex::Run, run.to_bytes()), after, limit).await
 }
 
 /// The id of the account's newest payout, in any state.
@@ -187,13 +191,14 @@ pub async fn newest_id(store: &Store, account: AccountId) -> Result<Option<Payou
 }
 
 async fn scan_first(store: &Store, account: AccountId, by: IndexValue, limit: usize) -> Result<Vec<Payout>, ReadError> {
-    scan_after(store, account, (by, None), limit).await
+    scan_after(store, account, by, None, limit).await
 }
 
 async fn scan_after(
     store: &Store,
     account: AccountId,
-    ((field, value), after): (IndexValue, Option<PayoutId>),
+    (field, value): IndexValue,
+    after: Option<PayoutId>,
     limit: usize,
 ) -> Result<Vec<Payout>, ReadError> {
     let at = key(Space::PayoutBy).account(account).u8(field).bytes(&value);
@@ -225,7 +230,8 @@ pub async fn list(
     store: &Store,
     account: AccountId,
     filter: &PayoutFilter,
-    (wanted, passes): (ListPageRequest, &(dyn Fn(&Payout) -> bool + Sync)),
+    wanted: ListPageRequest,
+    passes: &(dyn Fn(&Payout) -> bool + Sync),
 ) -> Result<ListPage<Payout>, ReadError> {
     // The most selective index first.
     let values = match (filter.partner, filter.run) {

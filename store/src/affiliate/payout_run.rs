@@ -142,7 +142,8 @@ pub fn delete_skipped(batch: &mut Batch, account: AccountId, run: PayoutRunId, s
 /// The store cannot be read.
 pub async fn list_skipped(
     store: &Store,
-    (account, run): (AccountId, PayoutRunId),
+    account: AccountId,
+    run: PayoutRunId,
     after: Option<&SkippedPartner>,
     limit: usize,
 ) -> Result<Vec<SkippedPartner>, ReadError> {

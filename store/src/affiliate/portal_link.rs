@@ -114,7 +114,8 @@ pub fn consume(batch: &mut Batch, secret: &PortalLinkSecret, link: &PortalLink) 
 pub async fn purge_by_partner(
     store: &Store,
     batch: &mut Batch,
-    (account, partner): (AccountId, PartnerId),
+    account: AccountId,
+    partner: PartnerId,
 ) -> Result<(), ReadError> {
     let range = key(Space::PortalLinksOf).account(account).id(partner.to_bytes()).range();
     for (at, row) in store.scan(range, ScanOrder::Ascending, KINDS_MAX).await? {
@@ -197,7 +198,7 @@ mod tests {
         assert_eq!(live, [false, true, true, true, true, true]);
         let mut batch = Batch::progress();
         let mailed = link(PortalLinkPurpose::Mailed, at(0));
-        purge_by_partner(&store, &mut batch, (mailed.account, mailed.partner)).await.unwrap();
+        purge_by_partner(&store, &mut batch, mailed.account, mailed.partner).await.unwrap();
         store.commit(batch).await.unwrap();
         for secret in &secrets {
             assert_eq!(get(&store, secret).await.unwrap(), None);

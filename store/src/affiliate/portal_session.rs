@@ -39,7 +39,8 @@ pub async fn get(store: &Store, token: &PortalToken, now: Timestamp) -> Result<O
 /// Lists a partner's sessions, oldest first, including expired ones.
 async fn list_by_partner(
     store: &Store,
-    (account, partner): (AccountId, PartnerId),
+    account: AccountId,
+    partner: PartnerId,
 ) -> Result<Vec<PortalSession>, ReadError> {
     let range = key(Space::PortalSession).account(account).id(partner.to_bytes()).range();
     // Nodes can create sessions concurrently and exceed the maximum, so read beyond it.
@@ -54,11 +55,12 @@ async fn list_by_partner(
 pub async fn evict_oldest(
     store: &Store,
     batch: &mut Batch,
-    partner_key: (AccountId, PartnerId),
+    account: AccountId,
+    partner: PartnerId,
     now: Timestamp,
 ) -> Result<(), ReadError> {
     let (live, ended): (Vec<_>, Vec<_>) =
-        list_by_partner(store, partner_key).await?.into_iter().partition(|session| session.is_live(now));
+        list_by_partner(store, account, partner).await?.into_iter().partition(|session| session.is_live(now));
     let too_many = (live.len() + 1).saturating_sub(SESSIONS_MAX);
     ended.iter().chain(live.iter().take(too_many)).for_each(|session| delete(batch, session));
     Ok(())
@@ -71,9 +73,10 @@ pub async fn evict_oldest(
 pub async fn delete_by_partner(
     store: &Store,
     batch: &mut Batch,
-    partner_key: (AccountId, PartnerId),
+    account: AccountId,
+    partner: PartnerId,
 ) -> Result<(), ReadError> {
-    list_by_partner(store, partner_key).await?.iter().for_each(|session| delete(batch, session));
+    list_by_partner(store, account, partner).await?.iter().for_each(|session| delete(batch, session));
     Ok(())
 }
 
@@ -83,25 +86,26 @@ mod tests {
 
     #[tokio::test]
     async fn a_session_needs_its_token_and_the_oldest_is_evicted() {
-        let (store, partner_key) = (Store::memory(), (AccountId::from_bytes([1; 16]), PartnerId::from_bytes([2; 16])));
+        let store = Store::memory();
+        let (account, partner) = (AccountId::from_bytes([1; 16]), PartnerId::from_bytes([2; 16]));
         let at = |second| Timestamp::from_second(second).unwrap();
         let mut tokens = Vec::new();
         for n in 0..=SESSIONS_MAX {
             let now = at(i64::try_from(n).unwrap());
-            let token = PortalToken::new(partner_key, SessionId::new(now, 1), [7; 32]);
+            let token = PortalToken::new(account, partner, SessionId::new(now, 1), [7; 32]);
             let mut batch = Batch::progress();
-            evict_oldest(&store, &mut batch, partner_key, now).await.unwrap();
+            evict_oldest(&store, &mut batch, account, partner, now).await.unwrap();
             create(&mut batch, &PortalSession::new(&token, now));
             store.commit(batch).await.unwrap();
             tokens.push(token);
         }
         let live = async |token: &PortalToken, second| get(&store, token, at(second)).await.unwrap().is_some();
         assert!(!live(&tokens[0], 30).await && live(&tokens[1], 30).await);
-        let forged = PortalToken::new(partner_key, tokens[1].session, [8; 32]);
+        let forged = PortalToken::new(account, partner, tokens[1].session, [8; 32]);
         assert!(!live(&forged, 30).await);
         assert!(!live(&tokens[1], 12 * 3600 + 1).await, "the session has expired");
         let mut batch = Batch::progress();
-        delete_by_partner(&store, &mut batch, partner_key).await.unwrap();
+        delete_by_partner(&store, &mut batch, account, partner).await.unwrap();
         store.commit(batch).await.unwrap();
         assert!(!live(&tokens[1], 30).await);
     }

@@ -104,7 +104,8 @@ pub type ProcessorEventCursor = (Timestamp, String);
 pub async fn list(
     store: &Store,
     account: AccountId,
-    (status, after): (EventStatus, Option<&ProcessorEventCursor>),
+    status: EventStatus,
+    after: Option<&ProcessorEventCursor>,
     limit: usize,
 ) -> Result<Vec<ProcessorEvent>, ReadError> {
     let prefix = key(Space::ProcessorEventBy).account(account).text(status.as_str());
@@ -139,7 +140,8 @@ pub async fn count(store: &Store, account: AccountId, status: EventStatus, limit
 pub async fn purge_before(
     store: &Store,
     batch: &mut Batch,
-    (account, before): (AccountId, Timestamp),
+    account: AccountId,
+    before: Timestamp,
     limit: usize,
 ) -> Result<usize, ReadError> {
     let mut found = 0;

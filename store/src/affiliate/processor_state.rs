@@ -51,12 +51,12 @@ pub async fn get<T: Serialize + DeserializeOwned>(
 
 impl<T: Serialize + DeserializeOwned + Clone> StoredProcessorObject<T> {
     /// Makes the commit conflict if the object's row has changed since it was read.
-    pub fn check_unchanged(&self, batch: &mut Batch, account: AccountId, (kind, id): (ProcessorObjectKind, &str)) {
+    pub fn check_unchanged(&self, batch: &mut Batch, account: AccountId, kind: ProcessorObjectKind, id: &str) {
         batch.check(key_of(account, kind, id), self.row.clone());
     }
 
     /// Writes the new state, without a check.
-    pub fn put(batch: &mut Batch, account: AccountId, (kind, id): (ProcessorObjectKind, &str), value: &T) {
+    pub fn put(batch: &mut Batch, account: AccountId, kind: ProcessorObjectKind, id: &str, value: &T) {
         batch.put(key_of(account, kind, id), codec::encode(&SerdeRow(value.clone())));
     }
 }
@@ -77,7 +77,8 @@ pub fn link_invoice_to_customer(batch: &mut Batch, account: AccountId, customer:
 pub async fn list_customer_invoices(
     store: &Store,
     account: AccountId,
-    (customer, after): (&str, Option<&str>),
+    customer: &str,
+    after: Option<&str>,
     limit: usize,
 ) -> Result<Vec<String>, ReadError> {
     let mut range = key(Space::ProcessorStateByCustomer).account(account).text(customer).range();

@@ -205,8 +205,8 @@ pub fn create(batch: &mut Batch, referral: &Referral, lapsed: Option<ReferralId>
     batch.put(key_of(referral.account, referral.id), codec::encode(referral));
 }
 
-fn index_ref(referral: &Referral) -> (Space, AccountId, [u8; 16]) {
-    (Space::ReferralBy, referral.account, referral.id.to_bytes())
+fn index_ref(referral: &Referral) -> listing::IndexRef {
+    listing::IndexRef { space: Space::ReferralBy, account: referral.account, id: referral.id.to_bytes() }
 }
 
 /// Makes the commit conflict if the referral has changed since it was read.
@@ -272,7 +272,8 @@ pub async fn find_claim_holder(
 /// The store cannot be read.
 pub async fn count_since(
     store: &Store,
-    (account, partner): (AccountId, PartnerId),
+    account: AccountId,
+    partner: PartnerId,
     since: Timestamp,
     at_most: usize,
 ) -> Result<usize, ReadError> {

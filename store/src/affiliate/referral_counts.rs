@@ -86,5 +86,5 @@ pub(super) fn record_change(batch: &mut Batch, before: Option<&Referral>, after:
     let subtracted = counts_before.map(|(link, leads, customers)| (link, -leads, -customers));
     let change = ReferralCountChange(subtracted.into_iter().chain([counts_after]).collect());
     let partner_key = (after.account, after.partner);
-    sums::record_change::<ReferralCountsByLink>(batch, partner_key, (after.id.to_bytes(), after.rev), change);
+    sums::record_change::<ReferralCountsByLink>(batch, partner_key, after.id.to_bytes(), after.rev, change);
 }

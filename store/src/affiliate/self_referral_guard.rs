@@ -35,8 +35,10 @@ fn network_prefix(account: AccountId, from: IpAddr) -> KeyBuilder {
 /// Records the browser and the network of a partner's sign-in to the portal.
 pub fn record_portal_visit(
     batch: &mut Batch,
-    (account, partner): (AccountId, PartnerId),
-    (visitor, from): (Option<&str>, Option<IpAddr>),
+    account: AccountId,
+    partner: PartnerId,
+    visitor: Option<&str>,
+    from: Option<IpAddr>,
     now: Timestamp,
 ) {
     let seen_at = now.as_second().to_string().into_bytes();
@@ -53,7 +55,8 @@ pub fn record_portal_visit(
 /// The store cannot be read.
 pub async fn is_own_browser(
     store: &Store,
-    (account, partner): (AccountId, PartnerId),
+    account: AccountId,
+    partner: PartnerId,
     visitor: &str,
 ) -> Result<bool, ReadError> {
     let at = visitor_prefix(account, visitor).id(partner.to_bytes()).build();
@@ -66,7 +69,8 @@ pub async fn is_own_browser(
 /// The store cannot be read.
 pub async fn was_on_network(
     store: &Store,
-    (account, partner): (AccountId, PartnerId),
+    account: AccountId,
+    partner: PartnerId,
     from: IpAddr,
     at: Timestamp,
 ) -> Result<bool, ReadError> {
@@ -89,7 +93,8 @@ fn decode_seen_at(row: &Value) -> Result<Timestamp, ReadError> {
 pub async fn purge_before(
     store: &Store,
     batch: &mut Batch,
-    (account, from): (AccountId, Option<Key>),
+    account: AccountId,
+    from: Option<Key>,
     before: Timestamp,
     limit: usize,
 ) -> Result<Option<Key>, ReadError> {
@@ -115,21 +120,21 @@ mod tests {
         let (account, ada, bob) = (AccountId::new(now, 1), PartnerId::new(now, 1), PartnerId::new(now, 2));
         let (home, hours) = ("2001:db8::1".parse().unwrap(), SignedDuration::from_hours);
         let mut batch = Batch::progress();
-        record_portal_visit(&mut batch, (account, ada), (Some("0123456789"), Some(home)), now);
-        record_portal_visit(&mut batch, (account, ada), (Some("short"), None), now);
+        record_portal_visit(&mut batch, account, ada, Some("0123456789"), Some(home), now);
+        record_portal_visit(&mut batch, account, ada, Some("short"), None, now);
         store.commit(batch).await.unwrap();
-        assert!(is_own_browser(&store, (account, ada), "0123456789").await.unwrap());
-        assert!(!is_own_browser(&store, (account, bob), "0123456789").await.unwrap());
-        assert!(!is_own_browser(&store, (account, ada), "short").await.unwrap());
+        assert!(is_own_browser(&store, account, ada, "0123456789").await.unwrap());
+        assert!(!is_own_browser(&store, account, bob, "0123456789").await.unwrap());
+        assert!(!is_own_browser(&store, account, ada, "short").await.unwrap());
         let same_network = "2001:db8::2".parse().unwrap();
         for (at, expected) in [(now, true), (now + hours(23), true), (now - hours(23), true), (now + hours(24), false)]
         {
-            assert_eq!(was_on_network(&store, (account, ada), same_network, at).await.unwrap(), expected, "{at}");
+            assert_eq!(was_on_network(&store, account, ada, same_network, at).await.unwrap(), expected, "{at}");
         }
-        assert!(!was_on_network(&store, (account, bob), home, now).await.unwrap());
+        assert!(!was_on_network(&store, account, bob, home, now).await.unwrap());
         let mut batch = Batch::progress();
-        let next = purge_before(&store, &mut batch, (account, None), now + hours(1), 9).await.unwrap();
+        let next = purge_before(&store, &mut batch, account, None, now + hours(1), 9).await.unwrap();
         store.commit(batch).await.unwrap();
-        assert!(next.is_none() && !is_own_browser(&store, (account, ada), "0123456789").await.unwrap());
+        assert!(next.is_none() && !is_own_browser(&store, account, ada, "0123456789").await.unwrap());
     }
 }

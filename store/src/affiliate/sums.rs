@@ -52,7 +52,8 @@ fn sums_prefix<S: FoldedSums>((account, partner): PartnerKey, kind: u8) -> KeyBu
 pub(super) fn record_change<S: FoldedSums>(
     batch: &mut Batch,
     partner_key: PartnerKey,
-    (id, rev): ([u8; 16], u64),
+    id: [u8; 16],
+    rev: u64,
     change: S::Change,
 ) {
     let at = sums_prefix::<S>(partner_key, CHANGE).id(id).bytes(&rev.to_be_bytes()).build();

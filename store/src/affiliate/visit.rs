@@ -87,7 +87,8 @@ pub fn create(batch: &mut Batch, visit: &PartnerVisit) {
 /// Makes a visit the current one of a visitor. The commit conflicts if the current visit has changed since it was read.
 pub fn set_current(
     batch: &mut Batch,
-    (account, visitor): (AccountId, &VisitorIdentity),
+    account: AccountId,
+    visitor: &VisitorIdentity,
     before: &StoredCurrentVisit,
     id: VisitId,
 ) {
@@ -143,7 +144,8 @@ fn read_id(row: &Value) -> Result<VisitId, ReadError> {
 pub async fn purge_expired(
     store: &Store,
     batch: &mut Batch,
-    (account, from): (AccountId, Option<Key>),
+    account: AccountId,
+    from: Option<Key>,
     now: Timestamp,
     limit: usize,
 ) -> Result<Option<Key>, ReadError> {
@@ -215,7 +217,7 @@ mod tests {
             for visitor in
                 [VisitorIdentity::Visitor(first.visitors[0].clone()), VisitorIdentity::Person(first.people[0].clone())]
             {
-                set_current(&mut batch, (account, &visitor), &StoredCurrentVisit::default(), first.id);
+                set_current(&mut batch, account, &visitor, &StoredCurrentVisit::default(), first.id);
             }
         }
         store.commit(batch.clone()).await.unwrap();
@@ -230,13 +232,13 @@ mod tests {
         let mut batch = Batch::intake();
         let before = find_current(&store, account, &visitor).await.unwrap();
         create(&mut batch, &again);
-        set_current(&mut batch, (account, &visitor), &before, again.id);
+        set_current(&mut batch, account, &visitor, &before, again.id);
         store.commit(batch).await.unwrap();
         let now = at + SignedDuration::from_hours(24 * 32);
         let mut from = None;
         for is_live in [true, false] {
             let mut batch = Batch::progress();
-            from = purge_expired(&store, &mut batch, (account, from), now, 2).await.unwrap();
+            from = purge_expired(&store, &mut batch, account, from, now, 2).await.unwrap();
             store.commit(batch).await.unwrap();
             assert_eq!(from.is_some(), is_live);
         }

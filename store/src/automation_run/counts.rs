@@ -35,11 +35,11 @@ struct RunCountsRow {
 stored!(RunCounts as RunCountsRow);
 
 /// Records a change of a run's status.
-pub(super) fn record_change(batch: &mut Batch, before: &AutomationRun, (from, to): (Option<RunStatus>, RunStatus)) {
+pub(super) fn record_change(batch: &mut Batch, before: &AutomationRun, from: Option<RunStatus>, to: RunStatus) {
     if from.map(counted_status) == Some(counted_status(to)) {
         return;
     }
-    let change = prefix((before.account, before.automation), CHANGE)
+    let change = prefix(before.account, before.automation, CHANGE)
         .id(before.id.to_bytes())
         .u16(u16::try_from(before.index).unwrap_or(u16::MAX))
         .u8(from.map_or(NEW, status_number))
@@ -86,8 +86,8 @@ impl StoredRunCounts {
     }
 
     /// Writes the total and deletes the changes that were read. The commit conflicts if another fold did so first.
-    pub fn fold(&self, batch: &mut Batch, automation: (AccountId, AutomationId)) {
-        let total = prefix(automation, TOTAL).build();
+    pub fn fold(&self, batch: &mut Batch, account: AccountId, automation: AutomationId) {
+        let total = prefix(account, automation, TOTAL).build();
         batch.check(total.clone(), self.total.clone());
         batch.put(total, codec::encode(&self.counts));
         for change in &self.changes {
@@ -100,8 +100,8 @@ impl StoredRunCounts {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn read(store: &Store, automation: (AccountId, AutomationId)) -> Result<StoredRunCounts, ReadError> {
-    let range = prefix(automation, TOTAL).build()..prefix(automation, CHANGE).range().end;
+pub async fn read(store: &Store, account: AccountId, automation: AutomationId) -> Result<StoredRunCounts, ReadError> {
+    let range = prefix(account, automation, TOTAL).build()..prefix(account, automation, CHANGE).range().end;
     let rows = store.scan(range, ScanOrder::Ascending, FOLDED_MAX).await?;
     let mut counted = StoredRunCounts { has_more: rows.len() == FOLDED_MAX, ..StoredRunCounts::default() };
     for (at, value) in rows {

@@ -32,24 +32,24 @@ const HELD: u8 = 5;
 const LAST: u8 = 6;
 const ANSWERED: u8 = 7;
 
-pub(super) fn prefix((account, automation): (AccountId, AutomationId), kind: u8) -> KeyBuilder {
+pub(super) fn prefix(account: AccountId, automation: AutomationId, kind: u8) -> KeyBuilder {
     key(Space::AutomationRunIndex).account(account).id(automation.to_bytes()).u8(kind)
 }
 
-fn automation_key(run: &AutomationRun) -> (AccountId, AutomationId) {
-    (run.account, run.automation)
+fn run_prefix(run: &AutomationRun, kind: u8) -> KeyBuilder {
+    prefix(run.account, run.automation, kind)
 }
 
 fn by_status(run: &AutomationRun) -> Key {
-    prefix(automation_key(run), STATUS).u8(status_number(run.status)).id(run.id.to_bytes()).build()
+    run_prefix(run, STATUS).u8(status_number(run.status)).id(run.id.to_bytes()).build()
 }
 
 fn by_person(run: &AutomationRun, kind: u8, person: PersonKey) -> Key {
-    prefix(automation_key(run), kind).fixed(person).id(run.id.to_bytes()).build()
+    run_prefix(run, kind).fixed(person).id(run.id.to_bytes()).build()
 }
 
 fn held_key(run: &AutomationRun) -> Key {
-    prefix(automation_key(run), HELD).id(run.id.to_bytes()).build()
+    run_prefix(run, HELD).id(run.id.to_bytes()).build()
 }
 
 /// Number of a status in keys; never reused once released.
@@ -120,16 +120,18 @@ fn read(at: &Key, parts: usize) -> Result<RunId, ReadError> {
 /// one, else the one by status if it has exactly one, else all runs.
 pub(super) async fn list_ids(
     store: &Store,
-    automation: (AccountId, AutomationId),
+    account: AccountId,
+    automation: AutomationId,
     filter: &RunFilter,
-    (before, limit): (Option<RunId>, usize),
+    before: Option<RunId>,
+    limit: usize,
 ) -> Result<Vec<RunId>, ReadError> {
     let user = filter.user_id.as_deref().map(person_key::user_key);
     let person = user.or_else(|| filter.email.as_deref().map(person_key::email_key));
     let (list, parts) = match (person, filter.statuses.as_slice()) {
-        (Some(person), _) => (prefix(automation, PERSON).fixed(person), 16),
-        (None, [status]) => (prefix(automation, STATUS).u8(status_number(*status)), 1),
-        (None, _) => return super::list_ids(store, automation, (before, limit)).await,
+        (Some(person), _) => (prefix(account, automation, PERSON).fixed(person), 16),
+        (None, [status]) => (prefix(account, automation, STATUS).u8(status_number(*status)), 1),
+        (None, _) => return super::list_ids(store, account, automation, before, limit).await,
     };
     let mut range = list.clone().range();
     if let Some(before) = before {
@@ -145,11 +147,13 @@ pub(super) async fn list_ids(
 /// The store cannot be read.
 pub async fn list_active(
     store: &Store,
-    automation: (AccountId, AutomationId),
+    account: AccountId,
+    automation: AutomationId,
     person: PersonKey,
     limit: usize,
 ) -> Result<Vec<RunId>, ReadError> {
-    let rows = store.scan(prefix(automation, ACTIVE).fixed(person).range(), ScanOrder::Ascending, limit).await?;
+    let rows =
+        store.scan(prefix(account, automation, ACTIVE).fixed(person).range(), ScanOrder::Ascending, limit).await?;
     rows.iter().map(|(at, _)| read(at, 16)).collect()
 }
 
@@ -159,11 +163,13 @@ pub async fn list_active(
 /// The store cannot be read.
 pub async fn list_in_state(
     store: &Store,
-    automation: (AccountId, AutomationId),
+    account: AccountId,
+    automation: AutomationId,
     status: RunStatus,
-    (before, limit): (RunId, usize),
+    before: RunId,
+    limit: usize,
 ) -> Result<Vec<RunId>, ReadError> {
-    let list = prefix(automation, STATUS).u8(status_number(status));
+    let list = prefix(account, automation, STATUS).u8(status_number(status));
     let mut range = list.clone().range();
     range.end = list.id(before.to_bytes()).build();
     let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
@@ -176,10 +182,11 @@ pub async fn list_in_state(
 /// The store cannot be read.
 pub async fn list_held(
     store: &Store,
-    automation: (AccountId, AutomationId),
+    account: AccountId,
+    automation: AutomationId,
     limit: usize,
 ) -> Result<Vec<RunId>, ReadError> {
-    let rows = store.scan(prefix(automation, HELD).range(), ScanOrder::Ascending, limit).await?;
+    let rows = store.scan(prefix(account, automation, HELD).range(), ScanOrder::Ascending, limit).await?;
     rows.iter().map(|(at, _)| read(at, 0)).collect()
 }
 
@@ -197,17 +204,18 @@ pub struct LastRun {
 /// The store cannot be read.
 pub async fn find_last(
     store: &Store,
-    automation: (AccountId, AutomationId),
+    account: AccountId,
+    automation: AutomationId,
     person: PersonKey,
 ) -> Result<LastRun, ReadError> {
-    let row = store.get(&prefix(automation, LAST).fixed(person).build()).await?;
+    let row = store.get(&prefix(account, automation, LAST).fixed(person).build()).await?;
     let run = row.as_ref().and_then(|row| row.first_chunk::<16>().copied()).map(RunId::from_bytes);
     Ok(LastRun { run, row })
 }
 
 /// Makes a run the person's last one. The commit conflicts if the last run has changed since it was read.
 pub fn put_last(batch: &mut Batch, run: &AutomationRun, person: PersonKey, before: &LastRun) {
-    let last = prefix(automation_key(run), LAST).fixed(person).build();
+    let last = run_prefix(run, LAST).fixed(person).build();
     batch.check(last.clone(), before.row.clone());
     batch.put(last, run.id.to_bytes().to_vec());
 }
@@ -228,8 +236,8 @@ pub struct LastAnswer {
     row: Option<Value>,
 }
 
-fn answered_key(automation: (AccountId, AutomationId), person: PersonKey) -> Key {
-    prefix(automation, ANSWERED).fixed(person).build()
+fn answered_key(account: AccountId, automation: AutomationId, person: PersonKey) -> Key {
+    prefix(account, automation, ANSWERED).fixed(person).build()
 }
 
 /// Reads the last reply of an automation to a person.
@@ -238,23 +246,19 @@ fn answered_key(automation: (AccountId, AutomationId), person: PersonKey) -> Key
 /// The store cannot be read.
 pub async fn find_last_answer(
     store: &Store,
-    automation: (AccountId, AutomationId),
+    account: AccountId,
+    automation: AutomationId,
     person: PersonKey,
 ) -> Result<LastAnswer, ReadError> {
-    let row = store.get(&answered_key(automation, person)).await?;
+    let row = store.get(&answered_key(account, automation, person)).await?;
     let last = row.as_ref().map(|row| codec::decode(row)).transpose()?;
     Ok(LastAnswer { last, row })
 }
 
 /// Makes a run's reply the last one to a person. The commit conflicts if the last reply has changed since it was read
 /// ([`super::caused_conflict`]).
-pub fn put_last_answer(
-    batch: &mut Batch,
-    run: &AutomationRun,
-    (person, at): (PersonKey, Timestamp),
-    before: &LastAnswer,
-) {
-    let key = answered_key(automation_key(run), person);
+pub fn put_last_answer(batch: &mut Batch, run: &AutomationRun, person: PersonKey, at: Timestamp, before: &LastAnswer) {
+    let key = answered_key(run.account, run.automation, person);
     batch.check(key.clone(), before.row.clone());
     batch.put(key, codec::encode(&RunAnswer { run: run.id, at }));
 }
@@ -262,7 +266,7 @@ pub fn put_last_answer(
 /// Deletes the last reply to a person if it was sent by this run.
 pub fn delete_last_answer(batch: &mut Batch, run: &AutomationRun, person: PersonKey, found: &LastAnswer) {
     if found.last.is_some_and(|last| last.run == run.id) {
-        let key = answered_key(automation_key(run), person);
+        let key = answered_key(run.account, run.automation, person);
         batch.check(key.clone(), found.row.clone());
         batch.delete(key);
     }
@@ -285,7 +289,8 @@ pub(super) fn is_answer_conflict(conflict: &Key) -> bool {
 pub async fn purge_indexes(
     store: &Store,
     batch: &mut Batch,
-    (account, automation): (AccountId, AutomationId),
+    account: AccountId,
+    automation: AutomationId,
     limit: usize,
 ) -> Result<bool, ReadError> {
     let range = key(Space::AutomationRunIndex).account(account).id(automation.to_bytes()).range();

@@ -53,8 +53,9 @@ async fn moved(store: &Store, run: &AutomationRun, change: impl FnOnce(&mut Auto
 }
 
 async fn counts(store: &Store) -> [u64; 5] {
-    let scope = (automation().account, automation().id);
-    let RunCounts { running, waiting, completed, failed, cancelled } = counts::read(store, scope).await.unwrap().counts;
+    let Automation { account, id, .. } = automation();
+    let RunCounts { running, waiting, completed, failed, cancelled } =
+        counts::read(store, account, id).await.unwrap().counts;
     [running, waiting, completed, failed, cancelled]
 }
 
@@ -67,22 +68,30 @@ async fn a_run_is_found_by_every_index() {
         create(&mut batch, run, b"sealed".to_vec());
     }
     store.commit(batch).await.unwrap();
-    let scope = (older.account, older.automation);
+    let (account, automation) = (older.account, older.automation);
     assert_eq!(counts(&store).await, [2, 0, 0, 0, 0]);
     let waiting = |persons| RunWait { event: Some("b".to_owned()), persons, since: at(11), until: at(50) };
     let older = moved(&store, &older, |run| run.wait_for(waiting(vec![person_key::user_key("7")]), at(11))).await;
     assert_eq!(counts(&store).await, [1, 1, 0, 0, 0]);
-    let found = wait::list_waiting_for(&store, (scope.0, "b", person_key::user_key("7")), None, 9).await.unwrap();
+    let found = wait::list_waiting_for(&store, account, "b", person_key::user_key("7"), None, 9).await.unwrap();
     assert_eq!(found.iter().map(|(_, about)| *about).collect::<Vec<_>>(), [run_key(&older)]);
     let next_page =
-        wait::list_waiting_for(&store, (scope.0, "b", person_key::user_key("7")), Some(&found[0].0), 9).await.unwrap();
+        wait::list_waiting_for(&store, account, "b", person_key::user_key("7"), Some(&found[0].0), 9).await.unwrap();
     assert!(next_page.is_empty());
 
     let first = due_work::list_due(&store, 3, at(20), 9).await.unwrap();
     assert_eq!((first.due, first.later), (vec![(at(10), DueWork::Step(run_key(&newer)))], Some(at(50))));
     let by = |filter: RunFilter| {
         let store = &store;
-        async move { list(store, scope, &filter, (None, 9)).await.unwrap().0.iter().map(|run| run.id).collect::<Vec<_>>() }
+        async move {
+            list(store, account, automation, &filter, None, 9)
+                .await
+                .unwrap()
+                .0
+                .iter()
+                .map(|run| run.id)
+                .collect::<Vec<_>>()
+        }
     };
     let email = Some("a@X.example".to_owned());
     assert_eq!(by(RunFilter::default()).await, [newer.id, older.id]);
@@ -91,36 +100,34 @@ async fn a_run_is_found_by_every_index() {
     assert_eq!(by(RunFilter { statuses: vec![RunStatus::Waiting], ..RunFilter::default() }).await, [older.id]);
     assert_eq!(by(RunFilter { statuses: vec![RunStatus::Queued], email, ..RunFilter::default() }).await, [newer.id]);
     assert_eq!(
-        run_indexes::list_active(&store, scope, person_key::email_key("a@x.example"), 9).await.unwrap(),
+        run_indexes::list_active(&store, account, automation, person_key::email_key("a@x.example"), 9).await.unwrap(),
         [older.id, newer.id]
     );
 
     // The run is held, continues, and ends.
     let older = moved(&store, &older, AutomationRun::hold).await;
-    assert_eq!(run_indexes::list_held(&store, scope, 9).await.unwrap(), [older.id]);
+    assert_eq!(run_indexes::list_held(&store, account, automation, 9).await.unwrap(), [older.id]);
     let older = moved(&store, &older, |run| run.release(at(12))).await;
-    assert!(run_indexes::list_held(&store, scope, 9).await.unwrap().is_empty());
+    assert!(run_indexes::list_held(&store, account, automation, 9).await.unwrap().is_empty());
     let older = moved(&store, &older, |run| drop(run.complete_step(json!({}), NextStep::Stop(None), at(50)))).await;
     assert_eq!(counts(&store).await, [1, 0, 1, 0, 0]);
     assert!(get_with_sealed(&store, run_key(&older)).await.unwrap().unwrap().1.is_none(), "the sealed data is deleted");
-    assert!(
-        wait::list_waiting_for(&store, (scope.0, "b", person_key::user_key("7")), None, 9).await.unwrap().is_empty()
-    );
+    assert!(wait::list_waiting_for(&store, account, "b", person_key::user_key("7"), None, 9).await.unwrap().is_empty());
     assert_eq!(
-        run_indexes::list_active(&store, scope, person_key::email_key("a@x.example"), 9).await.unwrap(),
+        run_indexes::list_active(&store, account, automation, person_key::email_key("a@x.example"), 9).await.unwrap(),
         [newer.id]
     );
 
     // Folding does not change the counts. Then the runs are deleted.
-    let counted = counts::read(&store, scope).await.unwrap();
+    let counted = counts::read(&store, account, automation).await.unwrap();
     assert_eq!(counted.changes(), 4);
     let mut batch = Batch::progress();
-    counted.fold(&mut batch, scope);
+    counted.fold(&mut batch, account, automation);
     store.commit(batch.clone()).await.unwrap();
     assert!(store.commit(batch).await.is_err(), "folded twice");
     assert_eq!(counts(&store).await, [1, 0, 1, 0, 0]);
     let mut batch = Batch::progress();
-    for found in list_oldest(&store, scope, None, 9).await.unwrap() {
+    for found in list_oldest(&store, account, automation, None, 9).await.unwrap() {
         delete(&mut batch, &found);
     }
     store.commit(batch).await.unwrap();
@@ -132,12 +139,12 @@ async fn a_run_is_found_by_every_index() {
 async fn concurrent_last_runs_of_a_person_conflict() {
     let store = Store::memory();
     let (older, person) = (run(1, "7", "a@x.example"), person_key::user_key("7"));
-    let scope = (older.account, older.automation);
-    let last = run_indexes::find_last(&store, scope, person).await.unwrap();
+    let (account, automation) = (older.account, older.automation);
+    let last = run_indexes::find_last(&store, account, automation, person).await.unwrap();
     assert_eq!(last.run, None);
     let mut batch = Batch::intake();
     run_indexes::put_last(&mut batch, &older, person, &last);
     store.commit(batch.clone()).await.unwrap();
     assert!(store.commit(batch).await.is_err());
-    assert_eq!(run_indexes::find_last(&store, scope, person).await.unwrap().run, Some(older.id));
+    assert_eq!(run_indexes::find_last(&store, account, automation, person).await.unwrap().run, Some(older.id));
 }

@@ -47,7 +47,9 @@ pub(super) fn delete(batch: &mut Batch, run: &AutomationRun) {
 /// The store cannot be read.
 pub async fn list_waiting_for(
     store: &Store,
-    (account, event, person): (AccountId, &str, PersonKey),
+    account: AccountId,
+    event: &str,
+    person: PersonKey,
     after: Option<&[u8]>,
     limit: usize,
 ) -> Result<Vec<(Key, RunKey)>, ReadError> {

@@ -111,7 +111,7 @@ impl PostingList {
     }
 
     /// Reads more rows, from `newest` on if that is beyond what was read. Returns the cost.
-    pub(super) async fn read(&mut self, store: &Store, (oldest, newest): (u128, u128)) -> Result<usize, ReadError> {
+    pub(super) async fn read(&mut self, store: &Store, oldest: u128, newest: u128) -> Result<usize, ReadError> {
         let again = self.read_for.replace(newest) == Some(newest);
         (self.requested, self.is_leaping) = match self.requested {
             0 => (ROWS_FIRST, false),
@@ -123,7 +123,7 @@ impl PostingList {
         };
         self.has_leapt |= self.is_leaping;
         self.used = 0;
-        let pieces = self.pieces((oldest, newest.saturating_add(self.span)), store.parallel_scans());
+        let pieces = self.pieces(oldest, newest.saturating_add(self.span), store.parallel_scans());
         // A range may be denser than expected. It is cut at the limit then, and the ranges after it are dropped.
         let limit = match pieces.len() {
             0 | 1 => self.requested,
@@ -160,7 +160,7 @@ impl PostingList {
     }
 
     /// The key ranges of the next read, newest first, each with its oldest position.
-    fn pieces(&self, (oldest, newest): (u128, u128), at_once: usize) -> Vec<(u128, Range<Key>)> {
+    fn pieces(&self, oldest: u128, newest: u128, at_once: usize) -> Vec<(u128, Range<Key>)> {
         let mut end = prefix_end(&self.key_of(newest)).min(self.unread_end.clone());
         let count = (self.requested / ROWS_A_PIECE).min(at_once);
         let pace = self.pace.filter(|_| count > 1);

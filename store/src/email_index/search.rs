@@ -162,11 +162,11 @@ impl Search<'_> {
         let passed = self.lists.iter_mut().map(|list| (list.skip_newer_than(newest), list.leads()));
         let saved = passed.filter_map(|(passed, leads)| leads.then_some(passed)).max();
         self.lists.iter_mut().for_each(|list| list.count_useless_leap(saved));
-        let (store, range) = (self.store, (self.oldest, newest));
+        let (store, oldest) = (self.store, self.oldest);
         loop {
             let lists = self.lists.iter_mut().filter(|list| !list.is_set_aside());
             let unread_lists = lists.flat_map(|list| &mut list.postings).filter(|posting| posting.is_behind());
-            let reads: Vec<_> = unread_lists.map(|posting| posting.read(store, range)).collect();
+            let reads: Vec<_> = unread_lists.map(|posting| posting.read(store, oldest, newest)).collect();
             if reads.is_empty() {
                 break;
             }

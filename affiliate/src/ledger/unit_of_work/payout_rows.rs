@@ -284,9 +284,9 @@ impl UnitOfWork<'_> {
         let Some(run) = self.payout_rows.open.iter().flatten().next() else { return Ok(Vec::new()) };
         let (mut payouts, mut after) = (Vec::new(), Some(PayoutId::new(run.created_at, 0)));
         while let Some(last) = after {
-            let partner_key = (self.account(), partner);
             let found =
-                payout::list_open_by_partner(&self.ledger.store, partner_key, Some(last), PAYOUTS_AT_ONCE).await?;
+                payout::list_open_by_partner(&self.ledger.store, self.account(), partner, Some(last), PAYOUTS_AT_ONCE)
+                    .await?;
             after = found.last().map(|last| last.id).filter(|_| found.len() == PAYOUTS_AT_ONCE);
             payouts.extend(found.into_iter().map(|open| open.id));
         }
@@ -321,7 +321,7 @@ impl UnitOfWork<'_> {
             let is_paid = payout.state == PayoutState::Paid;
             // Released lines leave the index by payout, so the scan starts at the beginning.
             let after = trail.after.filter(|_| is_paid);
-            let lines = commission::list_by_payout(&store, (account, id), after, LINES_AT_ONCE).await?;
+            let lines = commission::list_by_payout(&store, account, id, after, LINES_AT_ONCE).await?;
             let last = lines.last().map(|line| line.id);
             let is_complete = lines.len() < LINES_AT_ONCE;
             for line in lines {
@@ -333,7 +333,7 @@ impl UnitOfWork<'_> {
                 }
             }
             if !is_paid {
-                let adjustments = adjustment::list_by_payout(&store, (account, id), ADJUSTMENTS_MAX).await?;
+                let adjustments = adjustment::list_by_payout(&store, account, id, ADJUSTMENTS_MAX).await?;
                 let is_released = |adjustment: &Adjustment| {
                     self.payout_rows.released_adjustments.iter().any(|freed| freed.id == adjustment.id)
                 };
@@ -523,14 +523,14 @@ impl UnitOfWork<'_> {
         for (line, sum) in &self.payout_rows.sums {
             match self.payout_rows.new_adjustments.get(line) {
                 Some(adjustment) => adjustment::create(batch, adjustment, sum),
-                None => adjustment::check_total(batch, (account, *line), sum),
+                None => adjustment::check_total(batch, account, *line, sum),
             }
         }
         for before in &self.payout_rows.released_adjustments {
             adjustment::update(batch, before, &Adjustment { payout: None, ..before.clone() });
         }
         for (payout, line) in &self.payout_rows.removed_items {
-            payout::delete_item(batch, account, (*payout, *line));
+            payout::delete_item(batch, account, *payout, *line);
         }
         for (run, skipped) in &self.payout_rows.skipped {
             payout_run::put_skipped(batch, account, *run, skipped);

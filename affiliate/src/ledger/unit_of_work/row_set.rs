@@ -44,14 +44,13 @@ impl<T: Serialize + DeserializeOwned + Default + Clone + PartialEq> RowSet<T> {
     /// Writes changed rows, and makes the commit depend on every loaded row being unchanged.
     pub(super) fn write(&self, batch: &mut Batch, account: AccountId) {
         for (id, TrackedProcessorObject { read, now }) in &self.rows {
-            let at = (self.kind, id.as_str());
-            read.check_unchanged(batch, account, at);
+            read.check_unchanged(batch, account, self.kind, id);
             let is_unchanged = match &read.value {
                 Some(before) => before == now,
                 None => *now == T::default(),
             };
             if !is_unchanged {
-                StoredProcessorObject::put(batch, account, at, now);
+                StoredProcessorObject::put(batch, account, self.kind, id, now);
             }
         }
     }

@@ -142,11 +142,11 @@ impl<'l> UnitOfWork<'l> {
             }
             let Some(before) = self.customer_counts.get(&partner) else { continue };
             if change == 0 {
-                customer_counts::check_unchanged(batch, (account, partner), before);
+                customer_counts::check_unchanged(batch, account, partner, before);
                 continue;
             }
             let paying = u32::try_from(i64::from(before.paying) + change).unwrap_or(0);
-            customer_counts::put(batch, (account, partner), before, paying);
+            customer_counts::put(batch, account, partner, before, paying);
         }
         Ok(())
     }
@@ -158,12 +158,9 @@ impl<'l> UnitOfWork<'l> {
             match *event {
                 PendingEvent::Referral(kind, referral) => {
                     let Some(TrackedRow { now, .. }) = self.referrals.get(&referral) else { continue };
-                    self.referral_event(now).with("referral", &ReferralObject::from(now)).record(
-                        batch,
-                        kind,
-                        referral,
-                        (id, self.now),
-                    );
+                    self.referral_event(now)
+                        .with("referral", &ReferralObject::from(now))
+                        .record(batch, kind, referral, id, self.now);
                 }
                 PendingEvent::Line(kind, line) => {
                     let Some(TrackedRow { now, .. }) = self.lines.get(&line) else { continue };
@@ -171,18 +168,18 @@ impl<'l> UnitOfWork<'l> {
                     if let (EventKind::CommissionReversed, Some(note)) = (kind, &now.note) {
                         builder = builder.with("note", note);
                     }
-                    builder.record(batch, kind, line, (id, self.now));
+                    builder.record(batch, kind, line, id, self.now);
                 }
                 PendingEvent::Payout(kind, payout) => {
                     let Some(now) = self.payout_rows.payout(payout) else { continue };
-                    payout_event(&self.program, now).record(batch, kind, payout, (id, self.now));
+                    payout_event(&self.program, now).record(batch, kind, payout, id, self.now);
                 }
                 PendingEvent::Partner(partner) => {
                     let Some(Some(TrackedRow { now, .. })) = self.partners.get(&partner) else { continue };
                     let links = partner_link::list(&self.ledger.store, self.account(), partner).await?;
                     EventBuilder::for_partner(&self.program, partner)
                         .with("affiliate", &PartnerObject::of(now, &links, &self.program))
-                        .record(batch, EventKind::AffiliateUpdated, partner, (id, self.now));
+                        .record(batch, EventKind::AffiliateUpdated, partner, id, self.now);
                 }
             }
         }

@@ -191,8 +191,8 @@ impl CampaignFields {
                 .read_optional("commission_duration", |value| parse_word(&["once", "recurring"], duration, value)),
             months: reader.read_nullable("recurring_months", |value| parse_integer(value, 1..=u16::MAX)),
             max_commission: reader.read_nullable("max_commission_cents", |value| parse_integer(value, 1..=CENTS_MAX)),
-            tiers: read_list(reader, "tiers", (TIERS_MAX, read_tier)),
-            products: read_list(reader, "product_rates", (PRODUCTS_MAX, read_product_rate)),
+            tiers: read_list(reader, "tiers", TIERS_MAX, read_tier),
+            products: read_list(reader, "product_rates", PRODUCTS_MAX, read_product_rate),
             second_tier: reader.read_optional("second_tier_bps", parse_basis_points),
             lead_bounty: reader.read_optional("lead_bounty_cents", parse_cents),
             cookie_days: reader.read_optional("cookie_days", |value| parse_integer(value, 1..=365)),
@@ -241,7 +241,7 @@ impl CampaignFields {
 
     fn apply(&self, before: CampaignDraft, stored: RateNumbers) -> Result<CampaignDraft, AffiliateError> {
         let mut errors: Vec<(String, String)> = Vec::new();
-        let terms = self.apply_terms((before.terms, stored), &mut errors);
+        let terms = self.apply_terms(before.terms, stored, &mut errors);
         if !errors.is_empty() {
             return Err(AffiliateError::Fields(errors));
         }
@@ -257,10 +257,11 @@ impl CampaignFields {
 
     fn apply_terms(
         &self,
-        (before, stored): (CommissionTerms, RateNumbers),
+        before: CommissionTerms,
+        stored: RateNumbers,
         errors: &mut Vec<(String, String)>,
     ) -> CommissionTerms {
-        let base = self.apply_base_rate((before.base, stored), errors);
+        let base = self.apply_base_rate(before.base, stored, errors);
         CommissionTerms {
             base,
             unused: self.numbers.or_defaults(stored).unused_number(CommissionType::from_rate(base)),
@@ -277,7 +278,8 @@ impl CampaignFields {
 
     fn apply_base_rate(
         &self,
-        (before, stored): (CommissionRate, RateNumbers),
+        before: CommissionRate,
+        stored: RateNumbers,
         errors: &mut Vec<(String, String)>,
     ) -> CommissionRate {
         let kind = self.kind.unwrap_or(CommissionType::from_rate(before));
@@ -357,14 +359,15 @@ trait NamedListItem {
 fn read_list<T: NamedListItem>(
     reader: &mut BodyFieldReader<'_>,
     name: &'static str,
-    (entries_max, parse): (usize, ReadListEntry<T>),
+    entries_max: usize,
+    parse: ReadListEntry<T>,
 ) -> Option<Vec<T>> {
     let entries: Vec<&RawValue> = reader.read_optional(name, |value| fields::parse_list(value, entries_max))?;
     let mut items = Vec::with_capacity(entries.len());
     for (n, entry) in entries.into_iter().enumerate() {
         let path = format!("{name}[{n}]");
         let mut notes: FieldDiagnostics = std::mem::take(reader.diagnostics_mut());
-        let entry_reader = BodyFieldReader::from_nested_object(entry, (&T::NAMES, &path), &mut notes);
+        let entry_reader = BodyFieldReader::from_nested_object(entry, &T::NAMES, &path, &mut notes);
         *reader.diagnostics_mut() = notes;
         if let Some(mut entry_reader) = entry_reader {
             items.extend(parse(&mut entry_reader));

@@ -167,10 +167,10 @@ async fn apply_report(
     if is_often || person.caller.is_bot() {
         return Ok(());
     }
-    let (ledger, target): (_, (_, VisitId)) = (state.affiliate.ledger(), (program.account, visit));
+    let (ledger, account) = (state.affiliate.ledger(), program.account);
     let from: Option<IpAddr> = person.caller.client_ip;
     match kind {
-        PersonReportKind::SignUp => ledger.sign_up(target, email, from).await.map(drop),
-        PersonReportKind::Identify => ledger.identify(target, email).await,
+        PersonReportKind::SignUp => ledger.sign_up(account, visit, email, from).await.map(drop),
+        PersonReportKind::Identify => ledger.identify(account, visit, email).await,
     }
 }

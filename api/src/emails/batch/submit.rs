@@ -121,7 +121,8 @@ fn first_unconfirmed(outcomes: &SubmitResults) -> Option<mail::id::EmailId> {
 async fn prepare_item(
     state: &AppState,
     tenant: &Tenant,
-    (index, item): (usize, Result<SendRequest, Problem>),
+    index: usize,
+    item: Result<SendRequest, Problem>,
 ) -> (BatchItem, Option<Draft>) {
     let prepared = async {
         let SendRequest { email, mut warnings, claim } = item?;
@@ -156,10 +157,10 @@ pub async fn send_batch(
         None => Vec::new().into_iter(),
     };
     let (mut prepared, mut drafts) = (Vec::with_capacity(items.len()), Vec::with_capacity(items.len()));
-    for item in items.into_iter().enumerate() {
+    for (index, item) in items.into_iter().enumerate() {
         let (batch_item, draft) = match settled.next().flatten() {
             Some(entry) => (BatchItem::Settled(Ok(entry)), None),
-            None => prepare_item(&state, &tenant, item).await,
+            None => prepare_item(&state, &tenant, index, item).await,
         };
         prepared.push(batch_item);
         drafts.extend(draft);

@@ -68,7 +68,7 @@ pub(super) async fn evaluate(
     let mut unknown = false;
     let spf = spf.iter().map(|proof| (proof, record.strict_spf));
     for (proof, strict) in spf.chain(dkim.iter().map(|proof| (proof, record.strict_dkim))) {
-        match is_aligned(resolver, &proof.domain, (author, &organisation), strict).await {
+        match is_aligned(resolver, &proof.domain, author, &organisation, strict).await {
             Ok(true) if proof.is_verified => return Ok((AuthResult::Pass, policy)),
             Ok(true) | Err(DmarcUnavailable) => unknown = true,
             Ok(false) => {}
@@ -81,7 +81,8 @@ pub(super) async fn evaluate(
 async fn is_aligned(
     resolver: &Resolver,
     domain: &DomainName,
-    (author, organisation): (&DomainName, &DomainName),
+    author: &DomainName,
+    organisation: &DomainName,
     strict: bool,
 ) -> Result<bool, DmarcUnavailable> {
     if domain == author {

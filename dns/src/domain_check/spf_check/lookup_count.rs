@@ -133,13 +133,14 @@ impl SpfLookups {
                 }
                 None
             }
-            TermLookupKind::Record => self.pending_record((host, through), &record_set, passes),
+            TermLookupKind::Record => self.pending_record(host, through, &record_set, passes),
         }
     }
 
     fn pending_record(
         &mut self,
-        (host, through): (String, Vec<String>),
+        host: String,
+        through: Vec<String>,
         record_set: &RecordSet,
         passes: bool,
     ) -> Option<PendingRecord> {

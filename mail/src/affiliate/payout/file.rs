@@ -144,7 +144,7 @@ mod tests {
     use crate::affiliate::payout::{PayoutState, TransferAttempts};
     use crate::id::{AccountId, PartnerId, PayoutId, PayoutRunId};
 
-    fn payout(method: PayoutMethod, (amount, currency): (i64, &str), destination: &str) -> Payout {
+    fn payout(method: PayoutMethod, amount: i64, currency: &str, destination: &str) -> Payout {
         let now = Timestamp::UNIX_EPOCH;
         Payout {
             id: PayoutId::new(now, 1),
@@ -192,8 +192,8 @@ mod tests {
             (PayoutFileFormat::Generic, (1, "usd"), "\tx", "-1+2", format!("{GENERIC},'-1+2,ada@example.org,bank,\"'\tx\",0.01,USD,1\r\n")),
             (PayoutFileFormat::Generic, (1, "usd"), "\rx", "a,b", format!("{GENERIC},\"a,b\",ada@example.org,bank,\"'\rx\",0.01,USD,1\r\n")),
         ];
-        for (format, money, destination, name, wanted) in cases {
-            let row = written(format, &payout(PayoutMethod::Bank, money, destination), name);
+        for (format, (amount, currency), destination, name, wanted) in cases {
+            let row = written(format, &payout(PayoutMethod::Bank, amount, currency, destination), name);
             assert_eq!(row, wanted);
             let columns = csv::CsvReader::new(&row).next().unwrap().fields.unwrap().len();
             assert_eq!(columns, format.columns().len());

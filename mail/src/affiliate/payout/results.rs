@@ -102,7 +102,11 @@ pub fn parse(text: &str) -> Result<Vec<PayoutResultRow>, PayoutResultsError> {
     let mut records = CsvReader::new(text);
     let names = records.next().ok_or(PayoutResultsError::NoStatus)?;
     let status = *column_positions(&names, STATUS).first().ok_or(PayoutResultsError::NoStatus)?;
-    let columns = (status, column_positions(&names, REFERENCE), column_positions(&names, REASON));
+    let columns = ResultColumns {
+        status,
+        references: column_positions(&names, REFERENCE),
+        reasons: column_positions(&names, REASON),
+    };
     let mut rows = Vec::new();
     for record in records {
         if rows.len() == ROWS_MAX {
@@ -113,11 +117,14 @@ pub fn parse(text: &str) -> Result<Vec<PayoutResultRow>, PayoutResultsError> {
     Ok(rows)
 }
 
-fn parse_row(
-    number: usize,
-    record: &CsvRecord,
-    (status, references, reasons): &(usize, Vec<usize>, Vec<usize>),
-) -> PayoutResultRow {
+/// Positions of a results file's columns; of references and reasons the first that is filled in counts.
+struct ResultColumns {
+    status: usize,
+    references: Vec<usize>,
+    reasons: Vec<usize>,
+}
+
+fn parse_row(number: usize, record: &CsvRecord, columns: &ResultColumns) -> PayoutResultRow {
     let id = |text: &str| text.trim().parse::<PayoutId>().ok();
     let payout = record.fields.iter().flatten().find_map(|text| id(text));
     // Without control characters, truncated to `chars_max`.
@@ -126,14 +133,14 @@ fn parse_row(
         let found = texts.into_iter().find(|text| !text.is_empty() && id(text).is_none());
         found.map(|text| text.chars().filter(|c| !c.is_control()).take(chars_max).collect::<String>())
     };
-    let status = normalize_name(record.field(*status));
+    let status = normalize_name(record.field(columns.status));
     let is_any = |words: &[&str]| words.contains(&status.as_str());
     let result = if payout.is_none() {
         Err("id")
     } else if is_any(PAID) {
-        first_text(references, REFERENCE_CHARS_MAX).map(PayoutResult::Paid).ok_or("reference")
+        first_text(&columns.references, REFERENCE_CHARS_MAX).map(PayoutResult::Paid).ok_or("reference")
     } else if is_any(FAILED) {
-        Ok(PayoutResult::Failed(first_text(reasons, REASON_CHARS_MAX).unwrap_or(status)))
+        Ok(PayoutResult::Failed(first_text(&columns.reasons, REASON_CHARS_MAX).unwrap_or(status)))
     } else if is_any(UNDER_WAY) {
         Ok(PayoutResult::UnderWay)
     } else {

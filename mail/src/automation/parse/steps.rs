@@ -103,7 +103,7 @@ fn parse_send_email(fields: &mut ObjectReader<'_>) -> Option<SendEmailStep> {
     };
     let html = body(&["html", "htmlBody", "html_body"]);
     let text = body(&["text", "textBody", "text_body", "plain_body"]);
-    check_contents(fields, (template.is_some(), &subject), &html, &text);
+    check_contents(fields, template.is_some(), &subject, &html, &text);
     let variables = parse_variables(fields, &template);
     let from = fields.optional("from", parse_author);
     let to = parse_addresses(fields, &["to"]);
@@ -150,7 +150,8 @@ fn parse_template(fields: &mut ObjectReader<'_>) -> Option<TemplateArgument> {
 
 fn check_contents(
     fields: &mut ObjectReader<'_>,
-    (template, subject): (bool, &Option<String>),
+    template: bool,
+    subject: &Option<String>,
     html: &Option<String>,
     text: &Option<String>,
 ) {

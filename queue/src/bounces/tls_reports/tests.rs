@@ -63,14 +63,14 @@ async fn reports_about_verified_domains_are_stored_once() {
         returned.process(BounceMailbox::TlsReports, &arrival(&file, from), &[]).await.unwrap();
     }
     let day = Day::containing(at(0));
-    let stored = store::tls_report_received::list(&store, (day, day), None, 100).await.unwrap();
+    let stored = store::tls_report_received::list(&store, day, day, None, 100).await.unwrap();
     assert_eq!(stored.iter().map(|(_, report)| report.report_id.as_str()).collect::<Vec<_>>(), ["1", "2"]);
     let (domain, report) = &stored[0];
     assert_eq!((domain.as_str(), report.reporter.as_str()), (own_domain, "reporter.example"));
     let policy = &report.policies[0];
     assert_eq!((policy.kind.as_str(), policy.succeeded, policy.failed), ("sts", 5326, 303));
     assert_eq!((policy.details[0].result.as_str(), policy.details[0].sessions), ("certificate-expired", 100));
-    let of_one = store::tls_report_received::list(&store, (day.days_before(5), day), Some(domain), 1).await.unwrap();
+    let of_one = store::tls_report_received::list(&store, day.days_before(5), day, Some(domain), 1).await.unwrap();
     assert_eq!(of_one.len(), 1);
     let mut batch = Batch::progress();
     let over = Day(day.0 + 1).begins_at();

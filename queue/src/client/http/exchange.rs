@@ -40,7 +40,7 @@ pub(super) fn post_request(
 ) -> Result<HttpRequest, HttpClientError> {
     let mut request = hyper::Request::post(&target.path).body(Full::new(post.body.clone())).map_err(invalid_request)?;
     request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    add_headers(request, target, (&post.headers, user_agent))
+    add_headers(request, target, &post.headers, user_agent)
 }
 
 /// Builds the request of a GET.
@@ -50,7 +50,7 @@ pub(super) fn get_request(
     user_agent: &HeaderValue,
 ) -> Result<HttpRequest, HttpClientError> {
     let request = hyper::Request::get(&target.path).body(Full::default()).map_err(invalid_request)?;
-    add_headers(request, target, (&get.headers, user_agent))
+    add_headers(request, target, &get.headers, user_agent)
 }
 
 /// Sets `Host`, `User-Agent` and the caller's header fields. These replace fields of the same name; a name that the
@@ -58,7 +58,8 @@ pub(super) fn get_request(
 fn add_headers(
     mut request: HttpRequest,
     target: &UrlTarget,
-    (extra_headers, user_agent): (&[(&'static str, String)], &HeaderValue),
+    extra_headers: &[(&'static str, String)],
+    user_agent: &HeaderValue,
 ) -> Result<HttpRequest, HttpClientError> {
     let headers = request.headers_mut();
     headers.insert(HOST, HeaderValue::try_from(&target.authority).map_err(invalid_request)?);
@@ -104,11 +105,12 @@ impl ResponseHead {
     /// The permit cannot grow.
     pub(super) async fn read_response(
         self,
-        bounds: (Instant, usize),
+        until: Instant,
+        bytes_max: usize,
         permit: Option<&mut ResponsePermit>,
     ) -> Result<HttpExchange, ResponseBudgetError> {
         let Self { status, headers, body, connection } = self;
-        let (body, is_complete) = read_body(body, bounds, permit).await?;
+        let (body, is_complete) = read_body(body, until, bytes_max, permit).await?;
         let (retry_after_s, at) = (retry_after(&headers), http_date(headers.get(DATE)));
         let header_text = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let content_type = header_text.map(str::to_owned);
@@ -123,7 +125,8 @@ impl ResponseHead {
 /// it arrived: the status is still valid.
 async fn read_body(
     mut body: Incoming,
-    (until, bytes_max): (Instant, usize),
+    until: Instant,
+    bytes_max: usize,
     mut permit: Option<&mut ResponsePermit>,
 ) -> Result<(Bytes, bool), ResponseBudgetError> {
     let mut buffer = Vec::new();

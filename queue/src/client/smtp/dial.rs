@@ -105,13 +105,13 @@ impl SmtpDialer {
             Some(_) if target.tls.allows_plaintext() => TlsSecurityLevel::Required,
             _ => target.tls,
         };
-        let first = self.connect_once(target, mode, (Transcript::with_typical_capacity(), started)).await;
+        let first = self.connect_once(target, mode, Transcript::with_typical_capacity(), started).await;
         match first {
             Err(DialFailure { reason: DialReason::Tls(tls_fault), mut transcript, .. })
                 if matches!(mode, TlsSecurityLevel::Opportunistic | TlsSecurityLevel::Testing) =>
             {
                 transcript.note(elapsed_ms(started), &format!("TLS failed: {tls_fault}; retrying in plaintext"));
-                let second = self.connect_once(target, TlsSecurityLevel::Off, (transcript, started)).await;
+                let second = self.connect_once(target, TlsSecurityLevel::Off, transcript, started).await;
                 let fault = Some(tls_fault);
                 match second {
                     Ok(second) => Ok(second.with_facts(None, fault)),
@@ -126,7 +126,8 @@ impl SmtpDialer {
         &self,
         target: &DialTarget,
         mode: TlsSecurityLevel,
-        (transcript, started): (Transcript, Instant),
+        transcript: Transcript,
+        started: Instant,
     ) -> Result<SmtpConnection, DialFailure> {
         let wire = self.connect_tcp(target, transcript, started).await?;
         let local = wire.source_ip();

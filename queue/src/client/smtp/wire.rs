@@ -75,7 +75,8 @@ pub(super) struct SmtpWire {
 /// Waits for an I/O operation until the deadline or cancellation. An operation that has completed already counts, even
 /// after cancellation.
 async fn with_deadline<T>(
-    (stop, deadline): (&CancellationToken, Instant),
+    stop: &CancellationToken,
+    deadline: Instant,
     work: impl Future<Output = io::Result<T>>,
 ) -> Result<T, SmtpFault> {
     tokio::select! {
@@ -157,8 +158,8 @@ impl SmtpWire {
                 break;
             }
             while !rest.is_empty() {
-                let until = (&self.stop, Instant::now() + block);
-                let fault = match with_deadline(until, self.stream.write_vectored(rest)).await {
+                let deadline = Instant::now() + block;
+                let fault = match with_deadline(&self.stop, deadline, self.stream.write_vectored(rest)).await {
                     Ok(0) => SmtpFault::Closed,
                     Ok(count) => {
                         written_bytes += count as u64;
@@ -170,8 +171,9 @@ impl SmtpWire {
                 return Err(PartialWriteError { fault, written_bytes });
             }
         }
-        let until = (&self.stop, Instant::now() + block);
-        with_deadline(until, self.stream.flush()).await.map_err(|fault| PartialWriteError { fault, written_bytes })
+        with_deadline(&self.stop, Instant::now() + block, self.stream.flush())
+            .await
+            .map_err(|fault| PartialWriteError { fault, written_bytes })
     }
 
     /// Reads the next complete reply within `limit`.
@@ -191,7 +193,7 @@ impl SmtpWire {
                 }
             }
             let deadline = *deadline.get_or_insert_with(|| Instant::now() + limit);
-            if with_deadline((&self.stop, deadline), self.stream.read(self.replies.read_buffer())).await? == 0 {
+            if with_deadline(&self.stop, deadline, self.stream.read(self.replies.read_buffer())).await? == 0 {
                 return Err(SmtpFault::Closed);
             }
         }
