@@ -13,6 +13,8 @@ pub struct Schema {
     pub reference: Option<String>,
     #[serde(rename = "type")]
     pub types: Types,
+    /// The format of a string; `base64` if that is its content encoding.
+    #[serde(alias = "contentEncoding")]
     pub format: Option<String>,
     pub description: Option<String>,
     #[serde(rename = "enum")]
