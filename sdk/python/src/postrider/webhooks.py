@@ -8,6 +8,7 @@ import hashlib
 import hmac
 import json
 import time
+from email.message import Message
 from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
 from .errors import ConfigurationError, SignatureError, TimestampError
@@ -15,7 +16,7 @@ from .errors import ConfigurationError, SignatureError, TimestampError
 if TYPE_CHECKING:
     from .types import WebhookEvent
 
-Headers = Union[Mapping[str, Any], Iterable[Tuple[Any, Any]]]
+Headers = Union[Mapping[str, Any], "Message[str, str]", Iterable[Tuple[Any, Any]]]
 
 
 def construct_event(
@@ -111,7 +112,7 @@ def _standard_signature(secret: str, signed: bytes) -> bytes:
 
 def _lower_case_names(headers: Headers) -> Dict[str, str]:
     """Accepts mappings and pairs, of text or bytes, and the HTTP_ names of WSGI's environ."""
-    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    pairs = headers.items() if isinstance(headers, (Mapping, Message)) else headers
     result: Dict[str, str] = {}
     for name, value in pairs:
         name = (name.decode("latin-1") if isinstance(name, bytes) else str(name)).lower()
