@@ -18,6 +18,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("affiliate", &["mail", "store", "dns", "queue"]),
     ("smtp", &["mail", "proxy", "store", "dns", "provider", "queue", "affiliate"]),
     ("api", &["mail", "proxy", "store", "dns", "provider", "queue", "affiliate"]),
+    ("sdk/generate", &[]),
 ];
 
 /// External crates (as named in code) and the only paths that may use them. Tests and benchmarks may use any.

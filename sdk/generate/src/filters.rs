@@ -1,5 +1,6 @@
 //! Filters and functions of the templates.
 
+use minijinja::value::ValueKind;
 use minijinja::{Environment, Error, ErrorKind, Value};
 
 use crate::case;
@@ -12,6 +13,7 @@ pub fn add(environment: &mut Environment<'_>) {
     environment.add_filter("kebab", |name: String| case::kebab(&name));
     environment.add_filter("screaming", |name: String| case::screaming(&name));
     environment.add_filter("go_name", |name: String| case::go_name(&name));
+    environment.add_test("identifier", |name: String| is_identifier(&name));
     environment.add_filter("singular", |name: String| case::singular(&name));
     environment.add_filter("wrap", |text: String, width: usize, prefix: Option<String>| {
         wrap(&text, width, prefix.as_deref().unwrap_or_default())
@@ -25,13 +27,68 @@ pub fn add(environment: &mut Environment<'_>) {
     environment.add_filter("reserved", |name: String, language: String| -> Result<String, Error> {
         Ok(language_of(&language)?.escape_reserved(&name))
     });
+    environment.add_filter("urlencode", |text: String| percent_encode(&text));
+    environment.add_function("variant_of", variant_of);
+    environment.add_function("field_of", field_of);
     environment.add_filter("pretty", |value: Value| -> Result<String, Error> { json(&value, true) });
     environment.add_filter("compact", |value: Value| -> Result<String, Error> { json(&value, false) });
+}
+
+/// Whether a key can be written without quotes in JavaScript and Ruby.
+fn is_identifier(name: &str) -> bool {
+    let is_word = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    name.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_') && name.chars().all(is_word)
 }
 
 fn json(value: &Value, pretty: bool) -> Result<String, Error> {
     let text = if pretty { serde_json::to_string_pretty(value) } else { serde_json::to_string(value) };
     text.map_err(|cause| Error::new(ErrorKind::InvalidOperation, "the value has no JSON").with_source(cause))
+}
+
+/// Percent-encoding for paths and queries. Braces stay, so that placeholders of examples can be replaced.
+fn percent_encode(text: &str) -> String {
+    let mut encoded = String::new();
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~:@,/{}".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            encoded.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    encoded
+}
+
+/// The variant of a union that fits a value; other types as they are.
+fn variant_of(kind: Value, value: Value) -> Result<Value, Error> {
+    if kind.is_none() || kind.get_attr("kind")?.as_str() != Some("union") {
+        return Ok(kind);
+    }
+    let fitting: &[&str] = match value.kind() {
+        ValueKind::Map => &["ref", "map"],
+        ValueKind::Seq | ValueKind::Iterable => &["array"],
+        ValueKind::Number => &["integer", "number"],
+        ValueKind::Bool => &["boolean"],
+        _ => &["string", "enum"],
+    };
+    for variant in kind.get_attr("variants")?.try_iter()? {
+        if variant.get_attr("kind")?.as_str().is_some_and(|name| fitting.contains(&name)) {
+            return Ok(variant);
+        }
+    }
+    Ok(Value::from(()))
+}
+
+/// The field of a named type with the API's name, or none.
+fn field_of(named_type: Value, wire: String) -> Result<Value, Error> {
+    if named_type.is_none() {
+        return Ok(named_type);
+    }
+    for field in named_type.get_attr("fields")?.try_iter()? {
+        if field.get_attr("wire")?.as_str() == Some(&wire) {
+            return Ok(field);
+        }
+    }
+    Ok(Value::from(()))
 }
 
 fn language_of(name: &str) -> Result<Language, Error> {

@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use generate::error::GenerateError;
-use generate::{languages, output, read_model, repository};
+use generate::generator::{generate, languages, read_model, repository};
+use generate::output;
 
 const USAGE: &str = "usage: generate [--check] [--language NAME] [--model]
   --check           write nothing; list files that differ, are missing or left over, and exit with 1 if there are any
@@ -58,8 +59,8 @@ fn run(arguments: &Arguments) -> Result<ExitCode, GenerateError> {
     };
     let mut is_current = true;
     for language in all {
-        let (files, folder) = generate::generate(&root, &model, &language)?;
-        let differences = output::differences(&root, &files, &[folder])?;
+        let (files, folder) = generate(&root, &model, &language)?;
+        let differences = output::differences(&root, &files, folder.as_deref())?;
         if arguments.check {
             differences.iter().for_each(|one| println!("{one}"));
             is_current &= differences.is_empty();

@@ -126,7 +126,7 @@ pub struct ErrorName {
 
 impl Model {
     pub fn build(operations: &Operations, words: &Words, examples: &Examples) -> Result<Self, GenerateError> {
-        let mut registry = TypeRegistry::new(&operations.schemas, &words.types);
+        let mut registry = TypeRegistry::new(&operations.schemas, words);
         let bodies = operations.operations.iter().filter_map(|one| one.body.as_ref()?.schema.as_ref()?.component());
         registry.declare_components(&bodies.collect())?;
         let mut methods = Vec::new();
@@ -304,8 +304,7 @@ fn event_type<'a>(
         return Err(GenerateError::Model(format!("the event {} has no data", event.kind)));
     };
     let data_type_name = format!("{type_name}Data");
-    let fields = registry.body_fields(payload, &data_type_name)?;
-    registry.declare_event(&data_type_name, format!("`data` of `{}`.", event.kind), fields)?;
+    registry.declare_event(&data_type_name, format!("`data` of `{}`.", event.kind), payload)?;
     Ok(EventType {
         kind: event.kind.clone(),
         type_name,

@@ -29,8 +29,8 @@ impl std::fmt::Display for Difference {
     }
 }
 
-/// Compares `files` with the repository. `folders` are searched for generated files that no template writes any more.
-pub fn differences(root: &Path, files: &Files, folders: &[PathBuf]) -> Result<Vec<Difference>, GenerateError> {
+/// Compares `files` with the repository. `folder` is searched for generated files that no template writes any more.
+pub fn differences(root: &Path, files: &Files, folder: Option<&Path>) -> Result<Vec<Difference>, GenerateError> {
     let mut found = Vec::new();
     for (path, content) in files {
         match fs::read_to_string(root.join(path)) {
@@ -42,7 +42,7 @@ pub fn differences(root: &Path, files: &Files, folders: &[PathBuf]) -> Result<Ve
             Err(cause) => return Err(GenerateError::File { path: path.clone(), cause }),
         }
     }
-    for folder in folders {
+    if let Some(folder) = folder {
         let mut generated = Vec::new();
         find_generated(&root.join(folder), &mut generated)?;
         generated.sort();

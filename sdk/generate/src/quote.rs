@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use crate::reserved_words;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Language {
     Node,
@@ -26,97 +28,13 @@ impl Language {
         })
     }
 
-    /// Words that cannot name a parameter, a variable or, in Python, a method.
     fn reserved(self) -> &'static [&'static str] {
         match self {
-            Self::Node => &[
-                "arguments",
-                "await",
-                "break",
-                "case",
-                "catch",
-                "class",
-                "const",
-                "continue",
-                "debugger",
-                "default",
-                "delete",
-                "do",
-                "else",
-                "enum",
-                "eval",
-                "export",
-                "extends",
-                "false",
-                "finally",
-                "for",
-                "function",
-                "if",
-                "implements",
-                "import",
-                "in",
-                "instanceof",
-                "interface",
-                "let",
-                "new",
-                "null",
-                "package",
-                "private",
-                "protected",
-                "public",
-                "return",
-                "static",
-                "super",
-                "switch",
-                "this",
-                "throw",
-                "true",
-                "try",
-                "typeof",
-                "var",
-                "void",
-                "while",
-                "with",
-                "yield",
-            ],
-            Self::Python => &[
-                "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def",
-                "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is",
-                "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
-            ],
-            Self::Php => &["this"],
-            Self::Ruby => &[
-                "BEGIN", "END", "alias", "and", "begin", "break", "case", "class", "def", "do", "else", "elsif", "end",
-                "ensure", "false", "for", "if", "in", "module", "next", "nil", "not", "or", "redo", "rescue", "retry",
-                "return", "self", "super", "then", "true", "undef", "unless", "until", "when", "while", "yield",
-            ],
-            Self::Go => &[
-                "break",
-                "case",
-                "chan",
-                "const",
-                "continue",
-                "default",
-                "defer",
-                "else",
-                "fallthrough",
-                "for",
-                "func",
-                "go",
-                "goto",
-                "if",
-                "import",
-                "interface",
-                "map",
-                "package",
-                "range",
-                "return",
-                "select",
-                "struct",
-                "switch",
-                "type",
-                "var",
-            ],
+            Self::Node => reserved_words::NODE,
+            Self::Python => reserved_words::PYTHON,
+            Self::Php => reserved_words::PHP,
+            Self::Ruby => reserved_words::RUBY,
+            Self::Go => reserved_words::GO,
             Self::Shell => &[],
         }
     }
@@ -140,10 +58,11 @@ fn single_quoted(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
 }
 
-/// Words of plain characters need no quotes in a shell.
+/// Words of plain characters need no quotes in a shell, nor does a placeholder such as `{{email_id}}`.
 fn shell_quoted(text: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:@,+%=".contains(letter);
-    if !text.is_empty() && text.chars().all(is_plain) {
+    let word = text.strip_prefix("{{").and_then(|text| text.strip_suffix("}}")).unwrap_or(text);
+    if !word.is_empty() && word.chars().all(is_plain) {
         return text.to_owned();
     }
     format!("'{}'", text.replace('\'', r"'\''"))

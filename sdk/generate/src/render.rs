@@ -62,7 +62,8 @@ impl<'a> Renderer<'a> {
         for file in &manifest.files {
             for scope in self.scopes(file.each) {
                 let path = self.output_path(file, &scope)?;
-                let path = Path::new("sdk").join(&manifest.output).join(path);
+                let package = if manifest.output == "." { "" } else { &*manifest.output };
+                let path = Path::new("sdk").join(package).join(path);
                 let body = self.render(&file.template, &scope)?;
                 let content = with_notice(file, &body);
                 if files.insert(path.clone(), content).is_some() {
@@ -77,7 +78,7 @@ impl<'a> Renderer<'a> {
     fn scopes(&self, each: Each) -> Vec<Value> {
         let base = &self.base;
         let with = |name: &str, value: Value| {
-            let own = Value::from_iter([(name.to_owned(), value)]);
+            let own = Value::from(BTreeMap::from([(name.to_owned(), value)]));
             context! { ..own, ..base.clone() }
         };
         match each {

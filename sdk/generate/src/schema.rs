@@ -53,6 +53,12 @@ impl Schema {
         self.reference.is_some()
     }
 
+    /// Whether it allows any value, or arrays of any values.
+    pub fn says_nothing(&self) -> bool {
+        let bare = Self { description: self.description.clone(), ..Self::default() };
+        *self == bare || self.items.as_ref().is_some_and(|items| items.says_nothing())
+    }
+
     /// Whether values are objects with known fields.
     pub fn has_fields(&self) -> bool {
         self.properties.as_ref().is_some_and(|all| !all.0.is_empty())

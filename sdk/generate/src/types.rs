@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::case::{pascal, singular};
 use crate::error::GenerateError;
 use crate::schema::{Additional, Schema, TypeRef};
+use crate::words::Words;
 
 /// Nesting of `allOf` beyond which schemas are taken for circular.
 const DEPTH_MAX: usize = 16;
@@ -86,6 +87,8 @@ struct Flat<'a> {
 pub struct TypeRegistry<'a> {
     components: &'a BTreeMap<String, Schema>,
     renamed: &'a BTreeMap<String, String>,
+    event_fields: &'a BTreeMap<String, Schema>,
+    is_in_event: bool,
     renames_used: BTreeSet<String>,
     types: BTreeMap<String, NamedType>,
     inline: Vec<(Schema, String)>,
@@ -93,10 +96,12 @@ pub struct TypeRegistry<'a> {
 }
 
 impl<'a> TypeRegistry<'a> {
-    pub fn new(components: &'a BTreeMap<String, Schema>, renamed: &'a BTreeMap<String, String>) -> Self {
+    pub fn new(components: &'a BTreeMap<String, Schema>, words: &'a Words) -> Self {
         Self {
             components,
-            renamed,
+            renamed: &words.types,
+            event_fields: &words.event_fields,
+            is_in_event: false,
             renames_used: BTreeSet::new(),
             types: BTreeMap::new(),
             inline: Vec::new(),
@@ -246,6 +251,7 @@ impl<'a> TypeRegistry<'a> {
             return Ok(None);
         }
         self.renames_used.insert(place.to_owned());
+        self.inline.push((schema.clone(), name.clone()));
         Ok(Some(name.clone()))
     }
 
@@ -353,6 +359,10 @@ impl<'a> TypeRegistry<'a> {
         required: bool,
         parent: &str,
     ) -> Result<Field, GenerateError> {
+        let schema = match self.event_fields.get(wire) {
+            Some(known) if self.is_in_event && schema.says_nothing() => known,
+            _ => schema,
+        };
         let (kind, nullable) = self.resolve(schema, parent, wire)?;
         Ok(Field {
             wire: wire.to_owned(),
@@ -384,8 +394,11 @@ impl<'a> TypeRegistry<'a> {
     }
 
     /// Adds the `data` of a webhook event.
-    pub fn declare_event(&mut self, name: &str, doc: String, fields: Vec<Field>) -> Result<(), GenerateError> {
+    pub fn declare_event(&mut self, name: &str, doc: String, schema: &'a Schema) -> Result<(), GenerateError> {
         self.claim(name)?;
+        self.is_in_event = true;
+        let fields = self.body_fields(schema, name)?;
+        self.is_in_event = false;
         self.types.insert(name.to_owned(), NamedType { fields, ..named(name, doc, TypeKind::Object) });
         Ok(())
     }

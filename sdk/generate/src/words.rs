@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::error::GenerateError;
+use crate::schema::Schema;
 
 /// `sdk/generate/words.json`.
 #[derive(Debug, Default, Deserialize)]
@@ -16,6 +17,9 @@ pub struct Words {
     pub resources: BTreeMap<String, String>,
     /// Better names for types: derived name → name.
     pub types: BTreeMap<String, String>,
+    /// Schemas of fields of webhook events whose own schema says nothing, because their example is null or empty.
+    #[serde(default)]
+    pub event_fields: BTreeMap<String, Schema>,
 }
 
 /// `sdk/examples.json`: operation id → `{path, params}`.
