@@ -704,9 +704,9 @@ class AutomationCompletedData(TypedDict, total=False):
     source_event_id: str
     user_id: str
     email: str
-    step_index: Any
-    step_type: Any
-    error: Any
+    step_index: Optional[int]
+    step_type: Optional[str]
+    error: Optional[str]
     ended_by: str
     started_at: str
     completed_at: str
@@ -751,7 +751,7 @@ class AutomationFailedData(TypedDict, total=False):
     step_index: int
     step_type: str
     error: str
-    ended_by: Any
+    ended_by: Optional[str]
     started_at: str
     completed_at: str
 
@@ -839,12 +839,12 @@ class AutomationStartedData(TypedDict, total=False):
     source_event_id: str
     user_id: str
     email: str
-    step_index: Any
-    step_type: Any
-    error: Any
-    ended_by: Any
+    step_index: Optional[int]
+    step_type: Optional[str]
+    error: Optional[str]
+    ended_by: Optional[str]
     started_at: str
-    completed_at: Any
+    completed_at: Optional[str]
 
 
 class _AutomationStepRequired(TypedDict):
@@ -872,7 +872,7 @@ class AutomationStepCompletedData(TypedDict, total=False):
     event_name: str
     step_index: int
     step_type: str
-    error: Any
+    error: Optional[str]
     output: StepOutput
 
 
@@ -1134,7 +1134,7 @@ class ContactUnsubscribedData(TypedDict, total=False):
     scope: str
     category: str
     category_label: str
-    suppression_id: Any
+    suppression_id: Optional[str]
     category_opt_out_id: str
 
 
@@ -1972,7 +1972,7 @@ class DomainVerifiedData(TypedDict, total=False):
     domain: str
     status: str
     verified_at: str
-    degraded_since: Any
+    degraded_since: Optional[str]
 
 
 class Done(TypedDict):
@@ -2100,50 +2100,13 @@ class EmailAttachment(_EmailAttachmentRequired, total=False):
     """The Content-ID that `cid:` in the HTML refers to; makes the file inline"""
 
 
-_EmailBouncedDataRequired = TypedDict(
-    "_EmailBouncedDataRequired",
+_EmailBounceRequired = TypedDict(
+    "_EmailBounceRequired",
     {
     },
 )
-_EmailBouncedDataOptional = TypedDict(
-    "_EmailBouncedDataOptional",
-    {
-        "event_id": "str",
-        "email_id": "str",
-        "message_id": "str",
-        "from": "str",
-        "to": "List[str]",
-        "cc": "List[Any]",
-        "rcpt_to": "str",
-        "subject": "str",
-        "tags": "List[EmailBouncedDataTag]",
-        "category": "str",
-        "template_id": "Any",
-        "domain": "str",
-        "sent_at": "str",
-        "status": "str",
-        "bounce_reason": "str",
-        "bounce": "EmailBouncedDataBounce",
-        "suppression_id": "Any",
-        "suppressed_until": "Any",
-    },
-    total=False,
-)
-
-
-class EmailBouncedData(_EmailBouncedDataRequired, _EmailBouncedDataOptional):
-    """`data` of `email.bounced`.
-
-    """
-
-
-_EmailBouncedDataBounceRequired = TypedDict(
-    "_EmailBouncedDataBounceRequired",
-    {
-    },
-)
-_EmailBouncedDataBounceOptional = TypedDict(
-    "_EmailBouncedDataBounceOptional",
+_EmailBounceOptional = TypedDict(
+    "_EmailBounceOptional",
     {
         "type": "str",
         "category": "str",
@@ -2157,17 +2120,47 @@ _EmailBouncedDataBounceOptional = TypedDict(
 )
 
 
-class EmailBouncedDataBounce(_EmailBouncedDataBounceRequired, _EmailBouncedDataBounceOptional):
-    """EmailBouncedDataBounce
+class EmailBounce(_EmailBounceRequired, _EmailBounceOptional):
+    """EmailBounce
 
     """
 
 
-class EmailBouncedDataTag(TypedDict, total=False):
-    """EmailBouncedDataTag"""
+_EmailBouncedDataRequired = TypedDict(
+    "_EmailBouncedDataRequired",
+    {
+    },
+)
+_EmailBouncedDataOptional = TypedDict(
+    "_EmailBouncedDataOptional",
+    {
+        "event_id": "str",
+        "email_id": "str",
+        "message_id": "str",
+        "from": "str",
+        "to": "List[str]",
+        "cc": "List[str]",
+        "rcpt_to": "str",
+        "subject": "str",
+        "tags": "List[EmailTag]",
+        "category": "str",
+        "template_id": "Optional[str]",
+        "domain": "str",
+        "sent_at": "str",
+        "status": "str",
+        "bounce_reason": "str",
+        "bounce": "EmailBounce",
+        "suppression_id": "Optional[str]",
+        "suppressed_until": "Optional[str]",
+    },
+    total=False,
+)
 
-    name: str
-    value: str
+
+class EmailBouncedData(_EmailBouncedDataRequired, _EmailBouncedDataOptional):
+    """`data` of `email.bounced`.
+
+    """
 
 
 _EmailCancelledDataRequired = TypedDict(
@@ -2183,12 +2176,12 @@ _EmailCancelledDataOptional = TypedDict(
         "message_id": "str",
         "from": "str",
         "to": "List[str]",
-        "cc": "List[Any]",
+        "cc": "List[str]",
         "sent_at": "str",
         "subject": "str",
-        "tags": "List[EmailBouncedDataTag]",
+        "tags": "List[EmailTag]",
         "category": "str",
-        "template_id": "Any",
+        "template_id": "Optional[str]",
         "domain": "str",
         "status": "str",
         "by": "str",
@@ -2204,6 +2197,16 @@ class EmailCancelledData(_EmailCancelledDataRequired, _EmailCancelledDataOptiona
     """
 
 
+class EmailClick(TypedDict, total=False):
+    """EmailClick"""
+
+    url: str
+    ip: str
+    user_agent: str
+    machine: bool
+    first: bool
+
+
 _EmailClickedDataRequired = TypedDict(
     "_EmailClickedDataRequired",
     {
@@ -2217,16 +2220,16 @@ _EmailClickedDataOptional = TypedDict(
         "message_id": "str",
         "from": "str",
         "to": "List[str]",
-        "cc": "List[Any]",
+        "cc": "List[str]",
         "rcpt_to": "str",
         "subject": "str",
-        "tags": "List[EmailBouncedDataTag]",
+        "tags": "List[EmailTag]",
         "category": "str",
-        "template_id": "Any",
+        "template_id": "Optional[str]",
         "domain": "str",
         "sent_at": "str",
         "status": "str",
-        "click": "EmailClickedDataClick",
+        "click": "EmailClick",
     },
     total=False,
 )
@@ -2236,16 +2239,6 @@ class EmailClickedData(_EmailClickedDataRequired, _EmailClickedDataOptional):
     """`data` of `email.clicked`.
 
     """
-
-
-class EmailClickedDataClick(TypedDict, total=False):
-    """EmailClickedDataClick"""
-
-    url: str
-    ip: str
-    user_agent: str
-    machine: bool
-    first: bool
 
 
 _EmailComplainedDataRequired = TypedDict(
@@ -2261,17 +2254,17 @@ _EmailComplainedDataOptional = TypedDict(
         "message_id": "str",
         "from": "str",
         "to": "List[str]",
-        "cc": "List[Any]",
+        "cc": "List[str]",
         "rcpt_to": "str",
         "subject": "str",
-        "tags": "List[EmailBouncedDataTag]",
+        "tags": "List[EmailTag]",
         "category": "str",
-        "template_id": "Any",
+        "template_id": "Optional[str]",
         "domain": "str",
         "sent_at": "str",
         "status": "str",
-        "complaint": "EmailComplainedDataComplaint",
-        "suppression_id": "Any",
+        "complaint": "EmailComplaint",
+        "suppression_id": "Optional[str]",
     },
     total=False,
 )
@@ -2283,13 +2276,24 @@ class EmailComplainedData(_EmailComplainedDataRequired, _EmailComplainedDataOpti
     """
 
 
-class EmailComplainedDataComplaint(TypedDict, total=False):
-    """EmailComplainedDataComplaint"""
+class EmailComplaint(TypedDict, total=False):
+    """EmailComplaint"""
 
     feedback_type: str
     source: str
     user_agent: str
     arrived_at: str
+
+
+class EmailDelay(TypedDict, total=False):
+    """EmailDelay"""
+
+    smtp_code: int
+    enhanced_code: str
+    diagnostic: str
+    attempt: int
+    next_attempt_at: str
+    expires_at: str
 
 
 _EmailDeliveredDataRequired = TypedDict(
@@ -2305,17 +2309,17 @@ _EmailDeliveredDataOptional = TypedDict(
         "message_id": "str",
         "from": "str",
         "to": "List[str]",
-        "cc": "List[Any]",
+        "cc": "List[str]",
         "rcpt_to": "str",
         "subject": "str",
         "tags": "List[EmailTag]",
         "category": "str",
-        "template_id": "Any",
+        "template_id": "Optional[str]",
         "domain": "str",
         "sent_at": "str",
         "status": "str",
         "delivered_at": "str",
-        "delivery": "EmailDeliveredDataDelivery",
+        "delivery": "EmailDelivery",
     },
     total=False,
 )
@@ -2327,8 +2331,8 @@ class EmailDeliveredData(_EmailDeliveredDataRequired, _EmailDeliveredDataOptiona
     """
 
 
-class EmailDeliveredDataDelivery(TypedDict, total=False):
-    """EmailDeliveredDataDelivery"""
+class EmailDelivery(TypedDict, total=False):
+    """EmailDelivery"""
 
     mx_host: str
     smtp_response: str
@@ -2350,16 +2354,16 @@ _EmailDeliveryDelayedDataOptional = TypedDict(
         "message_id": "str",
         "from": "str",
         "to": "List[str]",
-        "cc": "List[Any]",
+        "cc": "List[str]",
         "rcpt_to": "str",
         "subject": "str",
         "tags": "List[EmailTag]",
         "category": "str",
-        "template_id": "Any",
+        "template_id": "Optional[str]",
         "domain": "str",
         "sent_at": "str",
         "status": "str",
-        "delay": "EmailDeliveryDelayedDataDelay",
+        "delay": "EmailDelay",
     },
     total=False,
 )
@@ -2369,17 +2373,6 @@ class EmailDeliveryDelayedData(_EmailDeliveryDelayedDataRequired, _EmailDelivery
     """`data` of `email.delivery_delayed`.
 
     """
-
-
-class EmailDeliveryDelayedDataDelay(TypedDict, total=False):
-    """EmailDeliveryDelayedDataDelay"""
-
-    smtp_code: int
-    enhanced_code: str
-    diagnostic: str
-    attempt: int
-    next_attempt_at: str
-    expires_at: str
 
 
 _EmailDetailRequired = TypedDict(
@@ -2544,17 +2537,17 @@ _EmailFailedDataOptional = TypedDict(
         "message_id": "str",
         "from": "str",
         "to": "List[str]",
-        "cc": "List[Any]",
+        "cc": "List[str]",
         "rcpt_to": "str",
         "subject": "str",
-        "tags": "List[EmailBouncedDataTag]",
+        "tags": "List[EmailTag]",
         "category": "str",
-        "template_id": "Any",
+        "template_id": "Optional[str]",
         "domain": "str",
         "sent_at": "str",
         "status": "str",
-        "failure": "EmailFailedDataFailure",
-        "suppression_id": "Any",
+        "failure": "EmailFailure",
+        "suppression_id": "Optional[str]",
     },
     total=False,
 )
@@ -2566,8 +2559,8 @@ class EmailFailedData(_EmailFailedDataRequired, _EmailFailedDataOptional):
     """
 
 
-class EmailFailedDataFailure(TypedDict, total=False):
-    """EmailFailedDataFailure"""
+class EmailFailure(TypedDict, total=False):
+    """EmailFailure"""
 
     reason: str
     message: str
@@ -2679,6 +2672,16 @@ class EmailMetricsTotals(TypedDict, total=False):
     """`unsubscribed` divided by `delivered`, rounded to four digits"""
 
 
+class EmailOpen(TypedDict, total=False):
+    """EmailOpen"""
+
+    ip: str
+    user_agent: str
+    machine: bool
+    proxy: Optional[str]
+    first: bool
+
+
 _EmailOpenedDataRequired = TypedDict(
     "_EmailOpenedDataRequired",
     {
@@ -2692,16 +2695,16 @@ _EmailOpenedDataOptional = TypedDict(
         "message_id": "str",
         "from": "str",
         "to": "List[str]",
-        "cc": "List[Any]",
+        "cc": "List[str]",
         "rcpt_to": "str",
         "subject": "str",
-        "tags": "List[EmailBouncedDataTag]",
+        "tags": "List[EmailTag]",
         "category": "str",
-        "template_id": "Any",
+        "template_id": "Optional[str]",
         "domain": "str",
         "sent_at": "str",
         "status": "str",
-        "open": "EmailOpenedDataOpen",
+        "open": "EmailOpen",
     },
     total=False,
 )
@@ -2711,16 +2714,6 @@ class EmailOpenedData(_EmailOpenedDataRequired, _EmailOpenedDataOptional):
     """`data` of `email.opened`.
 
     """
-
-
-class EmailOpenedDataOpen(TypedDict, total=False):
-    """EmailOpenedDataOpen"""
-
-    ip: str
-    user_agent: str
-    machine: bool
-    proxy: Any
-    first: bool
 
 
 _EmailReceivedDataRequired = TypedDict(
@@ -2738,13 +2731,13 @@ _EmailReceivedDataOptional = TypedDict(
         "subject": "str",
         "status": "str",
         "rcpt_to": "str",
-        "cc": "List[Any]",
+        "cc": "List[str]",
         "message_id": "str",
         "in_reply_to": "str",
         "references": "List[str]",
         "spam_status": "str",
         "attachment_count": "int",
-        "attachments": "List[EmailReceivedDataAttachment]",
+        "attachments": "List[ReceivedEmailAttachment]",
         "received_at": "str",
         "domain": "str",
         "envelope_from": "str",
@@ -2758,14 +2751,6 @@ class EmailReceivedData(_EmailReceivedDataRequired, _EmailReceivedDataOptional):
     """`data` of `email.received`.
 
     """
-
-
-class EmailReceivedDataAttachment(TypedDict, total=False):
-    """EmailReceivedDataAttachment"""
-
-    filename: str
-    content_type: str
-    size: int
 
 
 class EmailReceivedDataAuth(TypedDict, total=False):
@@ -2789,12 +2774,12 @@ _EmailScheduledDataOptional = TypedDict(
         "message_id": "str",
         "from": "str",
         "to": "List[str]",
-        "cc": "List[Any]",
+        "cc": "List[str]",
         "sent_at": "str",
         "subject": "str",
-        "tags": "List[EmailBouncedDataTag]",
+        "tags": "List[EmailTag]",
         "category": "str",
-        "template_id": "Any",
+        "template_id": "Optional[str]",
         "domain": "str",
         "status": "str",
         "scheduled_at": "str",
@@ -2822,12 +2807,12 @@ _EmailSentDataOptional = TypedDict(
         "message_id": "str",
         "from": "str",
         "to": "List[str]",
-        "cc": "List[Any]",
+        "cc": "List[str]",
         "sent_at": "str",
         "subject": "str",
         "tags": "List[EmailTag]",
         "category": "str",
-        "template_id": "Any",
+        "template_id": "Optional[str]",
         "domain": "str",
         "status": "str",
         "recipients_count": "int",
@@ -2855,15 +2840,15 @@ _EmailSuppressedDataOptional = TypedDict(
         "message_id": "str",
         "from": "str",
         "to": "List[str]",
-        "cc": "List[Any]",
+        "cc": "List[str]",
         "sent_at": "str",
         "subject": "str",
-        "tags": "List[EmailBouncedDataTag]",
+        "tags": "List[EmailTag]",
         "category": "str",
-        "template_id": "Any",
+        "template_id": "Optional[str]",
         "domain": "str",
         "status": "str",
-        "suppressed": "List[EmailSuppressedDataSuppressed]",
+        "suppressed": "List[EmailSuppression]",
     },
     total=False,
 )
@@ -2875,14 +2860,14 @@ class EmailSuppressedData(_EmailSuppressedDataRequired, _EmailSuppressedDataOpti
     """
 
 
-class EmailSuppressedDataSuppressed(TypedDict, total=False):
-    """EmailSuppressedDataSuppressed"""
+class EmailSuppression(TypedDict, total=False):
+    """EmailSuppression"""
 
     email: str
     reason: str
-    suppression_id: Any
-    category: Any
-    category_opt_out_id: Any
+    suppression_id: Optional[str]
+    category: Optional[str]
+    category_opt_out_id: Optional[str]
 
 
 class EmailTag(TypedDict):
@@ -4715,8 +4700,8 @@ class SuppressionCreatedData(TypedDict, total=False):
     email: str
     reason: str
     source: str
-    email_id: Any
-    expires_at: Any
+    email_id: Optional[str]
+    expires_at: Optional[str]
     created_at: str
 
 
@@ -4728,8 +4713,8 @@ class SuppressionDeletedData(TypedDict, total=False):
     email: str
     reason: str
     source: str
-    email_id: Any
-    expires_at: Any
+    email_id: Optional[str]
+    expires_at: Optional[str]
     created_at: str
 
 
