@@ -103,6 +103,22 @@ class BadInput:
     def test_answer_that_is_not_http(self):
         self.fails(postrider.UnexpectedResponseError, raw(b"SSH-2.0-OpenSSH_9.2\r\n\r\n\r\n"))
 
+    def test_interim_answers_do_not_mix_up_calls(self):
+        def call(client):
+            try:
+                return client.account.get()
+            except postrider.UnexpectedResponseError:
+                return client.account.get()
+
+        async def async_call(client):
+            return await client.account.get()
+
+        late = answer(200, {"account": "first"})
+        hints = lambda connection, server: (raw(b"HTTP/1.1 103 Early Hints\r\nlink: <x>\r\n\r\n")(connection, server), late(connection, server))[1]  # noqa: E731
+        with MisbehavingServer(hints, answer(200, {"account": "second"})) as server:
+            answered = self.do(server.url, async_call if isinstance(self, AsyncCalls) else call)
+        self.assertEqual(answered["account"], ["second", "first"][len(server.requests) == 1])
+
     def test_too_many_headers(self):
         head = b"HTTP/1.1 200 OK\r\n" + b"".join(b"x-%d: 1\r\n" % n for n in range(100_000)) + b"\r\n"
         with MisbehavingServer(raw(head)) as server, self.assertRaises((postrider.UnexpectedResponseError, postrider.ConnectionError)):

@@ -126,7 +126,8 @@ class Transport:
             _raise_if_stopped(error, deadline, exchange.cancellation)
         finally:
             exchange.cancellation.detach(connection.interrupt)
-            if is_complete and not answer.will_close:
+            # After an interim answer (1xx) the final one follows: it must not be the next call's.
+            if is_complete and not answer.will_close and answer.status >= 200:
                 self._keep(connection)
             else:
                 connection.close()
