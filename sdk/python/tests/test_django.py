@@ -120,6 +120,17 @@ class Backend(unittest.TestCase):
             self.assertEqual(server.connections, 1)
             self.assertIsNone(connection._client)
 
+    @unittest.skipUnless(hasattr(mail, "mailers"), "this Django has no MAILERS")
+    def test_mailers(self):
+        with MisbehavingServer(SENT) as server:
+            mailer = {"BACKEND": "postrider.django.EmailBackend", "OPTIONS": {"base_url": server.url}}
+            wrong = {**mailer, "OPTIONS": {"colour": "red"}}
+            with override_settings(MAILERS={"default": mailer, "wrong": wrong}):
+                message = mail.EmailMessage("x", "y", "a@example.com", ["b@example.net"])
+                self.assertEqual((message.send(using="default"), message.postrider_id), (1, "msg_1"))
+                with self.assertRaises(mail.InvalidMailer):
+                    message.send(using="wrong")
+
     def test_failures(self):
         message = mail.EmailMessage("x", "y", "a@example.com", ["b@example.net"])
         with MisbehavingServer(api_error(422, "validation_error")) as server, override_settings(POSTRIDER_BASE_URL=server.url):

@@ -4,6 +4,8 @@
     POSTRIDER_API_KEY = "rnl_…"
     POSTRIDER_BASE_URL = "https://mail.example.com"
     POSTRIDER_WEBHOOK_SECRET = "whsec_…"
+
+With Django 6.1 or newer, MAILERS replaces EMAIL_BACKEND; api_key and base_url are accepted as OPTIONS.
 """
 
 from __future__ import annotations
@@ -36,9 +38,11 @@ class EmailBackend(BaseEmailBackend):  # type: ignore[misc]
     """
 
     def __init__(
-        self, fail_silently: bool = False, api_key: Optional[str] = None, base_url: Optional[str] = None, **_: Any
+        self, fail_silently: bool = False, api_key: Optional[str] = None, base_url: Optional[str] = None, **options: Any
     ) -> None:
-        super().__init__(fail_silently=fail_silently)
+        # Mailers of Django 6.1 have an alias and check options; others get those of SMTP, such as a user name.
+        super().__init__(**(options if options.get("alias") is not None else {}))
+        self.fail_silently = fail_silently
         self._api_key = api_key or getattr(settings, "POSTRIDER_API_KEY", None)
         self._base_url = base_url or getattr(settings, "POSTRIDER_BASE_URL", None)
         self._client: Optional[Postrider] = None
