@@ -14,7 +14,9 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 def find_binary():
     """The server's binary: POSTRIDER_BIN, or the repository's."""
     named = os.environ.get("POSTRIDER_BIN")
-    candidates = [Path(named)] if named else [REPOSITORY / "target" / kind / "postrider" for kind in ("debug", "release")]
+    candidates = (
+        [Path(named)] if named else [REPOSITORY / "target" / kind / "postrider" for kind in ("debug", "release")]
+    )
     return next((path for path in candidates if path.is_file()), None)
 
 

@@ -82,7 +82,12 @@ class MisbehavingServer:
 def answer(status=200, body=b"{}", headers=None):
     """A well-formed answer; `body` is bytes or a JSON value."""
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
-    lines = {"content-type": "application/json", "content-length": str(len(content)), "x-request-id": "req_1", **(headers or {})}
+    lines = {
+        "content-type": "application/json",
+        "content-length": str(len(content)),
+        "x-request-id": "req_1",
+        **(headers or {}),
+    }
 
     def send(connection, _):
         head = "".join(f"{name}: {value}\r\n" for name, value in lines.items() if value is not None)

@@ -47,7 +47,9 @@ class BadInput:
     def test_server_without_tls(self):
         with MisbehavingServer(answer()) as server:
             # Answers plain HTTP to whatever comes.
-            server.serve = lambda connection: (connection.recv(10), connection.sendall(b"HTTP/1.1 400 Bad\r\n\r\n"))[0] and False
+            server.serve = lambda connection: (
+                (connection.recv(10), connection.sendall(b"HTTP/1.1 400 Bad\r\n\r\n"))[0] and False
+            )
             with self.assertRaises(postrider.ConnectionError) as caught:
                 self.do(server.url.replace("http", "https"), lambda client: client.account.get(), timeout=5)
         self.assertEqual(caught.exception.reason, "tls")
@@ -59,7 +61,9 @@ class BadInput:
         self.assertIn("Blocked", error.excerpt)
 
     def test_page_with_200(self):
-        self.fails(postrider.UnexpectedResponseError, answer(200, b"<title>Shop</title>", {"content-type": "text/html"}))
+        self.fails(
+            postrider.UnexpectedResponseError, answer(200, b"<title>Shop</title>", {"content-type": "text/html"})
+        )
 
     def test_page_that_shows_the_request(self):
         page = b"x" * 180 + f"authorization: Bearer {KEY}".encode()
@@ -72,13 +76,17 @@ class BadInput:
         self.assertEqual(error.reason, "[API key]")
 
     def test_413_of_a_proxy(self):
-        error = self.fails(postrider.UnexpectedResponseError, answer(413, b"<html>413</html>", {"content-type": "text/html"}))
+        error = self.fails(
+            postrider.UnexpectedResponseError, answer(413, b"<html>413</html>", {"content-type": "text/html"})
+        )
         self.assertIn("proxy", error.message)
 
     def test_413_before_the_body_was_read(self):
         head = b"HTTP/1.1 413 Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
         with MisbehavingServer(answer()) as server:
-            server.serve = lambda connection: (connection.recv(10), connection.sendall(head), server.closing.wait(0.2))[0] and False
+            server.serve = lambda connection: (
+                (connection.recv(10), connection.sendall(head), server.closing.wait(0.2))[0] and False
+            )
             with self.assertRaises((postrider.UnexpectedResponseError, postrider.ConnectionError)):
                 params = {"to": "a@example.net", "text": "x" * 20_000_000}
                 self.do(server.url, lambda client: client.emails.send(params), max_retries=0, timeout=10)
@@ -114,14 +122,20 @@ class BadInput:
             return await client.account.get()
 
         late = answer(200, {"account": "first"})
-        hints = lambda connection, server: (raw(b"HTTP/1.1 103 Early Hints\r\nlink: <x>\r\n\r\n")(connection, server), late(connection, server))[1]  # noqa: E731
+        hints = lambda connection, server: (
+            raw(b"HTTP/1.1 103 Early Hints\r\nlink: <x>\r\n\r\n")(connection, server),
+            late(connection, server),
+        )[1]  # noqa: E731
         with MisbehavingServer(hints, answer(200, {"account": "second"})) as server:
             answered = self.do(server.url, async_call if isinstance(self, AsyncCalls) else call)
         self.assertEqual(answered["account"], ["second", "first"][len(server.requests) == 1])
 
     def test_too_many_headers(self):
         head = b"HTTP/1.1 200 OK\r\n" + b"".join(b"x-%d: 1\r\n" % n for n in range(100_000)) + b"\r\n"
-        with MisbehavingServer(raw(head)) as server, self.assertRaises((postrider.UnexpectedResponseError, postrider.ConnectionError)):
+        with (
+            MisbehavingServer(raw(head)) as server,
+            self.assertRaises((postrider.UnexpectedResponseError, postrider.ConnectionError)),
+        ):
             self.do(server.url, lambda client: client.account.get(), max_retries=0)
 
     def test_no_answer(self):
@@ -179,7 +193,9 @@ class BadInput:
     def test_header_values_cannot_add_headers(self):
         for options in ({"idempotency_key": "a\r\nx-evil: 1"}, {"extra_headers": {"x": "a\nb"}}, {"extra_headers": {"x\n": "a"}},
                         {"if_match": "\r\n"}, {"idempotency_key": "\u2028"}):  # fmt: skip
-            self.fails(postrider.ConfigurationError, answer(), call=lambda client: client.emails.send({"to": "a@b"}, **options))
+            self.fails(
+                postrider.ConfigurationError, answer(), call=lambda client: client.emails.send({"to": "a@b"}, **options)
+            )
             self.assertEqual(self.server.requests, [])
 
     def test_ids_that_lead_elsewhere(self):
@@ -192,11 +208,19 @@ class BadInput:
             self.fails(postrider.ConfigurationError, answer(), call=lambda client: client.emails.send({"to": bad}))
 
     def test_log_and_repr_have_no_key(self):
-        with MisbehavingServer(api_error(503, "service_unavailable"), answer(200, {"warnings": ["`x` is unknown"]})) as server:
+        with MisbehavingServer(
+            api_error(503, "service_unavailable"), answer(200, {"warnings": ["`x` is unknown"]})
+        ) as server:
             with self.assertLogs("postrider", logging.DEBUG) as log:
                 self.do(server.url, lambda client: client.account.get())
         self.assertIn("`x` is unknown", "".join(log.output))
-        texts = [repr(self.client), str(self.client), repr(vars(self.client)), repr(vars(self.client._core)), *log.output]
+        texts = [
+            repr(self.client),
+            str(self.client),
+            repr(vars(self.client)),
+            repr(vars(self.client._core)),
+            *log.output,
+        ]
         self.assertFalse([text for text in texts if KEY in text])
 
 
@@ -210,8 +234,12 @@ class SyncBadInput(BadInput, SyncCalls, unittest.TestCase):
 
         for behaviour in (cancel, lambda connection, server: (connection.sendall(HEAD), cancel(connection, server))):
             cancellation = postrider.Cancellation()
-            self.fails(postrider.CancelledError, behaviour, call=lambda client: client.account.get(cancellation=cancellation))
-        self.fails(postrider.CancelledError, answer(), call=lambda client: client.account.get(cancellation=cancellation))
+            self.fails(
+                postrider.CancelledError, behaviour, call=lambda client: client.account.get(cancellation=cancellation)
+            )
+        self.fails(
+            postrider.CancelledError, answer(), call=lambda client: client.account.get(cancellation=cancellation)
+        )
 
     def test_pause_can_be_cancelled(self):
         cancellation = postrider.Cancellation()
@@ -260,12 +288,16 @@ class Settings(unittest.TestCase):
             self.assertEqual(repr(postrider.Postrider()), "Postrider(base_url='https://example.com')")
 
     def test_numbers(self):
-        for settings in ({"timeout": -1}, {"timeout": "1"}, {"max_retries": None, "timeout": float("nan")}, {"max_retries": True}):
+        for settings in (
+            {"timeout": -1},
+            {"timeout": "1"},
+            {"max_retries": None, "timeout": float("nan")},
+            {"max_retries": True},
+        ):
             self.refused("rnl_x", "https://example.com", **settings)
 
 
-@unittest.skipUnless(shutil.which("openssl"), "openssl is not installed")
-class Tls(SyncCalls, unittest.TestCase):
+class Tls:
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
@@ -283,7 +315,10 @@ class Tls(SyncCalls, unittest.TestCase):
         cls.folder.cleanup()
 
     def test_certificate_that_is_not_trusted(self):
-        with MisbehavingServer(answer(), tls=self.context) as server, self.assertRaises(postrider.ConnectionError) as caught:
+        with (
+            MisbehavingServer(answer(), tls=self.context) as server,
+            self.assertRaises(postrider.ConnectionError) as caught,
+        ):
             self.do(server.url, lambda client: client.account.get())
         self.assertEqual((caught.exception.reason, self.pauses), ("tls", []))
         self.assertIn("certificate", caught.exception.message)
@@ -293,20 +328,37 @@ class Tls(SyncCalls, unittest.TestCase):
             client.emails.send({"to": "a@example.net", "text": "x" * 3_000_000})
             return [client.account.get() for _ in range(3)]
 
+        async def async_calls(client):
+            await client.emails.send({"to": "a@example.net", "text": "x" * 3_000_000})
+            return [await client.account.get() for _ in range(3)]
+
         with MisbehavingServer(answer(200, {"x": "y" * 1_000_000}), tls=self.context) as server:
             with mock.patch.dict(os.environ, {"SSL_CERT_FILE": str(self.certificate)}):
-                self.do(server.url, calls)
+                self.do(server.url, async_calls if isinstance(self, AsyncCalls) else calls)
         self.assertEqual(server.connections, 1)
         self.assertEqual(len(server.requests[0].json["text"]), 3_000_000)
 
     def test_name_that_is_not_in_the_certificate(self):
-        with MisbehavingServer(answer(), tls=self.context) as server, self.assertRaises(postrider.ConnectionError) as caught:
+        with (
+            MisbehavingServer(answer(), tls=self.context) as server,
+            self.assertRaises(postrider.ConnectionError) as caught,
+        ):
             with mock.patch.dict(os.environ, {"SSL_CERT_FILE": str(self.certificate)}):
                 self.do(server.url.replace("localhost", "127.0.0.1"), lambda client: client.account.get())
         self.assertEqual(caught.exception.reason, "tls")
 
 
-class Proxies(SyncCalls, unittest.TestCase):
+@unittest.skipUnless(shutil.which("openssl"), "openssl is not installed")
+class SyncTls(Tls, SyncCalls, unittest.TestCase):
+    pass
+
+
+@unittest.skipUnless(shutil.which("openssl"), "openssl is not installed")
+class AsyncTls(Tls, AsyncCalls, unittest.TestCase):
+    pass
+
+
+class Proxies:
     def test_requests_go_through_the_proxy(self):
         with MisbehavingServer(answer(200, {"account": {}})) as proxy:
             with mock.patch.dict(os.environ, {"http_proxy": f"http://user:word@127.0.0.1:{proxy.port}"}):
@@ -327,3 +379,11 @@ class Proxies(SyncCalls, unittest.TestCase):
         self.assertEqual(proxy.requests[0].target, "mail.test:443")
         self.assertIn("proxy", caught.exception.message)
         self.assertNotIn("authorization", proxy.requests[0].headers)
+
+
+class SyncProxies(Proxies, SyncCalls, unittest.TestCase):
+    pass
+
+
+class AsyncProxies(Proxies, AsyncCalls, unittest.TestCase):
+    pass

@@ -37,10 +37,19 @@ class Requests:
     def test_body(self):
         time = datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.timezone(datetime.timedelta(hours=1)))
         attachment = {"name": "a.txt", "data": b"\x00\xff"}
-        params = {"to": ["a@example.net"], "subject": "Gr\u00fc\u00dfe \ud800", "scheduled_at": time, "attachments": [attachment], "headers": {"X-Ref": "a_b"}}
+        params = {
+            "to": ["a@example.net"],
+            "subject": "Gr\u00fc\u00dfe \ud800",
+            "scheduled_at": time,
+            "attachments": [attachment],
+            "headers": {"X-Ref": "a_b"},
+        }
         request = self.request(lambda client: client.emails.send(params))
         self.assertEqual(request.headers["content-type"], "application/json")
-        self.assertEqual(request.json, {**params, "scheduled_at": "2026-01-02T02:04:05Z", "attachments": [{"name": "a.txt", "data": "AP8="}]})
+        self.assertEqual(
+            request.json,
+            {**params, "scheduled_at": "2026-01-02T02:04:05Z", "attachments": [{"name": "a.txt", "data": "AP8="}]},
+        )
 
     def test_call_without_params_sends_an_object(self):
         request = self.request(lambda client: client.webhooks.rotate_secret("whk_1"))
@@ -49,7 +58,9 @@ class Requests:
     def test_keywords(self):
         request = self.request(lambda client: client.domains.create(name="example.com", timeout=5))
         self.assertEqual(request.json, {"name": "example.com"})
-        request = self.request(lambda client: client.emails.list(limit=2, status=["sent", "failed"], tag=["a:1", "b:2"]), {"emails": []})
+        request = self.request(
+            lambda client: client.emails.list(limit=2, status=["sent", "failed"], tag=["a:1", "b:2"]), {"emails": []}
+        )
         self.assertEqual(request.target, "/emails?limit=2&status=sent%2Cfailed&tag=a%3A1&tag=b%3A2")
         with self.assertRaises(TypeError):
             self.request(lambda client: client.domains.create({"name": "a"}, region="b"))
@@ -64,7 +75,9 @@ class Requests:
     def test_path(self):
         request = self.request(lambda client: client.emails.get("a/b?c d\u00e9"))
         self.assertEqual(request.target, "/emails/a%2Fb%3Fc%20d%C3%A9")
-        request = self.request(lambda client: client.received_emails.attachments.get("inb_1", "2"), b"\x00", {"content-type": "image/png"})
+        request = self.request(
+            lambda client: client.received_emails.attachments.get("inb_1", "2"), b"\x00", {"content-type": "image/png"}
+        )
         self.assertEqual((request.target, self.result), ("/received-emails/inb_1/attachments/2", b"\x00"))
 
     def test_base_url_with_a_path(self):
@@ -75,7 +88,11 @@ class Requests:
     def test_answers_that_are_not_json(self):
         self.request(lambda client: client.emails.raw("msg_1"), b"From: a\r\n\xff", {"content-type": "message/rfc822"})
         self.assertEqual(self.result, b"From: a\r\n\xff")
-        self.request(lambda client: client.domains.zone_file("example.com"), b"a. IN TXT", {"content-type": "text/plain; charset=utf-8"})
+        self.request(
+            lambda client: client.domains.zone_file("example.com"),
+            b"a. IN TXT",
+            {"content-type": "text/plain; charset=utf-8"},
+        )
         self.assertEqual(self.result, "a. IN TXT")
         with self.assertRaises(postrider.UnexpectedResponseError):
             self.request(lambda client: client.emails.raw("msg_1"), b"<html>", {"content-type": "text/html"})
@@ -129,19 +146,29 @@ class Errors:
     def test_classes_and_fields(self):
         error = self.error(api_error(400, "validation_error", details={"fields": {"to": "is required"}}, request_id="req_7", doc_url="https://d"), postrider.ValidationError)  # fmt: skip
         self.assertEqual((error.fields, error.status, error.code), ({"to": "is required"}, 400, "validation_error"))
-        self.assertEqual((error.request_id, error.doc_url, error.headers["content-type"]), ("req_7", "https://d", "application/json"))
+        self.assertEqual(
+            (error.request_id, error.doc_url, error.headers["content-type"]), ("req_7", "https://d", "application/json")
+        )
         self.assertIn("req_7", str(error))
         error = self.error(api_error(422, "validation_error", details={"suppressed": ["a@b"], "email_id": "msg_1"}), postrider.SuppressedRecipientError, postrider.ValidationError)  # fmt: skip
         self.assertEqual((error.suppressed, error.email_id, error.category), (["a@b"], "msg_1", None))
         error = self.error(api_error(422, "validation_error", details={"category_unsubscribed": ["a@b"], "category": "newsletter"}), postrider.SuppressedRecipientError)  # fmt: skip
         self.assertEqual((error.suppressed, error.category), (["a@b"], "newsletter"))
-        self.assertEqual(self.error(api_error(401, "unauthorized", details={"reason": "expired"}), postrider.AuthenticationError).reason, "expired")
+        self.assertEqual(
+            self.error(
+                api_error(401, "unauthorized", details={"reason": "expired"}), postrider.AuthenticationError
+            ).reason,
+            "expired",
+        )
         self.error(api_error(403, "domain_not_verified"), postrider.PermissionError, PermissionError)
         self.error(api_error(404, "not_found"), postrider.NotFoundError)
         self.error(api_error(409, "conflict"), postrider.ConflictError)
         self.error(api_error(409, "idempotency_conflict"), postrider.IdempotencyConflictError, postrider.ConflictError)
         error = self.error(api_error(429, "plan_limit", upgrade_url="/billing", details={"limit": "daily", "used": 100, "cap": 100, "resets_at": "2026"}), postrider.PlanLimitError)  # fmt: skip
-        self.assertEqual((error.upgrade_url, error.limit, error.used, error.cap, error.resets_at), ("/billing", "daily", 100, 100, "2026"))
+        self.assertEqual(
+            (error.upgrade_url, error.limit, error.used, error.cap, error.resets_at),
+            ("/billing", "daily", 100, 100, "2026"),
+        )
         self.error(api_error(422, "upstream_error"), postrider.UpstreamError)
         self.error(api_error(504, "send_unconfirmed", details={"email_id": "msg_1"}), postrider.SendUnconfirmedError)
         self.error(api_error(500, "internal_error"), postrider.ServerError)
@@ -153,7 +180,10 @@ class Errors:
 
 
 def page(number, has_more):
-    return answer(200, {"emails": [{"id": f"msg_{number}"}], "has_more": has_more, "next_cursor": f"c{number}" if has_more else None})
+    return answer(
+        200,
+        {"emails": [{"id": f"msg_{number}"}], "has_more": has_more, "next_cursor": f"c{number}" if has_more else None},
+    )
 
 
 class SyncRequests(Requests, Errors, SyncCalls, unittest.TestCase):
@@ -167,7 +197,10 @@ class SyncRequests(Requests, Errors, SyncCalls, unittest.TestCase):
 
         with MisbehavingServer(page(1, True), page(2, True), page(3, False)) as server:
             self.assertEqual(self.do(server.url, collect), ["msg_1", "msg_2", "msg_3"])
-        self.assertEqual([request.target for request in server.requests], ["/emails?limit=1", "/emails?limit=1&cursor=c1", "/emails?limit=1&cursor=c2"])
+        self.assertEqual(
+            [request.target for request in server.requests],
+            ["/emails?limit=1", "/emails?limit=1&cursor=c1", "/emails?limit=1&cursor=c2"],
+        )
 
     def test_page_by_page(self):
         def collect(client):
@@ -269,7 +302,10 @@ class SyncRequests(Requests, Errors, SyncCalls, unittest.TestCase):
 
     def test_async_client_without_httpx(self):
         loaded = {name: module for name, module in sys.modules.items() if not name.startswith("postrider._async")}
-        with mock.patch.dict(sys.modules, {**loaded, "httpx": None}, clear=True), self.assertRaises(ImportError) as caught:
+        with (
+            mock.patch.dict(sys.modules, {**loaded, "httpx": None}, clear=True),
+            self.assertRaises(ImportError) as caught,
+        ):
             postrider.__getattr__("AsyncPostrider")
         self.assertIn("postrider[async]", str(caught.exception))
 
@@ -277,7 +313,9 @@ class SyncRequests(Requests, Errors, SyncCalls, unittest.TestCase):
 class AsyncRequests(Requests, Errors, AsyncCalls, unittest.TestCase):
     def test_pages(self):
         async def collect(client):
-            return [email["id"] async for email in client.emails.list(limit=1)], [email["id"] async for email in await client.emails.list()]
+            return [email["id"] async for email in client.emails.list(limit=1)], [
+                email["id"] async for email in await client.emails.list()
+            ]
 
         with MisbehavingServer(page(1, True), page(2, True), page(3, False), page(1, True), page(2, False)) as server:
             self.assertEqual(self.do(server.url, collect), (["msg_1", "msg_2", "msg_3"], ["msg_1", "msg_2"]))

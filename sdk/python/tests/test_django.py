@@ -65,7 +65,9 @@ class Params(unittest.TestCase):
 
     def test_little(self):
         params, key = email_params(mail.EmailMessage("x", "y", "a@example.com", ["b@example.net"]))
-        self.assertEqual((params, key), ({"from": "a@example.com", "to": ["b@example.net"], "subject": "x", "text": "y"}, None))
+        self.assertEqual(
+            (params, key), ({"from": "a@example.com", "to": ["b@example.net"], "subject": "x", "text": "y"}, None)
+        )
 
     def test_html_only(self):
         message = mail.EmailMessage("x", "<p>", "a@example.com", ["b@example.net"])
@@ -76,13 +78,18 @@ class Params(unittest.TestCase):
     def test_headers_that_replace_fields(self):
         headers = {"From": "Other <o@example.com>", "reply-to": "r@example.com"}
         params, _ = email_params(mail.EmailMessage("x", "y", "a@example.com", ["b@example.net"], headers=headers))
-        self.assertEqual((params["from"], params["reply_to"], "headers" in params), ("Other <o@example.com>", ["r@example.com"], False))
+        self.assertEqual(
+            (params["from"], params["reply_to"], "headers" in params),
+            ("Other <o@example.com>", ["r@example.com"], False),
+        )
 
     def test_attachments(self):
         message = mail.EmailMessage("x", "y", "a@example.com", ["b@example.net"])
         message.attach("a.pdf", b"%PDF")
         message.attachments.append((None, b"\x00", None))
-        message.attach("mail.eml", mail.EmailMessage("inner", "z", "a@example.com", ["b@example.net"]), "message/rfc822")
+        message.attach(
+            "mail.eml", mail.EmailMessage("inner", "z", "a@example.com", ["b@example.net"]), "message/rfc822"
+        )
         attachments = email_params(message)[0]["attachments"]
         self.assertEqual([(one["name"], one["content_type"]) for one in attachments],
                          [("a.pdf", "application/pdf"), ("attachment-2.bin", "application/octet-stream"), ("mail.eml", "message/rfc822")])  # fmt: skip
@@ -107,7 +114,9 @@ class Backend(unittest.TestCase):
             message = full_message()
             self.assertEqual(message.send(), 1)
             self.assertEqual(message.postrider_id, "msg_1")
-            self.assertEqual(mail.send_mail("x", "y", "a@example.com", ["b@example.net"], auth_user="u", auth_password="p"), 1)
+            self.assertEqual(
+                mail.send_mail("x", "y", "a@example.com", ["b@example.net"], auth_user="u", auth_password="p"), 1
+            )
             self.assertEqual(mail.EmailMessage("x", "y").send(), 0)
         self.assertEqual([request.headers["idempotency-key"] for request in server.requests][:1], ["order-7"])
         self.assertEqual(server.requests[0].headers["authorization"], f"Bearer {KEY}")
@@ -133,7 +142,10 @@ class Backend(unittest.TestCase):
 
     def test_failures(self):
         message = mail.EmailMessage("x", "y", "a@example.com", ["b@example.net"])
-        with MisbehavingServer(api_error(422, "validation_error")) as server, override_settings(POSTRIDER_BASE_URL=server.url):
+        with (
+            MisbehavingServer(api_error(422, "validation_error")) as server,
+            override_settings(POSTRIDER_BASE_URL=server.url),
+        ):
             with self.assertRaises(postrider.ValidationError):
                 message.send()
             message.connection = None

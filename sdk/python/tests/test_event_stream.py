@@ -30,12 +30,22 @@ class EventStream:
         return [one["id"] for one in self.events]
 
     def test_events(self):
-        text = ": connected\nretry: 2000\n\n" + event(1, data={"x": "a\u2028b\u0085"}) + ": beat\n\n" + event(2).replace("\n", "\r\n")
+        text = (
+            ": connected\nretry: 2000\n\n"
+            + event(1, data={"x": "a\u2028b\u0085"})
+            + ": beat\n\n"
+            + event(2).replace("\n", "\r\n")
+        )
         halves = chunk(text[:70]) + chunk(text[70:])
-        self.assertEqual(self.ids(hang(HEAD + halves), count=2, types=["email.sent", "email.opened"]), ["evt_1", "evt_2"])
+        self.assertEqual(
+            self.ids(hang(HEAD + halves), count=2, types=["email.sent", "email.opened"]), ["evt_1", "evt_2"]
+        )
         self.assertEqual((self.events[0]["cursor"], self.events[0]["data"]), ("c1", {"x": "a\u2028b\u0085"}))
         request = self.server.requests[0]
-        self.assertEqual((request.target, request.headers["accept"]), ("/webhook-events?types=email.sent%2Cemail.opened", "text/event-stream"))
+        self.assertEqual(
+            (request.target, request.headers["accept"]),
+            ("/webhook-events?types=email.sent%2Cemail.opened", "text/event-stream"),
+        )
         self.assertNotIn("last-event-id", request.headers)
 
     def test_lost_connections(self):

@@ -34,10 +34,18 @@ def run(text):
 class Readme(unittest.TestCase):
     def test_examples(self):
         with DevServer() as server, postrider.Postrider(server.api_key, server.url) as client:
-            environment = {"POSTRIDER_API_KEY": server.api_key, "POSTRIDER_BASE_URL": server.url, "POSTRIDER_WEBHOOK_SECRET": SECRET}
+            environment = {
+                "POSTRIDER_API_KEY": server.api_key,
+                "POSTRIDER_BASE_URL": server.url,
+                "POSTRIDER_WEBHOOK_SECRET": SECRET,
+            }
             with mock.patch.dict(os.environ, environment):
                 for text in examples():
-                    missing = [module for word, module in NEEDED.items() if word in text and not importlib.util.find_spec(module)]
+                    missing = [
+                        module
+                        for word, module in NEEDED.items()
+                        if word in text and not importlib.util.find_spec(module)
+                    ]
                     with self.subTest(text.splitlines()[1]):
                         if missing:
                             self.skipTest(f"{missing[0]} is not installed")

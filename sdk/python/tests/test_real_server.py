@@ -24,11 +24,21 @@ class RealServer(unittest.TestCase):
         return entered
 
     def send(self, subject, **fields):
-        email = {"from": f"Ada <ada@{self.server.domain}>", "to": "grace@example.net", "subject": subject, "text": "Hello", **fields}
+        email = {
+            "from": f"Ada <ada@{self.server.domain}>",
+            "to": "grace@example.net",
+            "subject": subject,
+            "text": "Hello",
+            **fields,
+        }
         return self.client.emails.send(email)["id"]
 
     def test_send_with_attachment(self):
-        sent = self.send("attached1", attachments=[{"name": "a.txt", "data": b"attached", "content_type": "text/plain"}], tags={"flow": "welcome"})
+        sent = self.send(
+            "attached1",
+            attachments=[{"name": "a.txt", "data": b"attached", "content_type": "text/plain"}],
+            tags={"flow": "welcome"},
+        )
         message = self.server.message("attached1")
         self.assertEqual(message["attachments"][0]["filename"], "a.txt")
         email = self.client.emails.get(sent)["email"]

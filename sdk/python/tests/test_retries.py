@@ -48,7 +48,12 @@ class Retries:
     def test_retries_end(self):
         self.assertEqual(self.attempts(send, UNAVAILABLE, error=postrider.ServerError), 3)
         self.assertEqual(self.attempts(send, UNAVAILABLE, error=postrider.ServerError, max_retries=0), 1)
-        self.assertEqual(self.attempts(lambda client: client.emails.send(EMAIL, max_retries=5), UNAVAILABLE, error=postrider.ServerError), 6)
+        self.assertEqual(
+            self.attempts(
+                lambda client: client.emails.send(EMAIL, max_retries=5), UNAVAILABLE, error=postrider.ServerError
+            ),
+            6,
+        )
         self.assertEqual(self.pauses, [0.25, 0.5, 1.0, 2.0, 4.0])
 
     def test_failures_that_do_not_pass(self):

@@ -16,9 +16,19 @@ from . import errors
 from ._base import ClientBase
 from ._exchange import ANSWER_BYTES_MAX, ERROR_BODY_BYTES_MAX, Operation, Request, Response
 from ._pages import AsyncList, AsyncPage
-from ._steps import STREAM_LINE_BYTES_MAX, STREAM_SILENCE_SECONDS_MAX
-from ._steps import Attempt, Emit, OpenStream, Pause, ReadLine, Step, Steps, split_options
-from ._transport import connect_error
+from ._steps import (
+    STREAM_LINE_BYTES_MAX,
+    STREAM_SILENCE_SECONDS_MAX,
+    Attempt,
+    Emit,
+    OpenStream,
+    Pause,
+    ReadLine,
+    Step,
+    Steps,
+    split_options,
+)
+from ._transport import connect_error, is_loopback
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -33,7 +43,12 @@ class AsyncClient(ClientBase):
             return request
 
         # Deadlines of calls replace httpx's timeouts.
-        self._http = httpx.AsyncClient(timeout=None, verify=ssl.create_default_context(), auth=authorize)
+        self._http = httpx.AsyncClient(
+            timeout=None,
+            verify=ssl.create_default_context(),
+            auth=authorize,
+            trust_env=not is_loopback(httpx.URL(self._base_url).host),
+        )
         self._pause: Callable[[Pause], Awaitable[None]] = lambda pause: anyio.sleep(pause.seconds)
         self.dev = AsyncDev(self)
 
@@ -47,7 +62,9 @@ class AsyncClient(ClientBase):
         """Closes all connections. The client cannot be used afterwards."""
         await self._http.aclose()
 
-    async def _call(self, operation: Operation, path: Tuple[str, ...], params: Any, fields: Mapping[str, object]) -> Any:
+    async def _call(
+        self, operation: Operation, path: Tuple[str, ...], params: Any, fields: Mapping[str, object]
+    ) -> Any:
         params, options = split_options(params, fields)
         return await self._run(self._core.call(operation, path, params, options))
 
@@ -83,7 +100,8 @@ class AsyncClient(ClientBase):
                 with anyio.fail_after(step.deadline()):
                     response = await self._send(step.request)
                     content_type = response.headers.get("content-type", "")
-                    if isinstance(step, OpenStream) and response.status_code == 200 and content_type.startswith("text/event-stream"):  # fmt: skip
+                    is_stream = response.status_code == 200 and content_type.startswith("text/event-stream")
+                    if isinstance(step, OpenStream) and is_stream:
                         return _Lines(response), None
                     answer = await self._read(response)
                     return answer if isinstance(step, Attempt) else (None, answer)
@@ -94,9 +112,13 @@ class AsyncClient(ClientBase):
     async def _send(self, request: Request) -> httpx.Response:
         headers = {"Accept-Encoding": "identity", **request.headers}
         try:
-            built = self._http.build_request(request.method, self._base_url + request.target, headers=headers, content=request.body)  # fmt: skip
+            url = self._base_url + request.target
+            built = self._http.build_request(request.method, url, headers=headers, content=request.body)
             return await self._http.send(built, stream=True)
-        except (httpx.ConnectError, httpx.ProxyError, httpx.UnsupportedProtocol) as error:
+        except httpx.ProxyError as error:
+            text = f"The proxy refused a connection to the server ({error}): correct https_proxy or no_proxy"
+            raise errors.ConnectionError(text, reason="other") from None
+        except httpx.ConnectError as error:
             raise connect_error(_cause(error), httpx.URL(self._base_url).host) from None
         except (httpx.RemoteProtocolError, httpx.LocalProtocolError) as error:
             if "disconnected" not in str(error):
@@ -124,7 +146,8 @@ class AsyncClient(ClientBase):
         return Response(response.status_code, headers, bytes(body[: limit + 1]), is_complete)
 
     async def _stream(self, operation: Operation, types: Any, after: Optional[str]) -> AsyncIterator[Any]:
-        steps, opened = self._core.stream(operation, types, after, None), None  # type: Any, Optional[_Lines]
+        steps = self._core.stream(operation, types, after, None)
+        opened: Optional[_Lines] = None
         step: Step = next(steps)
         try:
             while True:
@@ -173,7 +196,9 @@ class AsyncDev:
     def __init__(self, client: AsyncClient) -> None:
         self._client = client
 
-    async def wait_for_email(self, *, to: Optional[str] = None, subject: Optional[str] = None, timeout: float = 30) -> Dict[str, Any]:
+    async def wait_for_email(
+        self, *, to: Optional[str] = None, subject: Optional[str] = None, timeout: float = 30
+    ) -> Dict[str, Any]:
         """Waits for a message and returns it. Raises `TimeoutError` if none arrives."""
         message: Dict[str, Any] = await self._client._run(self._client._core.wait_for_email(to, subject, timeout))
         return message
@@ -190,7 +215,11 @@ def _cause(error: BaseException) -> BaseException:
     while cause is not None:
         if isinstance(cause, (ssl.SSLError, socket.gaierror, ConnectionError)):
             return cause
-        if isinstance(cause, OSError) and getattr(cause, "__cause__", None) is None and not isinstance(cause, httpx.HTTPError):
+        if (
+            isinstance(cause, OSError)
+            and getattr(cause, "__cause__", None) is None
+            and not isinstance(cause, httpx.HTTPError)
+        ):
             return cause
         cause = cause.__cause__ or cause.__context__
     return error

@@ -55,18 +55,26 @@ def read_settings(api_key: Optional[str], base_url: Optional[str], allow_insecur
     if not api_key:
         raise ConfigurationError("There is no API key: pass api_key, or set POSTRIDER_API_KEY")
     if not re.fullmatch(r"[!-~]+", api_key):
-        raise ConfigurationError("The API key has a space, a line break or another character that no key has: copy it again")
+        raise ConfigurationError(
+            "The API key has a space, a line break or another character that no key has: copy it again"
+        )
     if not base_url:
-        raise ConfigurationError("There is no base URL: pass base_url, or set POSTRIDER_BASE_URL, like https://mail.example.com")
+        raise ConfigurationError(
+            "There is no base URL: pass base_url, or set POSTRIDER_BASE_URL, like https://mail.example.com"
+        )
     if not re.fullmatch(r"https?://[!-~]+", base_url):
-        raise ConfigurationError("The base URL must begin with https:// and have no spaces, like https://mail.example.com")
+        raise ConfigurationError(
+            "The base URL must begin with https:// and have no spaces, like https://mail.example.com"
+        )
     try:
         url = urlsplit(base_url)
         host, _ = url.hostname or "", url.port
     except ValueError:
         host = ""
     if not host or url.username is not None or url.query or url.fragment:
-        raise ConfigurationError("The base URL must have a host and no user name, query or fragment, like https://mail.example.com")
+        raise ConfigurationError(
+            "The base URL must have a host and no user name, query or fragment, like https://mail.example.com"
+        )
     if url.scheme == "http" and not allow_insecure_http and not is_loopback(host):
         raise ConfigurationError(
             "The base URL must begin with https://, because http:// shows the API key to the network; "

@@ -79,7 +79,11 @@ def build_request(
     """Builds the request of a call, without the API key. Raises `ConfigurationError` for what HTTP cannot carry."""
     values = iter(path_parameters)
     path = re.sub(r"\{[^}]*\}", lambda name: _path_segment(name.group(), next(values), operation), operation.path)
-    headers = {"Accept": operation.answer, "Service-Version": SERVICE_VERSION, "User-Agent": f"postrider-python/{VERSION}"}
+    headers = {
+        "Accept": operation.answer,
+        "Service-Version": SERVICE_VERSION,
+        "User-Agent": f"postrider-python/{VERSION}",
+    }
     body: Optional[bytes] = None
     if isinstance(params, (bytes, bytearray, str)) and operation.raw_body:
         body, query = params.encode() if isinstance(params, str) else bytes(params), {}
@@ -103,7 +107,9 @@ def build_request(
         headers["Idempotency-Key"] = str(uuid.uuid4()) if key is None else key
     for name, value in headers.items():
         if not re.fullmatch(r"[!#-'*+.^-z|~0-9A-Z-]+", name) or not re.fullmatch(r"[\t -~\x80-\xff]*", value):
-            raise errors.ConfigurationError(f"The value of the header {name!r} has a character that HTTP does not allow")
+            raise errors.ConfigurationError(
+                f"The value of the header {name!r} has a character that HTTP does not allow"
+            )
     return Request(operation.method, f"{path}?{text}" if text else path, headers, body)
 
 
@@ -139,7 +145,9 @@ def _extended_json(value: Any) -> str:
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
-def read_answer(operation: Operation, response: Response, hide: Callable[[bytes], bytes]) -> Union[Dict[str, Any], bytes, str]:
+def read_answer(
+    operation: Operation, response: Response, hide: Callable[[bytes], bytes]
+) -> Union[Dict[str, Any], bytes, str]:
     """Returns the data of an answer. Raises the error that it is. `hide` removes the API key from what errors show."""
     status, headers, body = response.status, response.headers, response.body
     content_type = _main_type(headers.get("content-type", ""))

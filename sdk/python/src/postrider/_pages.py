@@ -32,7 +32,8 @@ class Page(_Content[T]):
         return self._fetch(cursor) if cursor else None
 
     def __iter__(self) -> Iterator[T]:  # type: ignore[override]
-        page, cursor = self, None  # type: Page[T], Optional[str]
+        page: Page[T] = self
+        cursor: Optional[str] = None
         while True:
             items, cursor = items_of_page(self._operation, page, cursor)
             yield from items
@@ -50,7 +51,8 @@ class AsyncPage(_Content[T]):
         return await self._fetch(cursor) if cursor else None
 
     async def __aiter__(self) -> AsyncIterator[T]:
-        page, cursor = self, None  # type: AsyncPage[T], Optional[str]
+        page: AsyncPage[T] = self
+        cursor: Optional[str] = None
         while True:
             items, cursor = items_of_page(self._operation, page, cursor)
             for item in items:

@@ -1,7 +1,7 @@
-"""What clients do, without input or output: generators that yield the steps which a client carries out.
+"""The steps of calls and of the event stream, without input or output.
 
-A client sends the result of each step back, or throws its error. `Postrider` and `AsyncPostrider` differ only in how they
-carry out steps.
+The generators of `Core` yield steps. A client carries them out, and sends each result back or throws its error.
+`Postrider` and `AsyncPostrider` differ only in how they carry out steps.
 """
 
 from __future__ import annotations
@@ -15,8 +15,17 @@ from typing import Any, Callable, Dict, Generator, List, Mapping, NamedTuple, Op
 
 from . import errors
 from ._deadline import Cancellation, Deadline
-from ._exchange import JSON, LastResponse, Operation, Request, Response
-from ._exchange import build_request, last_response, read_answer, retry_after
+from ._exchange import (
+    JSON,
+    LastResponse,
+    Operation,
+    Request,
+    Response,
+    build_request,
+    last_response,
+    read_answer,
+    retry_after,
+)
 
 logger = logging.getLogger("postrider")
 
@@ -62,7 +71,9 @@ class Emit(NamedTuple):
 
 Step = Union[Pause, Attempt, OpenStream, ReadLine, Emit]
 Steps = Generator[Step, Any, Any]
-_last_response: ContextVar[Tuple[int, Optional[LastResponse]]] = ContextVar("postrider_last_response", default=(0, None))
+_last_response: ContextVar[Tuple[int, Optional[LastResponse]]] = ContextVar(
+    "postrider_last_response", default=(0, None)
+)
 
 
 class Core:
@@ -167,7 +178,9 @@ class Core:
             if deadline.left() <= 0:
                 raise errors.TimeoutError(f"No email to {to or 'anyone'} arrived in the inbox within {timeout:g} s")
 
-    def stream(self, operation: Operation, types: Any, after: Optional[str], cancellation: Optional[Cancellation]) -> Steps:
+    def stream(
+        self, operation: Operation, types: Any, after: Optional[str], cancellation: Optional[Cancellation]
+    ) -> Steps:
         """Events as they happen; connects again after a lost connection."""
         cancellation, attempt, cursor = cancellation or Cancellation(), 0, after
         params = {"types": types} if types else {}
@@ -249,7 +262,11 @@ def items_of_page(
 ) -> Tuple[List[Any], Optional[str]]:
     """Items and next cursor of a page. Raises if the server repeats a cursor, which would never end."""
     items, cursor = page.get(operation.items or ""), page.get("next_cursor") if page.get("has_more") else None
-    if not isinstance(items, list) or not (cursor is None or isinstance(cursor, str)) or (cursor and cursor == previous):
+    if (
+        not isinstance(items, list)
+        or not (cursor is None or isinstance(cursor, str))
+        or (cursor and cursor == previous)
+    ):
         text = "the page has no list, or repeats a cursor: report it to the server's operator"
         raise errors.UnexpectedResponseError(f"{operation.name}: {text}", status=200, content_type=JSON)
     return items, cursor

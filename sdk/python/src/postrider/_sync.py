@@ -9,8 +9,18 @@ from ._base import ClientBase
 from ._deadline import Cancellation
 from ._exchange import Operation
 from ._pages import Page
-from ._steps import STREAM_LINE_BYTES_MAX, STREAM_SILENCE_SECONDS_MAX
-from ._steps import Attempt, Emit, OpenStream, Pause, ReadLine, Step, Steps, split_options
+from ._steps import (
+    STREAM_LINE_BYTES_MAX,
+    STREAM_SILENCE_SECONDS_MAX,
+    Attempt,
+    Emit,
+    OpenStream,
+    Pause,
+    ReadLine,
+    Step,
+    Steps,
+    split_options,
+)
 from ._transport import Exchange, Transport
 
 if TYPE_CHECKING:
@@ -43,7 +53,9 @@ class SyncClient(ClientBase):
         fetch = functools.partial(self._fetch_page, operation, path, params, options)
         return Page(answer, operation, fetch)
 
-    def _fetch_page(self, operation: Operation, path: Tuple[str, ...], params: Any, options: Dict[str, Any], cursor: str) -> Any:
+    def _fetch_page(
+        self, operation: Operation, path: Tuple[str, ...], params: Any, options: Dict[str, Any], cursor: str
+    ) -> Any:
         return self._call(operation, path, {**(params or {}), "cursor": cursor}, options)
 
     def _run(self, steps: Steps) -> Any:
@@ -67,7 +79,10 @@ class SyncClient(ClientBase):
             return self._pause(step)
         if isinstance(step, OpenStream):
             exchange = self._transport.open(step.request, step.deadline, step.cancellation)
-            if exchange.headers.get("content-type", "").startswith("text/event-stream") and exchange.answer.status == 200:
+            if (
+                exchange.headers.get("content-type", "").startswith("text/event-stream")
+                and exchange.answer.status == 200
+            ):
                 exchange.connection.remaining = lambda: STREAM_SILENCE_SECONDS_MAX
                 return exchange, None
             return None, self._transport.read(exchange, step.deadline)
@@ -75,8 +90,11 @@ class SyncClient(ClientBase):
             return step.stream.readline(STREAM_LINE_BYTES_MAX)
         raise TypeError(step)
 
-    def _stream(self, operation: Operation, types: Any, after: Optional[str], cancellation: Optional[Cancellation]) -> Iterator[Any]:
-        steps, opened = self._core.stream(operation, types, after, cancellation), None  # type: Any, Optional[Exchange]
+    def _stream(
+        self, operation: Operation, types: Any, after: Optional[str], cancellation: Optional[Cancellation]
+    ) -> Iterator[Any]:
+        steps = self._core.stream(operation, types, after, cancellation)
+        opened: Optional[Exchange] = None
         step: Step = next(steps)
         try:
             while True:
@@ -106,7 +124,9 @@ class Dev:
     def __init__(self, client: SyncClient) -> None:
         self._client = client
 
-    def wait_for_email(self, *, to: Optional[str] = None, subject: Optional[str] = None, timeout: float = 30) -> Dict[str, Any]:
+    def wait_for_email(
+        self, *, to: Optional[str] = None, subject: Optional[str] = None, timeout: float = 30
+    ) -> Dict[str, Any]:
         """Waits for a message and returns it. Raises `TimeoutError` if none arrives."""
         message: Dict[str, Any] = self._client._run(self._client._core.wait_for_email(to, subject, timeout))
         return message

@@ -176,7 +176,9 @@ class Transport:
         if proxy and not self._tls:
             prefix = f"http://{self._url.netloc}{prefix}"
             lines += [f"Proxy-Authorization: {proxy.authorization}"] if proxy.authorization else []
-        lines += [f"{name}: {value}" for name, value in {**request.headers, "Authorization": self._authorization}.items()]
+        lines += [
+            f"{name}: {value}" for name, value in {**request.headers, "Authorization": self._authorization}.items()
+        ]
         if request.body is not None or request.method in ("POST", "PUT", "PATCH"):
             lines.append(f"Content-Length: {len(request.body or b'')}")
         return "\r\n".join([f"{request.method} {prefix}{request.target} HTTP/1.1", *lines, "", ""]).encode("latin-1")
@@ -213,7 +215,7 @@ class Transport:
 
     def _connect(self, remaining: Remaining, proxy: Optional[_Proxy], cancellation: Cancellation) -> _Connection:
         host, port = proxy.address if proxy else self._address
-        addresses, sock = _resolve(host, port, remaining, cancellation), None  # type: Any, Optional[socket.socket]
+        addresses = _resolve(host, port, remaining, cancellation)
         for position, (family, kind, protocol, _, address) in enumerate(addresses):
             sock = socket.socket(family, kind, protocol)
             connection = _Connection(sock, remaining)
@@ -272,7 +274,10 @@ def connect_error(error: BaseException, address: str) -> errors.ConnectionError:
     if isinstance(error, socket.gaierror):
         reason, advice = "dns", "the host name does not resolve; correct the base URL"
     elif isinstance(error, ssl.SSLCertVerificationError):
-        reason, advice = "tls", "the certificate is not trusted or has another name; correct the base URL or the certificate"
+        reason, advice = (
+            "tls",
+            "the certificate is not trusted or has another name; correct the base URL or the certificate",
+        )
     elif isinstance(error, ssl.SSLError) and not isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError)):
         reason, advice = "tls", "the server does not speak TLS here; correct the scheme or the port of the base URL"
     elif isinstance(error, ConnectionRefusedError):

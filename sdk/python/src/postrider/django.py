@@ -129,7 +129,9 @@ def _bodies(message: Any) -> Dict[str, str]:
     return bodies
 
 
-def _tags(tags: Union[None, Mapping[str, Any], Sequence[Any]], metadata: Optional[Mapping[str, Any]]) -> List[Dict[str, str]]:
+def _tags(
+    tags: Union[None, Mapping[str, Any], Sequence[Any]], metadata: Optional[Mapping[str, Any]]
+) -> List[Dict[str, str]]:
     pairs: List[Tuple[Any, Any]] = list(tags.items()) if isinstance(tags, Mapping) else []
     if tags and not isinstance(tags, Mapping):
         pairs = [(one["name"], one["value"]) if isinstance(one, Mapping) else (one, "true") for one in tags]
@@ -142,7 +144,9 @@ def _attachment(attachment: Any, number: int) -> Dict[str, Any]:
     if isinstance(attachment, Message):
         name, content_type = attachment.get_filename(), attachment.get_content_type()
         content_id = str(attachment.get("Content-ID") or "").strip("<> ") or None
-        content: Any = attachment.get_payload(0) if content_type == "message/rfc822" else attachment.get_payload(decode=True)
+        content: Any = (
+            attachment.get_payload(0) if content_type == "message/rfc822" else attachment.get_payload(decode=True)
+        )
     else:
         name, content, content_type = attachment
         content_type = content_type or mimetypes.guess_type(name or "")[0] or "application/octet-stream"

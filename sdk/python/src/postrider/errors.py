@@ -164,9 +164,7 @@ class TimestampError(SignatureError):
     """The time of a webhook is outside the tolerance: an old copy, or a wrong clock on this machine."""
 
 
-def from_answer(
-    status: int, headers: Dict[str, str], error: Dict[str, Any], retry_after: Optional[float]
-) -> ApiError:
+def from_answer(status: int, headers: Dict[str, str], error: Dict[str, Any], retry_after: Optional[float]) -> ApiError:
     """Makes the error of an answer `{"error": {message, code, details, …}}`."""
     code, details = str(error.get("code") or ""), error.get("details")
     details = details if isinstance(details, dict) else {}

@@ -1,14 +1,14 @@
 """FastAPI: a dependency that verifies a webhook.
 
-    @app.post("/hooks")
-    async def hooks(event: Annotated[WebhookEvent, Depends(webhook_event())]) -> None:
-        print(event["type"])
+@app.post("/hooks")
+async def hooks(event: Annotated[WebhookEvent, Depends(webhook_event())]) -> None:
+    print(event["type"])
 """
 
 from __future__ import annotations
 
 import os
-from typing import Any, Awaitable, Callable, Optional, Sequence, Union
+from typing import Any, Awaitable, Callable, Sequence, Union
 
 from fastapi import HTTPException, Request
 

@@ -35,10 +35,14 @@ def construct_event(
     body = payload.encode() if isinstance(payload, str) else bytes(payload)
     secrets = [secret] if isinstance(secret, str) else list(secret)
     if not secrets or not all(secrets):
-        raise ConfigurationError("The webhook's secret is empty: use the secret (whsec_…) that the endpoint was created with")
+        raise ConfigurationError(
+            "The webhook's secret is empty: use the secret (whsec_…) that the endpoint was created with"
+        )
     candidates = _candidates(_lower_case_names(headers))
     if not candidates:
-        raise SignatureError("The request has no Service-Signature and no webhook-signature header: it is not from postrider")
+        raise SignatureError(
+            "The request has no Service-Signature and no webhook-signature header: it is not from postrider"
+        )
     valid = [time_text for time_text, prefix, given, sign in candidates
              if any(hmac.compare_digest(sign(one, prefix + body), given) for one in secrets)]  # fmt: skip
     if not valid:
@@ -65,7 +69,10 @@ def generate_test_header(
 ) -> Dict[str, str]:
     """Returns the signature headers that the server would send with `payload`, for tests of receivers."""
     body = payload.encode() if isinstance(payload, str) else bytes(payload)
-    seconds, event_id = str(int(time.time() if timestamp is None else timestamp)), id or "evt_00000000000000000000000000"
+    seconds, event_id = (
+        str(int(time.time() if timestamp is None else timestamp)),
+        id or "evt_00000000000000000000000000",
+    )
     signature = _standard_signature(secret, f"{event_id}.{seconds}.".encode() + body).decode()
     return {
         "service-signature": f"t={seconds},v1={_service_signature(secret, f'{seconds}.'.encode() + body).decode()}",
