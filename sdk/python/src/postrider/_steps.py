@@ -177,6 +177,7 @@ class Core:
                 return (yield from self.call(GET_MESSAGE, (str(found["messages"][0]["id"]),), None, {}))
             if deadline.left() <= 0:
                 raise errors.TimeoutError(f"No email to {to or 'anyone'} arrived in the inbox within {timeout:g} s")
+            yield Pause(0.1, Cancellation())
 
     def stream(
         self, operation: Operation, types: Any, after: Optional[str], cancellation: Optional[Cancellation]
