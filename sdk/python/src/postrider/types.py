@@ -1465,7 +1465,7 @@ class CreateAutomationParams(TypedDict):
     name: str
     """The name"""
     trigger: AutomationTrigger
-    steps: Sequence[AutomationStep]
+    steps: Sequence[Union[AutomationStep, Mapping[str, Any]]]
     """The steps of a run, in order"""
 
 
@@ -5228,7 +5228,7 @@ class UpdateAutomationParams(TypedDict, total=False):
     name: Optional[str]
     """The name"""
     trigger: Optional[AutomationTrigger]
-    steps: Optional[Sequence[AutomationStep]]
+    steps: Optional[Sequence[Union[AutomationStep, Mapping[str, Any]]]]
     """The steps of a run, in order"""
 
 
