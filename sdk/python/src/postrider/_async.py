@@ -78,15 +78,16 @@ class AsyncClient(ClientBase):
         return AsyncList(fetch)
 
     async def _run(self, steps: Steps) -> Any:
+        result: Any = None
+        failure: Optional[Exception] = None
         try:
-            step = next(steps)
             while True:
+                step = steps.throw(failure) if failure else steps.send(result)
+                result = failure = None
                 try:
                     result = await self._carry_out(step)
                 except Exception as error:
-                    step = steps.throw(error)
-                else:
-                    step = steps.send(result)
+                    failure = error
         except StopIteration as end:
             return end.value
 
@@ -148,12 +149,14 @@ class AsyncClient(ClientBase):
     async def _stream(self, operation: Operation, types: Any, after: Optional[str]) -> AsyncIterator[Any]:
         steps = self._core.stream(operation, types, after, None)
         opened: Optional[_Lines] = None
-        step: Step = next(steps)
+        result: Any = None
+        failure: Optional[Exception] = None
         try:
             while True:
+                step = steps.throw(failure) if failure else steps.send(result)
+                result = failure = None
                 if isinstance(step, Emit):
                     yield step.event
-                    step = steps.send(None)
                     continue
                 if isinstance(step, (OpenStream, Pause)) and opened:
                     await opened.response.aclose()
@@ -161,11 +164,9 @@ class AsyncClient(ClientBase):
                 try:
                     result = await self._carry_out(step)
                 except Exception as error:
-                    step = steps.throw(error)
-                    continue
-                if isinstance(step, OpenStream):
+                    failure = error
+                if isinstance(step, OpenStream) and result:
                     opened = result[0]
-                step = steps.send(result)
         finally:
             if opened:
                 with anyio.CancelScope(shield=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, Iterator, Mapping, Optional, Tuple
 
 from ._base import ClientBase
 from ._deadline import Cancellation
@@ -60,16 +60,36 @@ class SyncClient(ClientBase):
 
     def _run(self, steps: Steps) -> Any:
         try:
-            step = next(steps)
+            next(self._drive(steps))
+        except StopIteration as end:
+            return end.value
+
+    def _drive(self, steps: Steps) -> Generator[Any, None, Any]:
+        """Carries out steps: yields what they emit and returns their result."""
+        opened: Optional[Exchange] = None
+        result: Any = None
+        failure: Optional[Exception] = None
+        try:
             while True:
+                step = steps.throw(failure) if failure else steps.send(result)
+                result = failure = None
+                if isinstance(step, Emit):
+                    yield step.event
+                    continue
+                if isinstance(step, (OpenStream, Pause)) and opened:
+                    opened.close()
+                    opened = None
                 try:
                     result = self._carry_out(step)
                 except Exception as error:
-                    step = steps.throw(error)
-                else:
-                    step = steps.send(result)
+                    failure = error
+                if isinstance(step, OpenStream) and result:
+                    opened = result[0]
         except StopIteration as end:
             return end.value
+        finally:
+            if opened:
+                opened.close()
 
     def _carry_out(self, step: Step) -> Any:
         if isinstance(step, Attempt):
@@ -93,29 +113,7 @@ class SyncClient(ClientBase):
     def _stream(
         self, operation: Operation, types: Any, after: Optional[str], cancellation: Optional[Cancellation]
     ) -> Iterator[Any]:
-        steps = self._core.stream(operation, types, after, cancellation)
-        opened: Optional[Exchange] = None
-        step: Step = next(steps)
-        try:
-            while True:
-                if isinstance(step, Emit):
-                    yield step.event
-                    step = steps.send(None)
-                    continue
-                if isinstance(step, (OpenStream, Pause)) and opened:
-                    opened.close()
-                    opened = None
-                try:
-                    result = self._carry_out(step)
-                except Exception as error:
-                    step = steps.throw(error)
-                    continue
-                if isinstance(step, OpenStream):
-                    opened = result[0]
-                step = steps.send(result)
-        finally:
-            if opened:
-                opened.close()
+        return self._drive(self._core.stream(operation, types, after, cancellation))
 
 
 class Dev:
