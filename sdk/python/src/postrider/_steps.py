@@ -1,0 +1,273 @@
+"""The steps of calls and of the event stream, without input or output.
+
+The generators of `Core` yield steps. A client carries them out, and sends each result back or throws its error.
+`Postrider` and `AsyncPostrider` differ only in how they carry out steps.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+import time
+from contextvars import ContextVar
+from typing import Any, Callable, Dict, Generator, List, Mapping, NamedTuple, Optional, Tuple, Union
+
+from . import errors
+from ._deadline import Cancellation, Deadline
+from ._exchange import (
+    JSON,
+    LastResponse,
+    Operation,
+    Request,
+    Response,
+    build_request,
+    last_response,
+    read_answer,
+    retry_after,
+)
+
+logger = logging.getLogger("postrider")
+
+STREAM_SILENCE_SECONDS_MAX = 60.0
+STREAM_LINE_BYTES_MAX = 1 << 20
+RETRIED_STATUSES = (408, 500, 502, 503)
+GET_EMAIL = Operation("emails.get", "GET", "/emails/{id}", retry=True)
+FIND_MESSAGES = Operation("dev.waitForEmail", "GET", "/messages", retry=True)
+GET_MESSAGE = Operation("dev.waitForEmail", "GET", "/messages/{id}", retry=True)
+OPTIONS = ("cancellation", "extra_headers", "idempotency_key", "if_match", "max_retries", "timeout")
+
+
+class Pause(NamedTuple):
+    seconds: float
+    cancellation: Cancellation
+
+
+class Attempt(NamedTuple):
+    """Send a request and read the answer: results in a `Response`."""
+
+    request: Request
+    deadline: Deadline
+    cancellation: Cancellation
+
+
+class OpenStream(NamedTuple):
+    """Send a request: results in (stream, None), or in (None, `Response`) if the answer is no event stream."""
+
+    request: Request
+    deadline: Deadline
+    cancellation: Cancellation
+
+
+class ReadLine(NamedTuple):
+    """Results in a line, empty at the end."""
+
+    stream: Any
+
+
+class Emit(NamedTuple):
+    event: Dict[str, Any]
+
+
+Step = Union[Pause, Attempt, OpenStream, ReadLine, Emit]
+Steps = Generator[Step, Any, Any]
+_last_response: ContextVar[Tuple[int, Optional[LastResponse]]] = ContextVar(
+    "postrider_last_response", default=(0, None)
+)
+
+
+class Core:
+    """Settings of a client, and the steps of its calls."""
+
+    def __init__(
+        self,
+        hide: Callable[[bytes], bytes],
+        timeout: float,
+        max_retries: int,
+        on_warning: Optional[Callable[[str], None]],
+    ) -> None:
+        self.timeout, self.max_retries = self._number(timeout, 30), self._number(max_retries, 2)
+        self.hide, self.on_warning = hide, on_warning
+        # Tests replace them.
+        self.random, self.clock = random.random, time.monotonic
+        self._newest: Optional[LastResponse] = None
+
+    def last_response(self) -> Optional[LastResponse]:
+        """The last answer in this thread or task; else the newest of all."""
+        client, response = _last_response.get()
+        return response if client == id(self) else self._newest
+
+    def call(self, operation: Operation, path: Tuple[str, ...], params: Any, options: Mapping[str, Any]) -> Steps:
+        """A call with its retries: returns the data."""
+        request = build_request(operation, path, params, options)
+        cancellation = options.get("cancellation") or Cancellation()
+        deadline = Deadline(self._number(options.get("timeout"), self.timeout), self.clock)
+        retries = int(self._number(options.get("max_retries"), self.max_retries))
+        attempt = 0
+        while True:
+            try:
+                response = yield Attempt(request, deadline, cancellation)
+                return self._read(operation, response)
+            except errors.PostriderError as error:
+                wait = self._wait(attempt, error)
+                if attempt >= retries or not _is_retried(operation, error) or wait >= deadline.left():
+                    raise
+                logger.info("%s: %s; retry in %.2f s", operation.name, type(error).__name__, wait)
+            yield Pause(wait, cancellation)
+            attempt += 1
+
+    def _read(self, operation: Operation, response: Response) -> Any:
+        data: Any = None
+        try:
+            data = read_answer(operation, response, self.hide)
+        except errors.SendUnconfirmedError as error:
+            error._resolve = self.run_resolve
+            raise
+        finally:
+            self._newest = last_response(response, data)
+            _last_response.set((id(self), self._newest))
+            logger.debug("%s: HTTP %d, request %s", operation.name, response.status, self._newest.request_id)
+        for warning in self._newest.warnings:
+            if self.on_warning:
+                self.on_warning(warning)
+            else:
+                logger.warning("%s: %s", operation.name, warning)
+        return data
+
+    def _wait(self, attempt: int, error: errors.PostriderError) -> float:
+        asked = retry_after(getattr(error, "headers", {}))
+        return self.random() * min(8.0, 0.5 * 2.0 ** min(attempt, 9)) if asked is None else asked
+
+    @staticmethod
+    def _number(value: Any, default: float) -> float:
+        value = default if value is None else value
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e9:
+            raise errors.ConfigurationError(f"timeout and max_retries must be numbers from 0, not {value!r}")
+        return value
+
+    # A client replaces it: carries out `resolve`.
+    run_resolve: Callable[[errors.SendUnconfirmedError, float], Any]
+
+    def resolve(self, error: errors.SendUnconfirmedError, timeout: float) -> Steps:
+        """Asks for an email until it is no longer unconfirmed: returns the email."""
+        deadline, wait, nothing = Deadline(timeout, self.clock), 0.25, Cancellation()
+        while True:
+            email: Optional[Dict[str, Any]] = None
+            try:
+                options = {"timeout": max(deadline.left(), 0.001)}
+                email = (yield from self.call(GET_EMAIL, (error.email_id or "",), None, options)).get("email", {})
+                if not _is_unconfirmed(email or {}):
+                    return email
+            except errors.NotFoundError:  # Not stored yet, or never.
+                if wait >= deadline.left():
+                    raise
+            if wait >= deadline.left():
+                return email
+            yield Pause(wait, nothing)
+            wait = min(2 * wait, 5.0)
+
+    def wait_for_email(self, to: Optional[str], subject: Optional[str], timeout: float) -> Steps:
+        """Waits for a message in the inbox of `postrider dev`: returns the newest that matches."""
+        deadline = Deadline(timeout, self.clock)
+        while True:
+            wait = max(0.0, min(deadline.left(), 30.0))
+            params = {"to": to, "subject": subject, "wait": f"{int(wait)}s" if wait >= 1 else f"{int(wait * 1000)}ms"}
+            found = yield from self.call(FIND_MESSAGES, (), params, {"timeout": wait + self.timeout})
+            if found.get("messages"):
+                return (yield from self.call(GET_MESSAGE, (str(found["messages"][0]["id"]),), None, {}))
+            if deadline.left() <= 0:
+                raise errors.TimeoutError(f"No email to {to or 'anyone'} arrived in the inbox within {timeout:g} s")
+            yield Pause(0.1, Cancellation())
+
+    def stream(
+        self, operation: Operation, types: Any, after: Optional[str], cancellation: Optional[Cancellation]
+    ) -> Steps:
+        """Events as they happen; connects again after a lost connection."""
+        cancellation, attempt, cursor = cancellation or Cancellation(), 0, after
+        params = {"types": types} if types else {}
+        while True:
+            error: errors.PostriderError = errors.ConnectionError("The event stream was lost", reason="reset")
+            try:
+                resume = {"Last-Event-ID": cursor} if cursor else {}
+                options = {"extra_headers": {**resume, "Accept": "text/event-stream", "Cache-Control": "no-store"}}
+                request = build_request(operation, (), params, options)
+                stream, response = yield OpenStream(request, Deadline(self.timeout, self.clock), cancellation)
+                if response is not None:
+                    self._read(operation, response)
+                    raise errors.UnexpectedResponseError("The answer is no event stream: is the base URL the API's?")
+                fields: Dict[str, str] = {}
+                while True:
+                    line = yield ReadLine(stream)
+                    if not line.endswith(b"\n"):  # The end, or a line without bounds.
+                        break
+                    event, cursor = _event_of_line(line.decode("utf-8", "replace").rstrip("\r\n"), fields, cursor)
+                    if event is not None:
+                        attempt = 0
+                        yield Emit(event)
+            except errors.PostriderError as lost:
+                if not _is_retried(operation, lost) and not isinstance(lost, errors.TimeoutError):
+                    raise
+                error = lost
+            wait = self._wait(attempt, error)
+            logger.info("%s: %s; connects again in %.2f s", operation.name, type(error).__name__, wait)
+            yield Pause(wait, cancellation)
+            attempt += 1
+
+
+def _is_retried(operation: Operation, error: errors.PostriderError) -> bool:
+    code, status = getattr(error, "code", ""), getattr(error, "status", 0)
+    if isinstance(error, errors.ConnectionError):
+        return error.reason != "tls" and (operation.retry or not error._sent)
+    if code in ("rate_limit_exceeded", "service_unavailable"):
+        return True
+    if not operation.retry or code == "plan_limit":
+        return False
+    return code == "idempotency_in_progress" or status in RETRIED_STATUSES or getattr(error, "_ended_early", False)
+
+
+def _is_unconfirmed(email: Dict[str, Any]) -> bool:
+    failure = email.get("failure")
+    reason = failure.get("reason") if isinstance(failure, dict) else email.get("failure_reason")
+    return email.get("status") == "failed" and reason == "unconfirmed"
+
+
+def _event_of_line(
+    line: str, fields: Dict[str, str], cursor: Optional[str]
+) -> Tuple[Optional[Dict[str, Any]], Optional[str]]:
+    """Reads a line of server-sent events: (event if the line ends one, cursor)."""
+    if line:
+        name, _, value = line.partition(":")
+        value = value[1:] if value.startswith(" ") else value
+        fields[name] = f"{fields[name]}\n{value}" if name == "data" and "data" in fields else value
+        return None, cursor
+    cursor, text = fields.get("id", cursor) or cursor, fields.get("data")
+    fields.clear()
+    try:
+        event = json.loads(text) if text else None
+    except (ValueError, RecursionError):
+        event = None
+    return ({**event, "cursor": cursor} if isinstance(event, dict) else None), cursor
+
+
+def split_options(params: Any, fields: Mapping[str, object]) -> Tuple[Any, Dict[str, Any]]:
+    """Separates the options of a call from params that were given as keywords."""
+    options = {name: value for name, value in fields.items() if name in OPTIONS}
+    keywords = {name: value for name, value in fields.items() if name not in OPTIONS}
+    if keywords and params is not None:
+        raise TypeError(f"Pass params either as a dict or as keywords; these are keywords: {', '.join(keywords)}")
+    return (keywords or params), options
+
+
+def items_of_page(
+    operation: Operation, page: Mapping[str, Any], previous: Optional[str]
+) -> Tuple[List[Any], Optional[str]]:
+    """Items and next cursor of a page. Raises if the server repeats a cursor, which would never end."""
+    items, cursor = page.get(operation.items or ""), page.get("next_cursor") if page.get("has_more") else None
+    if (
+        not isinstance(items, list)
+        or not (cursor is None or isinstance(cursor, str))
+        or (cursor and cursor == previous)
+    ):
+        text = "the page has no list, or repeats a cursor: report it to the server's operator"
+        raise errors.UnexpectedResponseError(f"{operation.name}: {text}", status=200, content_type=JSON)
+    return items, cursor
