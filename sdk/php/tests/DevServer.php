@@ -29,9 +29,9 @@ final class DevServer
     /** Skips the test if there is no server to run. */
     public static function get(): self
     {
-        $program = getenv('POSTRIDER') ?: \dirname(__DIR__, 3) . '/target/debug/postrider';
+        $program = getenv('TEST_POSTRIDER') ?: \dirname(__DIR__, 3) . '/target/debug/postrider';
         if (!is_executable($program)) {
-            TestCase::markTestSkipped('no server to run: build postrider, or set POSTRIDER');
+            TestCase::markTestSkipped('no server to run: build postrider, or set TEST_POSTRIDER');
         }
 
         return self::$running ??= new self($program, sys_get_temp_dir() . '/postrider-php-' . bin2hex(random_bytes(6)));

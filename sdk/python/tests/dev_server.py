@@ -12,8 +12,8 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 def find_binary():
-    """The server's binary: POSTRIDER_BIN, or the repository's."""
-    named = os.environ.get("POSTRIDER_BIN")
+    """The server's binary: TEST_POSTRIDER, or the repository's."""
+    named = os.environ.get("TEST_POSTRIDER")
     candidates = (
         [Path(named)] if named else [REPOSITORY / "target" / kind / "postrider" for kind in ("debug", "release")]
     )
@@ -24,7 +24,7 @@ class DevServer:
     def __enter__(self):
         binary = find_binary()
         if binary is None:
-            raise unittest.SkipTest("there is no postrider binary: build it, or set POSTRIDER_BIN")
+            raise unittest.SkipTest("there is no postrider binary: build it, or set TEST_POSTRIDER")
         self.folder = tempfile.TemporaryDirectory()
         ports = [f"--{name}=127.0.0.1:0" for name in ("api", "submission", "mx")]
         command = [str(binary), "dev", "--json", "--data-dir", self.folder.name + "/dev", *ports]
