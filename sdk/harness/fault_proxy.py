@@ -19,6 +19,7 @@ import struct
 import threading
 
 HEAD_BYTES_MAX = 64 << 10
+TLS_HANDSHAKE = b"\x16"
 
 
 class FaultProxy:
@@ -141,6 +142,9 @@ def read_head(client):
         if not chunk or len(data) > HEAD_BYTES_MAX:
             return None, b""
         data += chunk
+        if data.startswith(TLS_HANDSHAKE):
+            client.sendall(b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n")
+            return None, b""
     head, _, rest = data.partition(b"\r\n\r\n")
     return head, rest
 

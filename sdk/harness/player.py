@@ -6,8 +6,9 @@ import re
 import time
 import uuid
 
-from webhook_receiver import WebhookReceiver
 from driver import DriverFailed
+from fixtures import in_days
+from webhook_receiver import WebhookReceiver
 
 POLL_TIMEOUT_S = 20
 ERROR_CLASSES = {
@@ -40,6 +41,9 @@ class Player:
             "proxy": self.proxy.base_url,
             "server": self.server.base_url,
             "domain": self.server.ready["domain"],
+            "soon": in_days(30),
+            "later": in_days(31),
+            "later_day": in_days(31)[:10],
             "open": "{{",
             "close": "}}",
             "tls": self.proxy.base_url.replace("http:", "https:"),

@@ -1,0 +1,106 @@
+"""Runs the example of each operation (sdk/examples.json): through the driver of each SDK, and on the command line."""
+
+import json
+import os
+import re
+import subprocess
+import tempfile
+from pathlib import Path
+
+from fixtures import Fixtures
+
+PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
+# Placeholders inside templates of emails belong to the example.
+TEMPLATE_VARIABLES = {"name"}
+# Examples that need another account, a provider's real account, or money that was earned: the server refuses them, and
+# the refusal is part of the contract.
+REFUSALS = {
+    "create_domain_claim": "conflict|not_found|validation_error",
+    "get_domain_claim": "not_found",
+    "cancel_domain_claim": "not_found",
+    "verify_domain_claim": "not_found",
+    "apply_domain_dns": "upstream_error|validation_error",
+    "connect_domain_dns": "upstream_error|validation_error|conflict|not_found",
+    "save_dns_credentials": "upstream_error|validation_error",
+    "delete_dns_credentials": "not_found",
+    "get_affiliate_commission": "not_found",
+    "reverse_affiliate_commission": "not_found",
+    "get_affiliate_payout": "not_found",
+    "mark_affiliate_payout_paid": "not_found",
+    "cancel_domain_dkim_rotation": "conflict|validation_error",
+}
+UNKNOWN_IDS = {
+    "claim_id": "clm_01K9ZQ4Y8M3T5V7W2X6B0C1D9E",
+    "commission_id": "com_01K9ZQ4Y8M3T5V7W2X6B0C1D9E",
+    "payout_id": "pay_01K9ZQ4Y8M3T5V7W2X6B0C1D9E",
+}
+
+
+class Examples:
+    """The examples of one server."""
+
+    def __init__(self, sdk, server):
+        self.examples = json.loads((sdk / "examples.json").read_text())
+        self.snippets = json.loads((sdk / "snippets.json").read_text())
+        operations = json.loads((sdk / "operations.json").read_text())["operations"]
+        self.names = {operation["id"]: operation["name"] for operation in operations}
+        self.fixtures = Fixtures(server)
+        self.fixtures.prepare()
+
+    def values(self, text):
+        names = [name for name in dict.fromkeys(PLACEHOLDER.findall(text)) if name not in TEMPLATE_VARIABLES]
+        made = self.fixtures.values([name for name in names if name not in UNKNOWN_IDS])
+        return made | {name: UNKNOWN_IDS[name] for name in names if name in UNKNOWN_IDS}
+
+    def run_in_driver(self, driver):
+        """Returns {operation: failure} of the examples that fail."""
+        failures = {}
+        for operation, example in self.examples.items():
+            text = json.dumps(example)
+            self.fixtures.before(operation)
+            filled = json.loads(fill(text, self.values(text)))
+            answer = driver.request({"call": self.names[operation], "path": filled["path"], "params": filled["params"], "options": {}})
+            self.fixtures.after(operation)
+            failure = judge(operation, answer.get("error"))
+            if failure:
+                failures[operation] = failure
+        return failures
+
+    def run_in_shell(self, program, server):
+        """The same, with the command of each example."""
+        failures = {}
+        with tempfile.TemporaryDirectory() as directory:
+            Path(directory, "postrider").symlink_to(Path(program).resolve())
+            environment = dict(os.environ, PATH=f"{directory}:{os.environ['PATH']}", HOME=directory)
+            environment |= {"POSTRIDER_API_KEY": server.api_key, "POSTRIDER_BASE_URL": server.base_url}
+            for operation, example in self.examples.items():
+                self.fixtures.before(operation)
+                command = self.snippets[operation]["cli"]
+                command = fill(command, self.values(json.dumps(example)))
+                if re.search(r"^postrider \S+ .*\b(delete|cancel-rotation)\b|mark-paid", command):
+                    command += " --yes"
+                done = subprocess.run(["sh", "-c", command], env=environment, capture_output=True, timeout=60, stdin=subprocess.DEVNULL)
+                self.fixtures.after(operation)
+                error = None
+                if done.returncode != 0:
+                    try:
+                        error = json.loads(done.stderr)["error"]
+                    except (ValueError, KeyError):
+                        error = {"code": "no_json", "message": done.stderr.decode(errors="replace")[:500]}
+                failure = judge(operation, error)
+                if failure:
+                    failures[operation] = f"{command}: {failure}"
+        return failures
+
+
+def fill(text, values):
+    return PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), text)
+
+
+def judge(operation, error):
+    if error is None:
+        return None
+    allowed = REFUSALS.get(operation)
+    if allowed and re.fullmatch(allowed, error.get("code") or ""):
+        return None
+    return json.dumps(error)[:500]
