@@ -48,7 +48,7 @@ func (i *DevInbox) WaitForEmail(ctx context.Context, params WaitForEmailParams) 
 		wait := minimum(time.Until(deadline), 20*time.Second)
 		params.Extra = map[string]any{"limit": 1, "wait": fmt.Sprintf("%dms", wait.Milliseconds())}
 		list := operation{name: "dev.waitForEmail", method: "GET", path: "/messages", retried: true, media: "application/json"}
-		found, err := callJSON[struct{ Messages []DevEmail }](ctx, i.transport, list, nil, &params, nil)
+		found, err := callJSON[struct{ Messages []DevEmail }](ctx, i.transport, list, nil, &params, []CallOption{WithTimeout(wait + 10*time.Second)})
 		var timeout *TimeoutError
 		if errors.As(err, &timeout) || err == nil && len(found.Messages) == 0 && ctx.Err() != nil {
 			return nil, &TimeoutError{"No such email came within " + params.Timeout.String() + ": check that the application sends to this server"}

@@ -128,7 +128,7 @@ type SendUnconfirmedError struct {
 func (e *SendUnconfirmedError) Unwrap() error { return &e.APIError }
 
 // Resolve asks for the email until it is no longer failed, for at most timeout, and returns it. It never sends again.
-// If the server still does not know, the error is a TimeoutError.
+// If the server still does not know, the error is a TimeoutError; a NotFoundError if it did not take the email.
 func (e *SendUnconfirmedError) Resolve(ctx context.Context, timeout time.Duration) (*EmailDetail, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -146,6 +146,9 @@ func (e *SendUnconfirmedError) Resolve(ctx context.Context, timeout time.Duratio
 			pause = backoffMin << attempt
 		}
 		if err := e.client.transport.sleep(ctx, pause); err != nil {
+			if missing != nil {
+				return nil, missing
+			}
 			return nil, ended(ctx, "The email "+e.EmailID+" is still unconfirmed; ask again later")
 		}
 	}
@@ -275,8 +278,12 @@ func apiError(client *Client, response *Response, body []byte) error {
 	case "PlanLimitError":
 		return &PlanLimitError{base, from.UpgradeURL, text("limit"), number("used"), number("cap"), text("resets_at")}
 	case "RateLimitError":
-		wait, _ := retryAfter(response.Headers, time.Now())
-		return &RateLimitError{base, response.RateLimit, wait}
+		limited := &RateLimitError{APIError: base}
+		limited.RetryAfter, _ = retryAfter(response.Headers, time.Now())
+		if response.RateLimit != nil {
+			limited.RateLimit = *response.RateLimit
+		}
+		return limited
 	case "UpstreamError":
 		return &UpstreamError{base}
 	case "SendUnconfirmedError":

@@ -95,7 +95,10 @@ func (s *EventStream) Next() bool {
 
 // isAgain: a stream that has never been connected tries as often as a call, so that a wrong base URL is noticed.
 func (s *EventStream) isAgain(err error) bool {
-	return isRetried(err, true) && (s.isConnected || s.failures < s.transport.settings.maxRetries)
+	if status, _, _ := answered(err); s.isConnected {
+		return isRetried(err, true) || status >= 500
+	}
+	return isRetried(err, true) && s.failures < s.transport.settings.maxRetries
 }
 
 // Value is the current event.
@@ -153,8 +156,9 @@ func lostStream(cause error) error {
 func (s *EventStream) read() (*WebhookEvent, error) {
 	var data strings.Builder
 	cursor := s.cursor
-	for s.lines.Scan() {
-		s.silence.Reset(silenceMax)
+	// The time that the caller spends with an event does not count.
+	defer s.silence.Stop()
+	for s.silence.Reset(silenceMax); s.lines.Scan(); s.silence.Reset(silenceMax) {
 		name, value, _ := strings.Cut(s.lines.Text(), ":")
 		value = strings.TrimPrefix(value, " ")
 		switch {

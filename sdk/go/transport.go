@@ -46,7 +46,8 @@ type RateLimit struct {
 type Response struct {
 	Status    int
 	RequestID string
-	RateLimit RateLimit
+	// RateLimit is nil if the answer says nothing about it.
+	RateLimit *RateLimit
 	Headers   http.Header
 	Warnings  []string
 }
@@ -198,7 +199,7 @@ func (op operation) target(parameters []string) (string, error) {
 		if !strings.HasPrefix(segment, "{") {
 			continue
 		}
-		value := url.PathEscape(parameters[0])
+		value := strings.ReplaceAll(url.QueryEscape(parameters[0]), "+", "%20")
 		parameters = parameters[1:]
 		switch value {
 		case "":
@@ -295,8 +296,10 @@ func (t *transport) received(got *http.Response) *Response {
 		value, _ := strconv.ParseInt(headers.Get("Ratelimit-"+name), 10, 64)
 		return value
 	}
-	limit := RateLimit{number("Limit"), number("Remaining"), number("Reset")}
-	response := &Response{Status: got.StatusCode, RequestID: headers.Get("X-Request-Id"), RateLimit: limit, Headers: headers}
+	response := &Response{Status: got.StatusCode, RequestID: headers.Get("X-Request-Id"), Headers: headers}
+	if headers.Get("Ratelimit-Limit") != "" {
+		response.RateLimit = &RateLimit{number("Limit"), number("Remaining"), number("Reset")}
+	}
 	t.last.Store(response)
 	return response
 }
@@ -378,40 +381,40 @@ func (t *transport) connectionError(cause error, host string) error {
 func isRetried(err error, isSafe bool) bool {
 	var connection *ConnectionError
 	var unexpected *UnexpectedResponseError
-	var answer *APIError
-	status := 0
-	switch {
-	case errors.As(err, &connection):
+	if errors.As(err, &connection) {
 		return connection.Reason != "tls" && (isSafe || connection.unsent)
-	case errors.As(err, &unexpected):
-		if unexpected.cut {
-			return isSafe
-		}
-		status = unexpected.Status
-	case errors.As(err, &answer):
-		switch answer.Code {
-		case "plan_limit":
-			return false
-		case "rate_limit_exceeded", "service_unavailable":
-			return true
-		case "idempotency_in_progress":
-			return isSafe
-		}
-		status = answer.Status
+	}
+	if errors.As(err, &unexpected) && unexpected.cut {
+		return isSafe
+	}
+	status, code, _ := answered(err)
+	switch code {
+	case "plan_limit":
+		return false
+	case "rate_limit_exceeded", "service_unavailable":
+		return true
+	case "idempotency_in_progress":
+		return isSafe
 	}
 	return isSafe && (status == 408 || status == 500 || status == 502 || status == 503)
 }
 
-// pause is the time to the next attempt: what the server says, or a random time (full jitter).
-func (t *transport) pause(err error, attempt int) time.Duration {
+// answered is what the answer said that an error is made of.
+func answered(err error) (status int, code string, headers http.Header) {
 	var unexpected *UnexpectedResponseError
 	var answer *APIError
-	headers := http.Header{}
 	if errors.As(err, &answer) {
-		headers = answer.Headers
-	} else if errors.As(err, &unexpected) {
-		headers = unexpected.Headers
+		return answer.Status, answer.Code, answer.Headers
 	}
+	if errors.As(err, &unexpected) {
+		return unexpected.Status, "", unexpected.Headers
+	}
+	return 0, "", nil
+}
+
+// pause is the time to the next attempt: what the server says, or a random time (full jitter).
+func (t *transport) pause(err error, attempt int) time.Duration {
+	_, _, headers := answered(err)
 	if wait, ok := retryAfter(headers, t.now()); ok {
 		return wait
 	}

@@ -864,7 +864,7 @@ func (v *APIKey) UnmarshalJSON(text []byte) error {
 // ApplyDomainDNSParams: Params of `domains.dns.apply`.
 type ApplyDomainDNSParams struct {
 	// The DNS provider of the zone
-	Provider DNSProvider `json:"provider"`
+	Provider DNSProvider `json:"provider,omitempty"`
 
 	// An object. cloudflare: `api_token`; route53: `access_key_id`, `secret_access_key`, `session_token?`, `region?`,
 	// `hosted_zone_id?`; digitalocean: `api_token`; hetzner: `api_token`; gandi: `api_token`; rfc2136: `server`,
@@ -1883,7 +1883,7 @@ func (v *CommissionEarnedData) UnmarshalJSON(text []byte) error {
 
 // CommissionOverride: The partner's own rate; takes precedence over the campaign's
 type CommissionOverride struct {
-	CommissionType string `json:"commission_type"`
+	CommissionType string `json:"commission_type,omitempty"`
 
 	// The percentage of a sale in basis points
 	CommissionBps int64 `json:"commission_bps"`
@@ -2172,7 +2172,7 @@ func (v *CountVisitsParams) UnmarshalJSON(text []byte) error {
 // CreateAffiliateCampaignParams: Params of `affiliateCampaigns.create`.
 type CreateAffiliateCampaignParams struct {
 	// The unique name of the campaign
-	Name string `json:"name"`
+	Name string `json:"name,omitempty"`
 
 	// Who can see the campaign; defaults to `public`
 	Visibility AffiliateCampaignVisibility `json:"visibility,omitempty"`
@@ -2239,13 +2239,13 @@ func (v *CreateAffiliateCampaignParams) UnmarshalJSON(text []byte) error {
 // CreateAffiliateCampaignProductRate: The rate of a product or of one of its prices
 type CreateAffiliateCampaignProductRate struct {
 	// The payment processor's product id
-	ProductID string `json:"product_id"`
+	ProductID string `json:"product_id,omitempty"`
 
 	// The payment processor's price id; null applies to all prices of the product
 	PriceID *string `json:"price_id,omitempty"`
 
 	// Which rate applies; `none` earns nothing
-	CommissionType AffiliateCampaignProductRateCommissionType `json:"commission_type"`
+	CommissionType AffiliateCampaignProductRateCommissionType `json:"commission_type,omitempty"`
 
 	// The percentage in basis points, with `percent`
 	CommissionBps *int64 `json:"commission_bps,omitempty"`
@@ -2294,7 +2294,7 @@ func (v *CreateAffiliateCampaignResponse) UnmarshalJSON(text []byte) error {
 // CreateAffiliateLinkParams: Params of `affiliates.links.create`.
 type CreateAffiliateLinkParams struct {
 	// The token of the link; it is not changed
-	Token string `json:"token"`
+	Token string `json:"token,omitempty"`
 
 	// The destination: a path or a URL on the website
 	DestinationURL *string `json:"destination_url,omitempty"`
@@ -2369,7 +2369,7 @@ func (v *CreateAffiliateLoginLinkResponse) UnmarshalJSON(text []byte) error {
 // CreateAffiliateParams: Params of `affiliates.create`.
 type CreateAffiliateParams struct {
 	// The person's email address
-	Email string `json:"email"`
+	Email string `json:"email,omitempty"`
 
 	// The given name
 	FirstName *string `json:"first_name,omitempty"`
@@ -2424,7 +2424,7 @@ func (v *CreateAffiliateParams) UnmarshalJSON(text []byte) error {
 // CreateAffiliateReferralParams: Params of `affiliateReferrals.create`.
 type CreateAffiliateReferralParams struct {
 	// The person's email address
-	Email string `json:"email"`
+	Email string `json:"email,omitempty"`
 
 	// The partner's id (`aff_…`); either this or `token` is required
 	AffiliateID *string `json:"affiliate_id,omitempty"`
@@ -2500,7 +2500,7 @@ func (v *CreateAffiliateResponse) UnmarshalJSON(text []byte) error {
 // CreateAPIKeyParams: Params of `apiKeys.create`.
 type CreateAPIKeyParams struct {
 	// The name
-	Name string `json:"name"`
+	Name string `json:"name,omitempty"`
 
 	// The only domain that the credential may send from; null allows all
 	DomainID *string `json:"domain_id,omitempty"`
@@ -2512,7 +2512,7 @@ type CreateAPIKeyParams struct {
 	ExpiresAt *string `json:"expires_at,omitempty"`
 
 	// The scope
-	Scope APIKeyScope `json:"scope"`
+	Scope APIKeyScope `json:"scope,omitempty"`
 
 	// Extra has further fields, and null for fields that are to be cleared.
 	Extra map[string]any `json:"-"`
@@ -2555,7 +2555,7 @@ func (v *CreateAPIKeyResponse) UnmarshalJSON(text []byte) error {
 // CreateAutomationParams: Params of `automations.create`.
 type CreateAutomationParams struct {
 	// The name
-	Name string `json:"name"`
+	Name string `json:"name,omitempty"`
 
 	Trigger AutomationTrigger `json:"trigger"`
 
@@ -2600,10 +2600,10 @@ func (v *CreateAutomationResponse) UnmarshalJSON(text []byte) error {
 // CreateCategoryOptOutParams: Params of `categoryOptOuts.create`.
 type CreateCategoryOptOutParams struct {
 	// The address
-	Email string `json:"email"`
+	Email string `json:"email,omitempty"`
 
 	// The category
-	Category CategoryOptOutCategory `json:"category"`
+	Category CategoryOptOutCategory `json:"category,omitempty"`
 
 	// Extra has further fields, and null for fields that are to be cleared.
 	Extra map[string]any `json:"-"`
@@ -2643,7 +2643,7 @@ func (v *CreateCategoryOptOutResponse) UnmarshalJSON(text []byte) error {
 // CreateDomainClaimParams: Params of `domains.claims.create`.
 type CreateDomainClaimParams struct {
 	// The domain
-	Name string `json:"name"`
+	Name string `json:"name,omitempty"`
 
 	// Extra has further fields, and null for fields that are to be cleared.
 	Extra map[string]any `json:"-"`
@@ -2683,7 +2683,7 @@ func (v *CreateDomainClaimResponse) UnmarshalJSON(text []byte) error {
 // CreateDomainParams: Params of `domains.create`.
 type CreateDomainParams struct {
 	// The domain, like `example.com` or a subdomain, `mail.example.com`
-	Name string `json:"name"`
+	Name string `json:"name,omitempty"`
 
 	// Whether opens are tracked by a pixel in the HTML
 	OpenTracking *bool `json:"open_tracking,omitempty"`
@@ -2748,7 +2748,7 @@ func (v *CreateDomainResponse) UnmarshalJSON(text []byte) error {
 // CreateSMTPCredentialParams: Params of `smtpCredentials.create`.
 type CreateSMTPCredentialParams struct {
 	// The name
-	Name string `json:"name"`
+	Name string `json:"name,omitempty"`
 
 	// The only domain that the credential may send from; null allows all
 	DomainID *string `json:"domain_id,omitempty"`
@@ -2922,7 +2922,7 @@ func (v *CreateTemplateResponse) UnmarshalJSON(text []byte) error {
 // CreateWebhookParams: Params of `webhooks.create`.
 type CreateWebhookParams struct {
 	// URL for deliveries: https, at a public address
-	URL string `json:"url"`
+	URL string `json:"url,omitempty"`
 
 	// The events to send; empty: all except email.cancelled, domain.verified, domain.degraded, suppression.created,
 	// suppression.deleted, webhook.disabled, which must be named
@@ -3721,7 +3721,7 @@ func (v *Email) UnmarshalJSON(text []byte) error {
 // EmailAttachment: A file
 type EmailAttachment struct {
 	// The file name; not accepted: .exe, .bat, .cmd, .com, .scr, .js, .vbs, .dll
-	Name string `json:"name"`
+	Name string `json:"name,omitempty"`
 
 	// The content type
 	ContentType *string `json:"content_type,omitempty"`
@@ -5571,7 +5571,7 @@ func (v *GetTemplateVersionResponse) UnmarshalJSON(text []byte) error {
 // ImportSuppressionsParams: Params of `suppressions.import`.
 type ImportSuppressionsParams struct {
 	// The list: CSV with a column of addresses, with or without a header line
-	CSV string `json:"csv"`
+	CSV string `json:"csv,omitempty"`
 
 	// Extra has further fields, and null for fields that are to be cleared.
 	Extra map[string]any `json:"-"`
@@ -6760,7 +6760,7 @@ func (v *LoggedRequest) UnmarshalJSON(text []byte) error {
 // MarkAffiliatePayoutPaidParams: Params of `affiliatePayouts.markPaid`.
 type MarkAffiliatePayoutPaidParams struct {
 	// Reference of the payment, as proof
-	Reference string `json:"reference"`
+	Reference string `json:"reference,omitempty"`
 
 	// Extra has further fields, and null for fields that are to be cleared.
 	Extra map[string]any `json:"-"`
@@ -7718,7 +7718,7 @@ func (v *RejectAffiliateResponse) UnmarshalJSON(text []byte) error {
 // ReplayWebhookDeliveriesParams: Params of `webhooks.replay`.
 type ReplayWebhookDeliveriesParams struct {
 	// Deliveries created at this time or later
-	Since string `json:"since"`
+	Since string `json:"since,omitempty"`
 
 	// Deliveries created before this time; default: now
 	Until *string `json:"until,omitempty"`
@@ -7791,7 +7791,7 @@ func (v *ReplyToReceivedEmailParams) UnmarshalJSON(text []byte) error {
 // ReverseAffiliateCommissionParams: Params of `affiliateCommissions.reverse`.
 type ReverseAffiliateCommissionParams struct {
 	// Reverses the commission
-	Status string `json:"status"`
+	Status string `json:"status,omitempty"`
 
 	// The reason; `fraud` also reverses the recruiting partner's commission
 	Reason ReverseAffiliateCommissionReason `json:"reason,omitempty"`
@@ -9122,7 +9122,7 @@ func (v *TemplateVersionList) UnmarshalJSON(text []byte) error {
 // TestEventParams: Params of `emails.testEvent`.
 type TestEventParams struct {
 	// The event name
-	Event string `json:"event"`
+	Event string `json:"event,omitempty"`
 
 	// The email that the event is about (`msg_…`)
 	EmailID *string `json:"email_id,omitempty"`
@@ -9203,7 +9203,7 @@ func (v *TestTemplateParams) UnmarshalJSON(text []byte) error {
 // TestWebhookParams: Params of `webhooks.test`.
 type TestWebhookParams struct {
 	// An event name
-	Event string `json:"event"`
+	Event string `json:"event,omitempty"`
 
 	// Extra has further fields, and null for fields that are to be cleared.
 	Extra map[string]any `json:"-"`

@@ -143,7 +143,10 @@ func (r *request) play(client **postrider.Client) (any, error) {
 		return object{"data": email}, err
 	case r.LastResponse:
 		last := (*client).LastResponse()
-		limit := object{"limit": last.RateLimit.Limit, "remaining": last.RateLimit.Remaining, "reset": last.RateLimit.Reset}
+		var limit any
+		if last.RateLimit != nil {
+			limit = object{"limit": last.RateLimit.Limit, "remaining": last.RateLimit.Remaining, "reset": last.RateLimit.Reset}
+		}
 		return object{"data": object{"status": last.Status, "request_id": last.RequestID, "rate_limit": limit}}, nil
 	}
 	return nil, errors.New("the driver does not know this request")
