@@ -77,6 +77,11 @@ impl InboxQuery {
         Ok(query)
     }
 
+    /// The same conditions, for the newest message alone.
+    pub(super) fn newest(self) -> Self {
+        Self { limit: 1, ..self }
+    }
+
     pub(super) fn matches(&self, entry: &Entry) -> bool {
         let has =
             |text: &str, part: &Option<String>| part.as_ref().is_none_or(|part| text.to_lowercase().contains(part));

@@ -1,8 +1,5 @@
 //! What tests look for in a message: its links, and one-time codes.
 
-use mail::received::ParsedReceivedEmail;
-use mail::tracking;
-
 /// Words that a one-time code stands near.
 const CODE_WORDS: &[&str] =
     &["code", "passcode", "password", "otp", "pin", "verification", "verify", "confirm", "token", "login", "sign in"];
@@ -11,10 +8,11 @@ const NEARBY_CHARS: usize = 80;
 /// Links and codes of one message.
 const FOUND_MAX: usize = 500;
 
-/// The http and https URLs of a message, in order, each once: those of the links in its HTML, then those in its text.
-pub(super) fn links(message: &ParsedReceivedEmail) -> Vec<String> {
-    let mut links = message.html.as_deref().map(tracking::link_urls).unwrap_or_default();
-    for word in message.text.as_deref().unwrap_or_default().split(|c: char| c.is_whitespace() || "<>\"'".contains(c)) {
+/// The http and https URLs of a message, each once: those of its HTML's links, then those in its text.
+#[must_use]
+pub fn links(links: Vec<String>, text: &str) -> Vec<String> {
+    let mut links = links;
+    for word in text.split(|c: char| c.is_whitespace() || "<>\"'".contains(c)) {
         let Some(start) = word.find("https://").or_else(|| word.find("http://")) else { continue };
         let url = word.get(start..).unwrap_or_default();
         links.push(url.trim_end_matches(['.', ',', ';', ':', '!', '?', ')', ']']).to_owned());
@@ -25,9 +23,37 @@ pub(super) fn links(message: &ParsedReceivedEmail) -> Vec<String> {
     links
 }
 
+/// The http and https URLs of `href` attributes in HTML, in order. Comments are skipped.
+#[must_use]
+pub fn href_urls(html: &str) -> Vec<String> {
+    let (mut urls, mut rest) = (Vec::new(), html);
+    while let Some(at) = rest.find(['<']) {
+        rest = rest.get(at..).unwrap_or_default();
+        if let Some(comment) = rest.strip_prefix("<!--") {
+            rest = comment.split_once("-->").map_or("", |(_, after)| after);
+            continue;
+        }
+        let Some(end) = rest.find('>') else { break };
+        let (tag, after) = rest.split_at(end);
+        rest = after;
+        let lower = tag.to_ascii_lowercase();
+        let Some(value) = lower.find("href=").and_then(|at| tag.get(at + "href=".len()..)) else { continue };
+        let url = match value.chars().next() {
+            Some(quote @ ('"' | '\'')) => value.get(1..).and_then(|value| value.split(quote).next()),
+            _ => value.split_whitespace().next(),
+        };
+        let url = url.unwrap_or_default().trim().replace("&amp;", "&");
+        if (url.starts_with("https://") || url.starts_with("http://")) && urls.len() < FOUND_MAX {
+            urls.push(url);
+        }
+    }
+    urls
+}
+
 /// One-time codes of a message, the most likely first: groups of 4 to 8 digits (also as `123-456` or `123 456`), and of
 /// 6 to 10 capital letters and digits, that stand alone. A group near a word such as "code" goes before others.
-pub(super) fn one_time_codes(subject: &str, text: &str) -> Vec<String> {
+#[must_use]
+pub fn one_time_codes(subject: &str, text: &str) -> Vec<String> {
     let content = format!("{subject}\n{text}");
     let lower = content.to_lowercase();
     let words: Vec<usize> = CODE_WORDS.iter().flat_map(|word| lower.match_indices(word).map(|(at, _)| at)).collect();
@@ -40,6 +66,10 @@ pub(super) fn one_time_codes(subject: &str, text: &str) -> Vec<String> {
         if is_near || code.bytes().all(|byte| byte.is_ascii_digit()) && !is_year(&code) {
             candidates.push((if is_near { distance } else { usize::MAX }, at, code));
         }
+    }
+    // A year is a code only if nothing else is one.
+    if candidates.iter().any(|(_, _, code)| !is_year(code)) {
+        candidates.retain(|(_, _, code)| !is_year(code));
     }
     candidates.sort();
     let mut codes: Vec<String> = Vec::new();
@@ -116,11 +146,9 @@ mod tests {
 
     #[test]
     fn links_come_from_html_and_text_once() {
-        let message = ParsedReceivedEmail {
-            html: Some("<a href=\"https://a.example/?x=1&amp;y=2\">a</a><!-- <a href=\"http://no/\"> -->".to_owned()),
-            text: Some("See https://a.example/?x=1&y=2 or <http://b.example/c>.".to_owned()),
-            ..ParsedReceivedEmail::default()
-        };
-        assert_eq!(links(&message), ["https://a.example/?x=1&y=2", "http://b.example/c"]);
+        let html = "<p><A class=x HREF=\"https://a.example/?x=1&amp;y=2\">a</a><!-- <a href=\"http://no/\"> --><a href=mailto:x>";
+        let text = "See https://a.example/?x=1&y=2 or <http://b.example/c>.";
+        assert_eq!(links(href_urls(html), text), ["https://a.example/?x=1&y=2", "http://b.example/c"]);
+        assert!(href_urls("<a href=").is_empty() && href_urls("<!-- <a").is_empty());
     }
 }

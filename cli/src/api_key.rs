@@ -1,0 +1,59 @@
+//! `ApiKey`: a key that is never printed.
+
+use std::fmt;
+
+use http::HeaderValue;
+
+use crate::error::CliError;
+
+/// An API key of printable ASCII.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ApiKey(String);
+
+impl ApiKey {
+    /// Checks a key.
+    ///
+    /// # Errors
+    /// It is empty or has characters that no key has. The error does not show it.
+    pub fn parse(text: &str) -> Result<Self, CliError> {
+        let key = text.trim();
+        if key.is_empty() {
+            return Err(CliError::usage(
+                "no API key: set POSTRIDER_API_KEY, or run `postrider login`, which stores one",
+            ));
+        }
+        if !key.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(CliError::usage("the API key has characters that no key has; copy it again, in one line"));
+        }
+        Ok(Self(key.to_owned()))
+    }
+
+    /// The key itself, to store it.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
+    /// The `Authorization` field.
+    #[must_use]
+    pub fn header(&self) -> Option<HeaderValue> {
+        let mut value = HeaderValue::from_str(&format!("Bearer {}", self.0)).ok()?;
+        value.set_sensitive(true);
+        Some(value)
+    }
+
+    /// The first and the last four characters.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        match (self.0.get(..4), self.0.len().checked_sub(4).and_then(|at| self.0.get(at..))) {
+            (Some(start), Some(end)) if self.0.len() > 12 => format!("{start}…{end}"),
+            _ => "…".to_owned(),
+        }
+    }
+}
+
+impl fmt::Debug for ApiKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ApiKey(…)")
+    }
+}

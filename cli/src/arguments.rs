@@ -1,0 +1,342 @@
+//! The command line of an operation: positional path parameters, a flag for each field, and flags of all commands.
+
+use std::collections::BTreeMap;
+
+use clap::{Arg, ArgAction, Command, value_parser};
+use serde_json::{Map, Value};
+
+use crate::error::CliError;
+use crate::field::{Field, FieldKind, Location, scalar};
+use crate::file_value;
+use crate::operation::{Operation, OperationTable, Risk};
+
+/// Adds the flags that every command takes.
+#[must_use]
+pub fn with_shared_flags(command: Command) -> Command {
+    const HEADING: &str = "All commands";
+    let flag = |name: &'static str, help: &'static str| Arg::new(name).long(name).help(help).help_heading(HEADING);
+    command
+        .arg(flag("profile", "Stored server and key to use (see `postrider login`)").value_name("NAME"))
+        .arg(
+            flag("timeout", "Longest time of a request with its retries, in seconds")
+                .value_name("SECONDS")
+                .value_parser(value_parser!(u64).range(1..=3600))
+                .default_value("30"),
+        )
+        .arg(flag("json", "Print JSON also on a terminal").action(ArgAction::SetTrue))
+}
+
+/// Builds the command of an operation.
+#[must_use]
+pub fn operation_command(operation: &Operation, fields: &[Field], name: &str) -> Command {
+    let mut command = Command::new(name.to_owned()).about(operation.summary.clone());
+    if let Some(description) = &operation.description {
+        command = command.long_about(format!("{}\n\n{description}", operation.summary));
+    }
+    if let Some(example) = operation.example() {
+        command = command.after_help(format!("Example:\n  {example}"));
+    }
+    for (index, parameter) in operation.path_parameters.iter().enumerate() {
+        command = command.arg(
+            Arg::new(format!("path:{index}"))
+                .value_name(parameter.name.to_uppercase())
+                .help(parameter.description.clone())
+                .required(true),
+        );
+    }
+    for field in fields.iter().filter(|field| field.wire != "cursor" || operation.pages.is_none()) {
+        command = command.arg(field_flag(field));
+    }
+    if operation.pages.is_some() {
+        command = command
+            .arg(
+                Arg::new("field:cursor").long("cursor").value_name("CURSOR").help("`next_cursor` of the previous page"),
+            )
+            .arg(Arg::new("all").long("all").action(ArgAction::SetTrue).help("Walk all pages"))
+            .arg(Arg::new("jsonl").long("jsonl").action(ArgAction::SetTrue).help("Print one JSON value a line"));
+    }
+    if operation.body.is_some() {
+        command = command.arg(
+            Arg::new("body")
+                .long("body")
+                .value_name("JSON|@FILE")
+                .help("The whole request as JSON, @file or @- (standard input); flags go before its fields"),
+        );
+    }
+    with_shared_flags(with_request_flags(command, operation))
+}
+
+/// Adds the flags that follow from an operation's properties.
+fn with_request_flags(mut command: Command, operation: &Operation) -> Command {
+    let switch =
+        |name: &'static str, help: &'static str| Arg::new(name).long(name).help(help).action(ArgAction::SetTrue);
+    command = command.arg(
+        Arg::new("fields")
+            .long("fields")
+            .value_name("A,B")
+            .value_delimiter(',')
+            .help("Only these fields of the answer"),
+    );
+    // An operation with a `dry_run` of its own tells more than its request.
+    let has_own = command.get_arguments().any(|arg| arg.get_long() == Some("dry-run"));
+    if operation.writes() && !has_own {
+        command = command.arg(switch("request", "Print the request instead of sending it").long("dry-run"));
+    }
+    if operation.idempotent {
+        let help = "Makes the request idempotent for 24 hours [default: a new key]";
+        command = command.arg(Arg::new("idempotency-key").long("idempotency-key").value_name("KEY").help(help));
+    }
+    if operation.takes_if_match() {
+        let help = "Only if the object still has this version";
+        command = command.arg(Arg::new("if-match").long("if-match").value_name("VERSION").help(help));
+    }
+    if matches!(operation.risk, Risk::Delete | Risk::Money) {
+        command = command.arg(switch("yes", "Do not ask").short('y'));
+    }
+    if operation.risk == Risk::Secret {
+        let help = "Write the secret to this new file (mode 0600) instead of printing it";
+        command = command.arg(Arg::new("save-secret").long("save-secret").value_name("FILE").help(help));
+    }
+    if !operation.response.media_type.starts_with("application/json") {
+        let help = "Write the answer to this file [default: standard output]";
+        command = command.arg(Arg::new("output").long("output").short('o').value_name("FILE").help(help));
+    }
+    command
+}
+
+fn field_flag(field: &Field) -> Arg {
+    let flag = field.flag();
+    let mut help = field.description.clone();
+    if !field.values.is_empty() {
+        help.push_str(&format!(" [{}]", field.values.join(", ")));
+    }
+    if field.required {
+        help.push_str(" (required)");
+    }
+    let mut arg = Arg::new(format!("field:{}", field.wire)).help(help).allow_hyphen_values(true);
+    if flag != field.wire {
+        arg = arg.alias(field.wire.clone());
+    }
+    arg = arg.long(flag);
+    match field.kind {
+        FieldKind::Flag => arg
+            .value_name("BOOL")
+            .num_args(0..=1)
+            .require_equals(true)
+            .default_missing_value("true")
+            .action(ArgAction::Append),
+        FieldKind::Text | FieldKind::Scalar => arg.value_name("TEXT").action(ArgAction::Append),
+        FieldKind::Integer | FieldKind::Number => arg.value_name("NUMBER").action(ArgAction::Append),
+        FieldKind::List => arg.value_name("TEXT").action(ArgAction::Append),
+        FieldKind::ObjectList => arg.value_name("JSON").action(ArgAction::Append),
+        FieldKind::Object => arg.value_name("JSON").action(ArgAction::Append),
+    }
+}
+
+/// Flags with a dot, by field and path: `--data.plan trial`, `--trigger.event=user.created`.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct DottedFlags(BTreeMap<String, Vec<(Vec<String>, String)>>);
+
+impl DottedFlags {
+    /// Takes the dotted flags of object fields out of the arguments.
+    ///
+    /// # Errors
+    /// A dotted flag has no value.
+    pub fn take(arguments: &[String], fields: &[Field]) -> Result<(Self, Vec<String>), CliError> {
+        let (mut flags, mut others) = (Self::default(), Vec::new());
+        let mut arguments = arguments.iter();
+        while let Some(argument) = arguments.next() {
+            let name = argument.strip_prefix("--").map(|name| name.split_once('=').map_or(name, |(name, _)| name));
+            let field = name.and_then(|name| name.split_once('.')).and_then(|(flag, path)| {
+                let is_object =
+                    |field: &&Field| field.kind == FieldKind::Object && (field.flag() == flag || field.wire == flag);
+                fields.iter().find(is_object).map(|field| (field, path))
+            });
+            let Some((field, path)) = field else {
+                others.push(argument.clone());
+                continue;
+            };
+            let value = match argument.split_once('=') {
+                Some((_, value)) => value.to_owned(),
+                None => {
+                    arguments.next().cloned().ok_or_else(|| CliError::usage(format!("{argument} needs a value")))?
+                }
+            };
+            let path: Vec<String> = path.split('.').map(str::to_owned).collect();
+            if path.iter().any(String::is_empty) {
+                return Err(CliError::usage(format!("{argument}: a name between dots is empty")));
+            }
+            flags.0.entry(field.wire.clone()).or_default().push((path, file_value::expand(&value)?));
+        }
+        Ok((flags, others))
+    }
+
+    /// Adds the flags of a field to its value.
+    fn apply(&self, wire: &str, lists: &[String], value: &mut Value) -> Result<(), CliError> {
+        for (path, text) in self.0.get(wire).into_iter().flatten() {
+            let mut at = &mut *value;
+            for name in path {
+                if at.is_null() {
+                    *at = Value::Object(Map::new());
+                }
+                let Value::Object(object) = at else {
+                    return Err(CliError::usage(format!(
+                        "--{wire}.{}: `{name}` is below a value that is no object",
+                        path.join(".")
+                    )));
+                };
+                at = object.entry(name.clone()).or_insert(Value::Null);
+            }
+            match at {
+                // A flag that is given again adds an entry.
+                Value::Array(entries) => entries.push(scalar(text)),
+                Value::Null if lists.contains(&path.join(".")) => *at = Value::Array(vec![scalar(text)]),
+                Value::Null => *at = scalar(text),
+                _ => *at = Value::Array(vec![at.take(), scalar(text)]),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The values that a command line gives to the fields of an operation.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub struct FieldValues {
+    /// Name and text of query parameters.
+    pub query: Vec<(String, String)>,
+    /// `None` if the operation takes no body.
+    pub body: Option<Map<String, Value>>,
+}
+
+impl FieldValues {
+    /// Reads the fields from the parsed command line.
+    ///
+    /// # Errors
+    /// A value has the wrong form.
+    pub fn read(
+        operation: &Operation,
+        fields: &[Field],
+        matches: &clap::ArgMatches,
+        dotted: &DottedFlags,
+    ) -> Result<Self, CliError> {
+        let mut values = Self::default();
+        let mut body = match matches.try_get_one::<String>("body").ok().flatten() {
+            Some(text) => serde_json::from_str(&file_value::expand(text)?)
+                .map_err(|error| CliError::usage(format!("--body must be a JSON object: {error}")))?,
+            None => Map::new(),
+        };
+        for field in fields {
+            let texts = matches.try_get_many::<String>(&format!("field:{}", field.wire)).ok().flatten();
+            let texts: Vec<String> = texts.into_iter().flatten().cloned().collect();
+            let mut value = match texts.as_slice() {
+                [] => Value::Null,
+                texts => field.value(texts)?,
+            };
+            dotted.apply(&field.wire, &field.lists, &mut value)?;
+            if value.is_null() {
+                continue;
+            }
+            match field.location {
+                Location::Body => {
+                    body.insert(field.wire.clone(), value);
+                }
+                Location::Query => match value {
+                    Value::Array(entries) if field.repeats => {
+                        values.query.extend(entries.iter().map(|entry| (field.wire.clone(), query_text(entry))));
+                    }
+                    value => values.query.push((field.wire.clone(), query_text(&value))),
+                },
+            }
+        }
+        values.body = operation.body.is_some().then_some(body);
+        Ok(values)
+    }
+}
+
+/// A query parameter with several values has them separated by commas.
+fn query_text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(entries) => entries.iter().map(query_text).collect::<Vec<_>>().join(","),
+        other => other.to_string(),
+    }
+}
+
+/// The fields of an operation, without those that the flags of all commands replace.
+#[must_use]
+pub fn fields_of(operation: &Operation, table: &OperationTable<'_>) -> Vec<Field> {
+    Field::of_operation(operation, table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn parse(command: &str, arguments: &[&str]) -> Result<FieldValues, CliError> {
+        let table = OperationTable::load();
+        let operation = table.find(command).unwrap();
+        let fields = fields_of(&operation, &table);
+        let arguments: Vec<String> = arguments.iter().map(|&one| one.to_owned()).collect();
+        let (dotted, others) = DottedFlags::take(&arguments, &fields)?;
+        let matches = operation_command(&operation, &fields, "verb")
+            .no_binary_name(true)
+            .try_get_matches_from(others)
+            .map_err(|error| CliError::usage(error.to_string()))?;
+        FieldValues::read(&operation, &fields, &matches, &dotted)
+    }
+
+    #[test]
+    fn every_operation_has_a_valid_command() {
+        let table = OperationTable::load();
+        for operation in table.all() {
+            let fields = fields_of(&operation, &table);
+            operation_command(&operation, &fields, "verb").debug_assert();
+        }
+    }
+
+    #[test]
+    fn flags_become_fields() {
+        let values = parse(
+            "emails send",
+            &[
+                "--from",
+                "a@example.com",
+                "--to",
+                "b@example.net",
+                "--to=c@example.net",
+                "--subject",
+                "-x",
+                "--variables.user.name",
+                "Ada",
+                "--variables.count=3",
+                "--body",
+                r#"{"text":"t","subject":"from the body"}"#,
+            ],
+        )
+        .unwrap();
+        assert_eq!(
+            Value::Object(values.body.unwrap()),
+            json!({
+                "text": "t", "subject": "-x", "from": "a@example.com", "to": ["b@example.net", "c@example.net"],
+                "variables": {"user": {"name": "Ada"}, "count": 3},
+            })
+        );
+    }
+
+    #[test]
+    fn query_flags_become_parameters() {
+        let values = parse("emails list", &["--limit", "5", "--to", "a@example.net"]).unwrap();
+        assert!(values.body.is_none());
+        assert!(values.query.contains(&("limit".to_owned(), "5".to_owned())));
+    }
+
+    #[test]
+    fn wrong_flags_are_refused() {
+        assert!(parse("emails send", &["--sbject", "x"]).unwrap_err().to_string().contains("--subject"));
+        assert!(parse("emails send", &["--variables.a"]).unwrap_err().to_string().contains("needs a value"));
+        assert!(parse("emails send", &["--variables.a=1", "--variables.a.b=2"]).is_err());
+        assert!(parse("emails send", &["--body", "[]"]).unwrap_err().to_string().contains("--body"));
+        assert!(parse("emails get", &[]).unwrap_err().to_string().contains("ID"));
+    }
+}

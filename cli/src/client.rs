@@ -1,0 +1,347 @@
+//! `ApiClient`: calls of the API with a deadline, retries and an idempotency key.
+//!
+//! ```text
+//! call ─► attempt ─► answer ─► 2xx ─────────────────────────► Answer
+//!            ▲                 └► an error of the API ─► retry? ─► CliError
+//!            └── backoff: full jitter up to min(8 s, 0.5 s × 2^n), or retry-after ──┘
+//! ```
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, LOCATION, RETRY_AFTER, USER_AGENT};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use serde_json::{Map, Value};
+use tokio::time::Instant;
+
+use crate::api_key::ApiKey;
+use crate::base_url::BaseUrl;
+use crate::connection::{Connection, lost};
+use crate::error::{ApiError, CliError, ConnectionFailure};
+
+/// Attempts of a call.
+const ATTEMPTS_MAX: u32 = 3;
+const BACKOFF_BASE: Duration = Duration::from_millis(500);
+const BACKOFF_MAX: Duration = Duration::from_secs(8);
+/// An error body is read up to here.
+const ERROR_BYTES_MAX: usize = 1 << 20;
+/// An answer is read up to here.
+const ANSWER_BYTES_MAX: usize = 256 << 20;
+/// Characters of a foreign answer in an error.
+const EXCERPT_CHARS: usize = 200;
+
+const SERVICE_VERSION: HeaderName = HeaderName::from_static("service-version");
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// A request of the API.
+#[derive(Debug, Clone)]
+pub struct Call {
+    pub method: Method,
+    /// Path and query.
+    pub target: String,
+    pub body: Option<Bytes>,
+    pub idempotency_key: Option<String>,
+    pub if_match: Option<String>,
+    /// True if it may be repeated when its answer was lost.
+    pub retry: bool,
+    /// Headers of this call alone.
+    pub headers: HeaderMap,
+}
+
+impl Call {
+    /// A GET request.
+    #[must_use]
+    pub fn get(target: impl Into<String>) -> Self {
+        Self {
+            method: Method::GET,
+            target: target.into(),
+            body: None,
+            idempotency_key: None,
+            if_match: None,
+            retry: true,
+            headers: HeaderMap::new(),
+        }
+    }
+
+    /// A request with a JSON body.
+    #[must_use]
+    pub fn with_json(method: Method, target: impl Into<String>, body: &Value) -> Self {
+        let retry = method != Method::POST;
+        Self { method, body: Some(body.to_string().into()), retry, ..Self::get(target) }
+    }
+}
+
+/// A success answer.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    pub headers: HeaderMap,
+    pub body: Bytes,
+}
+
+impl Answer {
+    /// The body as a JSON object.
+    ///
+    /// # Errors
+    /// It is none: the answer is not the API's.
+    pub fn json(&self) -> Result<Value, CliError> {
+        match serde_json::from_slice::<Map<String, Value>>(&self.body) {
+            Ok(object) => Ok(Value::Object(object)),
+            Err(_) => Err(unexpected(StatusCode::OK, &self.headers, &self.body)),
+        }
+    }
+}
+
+/// A client of one server with one key.
+#[derive(Debug)]
+pub struct ApiClient {
+    base_url: BaseUrl,
+    key: ApiKey,
+    timeout: Duration,
+    service_version: HeaderValue,
+    connection: tokio::sync::Mutex<Option<Connection>>,
+}
+
+impl ApiClient {
+    #[must_use]
+    pub fn new(base_url: BaseUrl, key: ApiKey, timeout: Duration, service_version: &str) -> Self {
+        Self {
+            base_url,
+            key,
+            timeout,
+            service_version: HeaderValue::from_str(service_version).unwrap_or(HeaderValue::from_static("")),
+            connection: tokio::sync::Mutex::new(None),
+        }
+    }
+
+    #[must_use]
+    pub const fn base_url(&self) -> &BaseUrl {
+        &self.base_url
+    }
+
+    #[must_use]
+    pub const fn key(&self) -> &ApiKey {
+        &self.key
+    }
+
+    /// Makes a call and reads its answer. The client's timeout covers all attempts.
+    ///
+    /// # Errors
+    /// The API's error, or why no answer of the API came.
+    pub async fn call(&self, call: &Call) -> Result<Answer, CliError> {
+        let deadline = Instant::now() + self.timeout;
+        let mut attempt = 1;
+        loop {
+            let error = match tokio::time::timeout_at(deadline, self.attempt(call)).await {
+                Ok(Ok(answer)) => return Ok(answer),
+                Ok(Err(error)) => error,
+                Err(_) => {
+                    let seconds = self.timeout.as_secs_f64();
+                    let message = format!("{} did not answer within {seconds} s (--timeout)", self.base_url);
+                    return Err(CliError::Timeout(message));
+                }
+            };
+            let wait = backoff(&error, attempt);
+            if attempt == ATTEMPTS_MAX || !may_retry(&error, call.retry) || Instant::now() + wait >= deadline {
+                return Err(error);
+            }
+            tokio::time::sleep(wait).await;
+            attempt += 1;
+        }
+    }
+
+    async fn attempt(&self, call: &Call) -> Result<Answer, CliError> {
+        let request = self.request(call)?;
+        let mut kept = self.connection.lock().await;
+        let mut connection = match kept.take() {
+            Some(connection) => connection,
+            None => Connection::open(&self.base_url).await?,
+        };
+        let response = connection.send(request).await?;
+        let (status, headers) = (response.status(), response.headers().clone());
+        let bytes_max = if status.is_success() { ANSWER_BYTES_MAX } else { ERROR_BYTES_MAX };
+        let body = read_body(response, bytes_max).await?;
+        // A connection whose answer was cut off is not used again.
+        if body.is_whole {
+            *kept = Some(connection);
+        }
+        if status.is_success() && body.is_whole {
+            return Ok(Answer { headers, body: body.content });
+        }
+        Err(error_of(status, &headers, &body.content))
+    }
+
+    /// Opens a response that has no end, for example server-sent events.
+    ///
+    /// # Errors
+    /// As `call`, without retries.
+    pub async fn open_stream(&self, call: &Call) -> Result<Response<Incoming>, CliError> {
+        let request = self.request(call)?;
+        let opening = async {
+            let mut connection = Connection::open(&self.base_url).await?;
+            let response = connection.send(request).await?;
+            if response.status().is_success() {
+                return Ok(response);
+            }
+            let (status, headers) = (response.status(), response.headers().clone());
+            Err(error_of(status, &headers, &read_body(response, ERROR_BYTES_MAX).await?.content))
+        };
+        let late = || CliError::Timeout(format!("{} did not answer", self.base_url));
+        tokio::time::timeout(self.timeout, opening).await.map_err(|_| late())?
+    }
+
+    fn request(&self, call: &Call) -> Result<Request<Full<Bytes>>, CliError> {
+        let invalid = |name: &str| CliError::usage(format!("{name} must be printable ASCII in one line"));
+        let mut request = Request::new(Full::new(call.body.clone().unwrap_or_default()));
+        *request.method_mut() = call.method.clone();
+        *request.uri_mut() = self.base_url.target(&call.target).parse().map_err(|_| invalid("the path"))?;
+        let headers = request.headers_mut();
+        headers.extend(call.headers.clone());
+        headers.insert(HOST, HeaderValue::from_str(&self.base_url.authority()).map_err(|_| invalid("the host"))?);
+        headers.insert(AUTHORIZATION, self.key.header().ok_or_else(|| invalid("the API key"))?);
+        headers.insert(USER_AGENT, HeaderValue::from_static(concat!("postrider-cli/", env!("CARGO_PKG_VERSION"))));
+        headers.insert(SERVICE_VERSION, self.service_version.clone());
+        headers.entry(ACCEPT).or_insert(HeaderValue::from_static("application/json"));
+        if call.body.is_some() {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        for (name, value) in [(IDEMPOTENCY_KEY, &call.idempotency_key), (http::header::IF_MATCH, &call.if_match)] {
+            if let Some(value) = value {
+                headers.insert(name.clone(), HeaderValue::from_str(value).map_err(|_| invalid(name.as_str()))?);
+            }
+        }
+        Ok(request)
+    }
+}
+
+/// A body, or its beginning.
+struct ReadBody {
+    content: Bytes,
+    is_whole: bool,
+}
+
+async fn read_body(response: Response<Incoming>, bytes_max: usize) -> Result<ReadBody, CliError> {
+    let mut body = response.into_body();
+    let mut content = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(chunk) = frame.map_err(|error| lost(&error))?.into_data() else { continue };
+        if content.len() + chunk.len() > bytes_max {
+            content.extend_from_slice(chunk.get(..bytes_max - content.len()).unwrap_or_default());
+            return Ok(ReadBody { content: content.freeze(), is_whole: false });
+        }
+        content.extend_from_slice(&chunk);
+    }
+    Ok(ReadBody { content: content.freeze(), is_whole: true })
+}
+
+/// The error of an answer that is no success.
+fn error_of(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> CliError {
+    let parsed: Option<Map<String, Value>> = serde_json::from_slice(body).ok();
+    let error = parsed.as_ref().and_then(|body| body.get("error")).and_then(Value::as_object);
+    let text = |name: &str| error.and_then(|error| error.get(name)).and_then(Value::as_str).map(str::to_owned);
+    match (error, text("code"), text("message")) {
+        (Some(fields), Some(code), Some(message)) => CliError::Api(Box::new(ApiError {
+            status: status.as_u16(),
+            code,
+            message,
+            fields: fields.clone(),
+            retry_after: headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok()),
+        })),
+        _ => unexpected(status, headers, body),
+    }
+}
+
+/// The error of an answer that is not the API's.
+fn unexpected(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> CliError {
+    let text = String::from_utf8_lossy(body.get(..4 * EXCERPT_CHARS).unwrap_or(body)).into_owned();
+    let excerpt: String = text.chars().filter(|c| !c.is_control()).take(EXCERPT_CHARS).collect();
+    let location = headers.get(LOCATION).and_then(|value| value.to_str().ok());
+    let advice = match (status.as_u16(), location) {
+        (300..400, Some(location)) => {
+            format!("the server redirects to {location}; set the base URL to the final address")
+        }
+        (413, _) => "a proxy in front of the server limits the size of requests".to_owned(),
+        _ if body.is_empty() => "the answer is empty; a proxy in front of the server may have cut it".to_owned(),
+        _ => "is the base URL that of the API, or does a proxy answer?".to_owned(),
+    };
+    let shown = if excerpt.is_empty() { String::new() } else { format!(": {excerpt}") };
+    let message = format!("HTTP {} is not an answer of the API; {advice}{shown}", status.as_u16());
+    CliError::UnexpectedResponse { status: status.as_u16(), message }
+}
+
+fn may_retry(error: &CliError, is_repeatable: bool) -> bool {
+    match error {
+        CliError::Api(error) => {
+            if is_repeatable {
+                error.is_temporary()
+            } else {
+                error.did_nothing()
+            }
+        }
+        CliError::Connection(reason, _) => match reason {
+            ConnectionFailure::Refused | ConnectionFailure::Other => true,
+            ConnectionFailure::Reset => is_repeatable,
+            ConnectionFailure::Dns | ConnectionFailure::Tls => false,
+        },
+        CliError::UnexpectedResponse { status, .. } => is_repeatable && matches!(status, 408 | 500 | 502 | 503),
+        CliError::Usage(_) | CliError::Timeout(_) | CliError::Io(_) | CliError::Failed(_) => false,
+    }
+}
+
+fn backoff(error: &CliError, attempt: u32) -> Duration {
+    if let CliError::Api(error) = error
+        && let Some(seconds) = error.retry_after
+    {
+        return Duration::from_secs(seconds);
+    }
+    let longest = BACKOFF_MAX.min(BACKOFF_BASE * 2_u32.saturating_pow(attempt - 1));
+    // The hasher's random keys suffice for jitter.
+    let share = RandomState::new().hash_one(attempt) >> 32;
+    longest.mul_f64(share as f64 / f64::from(u32::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn foreign_answers_are_told_from_errors_of_the_api() {
+        let headers = HeaderMap::new();
+        let body = br#"{"error":{"message":"No","code":"plan_limit","upgrade_url":"u"}}"#;
+        let CliError::Api(error) = error_of(StatusCode::TOO_MANY_REQUESTS, &headers, body) else { panic!() };
+        assert_eq!((error.code.as_str(), error.is_temporary()), ("plan_limit", false));
+        let page = error_of(StatusCode::PAYLOAD_TOO_LARGE, &headers, b"<html>\x1b[31mtoo large");
+        assert!(page.to_string().contains("proxy") && !page.to_string().contains('\x1b'));
+        let redirect = [(LOCATION, "https://b.example/".parse().unwrap())].into_iter().collect();
+        assert!(error_of(StatusCode::FOUND, &redirect, b"").to_string().contains("https://b.example/"));
+    }
+
+    #[test]
+    fn a_post_without_key_is_repeated_only_if_nothing_was_done() {
+        let api = |status, code: &str| {
+            let error = ApiError {
+                status,
+                code: code.to_owned(),
+                message: String::new(),
+                fields: Map::new(),
+                retry_after: None,
+            };
+            CliError::Api(Box::new(error))
+        };
+        for (error, repeatable, otherwise) in [
+            (api(503, "service_unavailable"), true, true),
+            (api(429, "rate_limit_exceeded"), true, true),
+            (api(500, "internal_error"), true, false),
+            (api(502, "mail_server_error"), true, false),
+            (api(504, "send_unconfirmed"), false, false),
+            (api(429, "plan_limit"), false, false),
+            (api(422, "validation_error"), false, false),
+            (CliError::Connection(ConnectionFailure::Reset, String::new()), true, false),
+            (CliError::Connection(ConnectionFailure::Refused, String::new()), true, true),
+        ] {
+            assert_eq!((may_retry(&error, true), may_retry(&error, false)), (repeatable, otherwise), "{error:?}");
+        }
+    }
+}

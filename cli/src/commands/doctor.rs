@@ -1,0 +1,81 @@
+//! `doctor`: checks the server, the key, the clock and the domains that a client needs.
+
+use clap::Command;
+use serde_json::{Value, json};
+
+use super::workflow::WorkflowRun;
+use crate::client::Call;
+use crate::clock;
+use crate::error::CliError;
+use crate::operation::OperationTable;
+use crate::output::{self, Format};
+
+/// A clock that differs by more makes signatures of webhooks fail.
+const CLOCK_DIFFERENCE_MAX_S: i64 = 60;
+
+pub(super) fn command(name: &'static str) -> Command {
+    Command::new(name)
+        .about("Check the server, the key, the clock and the domains")
+        .after_help(format!("Example:\n  postrider {name}"))
+}
+
+pub(super) async fn run(name: &'static str, arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {
+    let run = WorkflowRun::parse(command(name), arguments, table);
+    let client = run.client()?;
+    let mut checks = Vec::new();
+    let started = tokio::time::Instant::now();
+    let answer = client.call(&Call::get("/account")).await?;
+    let took = started.elapsed().as_millis();
+    checks.push(check("server", true, &format!("{} answers in {took} ms", client.base_url())));
+    let account = answer.json()?;
+    let account = account.get("account").unwrap_or(&account);
+    checks.push(check(
+        "key",
+        true,
+        &format!("{} of {}", client.key().hint(), account["email"].as_str().unwrap_or("?")),
+    ));
+    checks.extend(clock_check(&answer.headers)?);
+    match client.call(&Call::get("/domains?limit=100")).await {
+        Ok(answer) => checks.extend(domain_checks(&answer.json()?)),
+        Err(CliError::Api(error)) if error.status == 403 => {
+            checks.push(check("domains", true, "not checked: the key is for sending only"));
+        }
+        Err(error) => return Err(error),
+    }
+    let failed = checks.iter().any(|check| check["ok"] == false);
+    match run.format() {
+        Format::Text => {
+            output::print(&output::table(&checks, Some(&["check".to_owned(), "ok".to_owned(), "detail".to_owned()])))?
+        }
+        Format::Json | Format::JsonLines => output::print_json(&json!({"checks": checks}))?,
+    }
+    if failed { Err(CliError::Failed("a check failed".to_owned())) } else { Ok(()) }
+}
+
+fn check(name: &str, ok: bool, detail: &str) -> Value {
+    json!({"check": name, "ok": ok, "detail": detail})
+}
+
+fn clock_check(headers: &http::HeaderMap) -> Result<Option<Value>, CliError> {
+    let date = headers.get(http::header::DATE).and_then(|date| date.to_str().ok());
+    let Some(date) = date.and_then(|date| jiff::fmt::rfc2822::parse(date).ok()) else { return Ok(None) };
+    let difference = (clock::now()?.as_second() - date.timestamp().as_second()).abs();
+    let ok = difference <= CLOCK_DIFFERENCE_MAX_S;
+    Ok(Some(check("clock", ok, &format!("differs from the server's by {difference} s"))))
+}
+
+fn domain_checks(page: &Value) -> Vec<Value> {
+    let domains = page["domains"].as_array().cloned().unwrap_or_default();
+    if domains.is_empty() {
+        return vec![check("domains", false, "there is none: `postrider domains create --name example.com`")];
+    }
+    let one = |domain: &Value| {
+        let (name, status) =
+            (domain["name"].as_str().unwrap_or_default(), domain["status"].as_str().unwrap_or_default());
+        let ok = status == "verified";
+        let advice =
+            if ok { String::new() } else { format!(": `postrider domains get {name}` shows the records to publish") };
+        check("domain", ok, &format!("{name} is {status}{advice}"))
+    };
+    domains.iter().map(one).collect()
+}

@@ -1,0 +1,196 @@
+//! `listen`: shows the events of the account as they happen, and posts each to a local URL as a webhook.
+//!
+//! The events come over the API's event stream, so no tunnel is needed. Each is posted once, in order; the position is
+//! kept in a file, and `--resume` goes on there.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bytes::Bytes;
+use clap::{Arg, ArgAction, Command};
+use http::{HeaderName, HeaderValue, Method, Request};
+use http_body_util::{BodyExt as _, Full};
+use serde_json::{Value, json};
+
+use super::workflow::WorkflowRun;
+use crate::base_url::BaseUrl;
+use crate::clock;
+use crate::connection::Connection;
+use crate::duration;
+use crate::error::CliError;
+use crate::event_stream::EventStream;
+use crate::operation::OperationTable;
+use crate::output::{self, Format};
+use crate::webhook_signature;
+
+/// Longest time of one forwarded webhook, as at the server.
+const FORWARD_TIMEOUT: Duration = Duration::from_secs(15);
+
+pub(super) fn command() -> Command {
+    Command::new("listen")
+        .about("Show events as they happen, and post them to a local URL")
+        .after_help(
+            "Examples:\n  postrider listen\n  postrider listen --forward-to http://localhost:3000/webhooks --types email.bounced\n  \
+             postrider listen --since 1h --forward-to localhost:3000/webhooks",
+        )
+        .arg(Arg::new("forward-to").long("forward-to").value_name("URL").help("Post each event to this URL, signed"))
+        .arg(Arg::new("types").long("types").value_name("A,B").value_delimiter(',').help("Only these event types"))
+        .arg(Arg::new("since").long("since").value_name("TIME").help("Begin with the events of this time, for example 1h"))
+        .arg(Arg::new("resume").long("resume").action(ArgAction::SetTrue).help("Begin where the last run stopped"))
+        .arg(Arg::new("secret").long("secret").value_name("WHSEC").help("Secret of the signatures [default: a new one]"))
+        .arg(Arg::new("count").long("count").value_name("N").value_parser(clap::value_parser!(u64)).help("Stop after N events"))
+}
+
+pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {
+    let run = WorkflowRun::parse(command(), arguments, table);
+    let client = run.client()?;
+    let forward = match run.text("forward-to") {
+        Some(url) => Some(Forwarder::new(url, run.text("secret"))?),
+        None => None,
+    };
+    let position = PositionFile::new(&client.base_url().to_string(), client.key().hint().as_str())?;
+    let types = run.texts("types");
+    let mut stream = match run.text("since") {
+        Some(time) => {
+            let age = duration::parse(time)?;
+            let now = clock::now()?;
+            EventStream::since(&client, types, now - jiff::SignedDuration::try_from(age).unwrap_or_default()).await?
+        }
+        None => EventStream::new(&client, types, if run.flag("resume") { position.read() } else { None }),
+    };
+    eprintln!("listening to {}; Ctrl-C stops", client.base_url());
+    if let Some(forward) = &forward {
+        eprintln!("forwarding to {}; the secret of the signatures is {}", forward.shown, forward.secret);
+    }
+    let (mut seen, last) = (0_u64, run.matches.get_one::<u64>("count").copied());
+    while last.is_none_or(|last| seen < last) {
+        let event = tokio::select! {
+            event = stream.next() => event?,
+            _ = tokio::signal::ctrl_c() => break,
+        };
+        let outcome = match &forward {
+            Some(forward) => Some(forward.post(&event.event).await),
+            None => None,
+        };
+        print_event(&event.event, outcome.as_ref(), run.format())?;
+        position.write(&event.cursor);
+        seen += 1;
+    }
+    Ok(())
+}
+
+fn print_event(event: &Value, outcome: Option<&ForwardOutcome>, format: Format) -> Result<(), CliError> {
+    if format != Format::Text {
+        let mut event = event.clone();
+        if let Some(outcome) = outcome {
+            event["forwarded"] = json!({"status": outcome.status, "duration_ms": outcome.duration.as_millis() as u64, "error": outcome.error});
+        }
+        return output::print(&event.to_string());
+    }
+    let text = |name: &str| event[name].as_str().unwrap_or_default();
+    let data = &event["data"];
+    let subject =
+        ["rcpt_to", "email", "from", "domain"].iter().find_map(|name| data[*name].as_str()).unwrap_or_default();
+    let answer = match outcome {
+        None => String::new(),
+        Some(ForwardOutcome { status: Some(status), duration, .. }) => {
+            format!("  → {status} in {} ms", duration.as_millis())
+        }
+        Some(ForwardOutcome { error, .. }) => format!("  → {}", error.as_deref().unwrap_or("no answer")),
+    };
+    let line = format!("{}  {:26} {}  {subject}{answer}", text("created_at"), text("type"), text("id"));
+    output::print(&output::safe_text(&line))
+}
+
+/// What a local program answered.
+pub(super) struct ForwardOutcome {
+    pub(super) status: Option<u16>,
+    pub(super) duration: Duration,
+    pub(super) error: Option<String>,
+}
+
+/// Posts events to a URL as webhooks.
+pub(super) struct Forwarder {
+    url: BaseUrl,
+    shown: String,
+    pub(super) secret: String,
+}
+
+impl Forwarder {
+    pub(super) fn new(url: &str, secret: Option<&str>) -> Result<Self, CliError> {
+        let url = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
+        let secret = match secret {
+            Some(secret) => secret.to_owned(),
+            None => webhook_signature::new_secret()?,
+        };
+        Ok(Self { url: BaseUrl::parse(&url, true)?, shown: url, secret })
+    }
+
+    pub(super) async fn post(&self, event: &Value) -> ForwardOutcome {
+        let started = tokio::time::Instant::now();
+        let result = tokio::time::timeout(FORWARD_TIMEOUT, self.deliver(event)).await;
+        let duration: Duration = started.elapsed();
+        match result {
+            Ok(Ok(status)) => ForwardOutcome { status: Some(status), duration, error: None },
+            Ok(Err(error)) => ForwardOutcome { status: None, duration, error: Some(error.to_string()) },
+            Err(_) => {
+                let error = format!("no answer within {} s", FORWARD_TIMEOUT.as_secs());
+                ForwardOutcome { status: None, duration, error: Some(error) }
+            }
+        }
+    }
+
+    async fn deliver(&self, event: &Value) -> Result<u16, CliError> {
+        let id = event["id"].as_str().unwrap_or_default();
+        // The body of a webhook: the envelope without the stream's id.
+        let body = json!({"type": event["type"], "created_at": event["created_at"], "data": event["data"]}).to_string();
+        let seconds = clock::now()?.as_second();
+        let mut request = Request::new(Full::new(Bytes::from(body.clone())));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = self.url.target("").parse().unwrap_or_else(|_| http::Uri::from_static("/"));
+        let headers = request.headers_mut();
+        headers.insert(http::header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(http::header::USER_AGENT, HeaderValue::from_static("postrider-cli"));
+        if let Ok(host) = HeaderValue::from_str(&self.url.authority()) {
+            headers.insert(http::header::HOST, host);
+        }
+        for (name, value) in webhook_signature::headers(&self.secret, id, seconds, &body) {
+            if let Ok(value) = HeaderValue::from_str(&value) {
+                headers.insert(HeaderName::from_static(name), value);
+            }
+        }
+        let mut connection = Connection::open(&self.url).await?;
+        let response = connection.send(request).await?;
+        let status = response.status().as_u16();
+        // The program may still be writing.
+        let _ = response.into_body().frame().await;
+        Ok(status)
+    }
+}
+
+/// The position of the last run, one file for each server and key.
+struct PositionFile(PathBuf);
+
+impl PositionFile {
+    fn new(base_url: &str, key_hint: &str) -> Result<Self, CliError> {
+        let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state"));
+        let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).or_else(home);
+        let directory = state.ok_or_else(|| CliError::usage("HOME is not set"))?.join("postrider");
+        let name: String =
+            format!("{base_url} {key_hint}").chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+        Ok(Self(directory.join(format!("listen-{name}"))))
+    }
+
+    fn read(&self) -> Option<String> {
+        std::fs::read_to_string(&self.0).ok().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
+    }
+
+    /// Remembers a position. A failure only means that `--resume` begins earlier.
+    fn write(&self, cursor: &str) {
+        if let Some(directory) = self.0.parent() {
+            let _ = std::fs::create_dir_all(directory);
+        }
+        let new = self.0.with_extension("new");
+        let _ = std::fs::write(&new, cursor).and_then(|()| std::fs::rename(&new, &self.0));
+    }
+}

@@ -1,0 +1,107 @@
+//! `logs tail`: the request log as it grows.
+
+use std::collections::{HashSet, VecDeque};
+use std::time::Duration;
+
+use clap::{Arg, Command};
+use serde_json::Value;
+
+use super::workflow::WorkflowRun;
+use crate::client::Call;
+use crate::error::CliError;
+use crate::operation::OperationTable;
+use crate::operation_command::encode;
+use crate::output::{self, Format};
+
+const PAUSE: Duration = Duration::from_secs(1);
+/// Entries of a page; more requests than this within a pause are read on further pages.
+const PAGE: usize = 100;
+const PAGES_MAX: usize = 50;
+/// Ids that are remembered as printed.
+const PRINTED_MAX: usize = 10_000;
+
+pub(super) fn command() -> Command {
+    let filter = |name: &'static str, help: &'static str| Arg::new(name).long(name).value_name("TEXT").help(help);
+    Command::new("logs tail")
+        .about("Show API requests as they are logged")
+        .after_help("Example:\n  postrider logs tail --status 4xx")
+        .arg(filter("status", "Only this status or class, for example 422 or 5xx"))
+        .arg(filter("method", "Only this method"))
+        .arg(filter("path", "Only paths that begin with this"))
+        .arg(
+            Arg::new("count")
+                .long("count")
+                .value_name("N")
+                .value_parser(clap::value_parser!(u64))
+                .help("Stop after N requests"),
+        )
+}
+
+pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {
+    let run = WorkflowRun::parse(command(), arguments, table);
+    let client = run.client()?;
+    let filters: String = ["status", "method", "path"]
+        .iter()
+        .filter_map(|name| run.text(name).map(|value| format!("&{name}={}", encode(value))))
+        .collect();
+    let (mut printed, mut order) = (HashSet::new(), VecDeque::new());
+    let (mut count, last) = (0_u64, run.matches.get_one::<u64>("count").copied());
+    let mut is_first = true;
+    loop {
+        let mut new = Vec::new();
+        let mut cursor = String::new();
+        'pages: for _ in 0..PAGES_MAX {
+            let target = format!("/logs?limit={PAGE}{filters}{cursor}");
+            let page = client.call(&Call::get(target)).await?.json()?;
+            for log in page["logs"].as_array().cloned().unwrap_or_default() {
+                let id = log["id"].as_str().unwrap_or_default().to_owned();
+                if printed.contains(&id) {
+                    break 'pages;
+                }
+                new.push((id, log));
+            }
+            match page["next_cursor"].as_str() {
+                Some(next) if !is_first && page["has_more"] == true => cursor = format!("&cursor={}", encode(next)),
+                _ => break,
+            }
+        }
+        if is_first {
+            // The newest few show that it works.
+            new.truncate(10);
+        }
+        for (id, log) in new.into_iter().rev() {
+            print(&log, run.format())?;
+            printed.insert(id.clone());
+            order.push_back(id);
+            if order.len() > PRINTED_MAX {
+                order.pop_front().map(|oldest| printed.remove(&oldest));
+            }
+            count += 1;
+            if last.is_some_and(|last| count >= last) {
+                return Ok(());
+            }
+        }
+        is_first = false;
+        tokio::select! {
+            () = tokio::time::sleep(PAUSE) => {}
+            _ = tokio::signal::ctrl_c() => return Ok(()),
+        }
+    }
+}
+
+fn print(log: &Value, format: Format) -> Result<(), CliError> {
+    if format != Format::Text {
+        return output::print(&log.to_string());
+    }
+    let text = |name: &str| log[name].as_str().unwrap_or_default();
+    let line = format!(
+        "{}  {}  {:6} {}  {} ms  {}",
+        text("created_at"),
+        log["status"],
+        text("method"),
+        text("path"),
+        log["duration_ms"],
+        text("error_code")
+    );
+    output::print(output::safe_text(&line).trim_end())
+}

@@ -1,0 +1,35 @@
+//! `open`: the server's pages in the browser.
+
+use clap::{Arg, Command};
+use serde_json::json;
+
+use super::workflow::WorkflowRun;
+use crate::error::CliError;
+use crate::operation::OperationTable;
+
+pub(super) fn command() -> Command {
+    Command::new("open")
+        .about("Open the server's pages in the browser")
+        .after_help("Examples:\n  postrider open\n  postrider open docs")
+        .arg(
+            Arg::new("page")
+                .value_name("PAGE")
+                .value_parser(["dashboard", "docs"])
+                .default_value("dashboard")
+                .help("The page"),
+        )
+}
+
+pub(super) fn run(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {
+    let run = WorkflowRun::parse(command(), arguments, table);
+    let path = match run.text("page") {
+        Some("docs") => "/docs",
+        _ => "/",
+    };
+    let url = format!("{}{path}", run.client()?.base_url());
+    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let quiet = std::process::Stdio::null;
+    let opened = std::process::Command::new(program).arg(&url).stdout(quiet()).stderr(quiet()).status();
+    let opened = opened.is_ok_and(|status| status.success());
+    run.print(&json!({"url": url, "opened": opened}))
+}

@@ -1,0 +1,93 @@
+//! `trigger`: a test event, delivered by the server to the account's webhooks, or posted to a local URL.
+
+use clap::{Arg, Command};
+use http::Method;
+use serde_json::{Map, Value, json};
+
+use super::listen::Forwarder;
+use super::workflow::WorkflowRun;
+use crate::client::Call;
+use crate::error::CliError;
+use crate::field::scalar;
+use crate::operation::OperationTable;
+
+pub(super) fn command() -> Command {
+    Command::new("trigger")
+        .about("Send a test event to webhooks")
+        .after_help(
+            "Examples:\n  postrider trigger email.bounced\n  \
+             postrider trigger email.bounced --forward-to http://localhost:3000/webhooks --set data.rcpt_to=ada@example.net",
+        )
+        .arg(Arg::new("event").value_name("EVENT").required(true).help("Event type, for example email.delivered"))
+        .arg(Arg::new("forward-to").long("forward-to").value_name("URL").help("Post it to this URL instead, signed"))
+        .arg(Arg::new("secret").long("secret").value_name("WHSEC").help("Secret of the signature [default: a new one]"))
+        .arg(
+            Arg::new("set")
+                .long("set")
+                .value_name("PATH=VALUE")
+                .action(clap::ArgAction::Append)
+                .requires("forward-to")
+                .help("Change a field of the payload, for example data.subject=Hello"),
+        )
+        .arg(Arg::new("email-id").long("email-id").value_name("ID").conflicts_with("forward-to").help("Take the payload's values from this email"))
+}
+
+pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {
+    let run = WorkflowRun::parse(command(), arguments, table);
+    let kind = run.text("event").unwrap_or_default();
+    let Some(url) = run.text("forward-to") else {
+        let mut body = json!({"event": kind, "deliver": true});
+        if let Some(id) = run.text("email-id") {
+            body["email_id"] = json!(id);
+        }
+        let answer = run.client()?.call(&Call::with_json(Method::POST, "/emails/test", &body)).await?;
+        return run.print(&answer.json()?);
+    };
+    let Some(event) = table.webhook_events().find(|event| event.kind == kind) else {
+        let kinds: Vec<String> = table.webhook_events().map(|event| event.kind).collect();
+        return Err(CliError::usage(format!("`{kind}` is no event type; there are {}", kinds.join(", "))));
+    };
+    let mut payload = event.example;
+    for change in run.texts("set") {
+        set(&mut payload, &change)?;
+    }
+    payload["id"] = payload["data"]["event_id"].clone();
+    let forwarder = Forwarder::new(url, run.text("secret"))?;
+    let outcome = forwarder.post(&payload).await;
+    if let Some(error) = outcome.error {
+        return Err(CliError::Failed(format!("{url}: {error}")));
+    }
+    run.print(&json!({
+        "event": kind, "forwarded_to": url, "status": outcome.status, "duration_ms": outcome.duration.as_millis() as u64,
+        "secret": forwarder.secret,
+    }))
+}
+
+/// Sets the field at a path such as `data.bounce.type`.
+fn set(payload: &mut Value, change: &str) -> Result<(), CliError> {
+    let invalid = || CliError::usage(format!("--set {change}: write PATH=VALUE, for example data.subject=Hello"));
+    let (path, value) = change.split_once('=').ok_or_else(invalid)?;
+    let mut at = payload;
+    for name in path.split('.').filter(|name| !name.is_empty()) {
+        if !at.is_object() {
+            *at = Value::Object(Map::new());
+        }
+        at = at.as_object_mut().ok_or_else(invalid)?.entry(name).or_insert(Value::Null);
+    }
+    *at = scalar(value);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_set_by_path() {
+        let mut payload = json!({"data": {"a": 1}});
+        set(&mut payload, "data.a=2").unwrap();
+        set(&mut payload, "data.b.c=x=y").unwrap();
+        assert_eq!(payload, json!({"data": {"a": 2, "b": {"c": "x=y"}}}));
+        assert!(set(&mut payload, "data").is_err());
+    }
+}

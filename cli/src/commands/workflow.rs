@@ -1,0 +1,55 @@
+//! What the commands written by hand share: parsing, the client, printing.
+
+use clap::{ArgMatches, Command};
+use serde_json::Value;
+
+use crate::arguments::with_shared_flags;
+use crate::client::ApiClient;
+use crate::error::CliError;
+use crate::operation::OperationTable;
+use crate::operation_command::client_of;
+use crate::output::{self, Format};
+
+/// The parsed command line of a command written by hand.
+pub(super) struct WorkflowRun<'a> {
+    pub(super) matches: ArgMatches,
+    pub(super) table: &'a OperationTable<'a>,
+}
+
+impl<'a> WorkflowRun<'a> {
+    /// Parses the arguments; prints help or the error of the command line, and exits, as clap does.
+    pub(super) fn parse(command: Command, arguments: &[String], table: &'a OperationTable<'a>) -> Self {
+        let name = format!("postrider {}", command.get_name());
+        let command = with_shared_flags(command).bin_name(name).no_binary_name(true);
+        let matches = command.try_get_matches_from(arguments).unwrap_or_else(|error| error.exit());
+        Self { matches, table }
+    }
+
+    pub(super) fn client(&self) -> Result<ApiClient, CliError> {
+        client_of(&self.matches, self.table)
+    }
+
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
+        self.matches.try_get_one::<String>(name).ok().flatten().map(String::as_str)
+    }
+
+    pub(super) fn texts(&self, name: &str) -> Vec<String> {
+        self.matches.try_get_many::<String>(name).ok().flatten().into_iter().flatten().cloned().collect()
+    }
+
+    pub(super) fn flag(&self, name: &str) -> bool {
+        self.matches.try_get_one::<bool>(name).ok().flatten().copied().unwrap_or(false)
+    }
+
+    pub(super) fn format(&self) -> Format {
+        Format::choose(self.flag("json"), false)
+    }
+
+    /// Prints a value: as lines on a terminal, as JSON otherwise.
+    pub(super) fn print(&self, value: &Value) -> Result<(), CliError> {
+        match self.format() {
+            Format::Text => output::print_object(value),
+            Format::Json | Format::JsonLines => output::print_json(value),
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! `Connection`: one HTTP/1.1 connection to the server, over TCP or TLS.
+
+use std::io;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use crate::base_url::BaseUrl;
+use crate::error::{CliError, ConnectionFailure};
+
+/// A connection that can carry several requests, one after the other.
+#[derive(Debug)]
+pub struct Connection {
+    requests: SendRequest<Full<Bytes>>,
+}
+
+impl Connection {
+    /// Opens a connection.
+    ///
+    /// # Errors
+    /// `CliError::Connection`; the server has received nothing.
+    pub async fn open(base_url: &BaseUrl) -> Result<Self, CliError> {
+        let (host, port) = (base_url.host(), base_url.port());
+        let addresses: Vec<_> = tokio::net::lookup_host((host, port)).await.map(Iterator::collect).unwrap_or_default();
+        if addresses.is_empty() {
+            let message =
+                format!("the host {host} of the base URL {base_url} does not exist, or the DNS does not answer");
+            return Err(CliError::Connection(ConnectionFailure::Dns, message));
+        }
+        let stream = TcpStream::connect(addresses.as_slice()).await.map_err(|error| {
+            let reason = match error.kind() {
+                io::ErrorKind::ConnectionRefused => ConnectionFailure::Refused,
+                _ => ConnectionFailure::Other,
+            };
+            CliError::Connection(reason, format!("nothing answers at {base_url}: {error}; is the base URL right?"))
+        })?;
+        let _ = stream.set_nodelay(true);
+        if !base_url.is_tls() {
+            return Self::handshake(stream).await;
+        }
+        let failed = |error: io::Error| {
+            let message = format!("no TLS connection to {base_url}: {error}; check the base URL and the certificate");
+            CliError::Connection(ConnectionFailure::Tls, message)
+        };
+        let name = ServerName::try_from(host.to_owned()).map_err(|error| failed(io::Error::other(error)))?;
+        let stream = tls_connector()?.connect(name, stream).await.map_err(failed)?;
+        Self::handshake(stream).await
+    }
+
+    async fn handshake<S>(stream: S) -> Result<Self, CliError>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let (requests, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|error| lost(&error))?;
+        // It ends with the connection; an error reaches the request.
+        tokio::spawn(connection);
+        Ok(Self { requests })
+    }
+
+    /// Sends a request and waits for the header section of the answer.
+    ///
+    /// # Errors
+    /// `CliError::Connection`: the server may have carried out the request.
+    pub async fn send(&mut self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, CliError> {
+        self.requests.ready().await.map_err(|error| lost(&error))?;
+        self.requests.send_request(request).await.map_err(|error| lost(&error))
+    }
+}
+
+pub(crate) fn lost(error: &hyper::Error) -> CliError {
+    if error.is_parse() {
+        let message = format!("the answer is not HTTP: {error}; is the base URL right?");
+        return CliError::UnexpectedResponse { status: 0, message };
+    }
+    let message = format!("the connection was lost before the answer was complete: {error}");
+    CliError::Connection(ConnectionFailure::Reset, message)
+}
+
+fn tls_connector() -> Result<TlsConnector, CliError> {
+    let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+    // A private certificate authority, as other programs find it.
+    if let Some(path) = std::env::var_os("SSL_CERT_FILE") {
+        let unreadable = |error: &dyn std::fmt::Display| {
+            CliError::usage(format!("cannot read SSL_CERT_FILE {}: {error}", path.display()))
+        };
+        use rustls_pki_types::pem::PemObject as _;
+        let certificates =
+            rustls_pki_types::CertificateDer::pem_file_iter(&path).map_err(|error| unreadable(&error))?;
+        for certificate in certificates {
+            let certificate = certificate.map_err(|error| unreadable(&error))?;
+            roots.add(certificate).map_err(|error| unreadable(&error))?;
+        }
+    }
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let config = config.map_err(|error| CliError::Io(error.to_string()))?.with_root_certificates(roots);
+    Ok(TlsConnector::from(Arc::new(config.with_no_client_auth())))
+}

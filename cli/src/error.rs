@@ -1,0 +1,168 @@
+//! `CliError`: why a command failed, as JSON on standard error, and its exit status.
+
+use std::fmt;
+
+use serde_json::{Map, Value, json};
+
+/// Exit statuses of the command line.
+pub mod exit_status {
+    /// The server refused the request.
+    pub const REFUSED: u8 = 1;
+    /// The command line or the configuration is wrong; nothing was sent.
+    pub const USAGE: u8 = 2;
+    /// Nothing is wrong with the request: try again later.
+    pub const TRY_AGAIN: u8 = 3;
+    /// The server could not confirm whether it took the email.
+    pub const UNCONFIRMED: u8 = 4;
+}
+
+/// An error answer of the API.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApiError {
+    pub status: u16,
+    pub code: String,
+    pub message: String,
+    /// The whole `error` object.
+    pub fields: Map<String, Value>,
+    /// Seconds to wait, from `retry-after`.
+    pub retry_after: Option<u64>,
+}
+
+/// Why no answer came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConnectionFailure {
+    Dns,
+    Refused,
+    Reset,
+    Tls,
+    Other,
+}
+
+impl ConnectionFailure {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Dns => "dns",
+            Self::Refused => "refused",
+            Self::Reset => "reset",
+            Self::Tls => "tls",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// Why a command failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CliError {
+    /// The command line or the configuration is wrong.
+    Usage(String),
+    Api(Box<ApiError>),
+    /// No answer; the text says what to do.
+    Connection(ConnectionFailure, String),
+    Timeout(String),
+    /// An answer that is not the API's.
+    UnexpectedResponse {
+        status: u16,
+        message: String,
+    },
+    /// A file or the terminal failed.
+    Io(String),
+    /// A check of the command itself failed, for example `wait` without a match.
+    Failed(String),
+}
+
+impl CliError {
+    #[must_use]
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::Usage(message.into())
+    }
+
+    /// The exit status.
+    #[must_use]
+    pub fn status(&self) -> u8 {
+        match self {
+            Self::Usage(_) => exit_status::USAGE,
+            Self::Api(error) if error.code == "send_unconfirmed" => exit_status::UNCONFIRMED,
+            Self::Api(error) if error.is_temporary() => exit_status::TRY_AGAIN,
+            Self::Connection(..) | Self::Timeout(_) => exit_status::TRY_AGAIN,
+            Self::UnexpectedResponse { status, .. } if *status >= 500 => exit_status::TRY_AGAIN,
+            Self::Api(_) | Self::UnexpectedResponse { .. } | Self::Io(_) | Self::Failed(_) => exit_status::REFUSED,
+        }
+    }
+
+    /// The error as one JSON object.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let message = self.to_string();
+        let error = match self {
+            Self::Usage(_) => json!({"message": message, "code": "usage"}),
+            Self::Api(error) => {
+                let mut fields = error.fields.clone();
+                fields.insert("status".to_owned(), json!(error.status));
+                if let Some(seconds) = error.retry_after {
+                    fields.insert("retry_after".to_owned(), json!(seconds));
+                }
+                Value::Object(fields)
+            }
+            Self::Connection(reason, _) => {
+                json!({"message": message, "code": "connection_error", "reason": reason.name()})
+            }
+            Self::Timeout(_) => json!({"message": message, "code": "timeout"}),
+            Self::UnexpectedResponse { status, .. } => {
+                json!({"message": message, "code": "unexpected_response", "status": status})
+            }
+            Self::Io(_) => json!({"message": message, "code": "io_error"}),
+            Self::Failed(_) => json!({"message": message, "code": "failed"}),
+        };
+        json!({"error": error})
+    }
+
+    /// The error for people: the message, the fields that it concerns, and where to read on.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let mut text = format!("error: {self}");
+        if let Self::Api(error) = self {
+            text.push_str(&format!(" ({})", error.code));
+            let fields = error.fields.get("details").and_then(|details| details["fields"].as_object());
+            for (name, problem) in fields.into_iter().flatten() {
+                text.push_str(&format!("\n  {name}: {}", problem.as_str().unwrap_or_default()));
+            }
+            for (label, field) in [("upgrade", "upgrade_url"), ("read", "doc_url"), ("request", "request_id")] {
+                if let Some(value) = error.fields.get(field).and_then(Value::as_str) {
+                    text.push_str(&format!("\n  {label}: {value}"));
+                }
+            }
+        }
+        text
+    }
+}
+
+impl fmt::Display for CliError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Usage(message)
+            | Self::Connection(_, message)
+            | Self::Timeout(message)
+            | Self::UnexpectedResponse { message, .. }
+            | Self::Io(message)
+            | Self::Failed(message) => f.write_str(message),
+            Self::Api(error) => f.write_str(&error.message),
+        }
+    }
+}
+
+impl std::error::Error for CliError {}
+
+impl ApiError {
+    /// Returns whether the same request may succeed later.
+    #[must_use]
+    pub fn is_temporary(&self) -> bool {
+        let by_code = ["rate_limit_exceeded", "idempotency_in_progress"].contains(&self.code.as_str());
+        by_code || (self.code != "plan_limit" && matches!(self.status, 408 | 500 | 502 | 503))
+    }
+
+    /// Returns whether the server says that it did nothing.
+    #[must_use]
+    pub fn did_nothing(&self) -> bool {
+        ["rate_limit_exceeded", "service_unavailable"].contains(&self.code.as_str())
+    }
+}

@@ -1,0 +1,241 @@
+//! `EventStream`: the webhook events of the account as they happen, over server-sent events (WHATWG HTML 9.2).
+//!
+//! A lost connection is made again, with backoff, behind the last event that was received. An error of the API ends it.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use http::header::ACCEPT;
+use http::{HeaderName, HeaderValue};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use serde_json::Value;
+
+use crate::client::{ApiClient, Call};
+use crate::error::CliError;
+use crate::operation_command::encode;
+
+/// The server sends a comment more often than this.
+const SILENCE_MAX: Duration = Duration::from_secs(60);
+const BACKOFF_FIRST: Duration = Duration::from_millis(250);
+const BACKOFF_MAX: Duration = Duration::from_secs(15);
+/// One event is smaller than this.
+const EVENT_BYTES_MAX: usize = 1 << 20;
+/// Entries of a page when older events are looked for.
+const PAGE: usize = 100;
+
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+/// An event of the stream.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StreamEvent {
+    /// Position behind this event.
+    pub cursor: String,
+    /// `{id, type, created_at, data}`.
+    pub event: Value,
+}
+
+/// The live events of an account.
+#[derive(Debug)]
+pub struct EventStream<'a> {
+    client: &'a ApiClient,
+    types: Vec<String>,
+    /// Position behind the last event; `None` before the first, if only new events are wanted.
+    cursor: Option<String>,
+    body: Option<Incoming>,
+    parser: SseParser,
+    /// Events that were received together.
+    ready: VecDeque<StreamEvent>,
+    failures: u32,
+    /// Events before this time are skipped.
+    not_before: Option<jiff::Timestamp>,
+}
+
+impl<'a> EventStream<'a> {
+    /// Events of these types (all if empty) after a position, or new ones.
+    #[must_use]
+    pub fn new(client: &'a ApiClient, types: Vec<String>, cursor: Option<String>) -> Self {
+        let parser = SseParser::default();
+        Self { client, types, cursor, body: None, parser, ready: VecDeque::new(), failures: 0, not_before: None }
+    }
+
+    /// Events from a time on, then new ones.
+    ///
+    /// # Errors
+    /// The list cannot be read.
+    pub async fn since(client: &'a ApiClient, types: Vec<String>, time: jiff::Timestamp) -> Result<Self, CliError> {
+        let mut stream = Self { not_before: Some(time), ..Self::new(client, types, None) };
+        loop {
+            let page = stream.page("desc").await?;
+            let is_older = |event: &Value| created_at(event).is_some_and(|at| at < time);
+            let has_older = page.events.iter().any(is_older);
+            let Some(next) = page.next_cursor.filter(|next| stream.cursor.as_ref() != Some(next)) else { break };
+            stream.cursor = Some(next);
+            if has_older {
+                return Ok(stream);
+            }
+        }
+        // All events are newer, so there are few: begin with the oldest.
+        stream.cursor = None;
+        loop {
+            let page = stream.page("asc").await?;
+            let Some(next) = page.next_cursor else { break };
+            let events = page.events.into_iter().map(|event| StreamEvent { cursor: next.clone(), event });
+            stream.ready.extend(events);
+            stream.cursor = Some(next);
+            if !page.has_more {
+                break;
+            }
+        }
+        Ok(stream)
+    }
+
+    async fn page(&self, order: &str) -> Result<EventPage, CliError> {
+        let cursor = self.cursor.as_deref().map(|cursor| format!("&cursor={}", encode(cursor))).unwrap_or_default();
+        let types =
+            if self.types.is_empty() { String::new() } else { format!("&types={}", encode(&self.types.join(","))) };
+        let target = format!("/webhook-events?order={order}&limit={PAGE}{cursor}{types}");
+        let page = self.client.call(&Call::get(target)).await?.json()?;
+        Ok(EventPage {
+            events: page["events"].as_array().cloned().unwrap_or_default(),
+            has_more: page["has_more"] == true,
+            next_cursor: page["next_cursor"].as_str().map(str::to_owned),
+        })
+    }
+
+    /// Waits for the next event. A lost connection is made again for ever.
+    ///
+    /// # Errors
+    /// The API refuses the stream.
+    pub async fn next(&mut self) -> Result<StreamEvent, CliError> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                self.cursor = Some(event.cursor.clone());
+                let is_early = self.not_before.is_some_and(|time| created_at(&event.event).is_some_and(|at| at < time));
+                if is_early {
+                    continue;
+                }
+                return Ok(event);
+            }
+            if self.body.is_none() {
+                self.connect().await?;
+            }
+            let Some(body) = &mut self.body else { continue };
+            match tokio::time::timeout(SILENCE_MAX, body.frame()).await {
+                Ok(Some(Ok(frame))) => {
+                    self.failures = 0;
+                    if let Some(chunk) = frame.data_ref() {
+                        self.ready.extend(self.parser.push(chunk)?);
+                    }
+                }
+                // The end, an error, or silence: the connection is lost.
+                Ok(None | Some(Err(_))) | Err(_) => self.body = None,
+            }
+        }
+    }
+
+    async fn connect(&mut self) -> Result<(), CliError> {
+        self.parser = SseParser::default();
+        let types = self.types.iter().map(|kind| encode(kind)).collect::<Vec<_>>().join(",");
+        let mut call = Call::get(if types.is_empty() {
+            "/webhook-events".to_owned()
+        } else {
+            format!("/webhook-events?types={types}")
+        });
+        call.headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+        if let Some(cursor) = self.cursor.as_deref().and_then(|cursor| HeaderValue::from_str(cursor).ok()) {
+            call.headers.insert(LAST_EVENT_ID, cursor);
+        }
+        match self.client.open_stream(&call).await {
+            Ok(response) => self.body = Some(response.into_body()),
+            Err(error) => {
+                let lasts = match &error {
+                    CliError::Api(error) => !error.is_temporary(),
+                    CliError::UnexpectedResponse { status, .. } => *status != 0 && *status < 500,
+                    CliError::Connection(..) | CliError::Timeout(_) => false,
+                    CliError::Usage(_) | CliError::Io(_) | CliError::Failed(_) => true,
+                };
+                // A stream that never began is refused at once: the server or the key are wrong.
+                if lasts || (self.cursor.is_none() && self.failures == 0 && matches!(error, CliError::Connection(..))) {
+                    return Err(error);
+                }
+                let wait = BACKOFF_MAX.min(BACKOFF_FIRST * 2_u32.saturating_pow(self.failures));
+                self.failures = self.failures.saturating_add(1);
+                tokio::time::sleep(wait).await;
+            }
+        }
+        Ok(())
+    }
+}
+
+struct EventPage {
+    events: Vec<Value>,
+    has_more: bool,
+    next_cursor: Option<String>,
+}
+
+fn created_at(event: &Value) -> Option<jiff::Timestamp> {
+    event["created_at"].as_str()?.parse().ok()
+}
+
+/// Splits a byte stream into events.
+#[derive(Debug, Default)]
+struct SseParser {
+    buffer: BytesMut,
+}
+
+impl SseParser {
+    /// Adds bytes and returns the events that are complete.
+    fn push(&mut self, chunk: &[u8]) -> Result<Vec<StreamEvent>, CliError> {
+        self.buffer.extend_from_slice(chunk);
+        let mut events = Vec::new();
+        while let Some(end) = self.buffer.windows(2).position(|two| two == b"\n\n") {
+            let block = self.buffer.split_to(end + 2);
+            events.extend(Self::parse(&block));
+        }
+        if self.buffer.len() > EVENT_BYTES_MAX {
+            let message = "the event stream has an event without an end; does a proxy answer?".to_owned();
+            return Err(CliError::UnexpectedResponse { status: 200, message });
+        }
+        Ok(events)
+    }
+
+    fn parse(block: &[u8]) -> Option<StreamEvent> {
+        let text = std::str::from_utf8(block).ok()?;
+        let (mut cursor, mut data) = (None, String::new());
+        for line in text.lines() {
+            let (name, value) = line.split_once(':').unwrap_or((line, ""));
+            let value = value.strip_prefix(' ').unwrap_or(value);
+            match name {
+                "id" => cursor = Some(value.to_owned()),
+                "data" => {
+                    if !data.is_empty() {
+                        data.push('\n');
+                    }
+                    data.push_str(value);
+                }
+                // Comments and other fields.
+                _ => {}
+            }
+        }
+        Some(StreamEvent { cursor: cursor?, event: serde_json::from_str(&data).ok()? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_split_wherever_chunks_end() {
+        let stream = b": hello\n\nid: c1\nevent: email.sent\ndata: {\"type\":\ndata: \"email.sent\"}\n\n:\n\nid: c2\ndata: {}\n\n";
+        for size in 1..stream.len() {
+            let mut parser = SseParser::default();
+            let events: Vec<StreamEvent> = stream.chunks(size).flat_map(|chunk| parser.push(chunk).unwrap()).collect();
+            assert_eq!(events.len(), 2, "{size}");
+            assert_eq!((events[0].cursor.as_str(), events[0].event["type"].as_str()), ("c1", Some("email.sent")));
+        }
+        assert!(SseParser::default().push(&vec![b'x'; EVENT_BYTES_MAX + 1]).is_err());
+    }
+}

@@ -1,0 +1,304 @@
+//! Runs the command of an operation: builds the request, asks before it deletes, calls, prints.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::time::Duration;
+
+use clap::ArgMatches;
+use http::Method;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::{Map, Value, json};
+
+use crate::arguments::{DottedFlags, FieldValues, operation_command};
+use crate::client::{Answer, ApiClient, Call};
+use crate::error::CliError;
+use crate::field::Field;
+use crate::operation::{Operation, OperationTable, Risk};
+use crate::output::{self, Format};
+use crate::profile::Access;
+
+/// Characters of a path segment and of a query that are not encoded (RFC 3986 2.3).
+const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+/// Fields of an answer that are secrets.
+const SECRET_FIELDS: &[&str] = &["secret", "password", "url", "token"];
+
+/// Makes the client that the shared flags and the environment name.
+///
+/// # Errors
+/// Server or key are missing or wrong.
+pub fn client_of(matches: &ArgMatches, table: &OperationTable<'_>) -> Result<ApiClient, CliError> {
+    let access = Access::find(matches.get_one::<String>("profile").map(String::as_str))?;
+    let timeout = Duration::from_secs(matches.get_one::<u64>("timeout").copied().unwrap_or(30));
+    Ok(ApiClient::new(access.base_url, access.key, timeout, table.service_version))
+}
+
+/// Parses the arguments behind the words of a command, and runs it.
+///
+/// # Errors
+/// The command line is wrong, or the call failed.
+pub async fn run(operation: &Operation, arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {
+    let fields = Field::of_operation(operation, table);
+    let (dotted, others) = DottedFlags::take(arguments, &fields)?;
+    let name = operation.command.clone();
+    let matches = operation_command(operation, &fields, &name)
+        .bin_name(format!("postrider {name}"))
+        .no_binary_name(true)
+        .try_get_matches_from(others)
+        .unwrap_or_else(|error| error.exit());
+    let values = FieldValues::read(operation, &fields, &matches, &dotted)?;
+    OperationRun { operation, matches: &matches, table }.run(values).await
+}
+
+struct OperationRun<'a> {
+    operation: &'a Operation,
+    matches: &'a ArgMatches,
+    table: &'a OperationTable<'a>,
+}
+
+impl OperationRun<'_> {
+    async fn run(&self, values: FieldValues) -> Result<(), CliError> {
+        let call = self.call(&values)?;
+        if self.flag("request") {
+            return self.print_request(&call);
+        }
+        self.confirm(&call)?;
+        let secret_file = self.text("save-secret").map(|path| SecretFile::create(&path)).transpose()?;
+        let client = client_of(self.matches, self.table)?;
+        if self.flag("all") {
+            return self.print_all(&client, &values).await;
+        }
+        let answer = client.call(&call).await?;
+        if !self.operation.response.media_type.starts_with("application/json") {
+            return self.write_content(&answer);
+        }
+        let mut value = answer.json()?;
+        if let Some(file) = secret_file {
+            file.take_from(&mut value)?;
+        }
+        self.print_warnings(&value);
+        self.print_answer(&value)
+    }
+
+    fn flag(&self, name: &str) -> bool {
+        self.matches.try_get_one::<bool>(name).ok().flatten().copied().unwrap_or(false)
+    }
+
+    fn text(&self, name: &str) -> Option<String> {
+        self.matches.try_get_one::<String>(name).ok().flatten().cloned()
+    }
+
+    fn selected_fields(&self) -> Option<Vec<String>> {
+        let fields = self.matches.try_get_many::<String>("fields").ok().flatten()?;
+        Some(fields.cloned().collect())
+    }
+
+    fn format(&self) -> Format {
+        Format::choose(self.flag("json"), self.flag("jsonl"))
+    }
+
+    fn call(&self, values: &FieldValues) -> Result<Call, CliError> {
+        let method = Method::from_bytes(self.operation.http_method.as_bytes())
+            .map_err(|_| CliError::usage("the operation has no valid method"))?;
+        let body = values.body.as_ref().map(|body| Value::Object(body.clone()).to_string().into());
+        let key = || ulid::Ulid::generate().to_string();
+        Ok(Call {
+            method,
+            target: self.target(&values.query),
+            body,
+            idempotency_key: self.operation.idempotent.then(|| self.text("idempotency-key").unwrap_or_else(key)),
+            if_match: self.text("if-match").map(quoted_version),
+            retry: self.operation.retry,
+            ..Call::get("")
+        })
+    }
+
+    fn target(&self, query: &[(String, String)]) -> String {
+        let mut path = self.operation.path.clone();
+        for (index, parameter) in self.operation.path_parameters.iter().enumerate() {
+            let value = self.text(&format!("path:{index}")).unwrap_or_default();
+            // A segment of dots alone would be removed from the path.
+            let encoded = match value.as_str() {
+                "." => "%2E".to_owned(),
+                ".." => "%2E%2E".to_owned(),
+                value => encode(value),
+            };
+            path = path.replace(&format!("{{{}}}", parameter.name), &encoded);
+        }
+        let query: Vec<String> =
+            query.iter().map(|(name, value)| format!("{}={}", encode(name), encode(value))).collect();
+        if query.is_empty() { path } else { format!("{path}?{}", query.join("&")) }
+    }
+
+    /// The request instead of its answer: `--dry-run`.
+    fn print_request(&self, call: &Call) -> Result<(), CliError> {
+        let body = call.body.as_deref().and_then(|body| serde_json::from_slice::<Value>(body).ok());
+        let mut request = Map::new();
+        request.insert("method".to_owned(), json!(call.method.as_str()));
+        request.insert("path".to_owned(), json!(call.target));
+        request.extend(body.map(|body| ("body".to_owned(), body)));
+        request.extend(call.idempotency_key.as_ref().map(|key| ("idempotency_key".to_owned(), json!(key))));
+        output::print_json(&json!({"dry_run": true, "request": request}))
+    }
+
+    /// Asks before a deletion and before money is paid; without a terminal, `--yes` is needed.
+    fn confirm(&self, call: &Call) -> Result<(), CliError> {
+        if !matches!(self.operation.risk, Risk::Delete | Risk::Money) || self.flag("yes") {
+            return Ok(());
+        }
+        let question = format!("{} ({} {})?", self.operation.summary, call.method, call.target);
+        confirm(&question)
+    }
+
+    fn print_warnings(&self, value: &Value) {
+        for warning in value["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+            eprintln!("warning: {}", output::safe_text(warning));
+        }
+    }
+
+    fn print_answer(&self, value: &Value) -> Result<(), CliError> {
+        let fields = self.selected_fields();
+        let entries = self.operation.pages.as_ref().and_then(|field| value[field].as_array());
+        match (self.format(), entries, &fields) {
+            (Format::Text, Some(entries), _) => {
+                output::print(&output::table(entries, fields.as_deref()))?;
+                if let Some(cursor) = value["next_cursor"].as_str().filter(|_| value["has_more"] == true) {
+                    eprintln!("more: --cursor {cursor}, or --all");
+                }
+                Ok(())
+            }
+            (Format::Text, None, None) => output::print_object(value),
+            (Format::JsonLines, Some(entries), _) => {
+                entries.iter().try_for_each(|entry| output::print(&selected(entry, fields.as_deref()).to_string()))
+            }
+            (_, Some(entries), Some(fields)) => {
+                let entries: Vec<Value> = entries.iter().map(|entry| output::select(entry, fields)).collect();
+                output::print_json(&json!(entries))
+            }
+            (_, _, Some(fields)) => output::print_json(&output::select(value, fields)),
+            (_, _, None) => output::print_json(value),
+        }
+    }
+
+    /// Prints the entries of all pages while they come.
+    async fn print_all(&self, client: &ApiClient, values: &FieldValues) -> Result<(), CliError> {
+        let Some(field) = self.operation.pages.as_deref() else { return Ok(()) };
+        let (fields, format) = (self.selected_fields(), self.format());
+        let progress = std::io::stderr().is_terminal() && format != Format::Text;
+        let (mut query, mut count, mut last_cursor) = (values.query.clone(), 0_usize, String::new());
+        if format == Format::Json {
+            print_part("[")?;
+        }
+        loop {
+            let page = client.call(&Call::get(self.target(&query))).await?.json()?;
+            let entries = page[field].as_array().cloned().unwrap_or_default();
+            match format {
+                Format::Text => output::print(&output::table(&entries, fields.as_deref()))?,
+                Format::JsonLines => {
+                    entries
+                        .iter()
+                        .try_for_each(|entry| output::print(&selected(entry, fields.as_deref()).to_string()))?;
+                }
+                Format::Json => {
+                    for (index, entry) in entries.iter().enumerate() {
+                        let separator = if count + index == 0 { "" } else { "," };
+                        print_part(&format!("{separator}{}", selected(entry, fields.as_deref())))?;
+                    }
+                }
+            }
+            count += entries.len();
+            if progress {
+                eprint!("\r{count} entries");
+            }
+            let cursor = page["next_cursor"].as_str().filter(|_| page["has_more"] == true);
+            let Some(cursor) = cursor else { break };
+            if cursor == last_cursor {
+                return Err(CliError::Failed("the server repeats a cursor; the list would never end".to_owned()));
+            }
+            cursor.clone_into(&mut last_cursor);
+            query.retain(|(name, _)| name != "cursor");
+            query.push(("cursor".to_owned(), last_cursor.clone()));
+        }
+        if progress {
+            eprintln!();
+        }
+        if format == Format::Json { output::print("]") } else { Ok(()) }
+    }
+
+    /// Writes an answer that is no JSON.
+    fn write_content(&self, answer: &Answer) -> Result<(), CliError> {
+        let Some(path) = self.text("output") else {
+            let mut stdout = std::io::stdout().lock();
+            let written = stdout.write_all(&answer.body).and_then(|()| stdout.flush());
+            return written.map_err(|error| CliError::Io(format!("cannot write to standard output: {error}")));
+        };
+        std::fs::write(&path, &answer.body).map_err(|error| CliError::Io(format!("cannot write {path}: {error}")))
+    }
+}
+
+/// Encodes a text for a path segment or a query (RFC 3986 2.1).
+#[must_use]
+pub fn encode(text: &str) -> String {
+    utf8_percent_encode(text, UNRESERVED).to_string()
+}
+
+fn print_part(text: &str) -> Result<(), CliError> {
+    let written = std::io::stdout().lock().write_all(text.as_bytes());
+    written.map_err(|error| CliError::Io(format!("cannot write to standard output: {error}")))
+}
+
+fn selected(entry: &Value, fields: Option<&[String]>) -> Value {
+    fields.map_or_else(|| entry.clone(), |fields| output::select(entry, fields))
+}
+
+/// An entity tag (RFC 9110 8.8.3) of a version.
+fn quoted_version(version: String) -> String {
+    if version == "*" || version.contains('"') { version } else { format!("\"{version}\"") }
+}
+
+/// Asks a yes-or-no question on the terminal.
+///
+/// # Errors
+/// There is no terminal, or the answer is not yes.
+pub fn confirm(question: &str) -> Result<(), CliError> {
+    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+        return Err(CliError::usage(format!("{question} Not done: without a terminal this needs --yes")));
+    }
+    eprint!("{question} [y/N] ");
+    let mut reply = String::new();
+    let _ = std::io::stdin().read_line(&mut reply);
+    match reply.trim().to_lowercase().as_str() {
+        "y" | "yes" => Ok(()),
+        _ => Err(CliError::usage("not done")),
+    }
+}
+
+/// A new file for a secret. It is created before the call, so that no secret is lost because it cannot be written.
+struct SecretFile {
+    path: String,
+    file: std::fs::File,
+}
+
+impl SecretFile {
+    fn create(path: &str) -> Result<Self, CliError> {
+        let file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+        let file = file.map_err(|error| CliError::usage(format!("cannot create {path}: {error}")))?;
+        Ok(Self { path: path.to_owned(), file })
+    }
+
+    /// Moves the secret of an answer to the file.
+    fn take_from(mut self, value: &mut Value) -> Result<(), CliError> {
+        let name = SECRET_FIELDS.iter().find(|name| value[**name].is_string());
+        let secret = name.and_then(|name| value.as_object_mut()?.remove(*name));
+        let Some(secret) = secret.as_ref().and_then(Value::as_str) else {
+            return Err(CliError::Failed("the answer has no secret".to_owned()));
+        };
+        let written = writeln!(self.file, "{secret}").and_then(|()| self.file.sync_all());
+        if let Err(error) = written {
+            // The secret cannot be asked for again.
+            eprintln!("{secret}");
+            return Err(CliError::Io(format!("cannot write {}: {error}; the secret is printed above", self.path)));
+        }
+        value["saved_to"] = json!(self.path);
+        Ok(())
+    }
+}

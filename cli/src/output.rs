@@ -1,0 +1,224 @@
+//! Prints answers: tables and lines on a terminal, JSON otherwise.
+
+use std::io::{IsTerminal as _, Write as _};
+
+use serde_json::{Map, Value};
+
+use crate::error::CliError;
+
+/// Columns of a table, at most.
+const COLUMNS_MAX: usize = 8;
+/// Characters of a cell.
+const CELL_CHARS: usize = 48;
+/// Width of a terminal that does not tell its own.
+const WIDTH_DEFAULT: usize = 120;
+/// Columns that stand before the others.
+const FIRST_COLUMNS: &[&str] =
+    &["id", "name", "email", "status", "type", "subject", "to", "event", "url", "created_at", "sent_at"];
+
+/// How answers are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// For people.
+    Text,
+    /// One JSON value.
+    Json,
+    /// One JSON value a line for each entry of a list.
+    JsonLines,
+}
+
+impl Format {
+    /// JSON if it was asked for or standard output is no terminal.
+    #[must_use]
+    pub fn choose(json: bool, json_lines: bool) -> Self {
+        match () {
+            () if json_lines => Self::JsonLines,
+            () if json || !std::io::stdout().is_terminal() => Self::Json,
+            () => Self::Text,
+        }
+    }
+}
+
+/// Prints a line. A reader that has left (`| head`) ends the program quietly.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub fn print(text: &str) -> Result<(), CliError> {
+    let mut stdout = std::io::stdout().lock();
+    let written =
+        stdout.write_all(text.as_bytes()).and_then(|()| stdout.write_all(b"\n")).and_then(|()| stdout.flush());
+    match written {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
+        Err(error) => Err(CliError::Io(format!("cannot write to standard output: {error}"))),
+        Ok(()) => Ok(()),
+    }
+}
+
+/// Prints a JSON value: on several lines on a terminal.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub fn print_json(value: &Value) -> Result<(), CliError> {
+    if std::io::stdout().is_terminal() {
+        // JSON escapes control characters, so foreign text cannot control the terminal.
+        return print(&serde_json::to_string_pretty(value).unwrap_or_default());
+    }
+    print(&value.to_string())
+}
+
+/// Prints one object for people.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub fn print_object(value: &Value) -> Result<(), CliError> {
+    // `{email: {…}}` is shown as the email.
+    let inner = value.as_object().and_then(|object| match object.iter().collect::<Vec<_>>().as_slice() {
+        [(_, inner @ Value::Object(_))] => Some(*inner),
+        _ => None,
+    });
+    print(&object_text(inner.unwrap_or(value)))
+}
+
+fn object_text(value: &Value) -> String {
+    let Value::Object(object) = value else { return cell(value) };
+    let width = object.keys().map(|name| name.chars().count()).max().unwrap_or(0);
+    let mut lines = Vec::new();
+    for (name, value) in object {
+        match value {
+            Value::Array(entries) if entries.iter().any(Value::is_object) => {
+                lines.push(format!("{name}:"));
+                lines.extend(table(entries, None).lines().map(|line| format!("  {line}")));
+            }
+            Value::Object(inner) if !inner.is_empty() => {
+                lines.push(format!("{name}:"));
+                lines.extend(object_text(value).lines().map(|line| format!("  {line}")));
+            }
+            value => lines.push(format!("{name:width$}  {}", safe_text(&plain(value)))),
+        }
+    }
+    lines.join("\n")
+}
+
+/// A table of the entries of a list.
+#[must_use]
+pub fn table(entries: &[Value], columns: Option<&[String]>) -> String {
+    let columns: Vec<String> = match columns {
+        Some(columns) => columns.to_vec(),
+        None => chosen_columns(entries),
+    };
+    if entries.is_empty() {
+        return "none".to_owned();
+    }
+    let rows: Vec<Vec<String>> = std::iter::once(columns.iter().map(|name| name.to_uppercase()).collect())
+        .chain(entries.iter().map(|entry| columns.iter().map(|name| cell(pick(entry, name))).collect()))
+        .collect();
+    let width_of = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|text| text.chars().count()).max();
+    let widths: Vec<usize> = (0..columns.len()).map(|column| width_of(column).unwrap_or(0)).collect();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(&widths).map(|(text, width)| format!("{text:width$}"));
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Columns with plain values that fit the terminal's width, the usual ones first.
+fn chosen_columns(entries: &[Value]) -> Vec<String> {
+    let Some(Value::Object(first)) = entries.first() else { return vec!["value".to_owned()] };
+    let is_plain = |name: &&String| {
+        entries.iter().all(|entry| match &entry[name.as_str()] {
+            Value::Object(_) => false,
+            Value::Array(values) => values.iter().all(|value| !value.is_object() && !value.is_array()),
+            _ => true,
+        }) && entries.iter().any(|entry| !entry[name.as_str()].is_null())
+    };
+    let mut names: Vec<&String> = first.keys().filter(is_plain).collect();
+    let rank = |name: &str| FIRST_COLUMNS.iter().position(|first| *first == name).unwrap_or(FIRST_COLUMNS.len());
+    names.sort_by_key(|name| rank(name));
+    let terminal = std::env::var("COLUMNS").ok().and_then(|width| width.parse().ok()).unwrap_or(WIDTH_DEFAULT);
+    let (mut chosen, mut width) = (Vec::new(), 0);
+    for name in names {
+        let cells = entries.iter().map(|entry| cell(&entry[name.as_str()]).chars().count());
+        let column = cells.max().unwrap_or(0).max(name.chars().count());
+        if chosen.is_empty() || (width + 2 + column <= terminal && chosen.len() < COLUMNS_MAX) {
+            width += column + 2;
+            chosen.push(name.clone());
+        }
+    }
+    chosen
+}
+
+fn cell(value: &Value) -> String {
+    let text = safe_text(&plain(value));
+    if text.chars().count() <= CELL_CHARS {
+        return text;
+    }
+    text.chars().take(CELL_CHARS - 1).chain(['…']).collect()
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Array(entries) => entries.iter().map(plain).collect::<Vec<_>>().join(", "),
+        other => other.to_string(),
+    }
+}
+
+/// Replaces control characters and direction overrides of foreign text, which could change what a terminal shows.
+#[must_use]
+pub fn safe_text(text: &str) -> String {
+    let is_direction =
+        |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    text.chars().map(|c| if c.is_control() || is_direction(c) { '\u{fffd}' } else { c }).collect()
+}
+
+/// The value at a path such as `email.status`; null if there is none.
+fn pick<'a>(value: &'a Value, path: &str) -> &'a Value {
+    if let Some(found) = value.get(path) {
+        return found;
+    }
+    path.split('.').fold(value, |at, name| &at[name])
+}
+
+/// Only the named fields of an object.
+#[must_use]
+pub fn select(value: &Value, fields: &[String]) -> Value {
+    let mut selected = Map::new();
+    for field in fields {
+        selected.insert(field.clone(), pick(value, field).clone());
+    }
+    Value::Object(selected)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn tables_have_the_usual_columns_first() {
+        let entries = [
+            json!({"created_at": "2026", "status": "sent", "id": "msg_1", "tags": [{"a": 1}], "to": ["a@x", "b@x"]}),
+            json!({"created_at": "2027", "status": "delivered", "id": "msg_2", "tags": [], "to": []}),
+        ];
+        assert_eq!(
+            table(&entries, None),
+            "ID     STATUS     TO        CREATED_AT\nmsg_1  sent       a@x, b@x  2026\nmsg_2  delivered            2027"
+        );
+        assert_eq!(table(&entries, Some(&["id".to_owned()])), "ID\nmsg_1\nmsg_2");
+        assert_eq!(table(&[], None), "none");
+    }
+
+    #[test]
+    fn foreign_text_cannot_control_the_terminal() {
+        assert_eq!(cell(&json!("a\u{1b}[31m\u{202e}b\n")), "a\u{fffd}[31m\u{fffd}b\u{fffd}");
+        assert_eq!(cell(&json!("x".repeat(60))).chars().count(), CELL_CHARS);
+    }
+
+    #[test]
+    fn fields_are_selected_by_path() {
+        let email = json!({"email": {"id": "msg_1", "status": "sent"}});
+        assert_eq!(select(&email, &["email.status".to_owned()]), json!({"email.status": "sent"}));
+        assert_eq!(object_text(&json!({"a": {"b": 1}, "c": null})), "a:\n  b  1\nc  ");
+    }
+}

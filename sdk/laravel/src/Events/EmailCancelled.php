@@ -1,0 +1,15 @@
+<?php
+// Generated from sdk/operations.json by sdk/generate; do not edit.
+
+declare(strict_types=1);
+
+namespace Postrider\Laravel\Events;
+
+/**
+ * The webhook `email.cancelled` came.
+ *
+ * @extends WebhookReceived<\Postrider\Event\EmailCancelled>
+ */
+final class EmailCancelled extends WebhookReceived
+{
+}

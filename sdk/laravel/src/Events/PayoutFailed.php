@@ -1,0 +1,15 @@
+<?php
+// Generated from sdk/operations.json by sdk/generate; do not edit.
+
+declare(strict_types=1);
+
+namespace Postrider\Laravel\Events;
+
+/**
+ * The webhook `payout.failed` came.
+ *
+ * @extends WebhookReceived<\Postrider\Event\PayoutFailed>
+ */
+final class PayoutFailed extends WebhookReceived
+{
+}

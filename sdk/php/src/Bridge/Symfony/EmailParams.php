@@ -1,0 +1,154 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Postrider\Bridge\Symfony;
+
+use Symfony\Component\Mailer\Envelope;
+use Symfony\Component\Mailer\Exception\TransportException;
+use Symfony\Component\Mailer\Header\MetadataHeader;
+use Symfony\Component\Mailer\Header\TagHeader;
+use Symfony\Component\Mime\Address;
+use Symfony\Component\Mime\Email;
+use Symfony\Component\Mime\Header\HeaderInterface;
+use Symfony\Component\Mime\Header\UnstructuredHeader;
+use Symfony\Component\Mime\Part\DataPart;
+
+/**
+ * The params of `emails.send` for a message of Symfony.
+ *
+ * A tag `welcome` becomes the tag `welcome: true`, metadata become tags with their values. The header fields
+ * `Idempotency-Key` and `Service-*` become options, with the names and values that they have in SMTP.
+ */
+final class EmailParams
+{
+    /** Header fields that the server writes itself. */
+    private const OWN = ['from', 'to', 'cc', 'bcc', 'sender', 'subject', 'date', 'message-id', 'reply-to', 'return-path',
+        'mime-version', 'content-type', 'content-transfer-encoding', 'content-disposition', 'content-id',
+        'x-postrider-email-id'];
+
+    /** @param array<string, mixed> $params */
+    private function __construct(public readonly array $params, public readonly ?string $idempotencyKey)
+    {
+    }
+
+    public static function of(Email $email, Envelope $envelope): self
+    {
+        if (\count($email->getFrom()) > 1) {
+            throw new TransportException('An email can have only one author.');
+        }
+        $recipients = array_map(self::address(...), $envelope->getRecipients());
+        $copies = [];
+        foreach (['cc' => $email->getCc(), 'bcc' => $email->getBcc()] as $name => $addresses) {
+            // An envelope for other recipients, for example in a test, must not reach the ones of the header.
+            $kept = array_filter($addresses, fn (Address $one): bool => \in_array(self::address($one), $recipients, true));
+            $copies[$name] = array_values(array_map(self::text(...), $kept));
+            $recipients = array_diff($recipients, array_map(self::address(...), $kept));
+        }
+        $named = [];
+        foreach ($email->getTo() as $one) {
+            $named[self::address($one)] = self::text($one);
+        }
+        $to = array_map(static fn (string $address): string => $named[$address] ?? $address, array_values($recipients));
+        $html = self::body($email->getHtmlBody(), $email->getHtmlCharset());
+        $params = [
+            'from' => self::text($email->getFrom()[0] ?? $envelope->getSender()),
+            'to' => $to,
+            'subject' => $email->getSubject(),
+            'html' => $html,
+            'text' => self::body($email->getTextBody(), $email->getTextCharset()),
+            'reply_to' => array_map(self::text(...), $email->getReplyTo()),
+            'attachments' => array_map(
+                static fn (DataPart $part): array => self::attachment($part, $html ?? ''),
+                $email->getAttachments(),
+            ),
+        ] + $copies;
+        [$fields, $tags, $options] = self::header($email);
+        $params += ['headers' => $fields, 'tags' => $tags];
+        $key = $options['idempotency_key'] ?? null;
+        unset($options['idempotency_key']);
+        $params = array_filter($params, static fn (mixed $one): bool => $one !== null && $one !== []);
+
+        return new self($options + $params, $key);
+    }
+
+    /** @return array{array<string, string>, list<array{name: string, value: string}>, array<string, mixed>} */
+    private static function header(Email $email): array
+    {
+        $fields = $tags = $options = [];
+        foreach ($email->getHeaders()->all() as $header) {
+            $name = strtolower($header->getName());
+            if ($header instanceof TagHeader) {
+                $tags[str_replace(':', '-', $header->getValue())] ??= 'true';
+            } elseif ($header instanceof MetadataHeader) {
+                $tags[$header->getKey()] = $header->getValue();
+            } elseif ($name === 'idempotency-key' || $name === 'service-idempotency-key') {
+                $options['idempotency_key'] = self::value($header);
+            } elseif (\in_array($name, ['service-category', 'service-scheduled-at', 'service-template'], true)) {
+                $options[strtr(substr($name, 8), '-', '_')] = self::value($header);
+            } elseif ($name === 'service-unsubscribe') {
+                $options['unsubscribe'] = strtolower(self::value($header)) === 'true';
+            } elseif ($name === 'service-variables') {
+                $options['variables'] = json_decode(self::value($header), false, 64, JSON_THROW_ON_ERROR);
+            } elseif (!\in_array($name, self::OWN, true)) {
+                $fields[$header->getName()] = self::value($header);
+            }
+        }
+        $pairs = array_map(
+            static fn (int|string $name, string $value): array => ['name' => (string) $name, 'value' => $value],
+            array_keys($tags),
+            array_values($tags),
+        );
+
+        return [$fields, $pairs, $options];
+    }
+
+    private static function value(HeaderInterface $header): string
+    {
+        $body = $header instanceof UnstructuredHeader ? $header->getBody() : $header->getBodyAsString();
+
+        return trim((string) preg_replace('/\r?\n\s*/', ' ', (string) $body));
+    }
+
+    /** @return array<string, string> */
+    private static function attachment(DataPart $part, string $html): array
+    {
+        $headers = $part->getPreparedHeaders();
+        $name = $headers->getHeaderParameter('Content-Disposition', 'filename') ?? 'attachment';
+        $attachment = [
+            'name' => $name,
+            'content_type' => $part->getMediaType() . '/' . $part->getMediaSubtype(),
+            'data' => base64_encode($part->getBody()),
+        ];
+        if ($headers->getHeaderBody('Content-Disposition') === 'inline') {
+            // The HTML names an embedded file by its name or by its Content-ID.
+            $attachment['content_id'] = str_contains($html, "cid:$name") ? $name : $part->getContentId();
+        }
+
+        return $attachment;
+    }
+
+    /** @param resource|string|null $body */
+    private static function body(mixed $body, ?string $charset): ?string
+    {
+        $text = \is_resource($body) ? (string) stream_get_contents($body, null, 0) : $body;
+
+        return $text === null || $charset === null || strtolower($charset) === 'utf-8'
+            ? $text
+            : mb_convert_encoding($text, 'UTF-8', $charset);
+    }
+
+    private static function address(Address $address): string
+    {
+        return $address->getAddress();
+    }
+
+    private static function text(Address $address): string
+    {
+        if ($address->getName() === '') {
+            return $address->getAddress();
+        }
+
+        return '"' . addcslashes($address->getName(), '\\"') . '" <' . $address->getAddress() . '>';
+    }
+}

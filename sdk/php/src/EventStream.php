@@ -1,0 +1,88 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Postrider;
+
+use Postrider\Exception\UnexpectedResponseException;
+
+/**
+ * Reads events from one connection (server-sent events).
+ *
+ * @internal
+ */
+final class EventStream
+{
+    private const SILENCE = 60.0;
+    private const EVENT_MAX = 4 * 1024 * 1024;
+
+    /**
+     * @param \Closure(?string): Request    $build
+     * @param \Closure(Response): Response  $redact
+     */
+    public function __construct(
+        private readonly CurlTransport $transport,
+        private readonly \Closure $build,
+        private readonly \Closure $redact,
+    ) {
+    }
+
+    /**
+     * Ends, or throws, when the connection is lost.
+     *
+     * @param (callable(): bool)|null $cancelled
+     *
+     * @return \Generator<int, WebhookEvent>
+     */
+    public function read(?string $cursor, ?callable $cancelled): \Generator
+    {
+        $buffer = '';
+        $head = new Response(0);
+        foreach ($this->transport->exchange(($this->build)($cursor), null, self::SILENCE, $cancelled) as $part) {
+            if ($part instanceof Response) {
+                $head = $part;
+                continue;
+            }
+            $buffer .= $part;
+            if (!self::isStream($head)) {
+                if (\strlen($buffer) > Transport::ERROR_MAX) {
+                    break;
+                }
+                continue;
+            }
+            $blocks = preg_split('/\r\n\r\n|\n\n|\r\r/', $buffer) ?: [];
+            $buffer = (string) array_pop($blocks);
+            foreach ($blocks as $block) {
+                $event = self::parse($block);
+                if ($event !== null) {
+                    yield $event;
+                }
+            }
+            if (\strlen($buffer) > self::EVENT_MAX) {
+                throw UnexpectedResponseException::tooLarge($head, self::EVENT_MAX);
+            }
+        }
+        if (!self::isStream($head)) {
+            throw Failure::of(($this->redact)(new Response($head->status, $head->headers, $buffer)));
+        }
+    }
+
+    private static function isStream(Response $head): bool
+    {
+        return $head->status === 200 && str_starts_with($head->header('content-type') ?? '', 'text/event-stream');
+    }
+
+    private static function parse(string $block): ?WebhookEvent
+    {
+        $data = [];
+        $cursor = null;
+        foreach (preg_split('/\r\n|\n|\r/', $block) ?: [] as $line) {
+            if (preg_match('/^(id|data):? ?(.*)$/Ds', $line, $found) === 1) {
+                $found[1] === 'id' ? $cursor = $found[2] : $data[] = $found[2];
+            }
+        }
+        $event = $data === [] ? null : json_decode(implode("\n", $data), true, 128);
+
+        return \is_array($event) ? WebhookEvent::fromArray($event, $cursor) : null;
+    }
+}

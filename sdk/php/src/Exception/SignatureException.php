@@ -1,0 +1,10 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Postrider\Exception;
+
+/** The signature of a webhook is missing or wrong: answer 400 and do not use the payload. */
+class SignatureException extends PostriderException
+{
+}

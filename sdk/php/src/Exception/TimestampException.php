@@ -1,0 +1,10 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Postrider\Exception;
+
+/** The time of a signed webhook is outside of the tolerance. */
+class TimestampException extends SignatureException
+{
+}

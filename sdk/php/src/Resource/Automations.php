@@ -1,0 +1,182 @@
+<?php
+// Generated from sdk/operations.json by sdk/generate; do not edit.
+
+declare(strict_types=1);
+
+namespace Postrider\Resource;
+
+use Postrider\Client;
+use Postrider\Operation;
+use Postrider\Page;
+use Postrider\Types;
+
+/**
+ * Automations: emails and steps that a product event starts.
+ *
+ * @phpstan-import-type Options from Client
+ * @phpstan-import-type CreateAutomationParams from Types
+ * @phpstan-import-type CreateAutomationResponse from Types
+ * @phpstan-import-type ListAutomationsParams from Types
+ * @phpstan-import-type Automation from Types
+ * @phpstan-import-type GetAutomationResponse from Types
+ * @phpstan-import-type UpdateAutomationParams from Types
+ * @phpstan-import-type UpdateAutomationResponse from Types
+ * @phpstan-import-type Done from Types
+ * @phpstan-import-type DuplicateAutomationParams from Types
+ * @phpstan-import-type DuplicateAutomationResponse from Types
+ */
+final class Automations
+{
+    /** Published versions of an automation. */
+    public readonly AutomationsVersions $versions;
+    /** Runs of an automation, each for one person. */
+    public readonly AutomationsRuns $runs;
+
+    /** @internal */
+    public function __construct(private readonly Client $client)
+    {
+        $this->versions = new AutomationsVersions($client);
+        $this->runs = new AutomationsRuns($client);
+    }
+
+    /**
+     * Create an automation, as a draft.
+     *
+     * Fields of `$params`:
+     * - `name` (required): The name
+     * - `steps` (required): The steps of a run, in order
+     *
+     * @param CreateAutomationParams $params
+     * @param Options $options
+     *
+     * @return CreateAutomationResponse
+     */
+    public function create(array $params, array $options = []): array
+    {
+        $operation = new Operation(
+            'automations.create',
+            'POST',
+            '/automations',
+            body: 'application/json',
+        );
+
+        return $this->client->call($operation, [], $params, $options);
+    }
+
+    /**
+     * List automations, newest first.
+     *
+     * Fields of `$params`:
+     * - `limit`: Number of entries
+     * - `cursor`: `next_cursor` of the previous page
+     * - `status`: Only these values: draft, active, paused, archived; several separated by commas
+     *
+     * @param ListAutomationsParams $params
+     * @param Options $options
+     *
+     * @return Page<Automation>
+     */
+    public function list(array $params = [], array $options = []): Page
+    {
+        $operation = new Operation(
+            'automations.list',
+            'GET',
+            '/automations',
+            query: ['limit', 'cursor', 'status'],
+            pages: 'automations',
+            retry: true,
+        );
+
+        return $this->client->page($operation, [], $params, $options);
+    }
+
+    /**
+     * Get an automation.
+     *
+     * @param string $id The automation's id (`aut_…`)
+     * @param Options $options
+     *
+     * @return GetAutomationResponse
+     */
+    public function get(string $id, array $options = []): array
+    {
+        $operation = new Operation(
+            'automations.get',
+            'GET',
+            '/automations/{id}',
+            retry: true,
+        );
+
+        return $this->client->call($operation, [$id], [], $options);
+    }
+
+    /**
+     * Activate, pause, archive or edit an automation, or cancel its runs.
+     *
+     * Fields of `$params`:
+     * - `action`: The action to perform
+     * - `name`: The name
+     * - `steps`: The steps of a run, in order
+     *
+     * @param string $id The automation's id (`aut_…`)
+     * @param UpdateAutomationParams $params
+     * @param Options $options
+     *
+     * @return UpdateAutomationResponse
+     */
+    public function update(string $id, array $params = [], array $options = []): array
+    {
+        $operation = new Operation(
+            'automations.update',
+            'POST',
+            '/automations/{id}',
+            body: 'application/json',
+        );
+
+        return $this->client->call($operation, [$id], $params, $options);
+    }
+
+    /**
+     * Delete an automation and its runs.
+     *
+     * @param string $id The automation's id (`aut_…`)
+     * @param Options $options
+     *
+     * @return Done
+     */
+    public function delete(string $id, array $options = []): array
+    {
+        $operation = new Operation(
+            'automations.delete',
+            'DELETE',
+            '/automations/{id}',
+            retry: true,
+        );
+
+        return $this->client->call($operation, [$id], [], $options);
+    }
+
+    /**
+     * Copy an automation into a new draft.
+     *
+     * Fields of `$params`:
+     * - `name`: The name
+     *
+     * @param string $id The automation's id (`aut_…`)
+     * @param DuplicateAutomationParams $params
+     * @param Options $options
+     *
+     * @return DuplicateAutomationResponse
+     */
+    public function duplicate(string $id, array $params = [], array $options = []): array
+    {
+        $operation = new Operation(
+            'automations.duplicate',
+            'POST',
+            '/automations/{id}/duplicate',
+            body: 'application/json',
+        );
+
+        return $this->client->call($operation, [$id], $params, $options);
+    }
+}

@@ -1,0 +1,133 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Postrider\Tests;
+
+use PHPUnit\Framework\TestCase;
+use Postrider\Bridge\Symfony\PostriderApiTransport;
+use Postrider\Bridge\Symfony\PostriderTransportFactory;
+use Symfony\Component\HttpClient\MockHttpClient;
+use Symfony\Component\HttpClient\Response\MockResponse;
+use Symfony\Component\Mailer\Envelope;
+use Symfony\Component\Mailer\Exception\HttpTransportException;
+use Symfony\Component\Mailer\Exception\IncompleteDsnException;
+use Symfony\Component\Mailer\Header\MetadataHeader;
+use Symfony\Component\Mailer\Header\TagHeader;
+use Symfony\Component\Mailer\Transport\Dsn;
+use Symfony\Component\Mime\Address;
+use Symfony\Component\Mime\Email;
+
+final class SymfonyTest extends TestCase
+{
+    private const KEY = 'rnl_secretsecretsecretsecret';
+
+    protected function setUp(): void
+    {
+        if (!class_exists(MockHttpClient::class) || !class_exists(Email::class)) {
+            self::markTestSkipped('missing: apt install php-symfony-mailer php-symfony-http-client');
+        }
+    }
+
+    public static function email(): Email
+    {
+        $email = (new Email())
+            ->from(new Address('ada@example.com', 'Ada "the first"'))
+            ->to(new Address('grace@example.net', 'Grace'), 'linus@example.net')
+            ->cc('cc@example.net')
+            ->bcc('bcc@example.net')
+            ->replyTo('help@example.com')
+            ->subject('Grüße')
+            ->html('<p>Hi <img src="cid:logo"></p>')
+            ->text('Hi')
+            ->attach('a,b', 'list.csv', 'text/csv')
+            ->embed('PNG', 'logo', 'image/png');
+        $email->getHeaders()
+            ->addTextHeader('Idempotency-Key', 'order-' . bin2hex(random_bytes(4)))
+            ->addTextHeader('X-Flow', 'Größe')
+            ->addTextHeader('Service-Category', 'product')
+            ->addTextHeader('References', '<a@b> <c@d>')
+            ->add(new TagHeader('welcome'))
+            ->add(new MetadataHeader('order', '4711'));
+
+        return $email;
+    }
+
+    /** @param list<MockResponse> $answers */
+    private function transport(array $answers): PostriderApiTransport
+    {
+        return new PostriderApiTransport(self::KEY, 'https://mail.example.com', new MockHttpClient($answers));
+    }
+
+    public function testParams(): void
+    {
+        $answer = new MockResponse('{"id":"msg_1","status":"sent"}');
+        $email = self::email();
+        $sent = $this->transport([$answer])->send($email);
+        self::assertSame('msg_1', $sent?->getMessageId());
+        self::assertSame('https://mail.example.com/emails', $answer->getRequestUrl());
+        $headers = implode("\n", $answer->getRequestOptions()['headers']);
+        self::assertStringContainsString('Bearer ' . self::KEY, $headers);
+        self::assertStringContainsString('Idempotency-Key: order-', $headers);
+        self::assertSame([
+            'category' => 'product',
+            'from' => '"Ada \"the first\"" <ada@example.com>',
+            'to' => ['"Grace" <grace@example.net>', 'linus@example.net'],
+            'subject' => 'Grüße',
+            'html' => '<p>Hi <img src="cid:logo"></p>',
+            'text' => 'Hi',
+            'reply_to' => ['help@example.com'],
+            'attachments' => [
+                ['name' => 'list.csv', 'content_type' => 'text/csv', 'data' => base64_encode('a,b')],
+                ['name' => 'logo', 'content_type' => 'image/png', 'data' => base64_encode('PNG'), 'content_id' => 'logo'],
+            ],
+            'cc' => ['cc@example.net'],
+            'bcc' => ['bcc@example.net'],
+            'headers' => ['X-Flow' => 'Größe', 'References' => '<a@b> <c@d>'],
+            'tags' => [['name' => 'welcome', 'value' => 'true'], ['name' => 'order', 'value' => '4711']],
+        ], json_decode($answer->getRequestOptions()['body'], true));
+    }
+
+    public function testAnEnvelopeReachesItsRecipientsOnly(): void
+    {
+        $answer = new MockResponse('{"id":"msg_1","status":"sent"}');
+        $envelope = new Envelope(new Address('ada@example.com'), [new Address('test@example.org')]);
+        $this->transport([$answer])->send(self::email(), $envelope);
+        $params = json_decode($answer->getRequestOptions()['body'], true);
+        self::assertSame(['test@example.org'], $params['to']);
+        self::assertArrayNotHasKey('cc', $params);
+        self::assertArrayNotHasKey('bcc', $params);
+    }
+
+    /** @dataProvider failures */
+    public function testFailures(MockResponse $answer, string $text): void
+    {
+        try {
+            $this->transport([$answer])->send(self::email());
+            self::fail('nothing was thrown');
+        } catch (HttpTransportException $failure) {
+            self::assertStringContainsString($text, $failure->getMessage());
+            self::assertStringNotContainsString(self::KEY, Dump::of($failure) . $failure->getDebug());
+        }
+    }
+
+    public static function failures(): iterable
+    {
+        $error = '{"error":{"message":"Recipient is suppressed","code":"validation_error","details":{"suppressed":["a@b"]}}}';
+        yield 'error' => [new MockResponse($error, ['http_code' => 422]), 'Recipient is suppressed'];
+        yield 'page' => [new MockResponse('<html>', ['http_code' => 200]), 'base URL'];
+        yield 'no answer' => [new MockResponse('', ['error' => 'refused']), 'refused'];
+        $debug = ['http_code' => 403, 'debug' => '> Authorization: Bearer ' . self::KEY];
+        yield 'debug' => [new MockResponse('<html>', $debug), 'base URL'];
+    }
+
+    public function testDsn(): void
+    {
+        $factory = new PostriderTransportFactory(null, new MockHttpClient());
+        $text = static fn (string $dsn): string => (string) $factory->create(Dsn::fromString($dsn));
+        self::assertSame('postrider+api://mail.example.com', $text('postrider://rnl_a@mail.example.com'));
+        self::assertSame('postrider+api://127.0.0.1:8025', $text('postrider+api://rnl_a@127.0.0.1:8025'));
+        $this->expectException(IncompleteDsnException::class);
+        $text('postrider://mail.example.com');
+    }
+}
