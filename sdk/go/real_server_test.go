@@ -19,12 +19,12 @@ import (
 // realClient starts `postrider dev` and returns a client of it, and its domain.
 func realClient(t testing.TB) (*Client, string) {
 	t.Helper()
-	binary := os.Getenv("POSTRIDER_BIN")
+	binary := os.Getenv("TEST_POSTRIDER")
 	if binary == "" {
 		binary = "../../target/debug/postrider"
 	}
 	if _, err := os.Stat(binary); err != nil {
-		t.Skip("there is no server: set POSTRIDER_BIN")
+		t.Skip("there is no server: set TEST_POSTRIDER")
 	}
 	// Ports are chosen anew if another program took one in between.
 	for attempt := 0; attempt < 5; attempt++ {
