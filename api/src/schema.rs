@@ -1,12 +1,18 @@
 //! Builders for JSON Schema (2020-12, the dialect of OpenAPI 3.1), and the trait `ToSchema`.
 //!
-//! A wire type describes itself next to its definition. A named type becomes a component that others refer to. Limits
-//! in a schema are the constants that the parser enforces.
+//! The schema of a response is derived from its struct (`#[derive(ToSchema)]`): names and types are serde's, doc comments
+//! are the descriptions. A named type becomes a component that others refer to. Limits in a schema are the constants
+//! that the parser enforces.
+
+mod property;
 
 use std::collections::BTreeMap;
 
 use http::StatusCode;
+pub(crate) use schema_derive::ToSchema;
 use serde_json::{Value, json};
+
+pub use self::property::{Property, all_of, describe, object_schema, with_keywords};
 
 /// The named schemas of a document (`components/schemas`).
 #[derive(Debug, Default)]
@@ -55,8 +61,16 @@ pub trait ToSchema {
     /// The status of a successful response of this type.
     const SUCCESS_STATUS: StatusCode = StatusCode::OK;
 
+    /// The fields, if it is an object whose schema is derived.
+    const PROPERTIES: &'static [Property] = &[];
+
     /// The schema, or a reference to it.
     fn schema(schemas: &mut Schemas) -> Value;
+
+    /// The schema of a field of this type.
+    fn described(schemas: &mut Schemas, description: Option<&str>) -> Value {
+        describe(Self::schema(schemas), description)
+    }
 }
 
 /// A string.

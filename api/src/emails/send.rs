@@ -388,13 +388,16 @@ fn attachment_schema() -> Value {
     )
 }
 
-/// The response to `POST /emails`.
-#[derive(Debug, Serialize, Deserialize)]
+/// The email was accepted
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[schema(name = "Sent")]
 pub struct SendResponse {
+    /// The email's id (`msg_…`)
     pub id: EmailId,
-    /// `sent` or `scheduled`; the email is stored on disk.
+    /// The email is stored and will be delivered
+    #[schema(as = String, enum = ["sent", "scheduled"])]
     pub status: EmailStatus,
-    /// Warnings about ignored fields and skipped recipients.
+    /// Warnings, for example about ignored fields
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
@@ -406,25 +409,6 @@ impl SendResponse {
         let skipped = |address| format!("{address} is suppressed and was skipped");
         let warnings = warnings.iter().cloned().chain(accepted.skipped.iter().map(skipped)).collect();
         Self { id: accepted.id, status: accepted.status, warnings }
-    }
-}
-
-impl ToSchema for SendResponse {
-    fn schema(schemas: &mut Schemas) -> Value {
-        schemas.component("Sent", |_| {
-            schema::object_with(
-                "The email was accepted",
-                &["id", "status"],
-                [
-                    ("id", schema::string("The email's id (`msg_…`)")),
-                    (
-                        "status",
-                        schema::string_enum(&["sent", "scheduled"], "The email is stored and will be delivered"),
-                    ),
-                    ("warnings", schema::list(json!({"type": "string"}), "Warnings, for example about ignored fields")),
-                ],
-            )
-        })
     }
 }
 

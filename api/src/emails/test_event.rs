@@ -113,12 +113,16 @@ pub struct TestEventResponse {
     deliveries: Vec<QueuedTestDelivery>,
 }
 
-/// A delivery that was enqueued.
-#[derive(Debug, Serialize)]
+/// A delivery
+#[derive(Debug, Serialize, ToSchema)]
 pub struct QueuedTestDelivery {
+    /// `whd_…`
     id: DeliveryId,
+    /// The endpoint (`whk_…`)
     webhook_id: WebhookId,
+    /// The endpoint's URL
     url: String,
+    /// The status
     status: WebhookDeliveryStatus,
 }
 
