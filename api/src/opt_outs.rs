@@ -183,7 +183,7 @@ impl FromRequest for CreateOptOut {
     fn describe(schemas: &mut Schemas) -> RequestSpec {
         let body = schemas.component("CreateCategoryOptOut", |_| {
             let category = schema::string_enum(CATEGORY_WORDS, "The category");
-            schema::object("A new opt-out", [("email", schema::string("The address")), ("category", category)])
+            schema::object("A new opt-out", [("email", schema::address("The address")), ("category", category)])
         });
         RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
     }

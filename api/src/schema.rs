@@ -9,6 +9,7 @@ mod property;
 use std::collections::BTreeMap;
 
 use http::StatusCode;
+use mail::address::ADDRESS_BYTES_MAX;
 pub(crate) use schema_derive::ToSchema;
 use serde_json::{Value, json};
 
@@ -77,6 +78,24 @@ pub trait ToSchema {
 #[must_use]
 pub fn string(description: &str) -> Value {
     json!({"type": "string", "description": description})
+}
+
+/// A string with a limit. JSON Schema counts characters and the readers bytes, so the limit refuses nothing valid.
+#[must_use]
+pub fn bounded_string(bytes_max: usize, description: &str) -> Value {
+    json!({"type": "string", "maxLength": bytes_max, "description": description})
+}
+
+/// An email address, whose local part and domain may be in UTF-8 (RFC 6531).
+#[must_use]
+pub fn address(description: &str) -> Value {
+    json!({"type": "string", "format": "idn-email", "maxLength": 4 * ADDRESS_BYTES_MAX, "description": description})
+}
+
+/// An id with this prefix.
+#[must_use]
+pub fn id(prefix: &str, description: &str) -> Value {
+    json!({"type": "string", "pattern": format!("^{prefix}[0-9A-Za-z]{{26}}$"), "description": description})
 }
 
 /// A string or null.

@@ -71,7 +71,7 @@ impl FromRequest for InviteUser {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
     fn describe(_: &mut Schemas) -> RequestSpec {
-        let email = (EMAIL, schema::string("Email address of the user"));
+        let email = (EMAIL, schema::address("Email address of the user"));
         let body = schema::object_with("The user to invite", &[EMAIL], [email, (ROLE, role_schema())]);
         RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
     }
