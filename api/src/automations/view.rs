@@ -181,7 +181,7 @@ pub struct AutomationRunView {
     wait: Option<RunWaitView>,
     /// How the run completed
     ended_by: Option<CompletionReason>,
-    /// What cancelled the run
+    /// The cause of the cancellation
     cancelled_by: Option<CancelSource>,
     /// The error, if it failed
     error: Option<String>,

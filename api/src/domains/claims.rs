@@ -60,7 +60,7 @@ struct ClaimView {
     #[schema(as = String, enum = STATUSES)]
     status: ClaimStatus,
     record: RecordView,
-    /// What the claim waits for
+    /// The condition that the claim waits for
     #[schema(as = Option<String>, enum = BLOCK_REASONS)]
     blocked_reason: Option<ClaimBlocker>,
     /// End of the other account's grace period

@@ -51,7 +51,7 @@ pub(super) struct RecordView {
     /// Values found in the DNS
     #[schema(items = {"type": "string", "description": "A value"})]
     found: Vec<String>,
-    /// What is wrong and how to fix it
+    /// The problem and how to fix it
     error: Option<String>,
     /// When the record was last checked
     checked_at: Option<JsonTimestamp>,
