@@ -6,7 +6,6 @@
 
 pub mod attachments;
 pub mod batch;
-pub(crate) mod fingerprint;
 pub mod list;
 pub mod metrics;
 pub mod path;
@@ -15,6 +14,7 @@ pub mod reschedule;
 pub mod resend;
 pub mod send;
 pub mod send_email;
+pub(crate) mod send_fields;
 mod send_idempotent;
 pub mod send_options;
 pub mod tags_and_headers;

@@ -36,6 +36,24 @@ pub struct FieldNames {
     pub foreign: &'static [(&'static str, &'static str)],
 }
 
+/// Finds the field that a name in a request means.
+pub trait FieldLookup {
+    /// The canonical name of an accepted name.
+    fn canonical(&self, name: &str) -> Option<&'static str>;
+    /// The name to use instead of another provider's name.
+    fn replacement(&self, name: &str) -> Option<&'static str>;
+}
+
+impl FieldLookup for FieldNames {
+    fn canonical(&self, name: &str) -> Option<&'static str> {
+        self.known.iter().find(|(known, _)| *known == name).map(|(_, canonical)| *canonical)
+    }
+
+    fn replacement(&self, name: &str) -> Option<&'static str> {
+        self.foreign.iter().find(|(foreign, _)| *foreign == name).map(|(_, canonical)| *canonical)
+    }
+}
+
 /// Errors and warnings found so far.
 #[derive(Debug, Default)]
 pub struct FieldDiagnostics {
@@ -64,20 +82,22 @@ pub struct ObjectFields<'a> {
 
 impl<'a> ObjectFields<'a> {
     /// Maps the fields of an object to canonical names. `prefix` precedes names in messages.
-    pub fn from_object(object: JsonObject<'a>, names: &FieldNames, prefix: &str, notes: &mut FieldDiagnostics) -> Self {
+    pub fn from_object(
+        object: JsonObject<'a>,
+        names: &dyn FieldLookup,
+        prefix: &str,
+        notes: &mut FieldDiagnostics,
+    ) -> Self {
         let mut object_fields = Self::default();
         for (name, value) in object.0 {
             let full_name = || format!("{prefix}{}", printable_name(&name));
-            let find = |table: &'static [(&'static str, &'static str)]| {
-                table.iter().find(|(n, _)| *n == name).map(|(_, canonical)| *canonical)
-            };
-            if let Some(canonical) = find(names.known) {
+            if let Some(canonical) = names.canonical(&name) {
                 if object_fields.fields.iter().any(|(n, _)| *n == canonical) {
                     notes.errors.add(&format!("{prefix}{canonical}"), "is given more than once");
                 } else {
                     object_fields.fields.push((canonical, value));
                 }
-            } else if let Some(expected) = find(names.foreign) {
+            } else if let Some(expected) = names.replacement(&name) {
                 notes.errors.add(&full_name(), format!("`{name}` is not accepted; use `{expected}`"));
                 object_fields.misnamed.push(expected);
             } else if name.starts_with(|c: char| c.is_ascii_uppercase()) {
@@ -101,6 +121,16 @@ impl<'a> ObjectFields<'a> {
     pub fn value(&self, name: &str) -> Option<&'a RawValue> {
         let (_, value) = self.fields.iter().find(|(n, _)| *n == name)?;
         Some(*value).filter(|value| JsonKind::of_value(value) != JsonKind::Null)
+    }
+
+    /// Parses an optional field. An error goes to the diagnostics.
+    pub fn read<T>(
+        &self,
+        name: &str,
+        parse: impl Fn(&RawValue) -> Result<T, String>,
+        notes: &mut FieldDiagnostics,
+    ) -> Option<T> {
+        parse(self.value(name)?).map_err(|text| notes.errors.add(name, text)).ok()
     }
 
     /// Returns whether the field is present and null.

@@ -3,27 +3,22 @@
 use std::sync::Arc;
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use store::engine::{Health, StoreState};
 
 use crate::problem::Problem;
 use crate::request::NoInput;
-use crate::schema::{self, Schemas, ToSchema};
+use crate::schema::ToSchema;
 use crate::state::AppState;
 
 const RETRY_AFTER_S: u32 = 10;
 
-#[derive(Debug, Serialize)]
+/// The service is healthy
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "Health")]
 pub struct HealthResponse {
+    #[schema(const = "ok")]
     status: &'static str,
-}
-
-impl ToSchema for HealthResponse {
-    fn schema(schemas: &mut Schemas) -> Value {
-        schemas.component("Health", |_| {
-            schema::object("The service is healthy", [("status", json!({"type": "string", "const": "ok"}))])
-        })
-    }
 }
 
 /// `GET /healthz`.

@@ -48,6 +48,7 @@ pub mod portal;
 pub mod problem;
 pub mod received_emails;
 pub mod request;
+mod request_field;
 mod request_fingerprint;
 pub mod request_log;
 pub mod response;

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use mail::id::RequestId;
 use mail::request_log::LoggedRequest;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use store::access::Tenant;
 
 use crate::json_timestamp::JsonTimestamp;
@@ -25,17 +25,29 @@ const SCANNED_ROWS_MAX: usize = 2_000;
 /// No logged path is longer.
 const PATH_BYTES_MAX: usize = 2 << 10;
 
-#[derive(Debug, Serialize)]
+/// A logged request; its query and body are not stored
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "LoggedRequest")]
 pub struct LoggedRequestView {
+    /// `req_…`, the response's `x-request-id`
     id: RequestId,
+    /// The method
     method: String,
+    /// The path; email addresses are redacted
     path: String,
+    /// The operation
     operation: String,
+    /// The response status
     status: u16,
+    /// The error's code
     error_code: Option<String>,
+    /// Duration in milliseconds
     duration_ms: u32,
+    /// The API key of the request
     api_key_id: Option<mail::id::ApiKeyId>,
+    /// The user whose session made the request
     user_id: Option<mail::id::UserId>,
+    /// When it was received
     created_at: JsonTimestamp,
 }
 
@@ -56,51 +68,21 @@ impl LoggedRequestView {
     }
 }
 
-impl ToSchema for LoggedRequestView {
-    fn schema(schemas: &mut Schemas) -> Value {
-        schemas.component("LoggedRequest", |_| {
-            schema::object(
-                "A logged request; its query and body are not stored",
-                [
-                    ("id", schema::string("`req_…`, the response's `x-request-id`")),
-                    ("method", schema::string("The method")),
-                    ("path", schema::string("The path; email addresses are redacted")),
-                    ("operation", schema::string("The operation")),
-                    ("status", schema::count("The response status")),
-                    ("error_code", schema::nullable_string("The error's code")),
-                    ("duration_ms", schema::count("Duration in milliseconds")),
-                    ("api_key_id", schema::nullable_string("The API key of the request")),
-                    ("user_id", schema::nullable_string("The user whose session made the request")),
-                    ("created_at", schema::time("When it was received")),
-                ],
-            )
-        })
-    }
-}
-
-#[derive(Debug, Serialize)]
+/// A page of the list
+#[derive(Debug, Serialize, ToSchema)]
 pub struct LogList {
+    /// The entries, newest first
     logs: Vec<LoggedRequestView>,
+    /// Whether there are more
     has_more: bool,
+    /// The `cursor` of the next page
     next_cursor: Option<String>,
 }
 
-impl ToSchema for LogList {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let entry = LoggedRequestView::schema(schemas);
-        schema::list_page("logs", entry)
-    }
-}
-
-#[derive(Debug, Serialize)]
+/// A request
+#[derive(Debug, Serialize, ToSchema)]
 pub struct LoggedRequestResponse {
     log: LoggedRequestView,
-}
-
-impl ToSchema for LoggedRequestResponse {
-    fn schema(schemas: &mut Schemas) -> Value {
-        schema::object("A request", [("log", LoggedRequestView::schema(schemas))])
-    }
 }
 
 /// Filter by status: an exact one (`404`) or a class (`4xx`).

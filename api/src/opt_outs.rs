@@ -10,7 +10,7 @@ use mail::id::{EmailId, OptOutId};
 use mail::quota::Noun;
 use mail::suppression::{OPTIONAL_CATEGORIES, OptOut, SuppressionSource, address_key, category_label, category_word};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use store::access::Tenant;
 use store::engine::{Batch, CommitError};
 
@@ -58,14 +58,24 @@ fn parse_address(text: &str) -> Result<Address, String> {
     text.parse::<Mailbox>().map(|mailbox| mailbox.address).map_err(|error| error.to_string())
 }
 
-#[derive(Debug, Serialize)]
+/// An address that has opted out of a category
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "CategoryOptOut")]
 pub struct OptOutView {
+    /// `opt_…`
     id: OptOutId,
+    /// The email address in lower case
     email: String,
+    /// The category
+    #[schema(enum = ["product", "newsletter"])]
     category: &'static str,
+    /// The name
     category_label: &'static str,
+    /// The source
     source: SuppressionSource,
+    /// The email that caused it
     email_id: Option<EmailId>,
+    /// When it was created
     created_at: JsonTimestamp,
 }
 
@@ -83,38 +93,16 @@ impl OptOutView {
     }
 }
 
-impl ToSchema for OptOutView {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let sources: Vec<&str> = SuppressionSource::ALL.iter().map(|source| source.word()).collect();
-        schemas.component("CategoryOptOut", |_| {
-            schema::object(
-                "An address that has opted out of a category",
-                [
-                    ("id", schema::string("`opt_…`")),
-                    ("email", schema::string("The email address in lower case")),
-                    ("category", schema::string_enum(CATEGORY_WORDS, "The category")),
-                    ("category_label", schema::string("The name")),
-                    ("source", schema::string_enum(&sources, "The source")),
-                    ("email_id", schema::nullable_string("The email that caused it")),
-                    ("created_at", schema::time("When it was created")),
-                ],
-            )
-        })
-    }
-}
-
-#[derive(Debug, Serialize)]
+/// A page of the list
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "CategoryOptOutList")]
 pub struct OptOutList {
+    /// The entries, newest first
     category_opt_outs: Vec<OptOutView>,
+    /// Whether there are more
     has_more: bool,
+    /// The `cursor` of the next page
     next_cursor: Option<String>,
-}
-
-impl ToSchema for OptOutList {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let entry = OptOutView::schema(schemas);
-        schemas.component("CategoryOptOutList", |_| schema::list_page("category_opt_outs", entry))
-    }
 }
 
 /// Query of `GET /category-opt-outs`.
@@ -198,7 +186,7 @@ impl FromRequest for CreateOptOut {
     fn describe(schemas: &mut Schemas) -> RequestSpec {
         let body = schemas.component("CreateCategoryOptOut", |_| {
             let category = schema::string_enum(CATEGORY_WORDS, "The category");
-            schema::object("A new opt-out", [("email", schema::string("The address")), ("category", category)])
+            schema::object("A new opt-out", [("email", schema::address("The address")), ("category", category)])
         });
         RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
     }
@@ -228,16 +216,11 @@ impl FromRequest for CreateOptOut {
     }
 }
 
-#[derive(Debug, Serialize)]
+/// An opt-out
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "OneCategoryOptOut")]
 pub struct OptOutResponse {
     category_opt_out: OptOutView,
-}
-
-impl ToSchema for OptOutResponse {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let opt_out = OptOutView::schema(schemas);
-        schemas.component("OneCategoryOptOut", |_| schema::object("An opt-out", [("category_opt_out", opt_out)]))
-    }
 }
 
 /// `POST /category-opt-outs`. If the address has opted out already, the existing opt-out is returned.

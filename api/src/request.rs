@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::HeaderValue;
 use serde_json::Value;
 
-use crate::fields::{self, FieldDiagnostics, FieldNames, JsonObject, ObjectFields};
+use crate::fields::{self, FieldDiagnostics, FieldLookup, JsonObject, ObjectFields};
 use crate::paging;
 use crate::problem::Problem;
 use crate::schema::Schemas;
@@ -75,7 +75,11 @@ impl Request {
     ///
     /// # Errors
     /// The body is not a JSON object.
-    pub fn body_fields(&self, names: &FieldNames, notes: &mut FieldDiagnostics) -> Result<ObjectFields<'_>, Problem> {
+    pub fn body_fields(
+        &self,
+        names: &dyn FieldLookup,
+        notes: &mut FieldDiagnostics,
+    ) -> Result<ObjectFields<'_>, Problem> {
         Ok(self.collect_fields(fields::parse_body(&self.body)?, names, notes))
     }
 
@@ -85,7 +89,7 @@ impl Request {
     /// The body is neither empty nor a JSON object.
     pub fn optional_body_fields(
         &self,
-        names: &FieldNames,
+        names: &dyn FieldLookup,
         notes: &mut FieldDiagnostics,
     ) -> Result<ObjectFields<'_>, Problem> {
         Ok(self.collect_fields(fields::parse_optional_body(&self.body)?, names, notes))
@@ -94,7 +98,7 @@ impl Request {
     fn collect_fields<'a>(
         &'a self,
         object: JsonObject<'a>,
-        names: &FieldNames,
+        names: &dyn FieldLookup,
         notes: &mut FieldDiagnostics,
     ) -> ObjectFields<'a> {
         let fields = ObjectFields::from_object(object, names, "", notes);

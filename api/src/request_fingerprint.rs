@@ -4,7 +4,6 @@
 use std::fmt::Write as _;
 
 use mail::address::Mailbox;
-use mail::draft::{OnSuppressed, SendOptions};
 use mail::template::{TemplateKey, TemplateUse};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -66,28 +65,6 @@ impl RequestFingerprint {
     pub(crate) fn add_mailboxes(&mut self, mailboxes: &[Mailbox]) {
         self.add_count(mailboxes.len());
         mailboxes.iter().for_each(|mailbox| self.add_mailbox(mailbox));
-    }
-
-    /// Adds the send options that a request can set.
-    pub(crate) fn add_options(&mut self, options: &SendOptions) {
-        let SendOptions {
-            scheduled_at,
-            expires_in,
-            priority,
-            on_suppressed,
-            unsubscribe,
-            resent_from,
-            template,
-            run,
-            // Requests cannot set it.
-            metered: _,
-        } = options;
-        self.add_optional(scheduled_at.map(|at| at.to_string()));
-        self.add_optional(expires_in.map(|time| time.as_secs().to_le_bytes()));
-        self.add([u8::from(*on_suppressed == OnSuppressed::Skip)]);
-        self.add_optional(unsubscribe.map(|is_enabled| [u8::from(is_enabled)]));
-        // Requests cannot set these.
-        debug_assert!(priority.is_none() && resent_from.is_none() && template.is_none() && run.is_none());
     }
 
     /// Adds the template with its variables, if the request names one.

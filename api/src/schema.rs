@@ -1,12 +1,19 @@
 //! Builders for JSON Schema (2020-12, the dialect of OpenAPI 3.1), and the trait `ToSchema`.
 //!
-//! A wire type describes itself next to its definition. A named type becomes a component that others refer to. Limits
-//! in a schema are the constants that the parser enforces.
+//! The schema of a response is derived from its struct (`#[derive(ToSchema)]`): names and types are serde's, doc comments
+//! are the descriptions. A named type becomes a component that others refer to. Limits in a schema are the constants
+//! that the parser enforces.
+
+mod property;
 
 use std::collections::BTreeMap;
 
 use http::StatusCode;
+use mail::address::ADDRESS_BYTES_MAX;
+pub(crate) use schema_derive::ToSchema;
 use serde_json::{Value, json};
+
+pub use self::property::{Property, all_of, describe, object_schema, with_keywords};
 
 /// The named schemas of a document (`components/schemas`).
 #[derive(Debug, Default)]
@@ -55,14 +62,40 @@ pub trait ToSchema {
     /// The status of a successful response of this type.
     const SUCCESS_STATUS: StatusCode = StatusCode::OK;
 
+    /// The fields, if it is an object whose schema is derived.
+    const PROPERTIES: &'static [Property] = &[];
+
     /// The schema, or a reference to it.
     fn schema(schemas: &mut Schemas) -> Value;
+
+    /// The schema of a field of this type.
+    fn described(schemas: &mut Schemas, description: Option<&str>) -> Value {
+        describe(Self::schema(schemas), description)
+    }
 }
 
 /// A string.
 #[must_use]
 pub fn string(description: &str) -> Value {
     json!({"type": "string", "description": description})
+}
+
+/// A string with a limit. JSON Schema counts characters and the readers bytes, so the limit refuses nothing valid.
+#[must_use]
+pub fn bounded_string(bytes_max: usize, description: &str) -> Value {
+    json!({"type": "string", "maxLength": bytes_max, "description": description})
+}
+
+/// An email address, whose local part and domain may be in UTF-8 (RFC 6531).
+#[must_use]
+pub fn address(description: &str) -> Value {
+    json!({"type": "string", "format": "idn-email", "maxLength": 4 * ADDRESS_BYTES_MAX, "description": description})
+}
+
+/// An id with this prefix.
+#[must_use]
+pub fn id(prefix: &str, description: &str) -> Value {
+    json!({"type": "string", "pattern": format!("^{prefix}[0-9A-Za-z]{{26}}$"), "description": description})
 }
 
 /// A string or null.

@@ -23,47 +23,29 @@ use crate::request::{FromRequest, NoInput, Request, RequestSpec, SMALL_BYTES_MAX
 use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 
-/// All users of an account, in one page.
-#[derive(Debug, Serialize)]
+/// A page of the list
+#[derive(Debug, Serialize, ToSchema)]
 pub struct UserList {
+    /// The entries, newest first
     users: Vec<UserView>,
+    /// Whether there are more
     has_more: bool,
+    /// The `cursor` of the next page
     next_cursor: Option<String>,
 }
 
-impl ToSchema for UserList {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let user = UserView::schema(schemas);
-        schema::list_page("users", user)
-    }
-}
-
-/// The response of operations on one user.
-#[derive(Debug, Serialize)]
+/// A user
+#[derive(Debug, Serialize, ToSchema)]
 pub struct UserResponse {
     user: UserView,
 }
 
-impl ToSchema for UserResponse {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let user = UserView::schema(schemas);
-        schema::object("A user", [("user", user)])
-    }
-}
-
-/// The response of an invitation.
-#[derive(Debug, Serialize)]
+/// An invited user
+#[derive(Debug, Serialize, ToSchema)]
 pub struct InviteUserResponse {
     user: UserView,
+    /// Whether a sign-in link was sent to the user
     link_mailed: bool,
-}
-
-impl ToSchema for InviteUserResponse {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let user = UserView::schema(schemas);
-        let mailed = schema::boolean("Whether a sign-in link was sent to the user");
-        schema::object("An invited user", [("user", user), ("link_mailed", mailed)])
-    }
 }
 
 const EMAIL: &str = "email";
@@ -89,7 +71,7 @@ impl FromRequest for InviteUser {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
     fn describe(_: &mut Schemas) -> RequestSpec {
-        let email = (EMAIL, schema::string("Email address of the user"));
+        let email = (EMAIL, schema::address("Email address of the user"));
         let body = schema::object_with("The user to invite", &[EMAIL], [email, (ROLE, role_schema())]);
         RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
     }

@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 use store::access::Tenant;
 use store::product_event_count::{self, ProductEventCounts};
 
-use crate::events::counts::{EventCountsView, day_start, sum_by_key};
+use crate::events::counts::{day_start, sum_by_key};
 use crate::fields::{self, FieldDiagnostics, FieldNames, ObjectFields};
 use crate::json_timestamp::JsonTimestamp;
 use crate::operation::{Operation, operation};
@@ -258,66 +258,45 @@ impl FromRequest for VisitCountsQuery {
     }
 }
 
-/// Counts of a source, on one day or in the whole range.
-#[derive(Debug, Serialize)]
+/// A source
+#[derive(Debug, Serialize, ToSchema)]
 pub struct VisitSourceRow {
+    /// Source: `utm_source`, the host of the previous page, `ad`, or `(direct)`
     source: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    period_start: Option<JsonTimestamp>,
+    /// Visits
     visits: u64,
+    /// First-time visitors
     visitors: u64,
+    /// Sign-ups, each user counted once
     sign_ups: u64,
+    /// Subscriptions, each counted once
     subscriptions: u64,
 }
 
 impl VisitSourceRow {
-    fn from_counts(source: String, period_start: Option<JsonTimestamp>, counts: ProductEventCounts) -> Self {
+    fn from_counts(source: String, counts: ProductEventCounts) -> Self {
         let ProductEventCounts { count: visits, visitors, sign_ups, subscriptions, .. } = counts;
-        Self { source, period_start, visits, visitors, sign_ups, subscriptions }
-    }
-
-    fn fields() -> Vec<(&'static str, Value)> {
-        let rest = EventCountsView::schema_fields()
-            .into_iter()
-            .filter(|(name, _)| ["visitors", "sign_ups", "subscriptions"].contains(name));
-        [
-            ("source", schema::string("Source: `utm_source`, the host of the previous page, `ad`, or `(direct)`")),
-            ("visits", schema::count("Visits")),
-        ]
-        .into_iter()
-        .chain(rest)
-        .collect()
+        Self { source, visits, visitors, sign_ups, subscriptions }
     }
 }
 
-/// The response of `GET /visits`.
-#[derive(Debug, Serialize)]
+/// A source on a day
+#[derive(Debug, Serialize, ToSchema)]
+pub struct DailyVisitSourceRow {
+    /// Start of the day
+    period_start: JsonTimestamp,
+    #[serde(flatten)]
+    counts: VisitSourceRow,
+}
+
+/// Visits, and sign-ups and subscriptions of people whose first visit had the source
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "VisitCounts")]
 pub struct VisitCountsResponse {
+    /// The whole range, by source
     totals: Vec<VisitSourceRow>,
-    visits: Vec<VisitSourceRow>,
-}
-
-impl ToSchema for VisitCountsResponse {
-    fn schema(schemas: &mut Schemas) -> Value {
-        schemas.component("VisitCounts", |_| {
-            let total = schema::object("A source", VisitSourceRow::fields());
-            let day = ("period_start", schema::time("Start of the day"));
-            let row = schema::object("A source on a day", [vec![day], VisitSourceRow::fields()].concat());
-            schema::object(
-                "Visits, and sign-ups and subscriptions of people whose first visit had the source",
-                [
-                    ("totals", schema::list(total, "The whole range, by source")),
-                    (
-                        "visits",
-                        schema::list(
-                            row,
-                            "By day and source, oldest first; at most 200 sources a day, the others as `(other)`",
-                        ),
-                    ),
-                ],
-            )
-        })
-    }
+    /// By day and source, oldest first; at most 200 sources a day, the others as `(other)`
+    visits: Vec<DailyVisitSourceRow>,
 }
 
 /// `GET /visits`.
@@ -339,10 +318,13 @@ pub async fn get(
     }
     let totals = sum_by_key(rows.iter().map(|(_, source, counts)| (source.clone(), *counts)));
     Ok(VisitCountsResponse {
-        totals: totals.into_iter().map(|(source, counts)| VisitSourceRow::from_counts(source, None, counts)).collect(),
+        totals: totals.into_iter().map(|(source, counts)| VisitSourceRow::from_counts(source, counts)).collect(),
         visits: rows
             .into_iter()
-            .map(|(day, source, counts)| VisitSourceRow::from_counts(source, Some(day_start(day)), counts))
+            .map(|(day, source, counts)| DailyVisitSourceRow {
+                period_start: day_start(day),
+                counts: VisitSourceRow::from_counts(source, counts),
+            })
             .collect(),
     })
 }

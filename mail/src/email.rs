@@ -140,6 +140,35 @@ pub struct Email {
 }
 
 impl Email {
+    /// An email without content, options and an author's domain.
+    #[must_use]
+    pub fn new(id: EmailId, account: AccountId, door: Ingress, from: Mailbox, created_at: Timestamp) -> Self {
+        Self {
+            id,
+            account,
+            door,
+            from,
+            reverse_path: None,
+            domain: None,
+            facts: HeaderSummary::default(),
+            tags: Vec::new(),
+            category: Category::default(),
+            size_bytes: 0,
+            envelope_id: None,
+            return_full: false,
+            unsubscribe: false,
+            scheduled: false,
+            expires_in: None,
+            late_in_s: None,
+            priority: None,
+            resent_from: None,
+            template: None,
+            run: None,
+            sent_by: None,
+            created_at,
+        }
+    }
+
     /// True if the content must not be shown to the account: the service's own email with sign-in links. A DSN, which
     /// has no domain, is not confidential.
     #[must_use]

@@ -26,7 +26,7 @@ use jiff::Timestamp;
 use mail::address::Address;
 use mail::domain::DomainState;
 use mail::dsn;
-use mail::email::{Category, Email, HeaderSummary, Ingress};
+use mail::email::{Email, HeaderSummary, Ingress};
 use mail::id::{EmailId, EventId};
 use mail::message;
 use mail::pending_dsn::PendingDsn;
@@ -359,28 +359,9 @@ fn dsn_email(
     now: Timestamp,
 ) -> Email {
     Email {
-        id,
-        account: email.account,
-        door: Ingress::System,
-        from: from.into(),
-        reverse_path: None,
-        domain: None,
         facts,
-        tags: Vec::new(),
-        category: Category::Transactional,
         size_bytes: u64::try_from(size_bytes).unwrap_or(u64::MAX),
-        envelope_id: None,
-        return_full: false,
-        unsubscribe: false,
-        scheduled: false,
-        expires_in: None,
-        late_in_s: None,
-        priority: None,
-        resent_from: None,
-        run: None,
-        sent_by: None,
-        template: None,
-        created_at: now,
+        ..Email::new(id, email.account, Ingress::System, from.into(), now)
     }
 }
 

@@ -399,7 +399,7 @@ mod tests {
     use super::*;
     use crate::lease::LEASE_VALID_FOR;
     use mail::address::{DomainName, Mailbox};
-    use mail::email::{Category, Email, HeaderSummary, Ingress};
+    use mail::email::{Email, Ingress};
     use mail::event::EventKind;
     use mail::recipient::{Recipient, RecipientState};
     use mail::task::Task;
@@ -567,30 +567,9 @@ mod tests {
             next_attempt_at: Some(task.due),
             notify: task.notify.clone(),
         };
-        let email = Email {
-            id: task.id.email,
-            account: task.account,
-            door: Ingress::Api,
-            from: Mailbox { name: None, address: "hello@acme.example".parse().unwrap() },
-            reverse_path: None,
-            domain: None,
-            facts: HeaderSummary::default(),
-            tags: Vec::new(),
-            category: Category::Transactional,
-            size_bytes: 1,
-            envelope_id: None,
-            return_full: false,
-            unsubscribe: false,
-            scheduled: false,
-            expires_in: None,
-            late_in_s: None,
-            priority: None,
-            resent_from: None,
-            template: None,
-            sent_by: None,
-            run: None,
-            created_at: task.accepted_at,
-        };
+        let from = Mailbox { name: None, address: "hello@acme.example".parse().unwrap() };
+        let email =
+            Email { size_bytes: 1, ..Email::new(task.id.email, task.account, Ingress::Api, from, task.accepted_at) };
         let mut batch = Batch::progress();
         store::email::create(&mut batch, &email, &[recipient], bytes::Bytes::from_static(b"x").into());
         store::task::put(&mut batch, task);

@@ -77,7 +77,7 @@ impl Overlay for InboxPages {
             ("GET", ["messages"]) => Ok(self.find(uri)),
             ("GET", ["latest", subpath @ ..]) => self.latest(uri, subpath),
             ("GET", ["messages", id, subpath @ ..]) => match id.parse() {
-                Ok(id) => self.message(method, id, (subpath, uri)),
+                Ok(id) => self.message(method, id, subpath, uri),
                 Err(_) => Ok(not_found_page()),
             },
             ("GET" | "DELETE", ["inbox", "messages", id, subpath @ ..]) => match id.parse() {

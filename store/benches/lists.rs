@@ -46,12 +46,8 @@ fn id(number: u64) -> EmailId {
 fn email(number: u64) -> Email {
     let mail = |text: String| text.parse().expect("a mailbox");
     let tag = |name: &str, value: u64| Tag { name: name.to_owned(), value: value.to_string() };
+    let from = mail(format!("sender{}@example.com", number % 5));
     Email {
-        id: id(number),
-        account: account(),
-        door: Ingress::Api,
-        from: mail(format!("sender{}@example.com", number % 5)),
-        reverse_path: None,
         domain: Some("example.com".parse().expect("a name")),
         facts: HeaderSummary {
             to: vec![mail(format!("user{}@example.net", spread(number) % 100_000))],
@@ -62,18 +58,7 @@ fn email(number: u64) -> Email {
         tags: vec![tag("half", number % 2), tag("customer", spread(number) % 10_000)],
         category: [Category::Transactional, Category::Product, Category::Newsletter][(number % 3) as usize],
         size_bytes: 10_000,
-        envelope_id: None,
-        return_full: false,
-        unsubscribe: false,
-        scheduled: false,
-        expires_in: None,
-        late_in_s: None,
-        priority: None,
-        resent_from: None,
-        run: None,
-        template: None,
-        sent_by: None,
-        created_at: born(number),
+        ..Email::new(id(number), account(), Ingress::Api, from, born(number))
     }
 }
 

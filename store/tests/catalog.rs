@@ -92,33 +92,20 @@ impl Choice {
         // Two emails per millisecond.
         let born = at(number as i64 / 2);
         let template = TemplateId::new(at(0), u128::from(self.template));
+        let from = format!("From{}@example.com", self.from).parse().unwrap();
         Email {
-            id: EmailId::new(born, number as u128),
-            account: account(1),
-            door: Ingress::Api,
-            from: format!("From{}@example.com", self.from).parse().unwrap(),
-            reverse_path: None,
             domain: (self.from != 2).then(|| format!("d{}.example.com", self.from).parse().unwrap()),
             facts: HeaderSummary { subject: subject(self.subject), ..HeaderSummary::default() },
             tags: vec![Tag { name: "n".into(), value: format!("v,{}", self.tag) }],
             category: category(self.category),
             size_bytes: 1,
-            envelope_id: None,
-            return_full: false,
-            unsubscribe: false,
-            scheduled: false,
-            expires_in: None,
-            late_in_s: None,
-            priority: None,
-            resent_from: None,
-            run: None,
             sent_by: credential(self.from),
             template: (self.template > 0).then(|| SourceTemplate {
                 id: template,
                 alias: (self.template > 1).then(|| format!("t{}", self.template)),
                 version: 1,
             }),
-            created_at: born,
+            ..Email::new(EmailId::new(born, number as u128), account(1), Ingress::Api, from, born)
         }
     }
 

@@ -17,7 +17,8 @@ const CRATES: &[(&str, &[&str])] = &[
     ("queue", &["mail", "store", "dns", "provider"]),
     ("affiliate", &["mail", "store", "dns", "queue"]),
     ("smtp", &["mail", "proxy", "store", "dns", "provider", "queue", "affiliate"]),
-    ("api", &["mail", "proxy", "store", "dns", "provider", "queue", "affiliate"]),
+    ("schema-derive", &[]),
+    ("api", &["mail", "proxy", "store", "dns", "provider", "queue", "affiliate", "schema-derive"]),
     ("cli", &[]),
     ("sdk/generate", &[]),
 ];

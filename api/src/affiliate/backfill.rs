@@ -55,17 +55,24 @@ impl FromRequest for StartBackfill {
     }
 }
 
-/// Progress of a backfill.
-#[derive(Debug, Serialize)]
+/// Progress of a backfill
+#[derive(Debug, Serialize, ToSchema)]
 struct BackfillView {
+    /// Its id (`bkf_…`)
     id: BackfillId,
+    /// The status
     status: BackfillStatus,
+    /// Paid invoices read
     invoices_seen: u64,
+    /// Commissions written
     lines_written: u64,
+    /// The error, if it failed
     error: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+/// A backfill
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "OneAffiliateBackfill")]
 pub struct BackfillResponse {
     backfill: BackfillView,
 }
@@ -74,22 +81,6 @@ impl From<Backfill> for BackfillResponse {
     fn from(backfill: Backfill) -> Self {
         let Backfill { id, status, invoices_seen, lines_written, error, .. } = backfill;
         Self { backfill: BackfillView { id, status, invoices_seen, lines_written, error } }
-    }
-}
-
-impl ToSchema for BackfillResponse {
-    fn schema(schemas: &mut Schemas) -> Value {
-        schemas.component("OneAffiliateBackfill", |_| {
-            let fields = [
-                ("id", schema::string("Its id (`bkf_…`)")),
-                ("status", schema::string_enum(BackfillStatus::WORDS, "The status")),
-                ("invoices_seen", schema::count("Paid invoices read")),
-                ("lines_written", schema::count("Commissions written")),
-                ("error", schema::nullable_string("The error, if it failed")),
-            ];
-            let backfill = schema::object("Progress of a backfill", fields);
-            schema::object("A backfill", [("backfill", backfill)])
-        })
     }
 }
 

@@ -25,26 +25,17 @@ use crate::request::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 
-#[derive(Debug, Serialize)]
+/// A link that signs a partner in to the portal; redirect the partner's browser to it at once
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "AffiliateLoginLink")]
 pub struct LoginLink {
+    /// The object type
+    #[schema(enum = ["affiliate_login_link"])]
     object: &'static str,
+    /// The URL to redirect the browser to; it works once
     url: String,
+    /// When the link expires: one minute after its creation
     expires_at: ApiTimestamp,
-}
-
-impl ToSchema for LoginLink {
-    fn schema(schemas: &mut Schemas) -> Value {
-        schemas.component("AffiliateLoginLink", |_| {
-            schema::object(
-                "A link that signs a partner in to the portal; redirect the partner's browser to it at once",
-                [
-                    ("object", schema::string_enum(&["affiliate_login_link"], "The object type")),
-                    ("url", schema::string("The URL to redirect the browser to; it works once")),
-                    ("expires_at", schema::time("When the link expires: one minute after its creation")),
-                ],
-            )
-        })
-    }
 }
 
 impl ResponseObject for LoginLink {}

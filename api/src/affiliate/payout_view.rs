@@ -10,33 +10,20 @@ use serde_json::{Value, json};
 use super::response::ResponseObject;
 use crate::schema::{self, Schemas, ToSchema};
 
-#[derive(Debug, Serialize)]
+/// A response with a single object
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "OneAffiliatePayout")]
 pub struct PayoutResponse {
     pub(super) payout: PayoutObject,
 }
 
-impl ToSchema for PayoutResponse {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let payout = PayoutObject::schema(schemas);
-        schemas.component("OneAffiliatePayout", |_| {
-            schema::object("A response with a single object", [("payout", payout)])
-        })
-    }
-}
-
 impl ResponseObject for PayoutResponse {}
 
-#[derive(Debug, Serialize)]
+/// A response with a single object
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "OneAffiliatePayoutRun")]
 pub struct PayoutRunResponse {
     pub(super) run: PayoutRunObject,
-}
-
-impl ToSchema for PayoutRunResponse {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let run = PayoutRunObject::schema(schemas);
-        schemas
-            .component("OneAffiliatePayoutRun", |_| schema::object("A response with a single object", [("run", run)]))
-    }
 }
 
 impl ResponseObject for PayoutRunResponse {}
@@ -153,14 +140,22 @@ pub(super) fn whole_run_schema(schemas: &mut Schemas, is_nullable: bool) -> Valu
     schemas.component(name, |_| schema::object("A payout run with its payouts and skipped partners", fields))
 }
 
-/// A payment file with its content.
-#[derive(Debug, Serialize)]
+/// A payment file
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "AffiliatePayoutFile")]
 pub struct PayoutFileObject {
+    /// The suggested file name
     name: String,
+    /// The payout method
     method: PayoutMethod,
+    /// The currency
+    #[schema(pattern = "^[a-z]{3}$", examples = ["usd"])]
     currency: mail::affiliate::money::Currency,
+    /// The file format
     format: PayoutFileFormat,
+    /// Number of payouts
     rows: usize,
+    /// The file: CSV, lines end in CRLF
     content: String,
 }
 
@@ -171,27 +166,10 @@ impl From<PayoutFile> for PayoutFileObject {
     }
 }
 
-#[derive(Debug, Serialize)]
+/// All payment files of a run
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "AffiliatePayoutFiles")]
 pub struct PayoutFilesResponse {
+    /// One file per method, currency and part
     pub(super) files: Vec<PayoutFileObject>,
-}
-
-impl ToSchema for PayoutFilesResponse {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let fields = [
-            ("name", schema::string("The suggested file name")),
-            ("method", schema::string_enum(PayoutMethod::WORDS, "The payout method")),
-            ("currency", currency_schema("The currency")),
-            ("format", schema::string_enum(PayoutFileFormat::WORDS, "The file format")),
-            ("rows", schema::count("Number of payouts")),
-            ("content", schema::string("The file: CSV, lines end in CRLF")),
-        ];
-        let file = schemas.component("AffiliatePayoutFile", |_| schema::object("A payment file", fields));
-        schemas.component("AffiliatePayoutFiles", |_| {
-            schema::object(
-                "All payment files of a run",
-                [("files", schema::list(file, "One file per method, currency and part"))],
-            )
-        })
-    }
 }

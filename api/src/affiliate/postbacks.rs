@@ -9,7 +9,6 @@ use ::affiliate::postbacks::PostbackDelivery;
 use mail::id::{DeliveryId, EventId};
 use mail::webhook_delivery::WebhookDeliveryStatus;
 use serde::Serialize;
-use serde_json::Value;
 
 use super::path::PartnerPath;
 use super::refusal::refusal_problem;
@@ -19,21 +18,32 @@ use crate::handler::Owner;
 use crate::paging::{self, KIND_POSTBACK, PageParameters};
 use crate::problem::Problem;
 use crate::request::{FromRequest, Request, RequestSpec};
-use crate::schema::{self, Schemas, ToSchema};
+use crate::schema::{Schemas, ToSchema};
 use crate::state::AppState;
 
-/// A delivery to a partner's postback URL, completed or pending.
-#[derive(Debug, Serialize)]
+/// A delivery to a partner's postback URL
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "AffiliatePostback")]
 pub struct PostbackObject {
+    /// `whd_…`
     id: DeliveryId,
+    /// The event's id (`evt_…`), sent as `webhook-id`
     event_id: EventId,
+    /// The event's name
     r#type: String,
+    /// The status
     status: WebhookDeliveryStatus,
+    /// Attempts made
     attempts_count: u32,
+    /// When the next attempt is made
     next_attempt_at: Option<ApiTimestamp>,
+    /// HTTP status of the last response
     response_status: Option<u16>,
+    /// Why the last attempt received no response
     error: Option<String>,
+    /// When it was created
     created_at: ApiTimestamp,
+    /// When it was delivered
     delivered_at: Option<ApiTimestamp>,
 }
 
@@ -51,24 +61,6 @@ impl From<PostbackDelivery> for PostbackObject {
             created_at: ApiTimestamp(delivery.created_at),
             delivered_at: delivery.delivered_at.map(ApiTimestamp),
         }
-    }
-}
-
-impl ToSchema for PostbackObject {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let fields = [
-            ("id", schema::string("`whd_…`")),
-            ("event_id", schema::string("The event's id (`evt_…`), sent as `webhook-id`")),
-            ("type", schema::string("The event's name")),
-            ("status", schema::string_enum(WebhookDeliveryStatus::WORDS, "The status")),
-            ("attempts_count", schema::count("Attempts made")),
-            ("next_attempt_at", schema::nullable_time("When the next attempt is made")),
-            ("response_status", schema::nullable_count("HTTP status of the last response")),
-            ("error", schema::nullable_string("Why the last attempt received no response")),
-            ("created_at", schema::time("When it was created")),
-            ("delivered_at", schema::nullable_time("When it was delivered")),
-        ];
-        schemas.component("AffiliatePostback", |_| schema::object("A delivery to a partner's postback URL", fields))
     }
 }
 

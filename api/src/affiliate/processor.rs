@@ -8,7 +8,6 @@ use ::affiliate::processor::signature::HEADER;
 use bytes::Bytes;
 use mail::id::ProgramId;
 use serde::Serialize;
-use serde_json::{Value, json};
 use store::affiliate::processor_event::{EventStatus, ProcessorEvent};
 
 use super::list_query::list_filter_parameter;
@@ -55,11 +54,16 @@ impl FromRequest for SignedProcessorEvent {
     }
 }
 
-/// Response to an event that need not be sent again.
-#[derive(Debug, Serialize)]
+/// Acknowledgement of an event that need not be sent again
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "TakenProcessorEvent")]
 pub struct EventAcknowledgement {
+    #[schema(const = true)]
     received: bool,
+    /// The result
+    #[schema(enum = ["done", "duplicate", "ignored"])]
     status: &'static str,
+    /// Why the event is ignored
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }
@@ -75,22 +79,6 @@ impl EventAcknowledgement {
 
     pub(crate) fn ignored(reason: String) -> Self {
         Self { received: true, status: "ignored", reason: Some(reason) }
-    }
-}
-
-impl ToSchema for EventAcknowledgement {
-    fn schema(schemas: &mut Schemas) -> Value {
-        schemas.component("TakenProcessorEvent", |_| {
-            schema::object_with(
-                "Acknowledgement of an event that need not be sent again",
-                &["received", "status"],
-                [
-                    ("received", json!({"type": "boolean", "const": true})),
-                    ("status", schema::string_enum(&["done", "duplicate", "ignored"], "The result")),
-                    ("reason", schema::string("Why the event is ignored")),
-                ],
-            )
-        })
     }
 }
 
@@ -113,14 +101,21 @@ pub async fn receive_event(state: Arc<AppState>, input: SignedProcessorEvent) ->
     }
 }
 
-/// An event received from the payment processor.
-#[derive(Debug, Serialize)]
+/// An event received from the payment processor
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "AffiliateProcessorEvent")]
 pub struct ProcessorEventObject {
+    /// The payment processor's event id (`evt_…`)
     id: String,
+    /// The payment processor's event type
     r#type: String,
+    /// The result
     status: EventStatus,
+    /// Why the event failed or is ignored
     error: Option<String>,
+    /// Number of attempts
     attempts: u32,
+    /// When it was first received
     received_at: ApiTimestamp,
 }
 
@@ -128,22 +123,6 @@ impl From<ProcessorEvent> for ProcessorEventObject {
     fn from(event: ProcessorEvent) -> Self {
         let ProcessorEvent { id, kind, status, error, attempts, received_at, .. } = event;
         Self { id, r#type: kind, status, error, attempts, received_at: ApiTimestamp(received_at) }
-    }
-}
-
-impl ToSchema for ProcessorEventObject {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let fields = [
-            ("id", schema::string("The payment processor's event id (`evt_…`)")),
-            ("type", schema::string("The payment processor's event type")),
-            ("status", schema::string_enum(EventStatus::WORDS, "The result")),
-            ("error", schema::nullable_string("Why the event failed or is ignored")),
-            ("attempts", schema::count("Number of attempts")),
-            ("received_at", schema::time("When it was first received")),
-        ];
-        schemas.component("AffiliateProcessorEvent", |_| {
-            schema::object("An event received from the payment processor", fields)
-        })
     }
 }
 
@@ -204,18 +183,11 @@ impl FromRequest for ProcessorEventPath {
     }
 }
 
-#[derive(Debug, Serialize)]
+/// A response with a single object
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "OneAffiliateProcessorEvent")]
 pub struct ProcessorEventResponse {
     event: ProcessorEventObject,
-}
-
-impl ToSchema for ProcessorEventResponse {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let event = ProcessorEventObject::schema(schemas);
-        schemas.component("OneAffiliateProcessorEvent", |_| {
-            schema::object("A response with a single object", [("event", event)])
-        })
-    }
 }
 
 /// `POST …/processor/events/{id}/replay`: retries a failed event. An event that did not fail is not changed.

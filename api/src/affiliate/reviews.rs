@@ -9,7 +9,6 @@ use ::affiliate::service::no_extension;
 use mail::affiliate::referral::{FraudFlag, Referral, ReferralReview, ReviewStatus};
 use mail::id::{PartnerId, ReferralId};
 use serde::Serialize;
-use serde_json::Value;
 
 use super::list_query::{list_filter_parameter, page_query};
 use super::path::ReferralPath;
@@ -20,17 +19,25 @@ use crate::handler::Owner;
 use crate::paging::{self, KIND_REVIEW, PageParameters};
 use crate::problem::Problem;
 use crate::request::{FromRequest, Request, RequestSpec};
-use crate::schema::{self, Schemas, ToSchema};
+use crate::schema::{Schemas, ToSchema};
 use crate::state::AppState;
 
-/// The review of a referral, pending or decided.
-#[derive(Debug, Serialize)]
+/// A referral held for review
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "AffiliateReview")]
 pub struct ReviewObject {
+    /// The referral (`ref_…`)
     referral_id: ReferralId,
+    /// The partner (`aff_…`)
     affiliate_id: PartnerId,
+    /// Why the referral is held for review
+    #[schema(items = {"type": "string", "enum": FraudFlag::WORDS, "description": "A reason for the review"})]
     flags: Vec<FraudFlag>,
+    /// The owner's decision
     status: ReviewStatus,
+    /// When the referral was held for review
     created_at: ApiTimestamp,
+    /// When the owner decided
     decided_at: Option<ApiTimestamp>,
 }
 
@@ -46,24 +53,6 @@ impl ReviewObject {
             created_at: ApiTimestamp(created_at),
             decided_at: decided_at.map(ApiTimestamp),
         })
-    }
-}
-
-impl ToSchema for ReviewObject {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let flags = schema::list(
-            schema::string_enum(FraudFlag::WORDS, "A response with a single object"),
-            "Why the referral is held for review",
-        );
-        let fields = [
-            ("referral_id", schema::string("The referral (`ref_…`)")),
-            ("affiliate_id", schema::string("The partner (`aff_…`)")),
-            ("flags", flags),
-            ("status", schema::string_enum(ReviewStatus::WORDS, "The owner's decision")),
-            ("created_at", schema::time("When the referral was held for review")),
-            ("decided_at", schema::nullable_time("When the owner decided")),
-        ];
-        schemas.component("AffiliateReview", |_| schema::object("A referral held for review", fields))
     }
 }
 
@@ -108,20 +97,12 @@ pub async fn list(
     Ok(ListResponse::new(found.rows.iter().filter_map(ReviewObject::from_referral).collect(), next))
 }
 
-/// The review and its referral after the decision.
-#[derive(Debug, Serialize)]
+/// The decision on a referral
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "DecidedAffiliateReview")]
 pub struct DecideReviewResponse {
     review: Option<ReviewObject>,
     referral: ReferralObject,
-}
-
-impl ToSchema for DecideReviewResponse {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let (review, referral) = (ReviewObject::schema(schemas), ReferralObject::schema(schemas));
-        schemas.component("DecidedAffiliateReview", |_| {
-            schema::object("The decision on a referral", [("review", review), ("referral", referral)])
-        })
-    }
 }
 
 /// `POST …/reviews/{id}/allow`.

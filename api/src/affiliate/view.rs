@@ -76,11 +76,13 @@ macro_rules! single_object_response {
     };
 }
 
-/// A partner, with warnings about parts of the request that were not carried out.
-#[derive(Debug, Serialize)]
+/// A response with a single object
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "OneAffiliate")]
 pub struct PartnerResponse {
     pub(super) affiliate: PartnerObject,
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(skip)]
     pub(super) warnings: Vec<String>,
 }
 
@@ -88,14 +90,6 @@ impl PartnerResponse {
     pub(super) fn from_partner(view: &PartnerView) -> Self {
         let warnings = view.warning.iter().map(ToString::to_string).collect();
         Self { affiliate: view.object(), warnings }
-    }
-}
-
-impl ToSchema for PartnerResponse {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let object = PartnerObject::schema(schemas);
-        schemas
-            .component("OneAffiliate", |_| schema::object("A response with a single object", [("affiliate", object)]))
     }
 }
 
@@ -322,24 +316,13 @@ impl ToSchema for CommissionObject {
     }
 }
 
-/// A referral, with whether the request created it.
-#[derive(Debug, Serialize)]
+/// A created or existing referral
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "ToldAffiliateReferral", status = CREATED)]
 pub struct CreateReferralResponse {
     pub(super) referral: ReferralObject,
+    /// Whether the request created the referral; false if the person was referred before
     pub(super) created: bool,
-}
-
-impl ToSchema for CreateReferralResponse {
-    const SUCCESS_STATUS: StatusCode = StatusCode::CREATED;
-
-    fn schema(schemas: &mut Schemas) -> Value {
-        let referral = ReferralObject::schema(schemas);
-        schemas.component("ToldAffiliateReferral", |_| {
-            let created =
-                schema::boolean("Whether the request created the referral; false if the person was referred before");
-            schema::object("A created or existing referral", [("referral", referral), ("created", created)])
-        })
-    }
 }
 
 impl ResponseObject for CreateReferralResponse {
@@ -450,74 +433,58 @@ impl ToSchema for ProcessorObject {
     }
 }
 
-/// A program with its payment processor and the missing set-up steps.
-#[derive(Debug, Serialize)]
+/// An affiliate program with its payment processor and missing set-up steps
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "WholeAffiliateProgram")]
 pub struct ProgramDetailResponse {
     pub(super) program: ProgramObject,
     pub(super) processor: Option<ProcessorObject>,
+    /// Set-up steps that are missing before the program can go live
+    #[schema(items = {"type": "string", "enum": MissingStep::WORDS, "description": "A set-up step"})]
     pub(super) missing: Vec<MissingStep>,
-}
-
-impl ToSchema for ProgramDetailResponse {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let (program, mut processor) = (ProgramObject::schema(schemas), ProcessorObject::schema(schemas));
-        schema::allow_null(&mut processor);
-        let step = schema::string_enum(MissingStep::WORDS, "A set-up step");
-        let missing = schema::list(step, "Set-up steps that are missing before the program can go live");
-        schemas.component("WholeAffiliateProgram", |_| {
-            schema::object(
-                "An affiliate program with its payment processor and missing set-up steps",
-                [("program", program), ("processor", processor), ("missing", missing)],
-            )
-        })
-    }
 }
 
 impl ResponseObject for ProgramDetailResponse {}
 
-/// Result of a test request to the payment processor.
-#[derive(Debug, Serialize)]
+/// The payment processor's key is valid, or no key is set
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "TestedAffiliateProcessor")]
 pub struct TestProcessorResponse {
+    #[schema(const = true)]
     pub(super) ok: bool,
+    /// The payment processor's account id
     pub(super) account_id: Option<String>,
+    /// Whether payments are live; null if unknown
     pub(super) livemode: Option<bool>,
+    /// When the last event was received
     pub(super) last_event_at: Option<::affiliate::api_objects::ApiTimestamp>,
 }
 
-impl ToSchema for TestProcessorResponse {
-    fn schema(schemas: &mut Schemas) -> Value {
-        schemas.component("TestedAffiliateProcessor", |_| {
-            let mut livemode = schema::boolean("Whether payments are live; null if unknown");
-            schema::allow_null(&mut livemode);
-            schema::object(
-                "The payment processor's key is valid, or no key is set",
-                [
-                    ("ok", json!({"type": "boolean", "const": true})),
-                    ("account_id", schema::nullable_string("The payment processor's account id")),
-                    ("livemode", livemode),
-                    ("last_event_at", schema::nullable_time("When the last event was received")),
-                ],
-            )
-        })
-    }
-}
-
-/// A partner with the fields that are write-only in the API.
-#[derive(Debug, Serialize)]
+/// A partner including its write-only fields
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "AffiliateInside")]
 pub struct OwnerPartnerDetail {
     pub(super) affiliate: PartnerObject,
+    /// The owner's notes
     pub(super) notes: Option<String>,
+    /// The payout destination
     pub(super) payout_destination: Option<String>,
+    /// The URL that receives the partner's own events
     pub(super) postback_url: Option<String>,
+    /// The secret that signs the postbacks
     pub(super) postback_secret: Option<String>,
+    /// Whether the partner has opted out of email, except security email and email it requests
     pub(super) email_opt_out: bool,
     pub(super) commission_override: Option<CommissionOverride>,
 }
 
-/// A partner's own rate.
-#[derive(Debug, Clone, Copy, Serialize)]
+/// The partner's own rate; takes precedence over the campaign's
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 pub struct CommissionOverride {
+    #[schema(const = "percent")]
     pub(super) commission_type: &'static str,
+    /// The percentage of a sale in basis points
+    #[schema(maximum = mail::affiliate::money::BasisPoints::ALL.get())]
     pub(super) commission_bps: u16,
 }
 
@@ -530,33 +497,6 @@ pub(super) fn override_schema() -> Value {
             ("commission_bps", bps_schema("The percentage of a sale in basis points")),
         ],
     )
-}
-
-impl ToSchema for OwnerPartnerDetail {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let affiliate = PartnerObject::schema(schemas);
-        let mut own_rate = override_schema();
-        schema::allow_null(&mut own_rate);
-        schemas.component("AffiliateInside", |_| {
-            schema::object(
-                "A partner including its write-only fields",
-                [
-                    ("affiliate", affiliate),
-                    ("notes", schema::nullable_string("The owner's notes")),
-                    ("payout_destination", schema::nullable_string("The payout destination")),
-                    ("postback_url", schema::nullable_string("The URL that receives the partner's own events")),
-                    ("postback_secret", schema::nullable_string("The secret that signs the postbacks")),
-                    (
-                        "email_opt_out",
-                        schema::boolean(
-                            "Whether the partner has opted out of email, except security email and email it requests",
-                        ),
-                    ),
-                    ("commission_override", own_rate),
-                ],
-            )
-        })
-    }
 }
 
 impl ResponseObject for OwnerPartnerDetail {}

@@ -39,7 +39,7 @@ impl FromRequest for RequestLoginLink {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
     fn describe(_: &mut Schemas) -> RequestSpec {
-        let body = schema::object("The user who signs in", [("email", schema::string("The user's email address"))]);
+        let body = schema::object("The user who signs in", [("email", schema::address("The user's email address"))]);
         RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use queue::users::UserService;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use store::access::SignedInUser;
 
 use super::{PASSWORD, login_links, password_hashing, read_password, user_error_problem};
@@ -62,25 +62,14 @@ impl FromRequest for SetPassword {
     }
 }
 
-/// The number of sessions that the change ended.
-#[derive(Debug, Serialize)]
+/// The password was set
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "PasswordSet")]
 pub struct SetPasswordResponse {
+    #[schema(const = true)]
     ok: bool,
+    /// Number of other sessions of the user that were ended
     sessions_ended: usize,
-}
-
-impl ToSchema for SetPasswordResponse {
-    fn schema(schemas: &mut Schemas) -> Value {
-        schemas.component("PasswordSet", |_| {
-            schema::object(
-                "The password was set",
-                [
-                    ("ok", json!({"type": "boolean", "const": true})),
-                    ("sessions_ended", schema::count("Number of other sessions of the user that were ended")),
-                ],
-            )
-        })
-    }
 }
 
 /// `POST /auth/password`: sets the user's password, ends their other sessions and notifies them by email. The current

@@ -31,7 +31,7 @@ impl FromRequest for PasswordSignIn {
         let body = schema::object(
             "The user who signs in",
             [
-                ("email", schema::string("The user's email address")),
+                ("email", schema::address("The user's email address")),
                 ("password", schema::string("The user's password")),
             ],
         );

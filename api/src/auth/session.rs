@@ -6,7 +6,6 @@ use mail::id::SessionId;
 use mail::user::UserSession;
 use queue::users::UserService;
 use serde::Serialize;
-use serde_json::Value;
 use store::access::SignedInUser;
 use store::engine::Batch;
 
@@ -42,17 +41,25 @@ pub async fn get(_: Arc<AppState>, user: SignedInUser, _: NoInput) -> Result<Ses
     Ok(SessionResponse { session: SessionView::from_session(user.session(), user.user(), user.token()) })
 }
 
-/// A session in the list of the user's sessions.
-#[derive(Debug, Serialize)]
+/// A session of the user
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "ListedSession")]
 struct SessionListItem {
+    /// `ses_…`
     id: SessionId,
-    /// Whether this session authenticates the request.
+    /// Whether this is the session of the request
     current: bool,
+    /// How the user signed in: `password`, `link` or `operator`; null for sessions of older versions
     method: Option<&'static str>,
+    /// The IP address at sign-in
     ip: Option<String>,
+    /// The browser's `User-Agent`, at most 200 characters
     user_agent: Option<String>,
+    /// When the user signed in
     created_at: JsonTimestamp,
+    /// When it was last used, to the hour
     last_used_at: Option<JsonTimestamp>,
+    /// When the session ends unless it is used
     expires_at: JsonTimestamp,
 }
 
@@ -71,34 +78,15 @@ impl SessionListItem {
     }
 }
 
-/// All sessions of a user; there are few, so there is one page.
-#[derive(Debug, Serialize)]
+/// A page of the list
+#[derive(Debug, Serialize, ToSchema)]
 pub struct SessionList {
+    /// The entries, newest first
     sessions: Vec<SessionListItem>,
+    /// Whether there are more
     has_more: bool,
+    /// The `cursor` of the next page
     next_cursor: Option<String>,
-}
-
-impl ToSchema for SessionList {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let session = schemas.component("ListedSession", |_| {
-            let by = "How the user signed in: `password`, `link` or `operator`; null for sessions of older versions";
-            schema::object(
-                "A session of the user",
-                [
-                    ("id", schema::string("`ses_…`")),
-                    ("current", schema::boolean("Whether this is the session of the request")),
-                    ("method", schema::nullable_string(by)),
-                    ("ip", schema::nullable_string("The IP address at sign-in")),
-                    ("user_agent", schema::nullable_string("The browser's `User-Agent`, at most 200 characters")),
-                    ("created_at", schema::time("When the user signed in")),
-                    ("last_used_at", schema::nullable_time("When it was last used, to the hour")),
-                    ("expires_at", schema::time("When the session ends unless it is used")),
-                ],
-            )
-        });
-        schema::list_page("sessions", session)
-    }
 }
 
 /// `GET /auth/sessions`: newest first.
@@ -147,20 +135,14 @@ pub async fn end(
     Ok(OkResponse::OK)
 }
 
-#[derive(Debug, Serialize)]
+/// Other sessions were ended
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "SessionsEnded")]
 pub struct EndSessionsResponse {
+    #[schema(const = true)]
     ok: bool,
+    /// Number of other sessions of the user that were ended
     sessions_ended: usize,
-}
-
-impl ToSchema for EndSessionsResponse {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let ok = serde_json::json!({"type": "boolean", "const": true});
-        let ended = schema::count("Number of other sessions of the user that were ended");
-        schemas.component("SessionsEnded", |_| {
-            schema::object("Other sessions were ended", [("ok", ok), ("sessions_ended", ended)])
-        })
-    }
 }
 
 /// `DELETE /auth/sessions`: ends all sessions of the user except the current one.

@@ -9,15 +9,25 @@ use serde_json::Value;
 use crate::json_timestamp::JsonTimestamp;
 use crate::problem::Problem;
 use crate::response::{CookiePolicy, IntoResponse, Response};
-use crate::schema::{self, Schemas, ToSchema};
+use crate::schema::{Schemas, ToSchema};
 
-#[derive(Debug, Serialize)]
+/// A user who can sign in
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "User")]
 pub struct UserView {
+    /// `user_…`
     id: mail::id::UserId,
+    /// The user's email address
     email: String,
+    /// The role
+    #[schema(as = String, enum = ["owner", "member"])]
     role: UserRole,
+    /// Whether the user has accepted the invitation
+    #[schema(enum = ["invited", "active"])]
     status: &'static str,
+    /// Whether a password is set; users without one sign in by a mailed link
     has_password: bool,
+    /// When the user was invited
     created_at: JsonTimestamp,
 }
 
@@ -35,38 +45,20 @@ impl UserView {
     }
 }
 
-impl ToSchema for UserView {
-    fn schema(schemas: &mut Schemas) -> Value {
-        schemas.component("User", |_| {
-            schema::object(
-                "A user who can sign in",
-                [
-                    ("id", schema::string("`user_…`")),
-                    ("email", schema::string("The user's email address")),
-                    ("role", schema::string_enum(&["owner", "member"], "The role")),
-                    (
-                        "status",
-                        schema::string_enum(&["invited", "active"], "Whether the user has accepted the invitation"),
-                    ),
-                    (
-                        "has_password",
-                        schema::boolean("Whether a password is set; users without one sign in by a mailed link"),
-                    ),
-                    ("created_at", schema::time("When the user was invited")),
-                ],
-            )
-        })
-    }
-}
-
-/// The current session, with its CSRF token.
-#[derive(Debug, Serialize)]
+/// A session; its cookie is sent in `set-cookie`
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "Session")]
 pub struct SessionView {
+    /// `ses_…`
     id: mail::id::SessionId,
+    /// The account's id
     account_id: mail::id::AccountId,
     user: UserView,
+    /// The value of `x-csrf-token` that requests other than GET must send
     csrf_token: String,
+    /// When the user signed in
     created_at: JsonTimestamp,
+    /// When the session ends unless it is used
     expires_at: JsonTimestamp,
 }
 
@@ -83,32 +75,10 @@ impl SessionView {
     }
 }
 
-#[derive(Debug, Serialize)]
+/// A session
+#[derive(Debug, Serialize, ToSchema)]
 pub struct SessionResponse {
     pub(super) session: SessionView,
-}
-
-impl ToSchema for SessionResponse {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let user = UserView::schema(schemas);
-        let session = schemas.component("Session", |_| {
-            schema::object(
-                "A session; its cookie is sent in `set-cookie`",
-                [
-                    ("id", schema::string("`ses_…`")),
-                    ("account_id", schema::string("The account's id")),
-                    ("user", user),
-                    (
-                        "csrf_token",
-                        schema::string("The value of `x-csrf-token` that requests other than GET must send"),
-                    ),
-                    ("created_at", schema::time("When the user signed in")),
-                    ("expires_at", schema::time("When the session ends unless it is used")),
-                ],
-            )
-        });
-        schema::object("A session", [("session", session)])
-    }
 }
 
 /// A response that sets or clears the session cookie.

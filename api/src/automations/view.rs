@@ -11,19 +11,31 @@ use serde_json::{Value, json};
 use crate::json_timestamp::JsonTimestamp;
 use crate::schema::{self, Schemas, ToSchema};
 
-#[derive(Debug, Serialize)]
+/// An automation
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "Automation")]
 pub struct AutomationView {
+    /// The automation's id (`aut_…`)
     id: AutomationId,
+    /// The name
     name: String,
+    /// The status
     status: AutomationStatus,
+    /// The version that new runs follow
     version: u32,
     #[serde(serialize_with = "mail::raw_number::serialize")]
+    #[schema(with = trigger_schema)]
     trigger: Value,
     #[serde(serialize_with = "mail::raw_number::serialize")]
+    #[schema(with = steps_schema)]
     steps: Value,
+    #[schema(with = counts_schema)]
     counts: RunCounts,
+    /// When it was created
     created_at: JsonTimestamp,
+    /// When it was last changed
     updated_at: JsonTimestamp,
+    /// When it was last activated
     activated_at: Option<JsonTimestamp>,
 }
 
@@ -55,26 +67,36 @@ impl AutomationView {
     }
 }
 
-#[derive(Debug, Serialize)]
+/// A response with an automation
+#[derive(Debug, Serialize, ToSchema)]
 pub struct AutomationResponse {
     pub automation: AutomationView,
 }
 
-#[derive(Debug, Serialize)]
+/// A page of the list
+#[derive(Debug, Serialize, ToSchema)]
 pub struct AutomationList {
+    /// The entries, newest first
     pub automations: Vec<AutomationView>,
+    /// Whether there are more
     pub has_more: bool,
-    /// `None` on the last page.
+    /// The `cursor` of the next page
     pub next_cursor: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+/// A version
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "AutomationVersion")]
 pub struct AutomationVersionView {
+    /// 1, 2, 3 …
     version: u32,
     #[serde(serialize_with = "mail::raw_number::serialize")]
+    #[schema(with = trigger_schema)]
     trigger: Value,
     #[serde(serialize_with = "mail::raw_number::serialize")]
+    #[schema(with = steps_schema)]
     steps: Value,
+    /// When it was created
     created_at: JsonTimestamp,
 }
 
@@ -87,51 +109,87 @@ impl AutomationVersionView {
     }
 }
 
-#[derive(Debug, Serialize)]
+/// A page of the list
+#[derive(Debug, Serialize, ToSchema)]
 pub struct AutomationVersionList {
+    /// The entries, newest first
     pub versions: Vec<AutomationVersionView>,
+    /// Whether there are more
     pub has_more: bool,
-    /// `None` on the last page.
+    /// The `cursor` of the next page
     pub next_cursor: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+/// A step of a run
+#[derive(Debug, Serialize, ToSchema)]
 struct RunStepView {
+    /// The position, from 0
     index: usize,
+    /// The step's key
     key: Option<String>,
+    /// The step type
+    #[schema(enum = StepAction::WORDS)]
     r#type: String,
+    /// The status
     status: StepStatus,
+    /// The result: `email_id`, or `withheld` with the reason why no reply was sent
+    #[schema(type = ["object", "null"])]
     output: Option<Value>,
+    /// The error, if the step failed
     error: Option<String>,
+    /// When it started
     started_at: Option<JsonTimestamp>,
+    /// When it ended
     completed_at: Option<JsonTimestamp>,
 }
 
-#[derive(Debug, Serialize)]
+/// The current wait
+#[derive(Debug, Serialize, ToSchema)]
 struct RunWaitView {
+    /// The awaited event; null if the run waits for a time only
     event: Option<String>,
+    /// End of the wait
     until: JsonTimestamp,
 }
 
-#[derive(Debug, Serialize)]
+/// A run: one person's execution of an automation
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "AutomationRun")]
 pub struct AutomationRunView {
+    /// The run's id (`run_…`)
     id: RunId,
+    /// The automation
     automation_id: AutomationId,
+    /// The version of the automation
     automation_version: u32,
+    /// The status
     status: RunStatus,
+    /// Whether the run is live or a test
     mode: RunMode,
+    /// The event that started it (`ae_…`, `evt_…`)
     event_id: String,
+    /// The event's name
     event_name: String,
+    /// The person's `user_id` in the product
     user_id: Option<String>,
+    /// The person's email address
     email: Option<String>,
+    /// The current step
     current_step_index: usize,
+    /// All steps, in order
     steps: Vec<RunStepView>,
     wait: Option<RunWaitView>,
+    /// How the run completed
     ended_by: Option<CompletionReason>,
+    /// The cause of the cancellation
     cancelled_by: Option<CancelSource>,
+    /// The error, if it failed
     error: Option<String>,
+    /// When it was created
     created_at: JsonTimestamp,
+    /// When the first step started
     started_at: Option<JsonTimestamp>,
+    /// When it ended
     completed_at: Option<JsonTimestamp>,
 }
 
@@ -179,16 +237,20 @@ impl AutomationRunView {
     }
 }
 
-#[derive(Debug, Serialize)]
+/// A response with a run
+#[derive(Debug, Serialize, ToSchema)]
 pub struct AutomationRunResponse {
     pub run: AutomationRunView,
 }
 
-#[derive(Debug, Serialize)]
+/// A page of the list
+#[derive(Debug, Serialize, ToSchema)]
 pub struct AutomationRunList {
+    /// The entries, newest first
     pub runs: Vec<AutomationRunView>,
+    /// Whether there are more
     pub has_more: bool,
-    /// `None` on the last page.
+    /// The `cursor` of the next page
     pub next_cursor: Option<String>,
 }
 
@@ -262,144 +324,15 @@ pub fn steps_schema(schemas: &mut Schemas) -> Value {
     json!({"type": "array", "items": step, "maxItems": STEPS_MAX, "description": "The steps of a run, in order"})
 }
 
-impl ToSchema for AutomationView {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let (trigger, steps) = (trigger_schema(schemas), steps_schema(schemas));
-        schemas.component("Automation", |_| {
-            let counts = schema::object(
-                "Number of runs by status",
-                [
-                    ("running", schema::count("Runs that execute a step")),
-                    ("waiting", schema::count("Runs that wait for a time or an event")),
-                    ("completed", schema::count("Runs that completed")),
-                    ("failed", schema::count("Runs that failed")),
-                    ("cancelled", schema::count("Runs that were cancelled")),
-                ],
-            );
-            schema::object(
-                "An automation",
-                [
-                    ("id", schema::string("The automation's id (`aut_…`)")),
-                    ("name", schema::string("The name")),
-                    ("status", schema::string_enum(AutomationStatus::WORDS, "The status")),
-                    ("version", schema::count("The version that new runs follow")),
-                    ("trigger", trigger),
-                    ("steps", steps),
-                    ("counts", counts),
-                    ("created_at", schema::time("When it was created")),
-                    ("updated_at", schema::time("When it was last changed")),
-                    ("activated_at", schema::nullable_time("When it was last activated")),
-                ],
-            )
-        })
-    }
-}
-
-impl ToSchema for AutomationResponse {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let automation = AutomationView::schema(schemas);
-        schema::object("A response with an automation", [("automation", automation)])
-    }
-}
-
-impl ToSchema for AutomationList {
-    fn schema(schemas: &mut Schemas) -> Value {
-        schema::list_page("automations", AutomationView::schema(schemas))
-    }
-}
-
-impl ToSchema for AutomationVersionList {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let (trigger, steps) = (trigger_schema(schemas), steps_schema(schemas));
-        let version = schemas.component("AutomationVersion", |_| {
-            schema::object(
-                "A version",
-                [
-                    ("version", schema::count("1, 2, 3 …")),
-                    ("trigger", trigger),
-                    ("steps", steps),
-                    ("created_at", schema::time("When it was created")),
-                ],
-            )
-        });
-        schema::list_page("versions", version)
-    }
-}
-
-fn step_state_schema() -> Value {
+fn counts_schema(_: &mut Schemas) -> Value {
     schema::object(
-        "A step of a run",
+        "Number of runs by status",
         [
-            ("index", schema::count("The position, from 0")),
-            ("key", schema::nullable_string("The step's key")),
-            ("type", schema::string_enum(StepAction::WORDS, "The step type")),
-            ("status", schema::string_enum(StepStatus::WORDS, "The status")),
-            (
-                "output",
-                json!({
-                    "type": ["object", "null"],
-                    "description": "The result: `email_id`, or `withheld` with the reason why no reply was sent",
-                }),
-            ),
-            ("error", schema::nullable_string("The error, if the step failed")),
-            ("started_at", schema::nullable_time("When it started")),
-            ("completed_at", schema::nullable_time("When it ended")),
+            ("running", schema::count("Runs that execute a step")),
+            ("waiting", schema::count("Runs that wait for a time or an event")),
+            ("completed", schema::count("Runs that completed")),
+            ("failed", schema::count("Runs that failed")),
+            ("cancelled", schema::count("Runs that were cancelled")),
         ],
     )
-}
-
-impl ToSchema for AutomationRunView {
-    fn schema(schemas: &mut Schemas) -> Value {
-        schemas.component("AutomationRun", |_| {
-            let mut wait = schema::object(
-                "The current wait",
-                [
-                    ("event", schema::nullable_string("The awaited event; null if the run waits for a time only")),
-                    ("until", schema::time("End of the wait")),
-                ],
-            );
-            schema::allow_null(&mut wait);
-            let nullable_words = |words: &[&str], text: &str| {
-                let mut schema = schema::string_enum(words, text);
-                schema::allow_null(&mut schema);
-                schema
-            };
-            schema::object(
-                "A run: one person's execution of an automation",
-                [
-                    ("id", schema::string("The run's id (`run_…`)")),
-                    ("automation_id", schema::string("The automation")),
-                    ("automation_version", schema::count("The version of the automation")),
-                    ("status", schema::string_enum(RunStatus::WORDS, "The status")),
-                    ("mode", schema::string_enum(RunMode::WORDS, "Whether the run is live or a test")),
-                    ("event_id", schema::string("The event that started it (`ae_…`, `evt_…`)")),
-                    ("event_name", schema::string("The event's name")),
-                    ("user_id", schema::nullable_string("The person's `user_id` in the product")),
-                    ("email", schema::nullable_string("The person's email address")),
-                    ("current_step_index", schema::count("The current step")),
-                    ("steps", schema::list(step_state_schema(), "All steps, in order")),
-                    ("wait", wait),
-                    ("ended_by", nullable_words(CompletionReason::WORDS, "How the run completed")),
-                    ("cancelled_by", nullable_words(CancelSource::WORDS, "What cancelled the run")),
-                    ("error", schema::nullable_string("The error, if it failed")),
-                    ("created_at", schema::time("When it was created")),
-                    ("started_at", schema::nullable_time("When the first step started")),
-                    ("completed_at", schema::nullable_time("When it ended")),
-                ],
-            )
-        })
-    }
-}
-
-impl ToSchema for AutomationRunResponse {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let run = AutomationRunView::schema(schemas);
-        schema::object("A response with a run", [("run", run)])
-    }
-}
-
-impl ToSchema for AutomationRunList {
-    fn schema(schemas: &mut Schemas) -> Value {
-        schema::list_page("runs", AutomationRunView::schema(schemas))
-    }
 }

@@ -157,9 +157,12 @@ impl<K: CredentialKind> FromRequest for CreateCredential<K> {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
     fn describe(_: &mut Schemas) -> RequestSpec {
+        let text = "The only domain (`dom_…`) that the credential may send from; null allows all";
+        let mut domain = schema::id(DomainId::PREFIX, text);
+        schema::allow_null(&mut domain);
         let fields = [
             (NAME, name_schema()),
-            (DOMAIN, schema::nullable_string("The only domain that the credential may send from; null allows all")),
+            (DOMAIN, domain),
             (ALLOWED, allowed_schema()),
             (EXPIRES, schema::nullable_time("When the credential expires")),
         ];

@@ -9,7 +9,7 @@ use mail::id::ClaimId;
 use mail::quota::Noun;
 use queue::domains::ClaimError;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use store::access::Tenant;
 
 use super::error::domain_error_problem;
@@ -26,7 +26,8 @@ use crate::state::AppState;
 
 const ID: &str = "id";
 const STATUSES: &[&str] = &["pending", "blocked", "verified", "completed", "expired", "cancelled"];
-const BLOCK_REASONS: &[&str] = &["grace_period", "recent_owner_activity", "pending_scheduled_emails"];
+const BLOCK_REASONS: &[Option<&str>] =
+    &[Some("grace_period"), Some("recent_owner_activity"), Some("pending_scheduled_emails"), None];
 
 fn claim_not_found() -> Problem {
     Problem::not_found("claim")
@@ -47,15 +48,26 @@ fn claim_error_problem(error: ClaimError, state: &AppState, tenant: &Tenant) -> 
     }
 }
 
-#[derive(Debug, Serialize)]
+/// A claim to a domain of another account
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "DomainClaim")]
 struct ClaimView {
+    /// `clm_…`
     id: ClaimId,
+    /// The domain
     name: DomainName,
+    /// The status
+    #[schema(as = String, enum = STATUSES)]
     status: ClaimStatus,
     record: RecordView,
+    /// The condition that the claim waits for
+    #[schema(as = Option<String>, enum = BLOCK_REASONS)]
     blocked_reason: Option<ClaimBlocker>,
+    /// End of the other account's grace period
     grace_ends_at: Option<JsonTimestamp>,
+    /// When it was created
     created_at: JsonTimestamp,
+    /// When the claim expires
     expires_at: JsonTimestamp,
 }
 
@@ -75,30 +87,11 @@ impl ClaimView {
             name: claim.name,
         }
     }
-
-    fn schema(schemas: &mut Schemas) -> Value {
-        let record = RecordView::schema(schemas);
-        let mut blocked = schema::string_enum(BLOCK_REASONS, "What the claim waits for");
-        schema::allow_null(&mut blocked);
-        schemas.component("DomainClaim", |_| {
-            schema::object(
-                "A claim to a domain of another account",
-                [
-                    ("id", schema::string("`clm_…`")),
-                    ("name", schema::string("The domain")),
-                    ("status", schema::string_enum(STATUSES, "The status")),
-                    ("record", record),
-                    ("blocked_reason", blocked),
-                    ("grace_ends_at", schema::nullable_time("End of the other account's grace period")),
-                    ("created_at", schema::time("When it was created")),
-                    ("expires_at", schema::time("When the claim expires")),
-                ],
-            )
-        })
-    }
 }
 
-#[derive(Debug, Serialize)]
+/// A claim
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "OneDomainClaim")]
 pub struct ClaimResponse {
     claim: ClaimView,
 }
@@ -109,25 +102,16 @@ impl ClaimResponse {
     }
 }
 
-impl ToSchema for ClaimResponse {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let claim = ClaimView::schema(schemas);
-        schemas.component("OneDomainClaim", |_| schema::object("A claim", [("claim", claim)]))
-    }
-}
-
-#[derive(Debug, Serialize)]
+/// A page of the list
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "DomainClaimList")]
 pub struct ClaimList {
+    /// The entries, newest first
     claims: Vec<ClaimView>,
+    /// Whether there are more
     has_more: bool,
+    /// The `cursor` of the next page
     next_cursor: Option<String>,
-}
-
-impl ToSchema for ClaimList {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let claim = ClaimView::schema(schemas);
-        schemas.component("DomainClaimList", |_| schema::list_page("claims", claim))
-    }
 }
 
 /// Query of `GET /domains/claims`.

@@ -14,7 +14,6 @@ use mail::dmarc::{DmarcDisposition, DmarcMessageCounts, DmarcPolicyPublished, Dm
 use mail::domain::SendingDomain;
 use mail::metric::{Counter, Dimension, Hour};
 use serde::Serialize;
-use serde_json::{Value, json};
 use store::access::Tenant;
 
 use super::request::DomainKey;
@@ -22,7 +21,7 @@ use crate::json_timestamp::JsonTimestamp;
 use crate::paging;
 use crate::problem::Problem;
 use crate::request::{FromRequest, Request, RequestSpec};
-use crate::schema::{self, Schemas, ToSchema};
+use crate::schema::{Schemas, ToSchema};
 use crate::state::AppState;
 use crate::time_range::{parse_time_or_date, time_parameter};
 use jiff::{SignedDuration, Timestamp};
@@ -85,12 +84,20 @@ impl DmarcQuery {
     }
 }
 
-/// The published policy as the latest report saw it.
-#[derive(Debug, Serialize)]
+/// The published policy as the latest report saw it
+#[derive(Debug, Serialize, ToSchema)]
 struct DmarcPolicyView {
+    /// The policy for mail that fails
+    #[schema(as = String, enum = ["none", "quarantine", "reject"])]
     p: DmarcDisposition,
+    /// The policy for subdomains, if it differs
+    #[schema(as = Option<String>, enum = ["none", "quarantine", "reject", null])]
     sp: Option<DmarcDisposition>,
+    /// DKIM alignment mode
+    #[schema(enum = ["relaxed", "strict"])]
     adkim: &'static str,
+    /// SPF alignment mode
+    #[schema(enum = ["relaxed", "strict"])]
     aspf: &'static str,
 }
 
@@ -102,15 +109,22 @@ impl DmarcPolicyView {
     }
 }
 
-/// Message counts by DMARC result.
-#[derive(Debug, Serialize)]
+/// Totals of all sources
+#[derive(Debug, Serialize, ToSchema)]
 struct DmarcTallyView {
+    /// Messages
     messages: u64,
+    /// Messages that passed DMARC, by aligned DKIM or SPF
     passed: u64,
+    /// Messages that failed
     failed: u64,
+    /// Messages with aligned DKIM
     dkim_aligned: u64,
+    /// Messages with aligned SPF
     spf_aligned: u64,
+    /// Messages quarantined by the policy
     quarantined: u64,
+    /// Messages rejected by the policy
     rejected: u64,
 }
 
@@ -128,11 +142,14 @@ impl DmarcTallyView {
     }
 }
 
-/// Messages from one source address.
-#[derive(Debug, Serialize)]
+/// Messages from one source address
+#[derive(Debug, Serialize, ToSchema)]
 struct DmarcSourceView {
+    /// The source address; null for the sum of all others
     ip: Option<IpAddr>,
+    /// The forward-confirmed host name; null if it was not found in time
     host: Option<DomainName>,
+    /// Whether this service sends from the address
     ours: bool,
     #[serde(flatten)]
     tally: DmarcTallyView,
@@ -145,36 +162,56 @@ impl DmarcSourceView {
     }
 }
 
-#[derive(Debug, Serialize)]
+/// A reporting organization
+#[derive(Debug, Serialize, ToSchema)]
 struct DmarcReporterView {
+    /// The domain that sent the reports
     domain: DomainName,
+    /// The organization's name in its reports
     name: String,
+    /// Number of reports
     reports: u64,
+    /// Messages in these reports
     messages: u64,
+    /// When the last report was received
     last_report_at: JsonTimestamp,
 }
 
-#[derive(Debug, Serialize)]
+/// A UTC day
+#[derive(Debug, Serialize, ToSchema)]
 struct DmarcDayView {
+    /// Date
+    #[schema(format = "date", examples = ["2026-01-01"])]
     date: String,
+    /// Recipients of email that this service accepted
     sent: Option<u64>,
+    /// Messages in reports
     reported: u64,
+    /// Messages that passed
     passed: u64,
+    /// Messages that failed
     failed: u64,
 }
 
-/// The summary.
-#[derive(Debug, Serialize)]
+/// A summary of DMARC reports
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "DomainDmarc")]
 pub struct DmarcView {
+    /// The domain
     domain: DomainName,
+    /// The policy
     policy: Option<DmarcPolicyView>,
     totals: DmarcTallyView,
+    /// Sources, most messages first
     sources: Vec<DmarcSourceView>,
+    /// Reporting organizations, most messages first
     reporters: Vec<DmarcReporterView>,
+    /// All days of the range
     days: Vec<DmarcDayView>,
 }
 
-#[derive(Debug, Serialize)]
+/// A summary of DMARC reports
+#[derive(Debug, Serialize, ToSchema)]
 pub struct DmarcResponse {
     dmarc: DmarcView,
 }
@@ -281,84 +318,4 @@ async fn sent_by_day(
         }
         sent
     }))
-}
-
-fn tally_fields() -> Vec<(&'static str, Value)> {
-    vec![
-        ("messages", schema::count("Messages")),
-        ("passed", schema::count("Messages that passed DMARC, by aligned DKIM or SPF")),
-        ("failed", schema::count("Messages that failed")),
-        ("dkim_aligned", schema::count("Messages with aligned DKIM")),
-        ("spf_aligned", schema::count("Messages with aligned SPF")),
-        ("quarantined", schema::count("Messages quarantined by the policy")),
-        ("rejected", schema::count("Messages rejected by the policy")),
-    ]
-}
-
-impl ToSchema for DmarcResponse {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let dmarc = schemas.component("DomainDmarc", |_| {
-            let policies: &[&str] = &["none", "quarantine", "reject"];
-            let mut sp = schema::string_enum(policies, "The policy for subdomains, if it differs");
-            schema::allow_null(&mut sp);
-            let modes: &[&str] = &["relaxed", "strict"];
-            let policy = schema::object(
-                "The published policy as the latest report saw it",
-                [
-                    ("p", schema::string_enum(policies, "The policy for mail that fails")),
-                    ("sp", sp),
-                    ("adkim", schema::string_enum(modes, "DKIM alignment mode")),
-                    ("aspf", schema::string_enum(modes, "SPF alignment mode")),
-                ],
-            );
-            let source = schema::object(
-                "Messages from one source address",
-                [
-                    ("ip", schema::nullable_string("The source address; null for the sum of all others")),
-                    (
-                        "host",
-                        schema::nullable_string("The forward-confirmed host name; null if it was not found in time"),
-                    ),
-                    ("ours", schema::boolean("Whether this service sends from the address")),
-                ]
-                .into_iter()
-                .chain(tally_fields()),
-            );
-            let reporter = schema::object(
-                "A reporting organization",
-                [
-                    ("domain", schema::string("The domain that sent the reports")),
-                    ("name", schema::string("The organization's name in its reports")),
-                    ("reports", schema::count("Number of reports")),
-                    ("messages", schema::count("Messages in these reports")),
-                    ("last_report_at", schema::time("When the last report was received")),
-                ],
-            );
-            let day = schema::object(
-                "A UTC day",
-                [
-                    (
-                        "date",
-                        json!({"type": "string", "format": "date", "examples": ["2026-01-01"], "description": "Date"}),
-                    ),
-                    ("sent", schema::nullable_count("Recipients of email that this service accepted")),
-                    ("reported", schema::count("Messages in reports")),
-                    ("passed", schema::count("Messages that passed")),
-                    ("failed", schema::count("Messages that failed")),
-                ],
-            );
-            schema::object(
-                "A summary of DMARC reports",
-                [
-                    ("domain", schema::string("The domain")),
-                    ("policy", json!({"description": "The policy", "oneOf": [{"type": "null"}, policy]})),
-                    ("totals", schema::object("Totals of all sources", tally_fields())),
-                    ("sources", schema::list(source, "Sources, most messages first")),
-                    ("reporters", schema::list(reporter, "Reporting organizations, most messages first")),
-                    ("days", schema::list(day, "All days of the range")),
-                ],
-            )
-        });
-        schema::object("A summary of DMARC reports", [("dmarc", dmarc)])
-    }
 }

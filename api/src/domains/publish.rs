@@ -155,13 +155,20 @@ impl FromRequest for ApplyDnsChanges {
     }
 }
 
-/// The change of one record and its outcome.
-#[derive(Debug, Serialize)]
+/// The change of one record
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "DnsChange")]
 struct DnsChangeView {
+    /// The action
+    #[schema(as = String, enum = ["create", "update", "skip", "conflict"])]
     action: ChangeAction,
+    /// The result
+    #[schema(as = String, enum = ["unchanged", "done", "failed", "unclear", "not_done"])]
     outcome: RecordChangeOutcome,
     record: RecordView,
+    /// The value that is replaced
     replaces: Option<String>,
+    /// The reason; for a conflict, how to resolve it
     reason: Option<String>,
 }
 
@@ -170,43 +177,17 @@ impl DnsChangeView {
         let record = RecordView::from_record(change.record, None, None);
         Self { action: change.action, outcome, record, replaces: change.replaces, reason: change.reason }
     }
-
-    fn schema(schemas: &mut Schemas) -> Value {
-        let record = RecordView::schema(schemas);
-        schemas.component("DnsChange", |_| {
-            let actions = &["create", "update", "skip", "conflict"];
-            let outcomes = &["unchanged", "done", "failed", "unclear", "not_done"];
-            schema::object(
-                "The change of one record",
-                [
-                    ("action", schema::string_enum(actions, "The action")),
-                    ("outcome", schema::string_enum(outcomes, "The result")),
-                    ("record", record),
-                    ("replaces", schema::nullable_string("The value that is replaced")),
-                    ("reason", schema::nullable_string("The reason; for a conflict, how to resolve it")),
-                ],
-            )
-        })
-    }
 }
 
-/// The domain after the changes.
-#[derive(Debug, Serialize)]
+/// The published records
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "AppliedDns")]
 pub struct ApplyDnsResponse {
     domain: DomainView,
+    /// The change of each record
     changes: Vec<DnsChangeView>,
+    /// Whether all records are now published at the provider
     applied: bool,
-}
-
-impl ToSchema for ApplyDnsResponse {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let (domain, change) = (DomainView::schema(schemas), DnsChangeView::schema(schemas));
-        schemas.component("AppliedDns", |_| {
-            let changes = schema::list(change, "The change of each record");
-            let applied = schema::boolean("Whether all records are now published at the provider");
-            schema::object("The published records", [("domain", domain), ("changes", changes), ("applied", applied)])
-        })
-    }
 }
 
 /// `POST /domains/{id_or_name}/dns/apply`.
@@ -238,24 +219,13 @@ pub async fn apply_dns_changes(
     Ok(ApplyDnsResponse { domain: DomainView::from_domain(&published.known, domains), changes, applied })
 }
 
-/// The page at the DNS provider where the customer approves the records.
-#[derive(Debug, Serialize)]
+/// The page to redirect the customer to
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "ConnectDns")]
 pub struct DomainConnectResponse {
+    /// The page at the DNS provider where the domain's owner signs in and approves the records
+    #[schema(examples = ["https://dns.example/v2/domainTemplates/providers/example.net/services/email/apply?domain=example.com"])]
     url: String,
-}
-
-impl ToSchema for DomainConnectResponse {
-    fn schema(schemas: &mut Schemas) -> Value {
-        schemas.component("ConnectDns", |_| {
-            let mut url = schema::string(
-                "The page at the DNS provider where the domain's owner signs in and approves the records",
-            );
-            url["examples"] = json!([
-                "https://dns.example/v2/domainTemplates/providers/example.net/services/email/apply?domain=example.com"
-            ]);
-            schema::object("The page to redirect the customer to", [("url", url)])
-        })
-    }
 }
 
 /// `POST /domains/{id_or_name}/dns/connect`.
@@ -332,39 +302,24 @@ impl FromRequest for SaveDnsCredentials {
     }
 }
 
-/// Saved credentials, without their secrets.
-#[derive(Debug, Serialize)]
+/// Saved credentials; secrets are never returned
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "SavedDnsCredentials")]
 struct DnsCredentialsView {
+    /// The provider
+    #[schema(enum = providers())]
     provider: String,
+    /// When they were saved
     saved_at: JsonTimestamp,
 }
 
-impl DnsCredentialsView {
-    fn schema(schemas: &mut Schemas) -> Value {
-        schemas.component("SavedDnsCredentials", |_| {
-            schema::object(
-                "Saved credentials; secrets are never returned",
-                [
-                    (PROVIDER, schema::string_enum(&providers(), "The provider")),
-                    ("saved_at", schema::time("When they were saved")),
-                ],
-            )
-        })
-    }
-}
+impl DnsCredentialsView {}
 
-#[derive(Debug, Serialize)]
+/// The saved credentials
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "OneSavedDnsCredentials")]
 pub struct DnsCredentialsResponse {
     dns_credentials: DnsCredentialsView,
-}
-
-impl ToSchema for DnsCredentialsResponse {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let stored = DnsCredentialsView::schema(schemas);
-        schemas.component("OneSavedDnsCredentials", |_| {
-            schema::object("The saved credentials", [("dns_credentials", stored)])
-        })
-    }
 }
 
 /// `PUT /dns-credentials/{provider}`.
@@ -382,19 +337,16 @@ pub async fn save_credentials(
     Ok(DnsCredentialsResponse { dns_credentials: DnsCredentialsView { provider, saved_at: JsonTimestamp(saved_at) } })
 }
 
-/// The providers with saved credentials; there are few, so there is one page.
-#[derive(Debug, Serialize)]
+/// A page of the list
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "SavedDnsCredentialsList")]
 pub struct DnsCredentialsList {
+    /// The entries, newest first
     dns_credentials: Vec<DnsCredentialsView>,
+    /// Whether there are more
     has_more: bool,
+    /// The `cursor` of the next page
     next_cursor: Option<String>,
-}
-
-impl ToSchema for DnsCredentialsList {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let stored = DnsCredentialsView::schema(schemas);
-        schemas.component("SavedDnsCredentialsList", |_| schema::list_page("dns_credentials", stored))
-    }
 }
 
 /// `GET /dns-credentials`.

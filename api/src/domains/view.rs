@@ -13,27 +13,47 @@ use serde_json::{Value, json};
 use crate::json_timestamp::JsonTimestamp;
 use crate::problem::Problem;
 use crate::response::IntoResponse;
-use crate::schema::{self, Schemas, ToSchema};
+use crate::schema::{Schemas, ToSchema};
 
 const PURPOSES: &[&str] = &["ownership", "dkim", "return_path", "spf", "dmarc", "inbound", "tracking"];
 const STATUSES: &[&str] = &["pending", "verified", "missing", "mismatch", "conflict"];
 /// Shown as a record's error if the service does not check DNS records.
 const NOT_CHECKED_TEXT: &str = "Not checked: this service verifies domains automatically (`auto_verify_domains`)";
 
-/// A DNS record with the result of its last check.
-#[derive(Debug, Serialize)]
+/// A DNS record with the result of its last check
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "DomainRecord")]
 pub(super) struct RecordView {
+    /// The purpose of the record
+    #[schema(as = String, enum = PURPOSES)]
     purpose: RecordPurpose,
+    /// The record type
     #[serde(rename = "type")]
+    #[schema(as = String, enum = ["TXT", "CNAME", "MX"])]
     record_type: RecordType,
+    /// The fully qualified name
+    #[schema(examples = ["_service.example.com"])]
     name: String,
+    /// The value to publish; for SPF, merged with the existing record
+    #[schema(examples = ["postrider-verification=4c0d3a1f2b5e69788796a5b4c3d2e1f0"])]
     value: String,
+    /// The TTL in seconds
+    #[schema(examples = [3600])]
     ttl: u32,
+    /// The preference of an MX record
+    #[schema(examples = [10])]
     priority: Option<u16>,
+    /// Whether the record is required for verification
     required: bool,
+    /// The result
+    #[schema(as = String, enum = STATUSES)]
     status: RecordStatus,
+    /// Values found in the DNS
+    #[schema(items = {"type": "string", "description": "A value"})]
     found: Vec<String>,
+    /// The problem and how to fix it
     error: Option<String>,
+    /// When the record was last checked
     checked_at: Option<JsonTimestamp>,
 }
 
@@ -60,67 +80,65 @@ impl RecordView {
             error: finding.map_or_else(|| default_text.map(str::to_owned), |finding| finding.error),
         }
     }
-
-    pub(super) fn schema(schemas: &mut Schemas) -> Value {
-        schemas.component("DomainRecord", |_| {
-            let number = |description: &str, example: u32| {
-                json!({"type": ["integer", "null"], "minimum": 0, "description": description, "examples": [example]})
-            };
-            let mut name = schema::string("The fully qualified name");
-            name["examples"] = json!(["_service.example.com"]);
-            let mut value = schema::string("The value to publish; for SPF, merged with the existing record");
-            value["examples"] = json!(["postrider-verification=4c0d3a1f2b5e69788796a5b4c3d2e1f0"]);
-            let ttl =
-                json!({"type": "integer", "minimum": 0, "description": "The TTL in seconds", "examples": [3_600]});
-            let found = schema::list(schema::string("A value"), "Values found in the DNS");
-            schema::object(
-                "A DNS record with the result of its last check",
-                [
-                    ("purpose", schema::string_enum(PURPOSES, "The purpose of the record")),
-                    ("type", schema::string_enum(&["TXT", "CNAME", "MX"], "The record type")),
-                    ("name", name),
-                    ("value", value),
-                    ("ttl", ttl),
-                    ("priority", number("The preference of an MX record", 10)),
-                    ("required", schema::boolean("Whether the record is required for verification")),
-                    ("status", schema::string_enum(STATUSES, "The result")),
-                    ("found", found),
-                    ("error", schema::nullable_string("What is wrong and how to fix it")),
-                    ("checked_at", schema::nullable_time("When the record was last checked")),
-                ],
-            )
-        })
-    }
 }
 
-/// The DKIM keys of a domain.
-#[derive(Debug, Serialize)]
+/// The DKIM keys of the domain
+#[derive(Debug, Serialize, ToSchema)]
 struct DomainDkimView {
+    /// Selector of the RSA key; the Ed25519 key's selector appends an `e`
+    #[schema(examples = ["pr0a1b2c"])]
     selector: String,
+    /// Size of the RSA key in bits
+    #[schema(examples = [2048])]
     key_bits: u16,
+    /// Selector of new keys; they sign as soon as their record is found
     pending_selector: Option<String>,
+    /// Selector of the previous keys; keep their record until `former_until`
     former_selector: Option<String>,
+    /// When the previous keys' record can be removed
     former_until: Option<JsonTimestamp>,
 }
 
-#[derive(Debug, Serialize)]
+/// A sending domain
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "Domain")]
 pub(super) struct DomainView {
+    /// `dom_…`
     id: DomainId,
+    /// The name
+    #[schema(examples = ["example.com"])]
     name: DomainName,
+    /// Whether email can be sent from the domain
+    #[schema(as = String, enum = ["unverified", "verified"])]
     status: DomainState,
+    /// Whether mail to the domain is received
     inbound_enabled: bool,
+    /// Addresses that receive mail; empty means all (catch-all)
+    #[schema(items = {"type": "string", "description": "An address, `support+*@example.com` or `*@example.com`"})]
     inbound_addresses: Vec<AddressPattern>,
+    /// Whether opens are tracked by a pixel in the HTML
     open_tracking: bool,
+    /// Whether links in the HTML are rewritten to track clicks
     click_tracking: bool,
+    /// `opportunistic`: TLS if the remote host offers it; `enforced`: never without TLS
+    #[schema(as = String, enum = ["opportunistic", "enforced"])]
     tls_mode: TlsMode,
+    /// Your own host for tracking links; null uses the service's host
     tracking_host: Option<DomainName>,
     dkim: DomainDkimView,
+    /// Whether the service can sign for the domain
     dkim_ready: bool,
+    /// The records to publish, the required ones first
     records: Vec<RecordView>,
+    /// Since when a required record is missing; after 72 hours the domain becomes unverified
     degraded_since: Option<JsonTimestamp>,
+    /// When the domain was first verified
     verified_at: Option<JsonTimestamp>,
+    /// When the DNS was last checked
     last_checked_at: Option<JsonTimestamp>,
+    /// When the domain was added
     created_at: JsonTimestamp,
+    /// When it was last changed
     updated_at: JsonTimestamp,
 }
 
@@ -161,85 +179,11 @@ impl DomainView {
             updated_at: JsonTimestamp(domain.updated_at.max(domain.created_at)),
         }
     }
-
-    fn dkim_schema() -> Value {
-        let mut selector = schema::string("Selector of the RSA key; the Ed25519 key's selector appends an `e`");
-        selector["examples"] = json!(["pr0a1b2c"]);
-        let bits =
-            json!({"type": "integer", "minimum": 0, "description": "Size of the RSA key in bits", "examples": [2_048]});
-        schema::object(
-            "The DKIM keys of the domain",
-            [
-                ("selector", selector),
-                ("key_bits", bits),
-                (
-                    "pending_selector",
-                    schema::nullable_string("Selector of new keys; they sign as soon as their record is found"),
-                ),
-                (
-                    "former_selector",
-                    schema::nullable_string("Selector of the previous keys; keep their record until `former_until`"),
-                ),
-                ("former_until", schema::nullable_time("When the previous keys' record can be removed")),
-            ],
-        )
-    }
-
-    pub(super) fn schema(schemas: &mut Schemas) -> Value {
-        let record = RecordView::schema(schemas);
-        schemas.component("Domain", |_| {
-            let mut name = schema::string("The name");
-            name["examples"] = json!(["example.com"]);
-            schema::object(
-                "A sending domain",
-                [
-                    ("id", schema::string("`dom_…`")),
-                    ("name", name),
-                    (
-                        "status",
-                        schema::string_enum(&["unverified", "verified"], "Whether email can be sent from the domain"),
-                    ),
-                    ("inbound_enabled", schema::boolean("Whether mail to the domain is received")),
-                    (
-                        "inbound_addresses",
-                        schema::list(
-                            schema::string("An address, `support+*@example.com` or `*@example.com`"),
-                            "Addresses that receive mail; empty means all (catch-all)",
-                        ),
-                    ),
-                    ("open_tracking", schema::boolean("Whether opens are tracked by a pixel in the HTML")),
-                    ("click_tracking", schema::boolean("Whether links in the HTML are rewritten to track clicks")),
-                    (
-                        "tls_mode",
-                        schema::string_enum(
-                            &["opportunistic", "enforced"],
-                            "`opportunistic`: TLS if the remote host offers it; `enforced`: never without TLS",
-                        ),
-                    ),
-                    (
-                        "tracking_host",
-                        schema::nullable_string("Your own host for tracking links; null uses the service's host"),
-                    ),
-                    ("dkim", Self::dkim_schema()),
-                    ("dkim_ready", schema::boolean("Whether the service can sign for the domain")),
-                    ("records", schema::list(record, "The records to publish, the required ones first")),
-                    (
-                        "degraded_since",
-                        schema::nullable_time(
-                            "Since when a required record is missing; after 72 hours the domain becomes unverified",
-                        ),
-                    ),
-                    ("verified_at", schema::nullable_time("When the domain was first verified")),
-                    ("last_checked_at", schema::nullable_time("When the DNS was last checked")),
-                    ("created_at", schema::time("When the domain was added")),
-                    ("updated_at", schema::time("When it was last changed")),
-                ],
-            )
-        })
-    }
 }
 
-#[derive(Debug, Serialize)]
+/// A domain
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "OneDomain")]
 pub struct DomainResponse {
     domain: DomainView,
 }
@@ -250,17 +194,12 @@ impl DomainResponse {
     }
 }
 
-impl ToSchema for DomainResponse {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let domain = DomainView::schema(schemas);
-        schemas.component("OneDomain", |_| schema::object("A domain", [("domain", domain)]))
-    }
-}
-
-/// A domain after a verification.
-#[derive(Debug, Serialize)]
+/// A domain after a verification
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "VerifiedDomain")]
 pub struct VerifyDomainResponse {
     domain: DomainView,
+    /// Whether email can be sent from the domain; `records` shows what is missing
     verified: bool,
 }
 
@@ -271,21 +210,15 @@ impl VerifyDomainResponse {
     }
 }
 
-impl ToSchema for VerifyDomainResponse {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let domain = DomainView::schema(schemas);
-        schemas.component("VerifiedDomain", |_| {
-            let verified =
-                schema::boolean("Whether email can be sent from the domain; `records` shows what is missing");
-            schema::object("A domain after a verification", [("domain", domain), ("verified", verified)])
-        })
-    }
-}
-
-#[derive(Debug, Serialize)]
+/// A page of the list
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "DomainList")]
 pub struct DomainList {
+    /// The entries, newest first
     domains: Vec<DomainView>,
+    /// Whether there are more
     has_more: bool,
+    /// The `cursor` of the next page
     next_cursor: Option<String>,
 }
 
@@ -297,13 +230,6 @@ impl DomainList {
     ) -> Self {
         let views = entry.map(|entry| DomainView::from_domain(&entry, domains)).collect();
         Self { domains: views, has_more: next.is_some(), next_cursor: next }
-    }
-}
-
-impl ToSchema for DomainList {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let domain = DomainView::schema(schemas);
-        schemas.component("DomainList", |_| schema::list_page("domains", domain))
     }
 }
 

@@ -14,15 +14,15 @@ use mail::attachment_policy::{self, ATTACHMENTS_MAX};
 use mail::compose::Attachment;
 use serde_json::value::RawValue;
 
-use crate::fields::{self, FieldDiagnostics, FieldNames, ObjectFields};
+use crate::fields::{self, FieldDiagnostics, FieldNames, JsonKind, ObjectFields};
 
 /// Maximum size of one decoded file.
 pub const ATTACHMENT_BYTES_MAX: usize = 10 << 20;
 /// Maximum length of a file name, as in common file systems.
 pub const NAME_BYTES_MAX: usize = 255;
-const CONTENT_TYPE_BYTES_MAX: usize = 255;
-const CONTENT_TYPE_DEFAULT: &str = "application/octet-stream";
-const CONTENT_ID_BYTES_MAX: usize = 200;
+pub(super) const CONTENT_TYPE_BYTES_MAX: usize = 255;
+pub(super) const CONTENT_TYPE_DEFAULT: &str = "application/octet-stream";
+pub(super) const CONTENT_ID_BYTES_MAX: usize = 200;
 
 /// Field names of an attachment.
 pub(super) const NAMES: FieldNames = FieldNames {
@@ -55,6 +55,13 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
         .with_decode_padding_mode(DecodePaddingMode::Indifferent)
         .with_decode_allow_trailing_bits(false),
 );
+
+/// Returns whether `attachments` is given and is not an empty list.
+pub(super) fn has_any(fields: &ObjectFields<'_>) -> bool {
+    let is_empty =
+        |list: &RawValue| JsonKind::of_value(list) == JsonKind::List && list.get()[1..].trim_start().starts_with(']');
+    fields.value("attachments").is_some_and(|files| !is_empty(files))
+}
 
 /// Parses `attachments`.
 pub fn read_attachments(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Vec<Attachment> {

@@ -17,8 +17,8 @@ use queue::idempotency::IdempotencyKey;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::fingerprint::add_email;
-use super::send::{IDEMPOTENCY_KEY, SendRequest, send_schema};
+use super::send::SendRequest;
+use super::send_fields::{self, ATTACHMENTS, IDEMPOTENCY_KEY};
 use crate::fields::{self, FieldDiagnostics, FieldNames, JsonKind};
 use crate::idempotency;
 use crate::problem::{ErrorCode, FieldErrors, Problem};
@@ -48,8 +48,8 @@ impl FromRequest for BatchRequest {
     const BODY_BYTES_MAX: Option<usize> = Some(SEND_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        schemas.component("SendRequest", |_| send_schema());
-        let email = schemas.component("BatchItem", |_| item_schema());
+        schemas.component("SendRequest", |_| send_fields::send_schema(IDEMPOTENCY_KEY));
+        let email = schemas.component("BatchItem", |_| send_fields::send_schema(ATTACHMENTS));
         let emails = json!({"type": "array", "items": email, "minItems": 1, "maxItems": EMAILS_MAX});
         let description = "The emails, without attachments. The body may also be the list alone";
         let body = schema::object(description, [("emails", emails)]);
@@ -127,27 +127,13 @@ fn batch_fingerprint(items: &[Result<SendRequest, Problem>], strict: bool) -> St
         fingerprint.add_count(usize::from(item.is_ok()));
         match item {
             Ok(SendRequest { email, warnings, claim }) => {
-                add_email(&mut fingerprint, email, warnings);
+                send_fields::add_to_fingerprint(&mut fingerprint, email, warnings);
                 fingerprint.add_optional(claim.as_ref().map(|claim| &claim.key));
             }
             Err(problem) => fingerprint.add(problem.batch_entry_error().to_string()),
         }
     }
     fingerprint.finish()
-}
-
-/// Schema of a batch item: a send request with an optional idempotency key and without attachments.
-fn item_schema() -> serde_json::Value {
-    let mut item = send_schema();
-    if let Some(fields) = item["properties"].as_object_mut() {
-        fields.remove("attachments");
-        let key = schema::string(
-            "Idempotency key of this email: for 24 hours the same email with the same key, in \
-             any batch, is not sent again and gets the same entry",
-        );
-        fields.insert(IDEMPOTENCY_KEY.to_owned(), key);
-    }
-    item
 }
 
 /// The list of emails: the body's `emails`, or the body itself.

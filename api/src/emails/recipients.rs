@@ -15,6 +15,8 @@ pub const RECIPIENTS_MAX: usize = 1_000;
 pub const REPLY_TO_MAX: usize = 25;
 /// Maximum length of a display name.
 pub const NAME_BYTES_MAX: usize = 256;
+/// Maximum length of an address with its display name and their delimiters.
+pub const MAILBOX_BYTES_MAX: usize = NAME_BYTES_MAX + 4 * mail::address::ADDRESS_BYTES_MAX;
 
 const FROM_NAMES: FieldNames =
     FieldNames { known: &[("email", "email"), ("name", "name")], foreign: &[("Email", "email"), ("Name", "name")] };
@@ -161,8 +163,7 @@ fn parse_mailboxes(
 /// Parses `ada@example.com` or `Ada <ada@example.com>`. Returns `several` if the text has more than one address.
 fn parse_mailbox(value: &RawValue, several_text: &str) -> Result<Mailbox, String> {
     let text = fields::parse_text(value)?;
-    // A display name, an address, and their delimiters.
-    mail::tags::check_line(&text, NAME_BYTES_MAX + 4 * mail::address::ADDRESS_BYTES_MAX)?;
+    mail::tags::check_line(&text, MAILBOX_BYTES_MAX)?;
     let mailbox: Mailbox = text.parse().map_err(|error| address_error_text(&text, several_text, error))?;
     let Some(name) = &mailbox.name else { return Ok(mailbox) };
     if name.len() > NAME_BYTES_MAX {

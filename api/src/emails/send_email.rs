@@ -44,7 +44,7 @@ fn unsubscribe_warnings(parts: &Composition, is_managed: bool) -> Vec<String> {
 }
 
 /// A parsed send request.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct SendEmail {
     /// `None` is allowed only with a template.
     pub from: Option<Mailbox>,

@@ -126,28 +126,25 @@ pub(crate) fn parse_variables(
     outcome.map_err(|text| notes.errors.add(name, text)).ok()
 }
 
-/// Schema of `template`.
-#[must_use]
-pub fn template_schema() -> Value {
-    json!({
-        "description": "A published template: its alias, its id (`tpl_…`), or an object. It provides the \
-                        bodies, and the subject, author, reply addresses and category if they are omitted",
-        "oneOf": [
-            {"type": "string", "maxLength": ALIAS_BYTES_MAX},
-            schema::object_with("A template", &[], [
-                ("id", schema::string("Its id")),
-                ("alias", schema::string("The template's alias, instead of its id")),
-                ("version", json!({"type": "integer", "minimum": 1, "description": "A version other than the published one"})),
-                ("variables", variables_schema()),
-            ]),
-        ],
-    })
+/// Schema of `variables`.
+pub(crate) fn variables_schema() -> Value {
+    json!({"type": "object", "description": "The template's variables by name"})
 }
 
-/// Schema of `variables`.
-#[must_use]
-pub fn variables_schema() -> Value {
-    json!({"type": "object", "description": "The template's variables by name"})
+/// Schema of `template`, without its description.
+pub(super) fn template_schema() -> Value {
+    let reference = json!({"type": "string", "minLength": 1, "maxLength": ALIAS_BYTES_MAX});
+    let version = json!({"type": "integer", "minimum": 1, "maximum": u32::MAX});
+    let described = |schema, text| schema::describe(schema, Some(text));
+    json!({"oneOf": [
+        reference,
+        schema::object_with("A template", &[], [
+            ("id", described(reference.clone(), "Its id")),
+            ("alias", described(reference.clone(), "The template's alias, instead of its id")),
+            ("version", described(version, "A version other than the published one")),
+            ("variables", variables_schema()),
+        ]),
+    ]})
 }
 
 #[cfg(test)]
@@ -159,7 +156,7 @@ mod tests {
         let mut notes = FieldDiagnostics::default();
         let fields = ObjectFields::from_object(
             fields::parse_body(text.as_bytes()).unwrap(),
-            &crate::emails::send::NAMES,
+            &crate::emails::send_fields::FIELDS,
             "",
             &mut notes,
         );

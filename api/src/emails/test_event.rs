@@ -59,7 +59,7 @@ impl FromRequest for TestEvent {
                         "event",
                         json!({"type": "string", "examples": ["email.delivered"], "description": "The event name"}),
                     ),
-                    ("email_id", schema::string("The email that the event is about (`msg_…`)")),
+                    ("email_id", schema::id(EmailId::PREFIX, "The email that the event is about (`msg_…`)")),
                     ("deliver", schema::boolean("Whether to send it to subscribed endpoints; defaults to true")),
                 ],
             )
@@ -113,12 +113,16 @@ pub struct TestEventResponse {
     deliveries: Vec<QueuedTestDelivery>,
 }
 
-/// A delivery that was enqueued.
-#[derive(Debug, Serialize)]
+/// A delivery
+#[derive(Debug, Serialize, ToSchema)]
 pub struct QueuedTestDelivery {
+    /// `whd_…`
     id: DeliveryId,
+    /// The endpoint (`whk_…`)
     webhook_id: WebhookId,
+    /// The endpoint's URL
     url: String,
+    /// The status
     status: WebhookDeliveryStatus,
 }
 

@@ -9,21 +9,29 @@ use mail::outcome::AttemptPhase;
 use mail::recipient::Recipient;
 use mail::webhook_payload::event_details;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::json_timestamp::JsonTimestamp;
-use crate::schema::{self, Schemas, ToSchema};
+use crate::schema::ToSchema;
 
 /// Maximum number of timeline entries read: a thousand recipients, each attempted as often as the retry schedule
 /// allows.
 pub const TIMELINE_MAX: usize = 24_000;
 
-#[derive(Debug, Serialize)]
+/// An event of an email
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "EmailEvent")]
 pub struct EmailEventView {
+    /// The event's id (`evt_…`)
     id: EventId,
+    /// The event name, like `email.delivered`
     r#type: EventKind,
+    /// The recipient; null if the event concerns all
     recipient: Option<String>,
+    /// When it happened
     created_at: JsonTimestamp,
+    /// Details of the event
+    #[schema(type = "object")]
     detail: Value,
 }
 
@@ -40,37 +48,64 @@ impl EmailEventView {
     }
 }
 
-#[derive(Debug, Serialize)]
+/// A page of the list
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "EmailEventList")]
 pub struct EmailEventList {
+    /// The entries, newest first
     pub events: Vec<EmailEventView>,
+    /// Whether there are more
     pub has_more: bool,
-    /// `None` on the last page.
+    /// The `cursor` of the next page
     pub next_cursor: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+/// A delivery attempt
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "Attempt")]
 pub struct DeliveryAttemptView {
+    /// Number of the attempt for this recipient, from 1
     n: u32,
+    /// The recipient
     recipient: Option<String>,
+    /// The host
     mx_host: Option<String>,
+    /// The host's IP address
     ip: Option<IpAddr>,
+    /// null for plain text
     tls: Option<AttemptTlsView>,
+    /// The three-digit SMTP reply code
     smtp_code: Option<u16>,
+    /// The enhanced status code (RFC 3463)
     enhanced_code: Option<String>,
+    /// The text of the response
     response: Option<String>,
+    /// The error, if it was not a response of a host
     error: Option<String>,
+    /// The phase that the attempt reached
+    #[schema(as = String)]
     phase: AttemptPhase,
+    /// Duration in milliseconds
     duration_ms: u64,
+    /// When it started
     created_at: JsonTimestamp,
+    /// When the next attempt is due
     next_attempt_at: Option<JsonTimestamp>,
+    /// The SMTP transcript
     transcript: String,
 }
 
-#[derive(Debug, Serialize)]
+/// TLS
+#[derive(Debug, Serialize, ToSchema)]
 struct AttemptTlsView {
+    /// `TLSv1.3`
     version: String,
+    /// The cipher suite
     cipher: String,
+    /// Whether the certificate was verified
     verified: bool,
+    /// The policy that required or offered TLS
+    #[schema(as = String, enum = ["dane", "mta-sts", "opportunistic"])]
     policy: TlsPolicy,
 }
 
@@ -106,70 +141,14 @@ impl DeliveryAttemptView {
     }
 }
 
-#[derive(Debug, Serialize)]
+/// A page of the list
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "AttemptList")]
 pub struct DeliveryAttemptList {
+    /// The entries, newest first
     pub attempts: Vec<DeliveryAttemptView>,
+    /// Whether there are more
     pub has_more: bool,
-    /// `None` on the last page.
+    /// The `cursor` of the next page
     pub next_cursor: Option<String>,
-}
-
-impl ToSchema for EmailEventList {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let event = schemas.component("EmailEvent", |_| {
-            schema::object(
-                "An event of an email",
-                [
-                    ("id", schema::string("The event's id (`evt_…`)")),
-                    ("type", schema::string("The event name, like `email.delivered`")),
-                    ("recipient", schema::nullable_string("The recipient; null if the event concerns all")),
-                    ("created_at", schema::time("When it happened")),
-                    ("detail", json!({"type": "object", "description": "Details of the event"})),
-                ],
-            )
-        });
-        schemas.component("EmailEventList", |_| schema::list_page("events", event))
-    }
-}
-
-impl ToSchema for DeliveryAttemptList {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let attempt = schemas.component("Attempt", |_| {
-            let tls = schema::object(
-                "TLS",
-                [
-                    ("version", schema::string("`TLSv1.3`")),
-                    ("cipher", schema::string("The cipher suite")),
-                    ("verified", schema::boolean("Whether the certificate was verified")),
-                    (
-                        "policy",
-                        schema::string_enum(
-                            &["dane", "mta-sts", "opportunistic"],
-                            "The policy that required or offered TLS",
-                        ),
-                    ),
-                ],
-            );
-            schema::object(
-                "A delivery attempt",
-                [
-                    ("n", schema::count("Number of the attempt for this recipient, from 1")),
-                    ("recipient", schema::nullable_string("The recipient")),
-                    ("mx_host", schema::nullable_string("The host")),
-                    ("ip", schema::nullable_string("The host's IP address")),
-                    ("tls", json!({"oneOf": [{"type": "null"}, tls], "description": "null for plain text"})),
-                    ("smtp_code", schema::nullable_count("The three-digit SMTP reply code")),
-                    ("enhanced_code", schema::nullable_string("The enhanced status code (RFC 3463)")),
-                    ("response", schema::nullable_string("The text of the response")),
-                    ("error", schema::nullable_string("The error, if it was not a response of a host")),
-                    ("phase", schema::string("The phase that the attempt reached")),
-                    ("duration_ms", schema::count("Duration in milliseconds")),
-                    ("created_at", schema::time("When it started")),
-                    ("next_attempt_at", schema::nullable_time("When the next attempt is due")),
-                    ("transcript", schema::string("The SMTP transcript")),
-                ],
-            )
-        });
-        schemas.component("AttemptList", |_| schema::list_page("attempts", attempt))
-    }
 }

@@ -27,25 +27,44 @@ use crate::request::READ_INLINE_BYTES_MAX;
 use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 
-/// An email in a list.
-#[derive(Debug, Serialize)]
+/// An email
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "Email")]
 pub struct EmailView {
+    /// Its id (`msg_…`)
     id: EmailId,
+    /// The author
     from: String,
+    /// Recipients
     to: Vec<String>,
+    /// Recipients of a copy
     cc: Vec<String>,
+    /// Recipients of a blind copy
     bcc: Vec<String>,
+    /// Addresses for replies
     reply_to: Vec<String>,
+    /// The subject
     subject: String,
+    /// The status
+    #[schema(as = String, enum = STATUSES)]
     status: EmailStatus,
+    /// The latest event, like `email.delivered`
     last_event: EventKind,
+    /// The response of the first server that rejected the email
     bounce_reason: Option<String>,
+    #[schema(with = tags_schema)]
     tags: Vec<Tag>,
+    /// When the email is scheduled to be sent
     scheduled_at: Option<JsonTimestamp>,
+    /// When it was cancelled
     cancelled_at: Option<JsonTimestamp>,
+    /// When it was accepted
     created_at: JsonTimestamp,
+    /// When it entered the queue
     sent_at: Option<JsonTimestamp>,
+    /// When it was delivered to the first recipient
     delivered_at: Option<JsonTimestamp>,
+    /// When the first recipient bounced
     bounced_at: Option<JsonTimestamp>,
 }
 
@@ -109,34 +128,53 @@ fn sent_at(found: &EmailWithRecipients) -> Option<Timestamp> {
     }
 }
 
-#[derive(Debug, Serialize)]
+/// A page of the list
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "EmailList")]
 pub struct EmailList {
+    /// The entries, newest first
     pub emails: Vec<EmailView>,
+    /// Whether there are more
     pub has_more: bool,
-    /// `None` on the last page.
+    /// The `cursor` of the next page
     pub next_cursor: Option<String>,
-    /// Later events may not be found by filters yet; `None` if the index is up to date.
+    /// Present while the search index lags: later events may not be found yet
     #[serde(skip_serializing_if = "Option::is_none")]
     pub as_of: Option<JsonTimestamp>,
 }
 
-/// An email with its recipients and content.
-#[derive(Debug, Serialize)]
+/// An email with its recipients
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "EmailDetail")]
 pub struct EmailDetail {
     #[serde(flatten)]
+    #[schema(all_of = "Fields that lists omit")]
     email: EmailView,
+    /// The Message-ID (RFC 5322) with its angle brackets
     message_id: String,
+    /// The HTML body; null when the message is no longer stored
     html: Option<String>,
+    /// The plain-text body; null when the message is no longer stored
     text: Option<String>,
+    /// Custom headers
     headers: BTreeMap<String, String>,
+    /// The category
     category: Category,
+    /// The attachments without their content
     attachments: Vec<EmailAttachmentView>,
+    #[schema(with = template_schema)]
     template: Option<SourceTemplate>,
+    /// The email that this one was resent from
     resent_from: Option<EmailId>,
+    /// Lifetime in seconds
     expires_in: Option<u64>,
+    /// Whether managed unsubscribe is on
     unsubscribe: bool,
+    /// Size of the message in bytes
     size: u64,
+    /// Recipients with their status
     recipients: Vec<RecipientView>,
+    #[schema(with = counts_schema)]
     counts: RecipientCounts,
 }
 
@@ -214,12 +252,16 @@ impl EmailDetail {
     }
 }
 
-/// An attachment without its content.
-#[derive(Debug, Serialize)]
+/// A file
+#[derive(Debug, Serialize, ToSchema)]
 pub struct EmailAttachmentView {
+    /// The name
     name: Option<String>,
+    /// The MIME type
     content_type: String,
+    /// Decoded size in bytes
     size: u64,
+    /// The Content-ID that `cid:` in the HTML refers to
     content_id: Option<String>,
 }
 
@@ -230,37 +272,61 @@ impl EmailAttachmentView {
     }
 }
 
-#[derive(Debug, Serialize)]
+/// A response with an email
+#[derive(Debug, Serialize, ToSchema)]
 pub struct EmailResponse {
     pub email: EmailDetail,
 }
 
-/// A recipient with its delivery status.
-#[derive(Debug, Serialize)]
+/// A recipient
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "Recipient")]
 pub struct RecipientView {
+    /// The address
     email: String,
+    /// The header field
+    #[schema(as = String, enum = ["to", "cc", "bcc"])]
     r#type: RecipientKind,
+    /// The delivery status
+    #[schema(enum = RECIPIENT_STATUSES)]
     status: &'static str,
+    /// Number of delivery attempts
     attempts: u32,
+    /// The last response of the destination
     last_response: Option<SmtpResponseView>,
+    /// Why the last attempt failed, if it was not a response of a host
     error: Option<String>,
+    /// The mail host of the last response
     mx_host: Option<String>,
+    /// When it was delivered
     delivered_at: Option<JsonTimestamp>,
+    /// When it bounced
     bounced_at: Option<JsonTimestamp>,
+    /// When it was first opened
     opened_at: Option<JsonTimestamp>,
+    /// When a link was first clicked
     clicked_at: Option<JsonTimestamp>,
+    /// When the recipient reported spam
     complained_at: Option<JsonTimestamp>,
+    /// When the next attempt is due
     next_attempt_at: Option<JsonTimestamp>,
+    /// Why the recipient waits; null if no further automatic action is pending
     waits_for: Option<RecipientWaitView>,
 }
 
-/// The cause and expected end of a recipient's wait.
-#[derive(Debug, Serialize)]
+/// Why a recipient waits
+#[derive(Debug, Serialize, ToSchema)]
 struct RecipientWaitView {
+    /// The limit or schedule that blocks the recipient
+    #[schema(enum = WaitCause::WORDS)]
     cause: &'static str,
+    /// The cause as a sentence
     text: String,
+    /// The destination's mail hosts, once known
     destination: Option<String>,
+    /// Number of recipients ahead in the destination's queue, if known
     place: Option<usize>,
+    /// When the wait ends, if known
     until: Option<JsonTimestamp>,
 }
 
@@ -273,19 +339,6 @@ impl RecipientWaitView {
             place: wait.position,
             until: wait.until.map(JsonTimestamp),
         }
-    }
-
-    fn schema() -> Value {
-        json!({"description": "Why the recipient waits; null if no further automatic action is pending", "oneOf": [
-            {"type": "null"},
-            schema::object("Why a recipient waits", [
-                ("cause", schema::string_enum(WaitCause::WORDS, "The limit or schedule that blocks the recipient")),
-                ("text", schema::string("The cause as a sentence")),
-                ("destination", schema::nullable_string("The destination's mail hosts, once known")),
-                ("place", schema::nullable_count("Number of recipients ahead in the destination's queue, if known")),
-                ("until", schema::nullable_time("When the wait ends, if known")),
-            ]),
-        ]})
     }
 }
 
@@ -325,11 +378,15 @@ fn status_word(state: RecipientState) -> &'static str {
     }
 }
 
-/// The last SMTP reply of the destination.
-#[derive(Debug, Serialize)]
+/// An SMTP reply
+#[derive(Debug, Serialize, ToSchema)]
 pub struct SmtpResponseView {
+    /// The three-digit SMTP reply code
+    #[schema(as = i64)]
     smtp_code: u16,
+    /// The enhanced status code (RFC 3463), like `5.1.1`
     enhanced_code: Option<String>,
+    /// The text of the response
     text: String,
 }
 
@@ -348,128 +405,7 @@ const STATUSES: &[&str] = &["queued", "scheduled", "sent", "delivered", "bounced
 const RECIPIENT_STATUSES: &[&str] =
     &["queued", "deferred", "delivered", "bounced", "failed", "cancelled", "suppressed"];
 
-fn address_list_schema(description: &str) -> Value {
-    schema::list(json!({"type": "string"}), description)
-}
-
-impl ToSchema for EmailView {
-    fn schema(schemas: &mut Schemas) -> Value {
-        schemas.component("Email", |_| {
-            let tag =
-                schema::object("A tag", [("name", schema::string("The name")), ("value", schema::string("The value"))]);
-            schema::object(
-                "An email",
-                [
-                    ("id", schema::string("Its id (`msg_…`)")),
-                    ("from", schema::string("The author")),
-                    ("to", address_list_schema("Recipients")),
-                    ("cc", address_list_schema("Recipients of a copy")),
-                    ("bcc", address_list_schema("Recipients of a blind copy")),
-                    ("reply_to", address_list_schema("Addresses for replies")),
-                    ("subject", schema::string("The subject")),
-                    ("status", schema::string_enum(STATUSES, "The status")),
-                    ("last_event", schema::string("The latest event, like `email.delivered`")),
-                    (
-                        "bounce_reason",
-                        schema::nullable_string("The response of the first server that rejected the email"),
-                    ),
-                    ("tags", schema::list(tag, "The tags")),
-                    ("scheduled_at", schema::nullable_time("When the email is scheduled to be sent")),
-                    ("cancelled_at", schema::nullable_time("When it was cancelled")),
-                    ("created_at", schema::time("When it was accepted")),
-                    ("sent_at", schema::nullable_time("When it entered the queue")),
-                    ("delivered_at", schema::nullable_time("When it was delivered to the first recipient")),
-                    ("bounced_at", schema::nullable_time("When the first recipient bounced")),
-                ],
-            )
-        })
-    }
-}
-
-impl ToSchema for RecipientView {
-    fn schema(schemas: &mut Schemas) -> Value {
-        schemas.component("Recipient", |_| {
-            let response = json!({
-                "description": "The last response of the destination",
-                "oneOf": [{"type": "null"}, schema::object("An SMTP reply", [
-                    ("smtp_code", json!({"type": "integer", "description": "The three-digit SMTP reply code"})),
-                    ("enhanced_code", schema::nullable_string("The enhanced status code (RFC 3463), like `5.1.1`")),
-                    ("text", schema::string("The text of the response")),
-                ])],
-            });
-            schema::object(
-                "A recipient",
-                [
-                    ("email", schema::string("The address")),
-                    ("type", schema::string_enum(&["to", "cc", "bcc"], "The header field")),
-                    ("status", schema::string_enum(RECIPIENT_STATUSES, "The delivery status")),
-                    ("attempts", schema::count("Number of delivery attempts")),
-                    ("last_response", response),
-                    (
-                        "error",
-                        schema::nullable_string("Why the last attempt failed, if it was not a response of a host"),
-                    ),
-                    ("mx_host", schema::nullable_string("The mail host of the last response")),
-                    ("delivered_at", schema::nullable_time("When it was delivered")),
-                    ("bounced_at", schema::nullable_time("When it bounced")),
-                    ("opened_at", schema::nullable_time("When it was first opened")),
-                    ("clicked_at", schema::nullable_time("When a link was first clicked")),
-                    ("complained_at", schema::nullable_time("When the recipient reported spam")),
-                    ("next_attempt_at", schema::nullable_time("When the next attempt is due")),
-                    ("waits_for", RecipientWaitView::schema()),
-                ],
-            )
-        })
-    }
-}
-
-impl ToSchema for EmailDetail {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let email = EmailView::schema(schemas);
-        let recipient = RecipientView::schema(schemas);
-        schemas.component("EmailDetail", |_| {
-            let counts = schema::object_with(
-                "Number of recipients by status; `suppressed` and `cancelled` are omitted if zero",
-                &["queued", "delivered", "bounced", "failed"],
-                [
-                    ("queued", schema::count("In the queue")),
-                    ("delivered", schema::count("Delivered")),
-                    ("bounced", schema::count("Bounced")),
-                    ("failed", schema::count("Failed")),
-                    ("suppressed", schema::count("Not sent because suppressed or opted out")),
-                    ("cancelled", schema::count("Cancelled")),
-                ],
-            );
-            let rest = schema::object(
-                "Fields that lists omit",
-                [
-                    ("message_id", schema::string("The Message-ID (RFC 5322) with its angle brackets")),
-                    ("html", schema::nullable_string("The HTML body; null when the message is no longer stored")),
-                    ("text", schema::nullable_string("The plain-text body; null when the message is no longer stored")),
-                    (
-                        "headers",
-                        json!({
-                            "type": "object", "additionalProperties": {"type": "string"},
-                            "description": "Custom headers",
-                        }),
-                    ),
-                    ("category", schema::string_enum(&["transactional", "product", "newsletter"], "The category")),
-                    ("attachments", schema::list(file_schema(), "The attachments without their content")),
-                    ("template", template_schema()),
-                    ("resent_from", schema::nullable_string("The email that this one was resent from")),
-                    ("expires_in", schema::nullable_count("Lifetime in seconds")),
-                    ("unsubscribe", schema::boolean("Whether managed unsubscribe is on")),
-                    ("size", schema::count("Size of the message in bytes")),
-                    ("recipients", schema::list(recipient, "Recipients with their status")),
-                    ("counts", counts),
-                ],
-            );
-            json!({"allOf": [email, rest], "description": "An email with its recipients"})
-        })
-    }
-}
-
-fn template_schema() -> Value {
+fn template_schema(_: &mut Schemas) -> Value {
     json!({"description": "The template that was used", "oneOf": [{"type": "null"}, schema::object("A template", [
         ("id", schema::string("The template's id (`tpl_…`)")),
         ("alias", schema::nullable_string("The template's alias at that time")),
@@ -477,33 +413,22 @@ fn template_schema() -> Value {
     ])]})
 }
 
-fn file_schema() -> Value {
-    schema::object(
-        "A file",
+fn tags_schema(_: &mut Schemas) -> Value {
+    let tag = schema::object("A tag", [("name", schema::string("The name")), ("value", schema::string("The value"))]);
+    schema::list(tag, "The tags")
+}
+
+fn counts_schema(_: &mut Schemas) -> Value {
+    schema::object_with(
+        "Number of recipients by status; `suppressed` and `cancelled` are omitted if zero",
+        &["queued", "delivered", "bounced", "failed"],
         [
-            ("name", schema::nullable_string("The name")),
-            ("content_type", schema::string("The MIME type")),
-            ("size", schema::count("Decoded size in bytes")),
-            ("content_id", schema::nullable_string("The Content-ID that `cid:` in the HTML refers to")),
+            ("queued", schema::count("In the queue")),
+            ("delivered", schema::count("Delivered")),
+            ("bounced", schema::count("Bounced")),
+            ("failed", schema::count("Failed")),
+            ("suppressed", schema::count("Not sent because suppressed or opted out")),
+            ("cancelled", schema::count("Cancelled")),
         ],
     )
-}
-
-impl ToSchema for EmailResponse {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let email = EmailDetail::schema(schemas);
-        schema::object("A response with an email", [("email", email)])
-    }
-}
-
-impl ToSchema for EmailList {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let email = EmailView::schema(schemas);
-        schemas.component("EmailList", |_| {
-            let mut page = schema::list_page("emails", email);
-            let as_of = schema::time("Present while the search index lags: later events may not be found yet");
-            page["properties"]["as_of"] = as_of;
-            page
-        })
-    }
 }

@@ -3,16 +3,15 @@
 use std::sync::Arc;
 
 use mail::id::ProductEventId;
-use mail::product_event::conversion::{Conversion, ConversionKind};
+use mail::product_event::conversion::Conversion;
 use serde::Serialize;
-use serde_json::{Value, json};
 use store::access::Tenant;
 
 use crate::json_timestamp::JsonTimestamp;
 use crate::paging::{KIND_CONVERSION, PageParameters, after_id};
 use crate::problem::Problem;
 use crate::request::{FromRequest, Request, RequestSpec};
-use crate::schema::{self, Schemas, ToSchema};
+use crate::schema::{Schemas, ToSchema};
 use crate::state::AppState;
 
 /// Query of `GET /conversions`.
@@ -29,22 +28,40 @@ impl FromRequest for ListConversions {
     }
 }
 
-#[derive(Debug, Serialize)]
+/// A sign-up or subscription; recorded once per `subject_id`
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "Conversion")]
 pub struct ConversionView {
+    /// The first event that reported it (`ae_…`)
     event_id: ProductEventId,
+    /// The value of the dimension
+    #[schema(enum = ["sign_up", "subscription"])]
     kind: &'static str,
+    /// The id of the user or subscription
     subject_id: String,
+    /// The person's user id in your product
     user_id: Option<String>,
+    /// The person's email address
     email: Option<String>,
+    /// The cookie `stx_vid`
     visitor_id: Option<String>,
+    /// The measured source of the first visit
     source: Option<String>,
+    /// The source as named by the event
     came_from: Option<String>,
+    /// The sign-up method
     signup_method: Option<String>,
+    /// The Google Ads click id that gets the credit
     gclid: Option<String>,
+    /// The `gbraid` click id of an app campaign
     gbraid: Option<String>,
+    /// The `wbraid` click id of an app campaign
     wbraid: Option<String>,
+    /// The value
     value: Option<f64>,
+    /// The currency of the value
     currency: Option<String>,
+    /// When it happened
     occurred_at: JsonTimestamp,
 }
 
@@ -72,47 +89,16 @@ impl ConversionView {
     }
 }
 
-impl ToSchema for ConversionView {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let kinds = ConversionKind::ALL.map(ConversionKind::word);
-        let text = schema::nullable_string;
-        schemas.component("Conversion", |_| {
-            schema::object(
-                "A sign-up or subscription; recorded once per `subject_id`",
-                [
-                    ("event_id", schema::string("The first event that reported it (`ae_…`)")),
-                    ("kind", schema::string_enum(&kinds, "The value of the dimension")),
-                    ("subject_id", schema::string("The id of the user or subscription")),
-                    ("user_id", text("The person's user id in your product")),
-                    ("email", text("The person's email address")),
-                    ("visitor_id", text("The cookie `stx_vid`")),
-                    ("source", text("The measured source of the first visit")),
-                    ("came_from", text("The source as named by the event")),
-                    ("signup_method", text("The sign-up method")),
-                    ("gclid", text("The Google Ads click id that gets the credit")),
-                    ("gbraid", text("The `gbraid` click id of an app campaign")),
-                    ("wbraid", text("The `wbraid` click id of an app campaign")),
-                    ("value", json!({"type": ["number", "null"], "description": "The value"})),
-                    ("currency", text("The currency of the value")),
-                    ("occurred_at", schema::time("When it happened")),
-                ],
-            )
-        })
-    }
-}
-
-#[derive(Debug, Serialize)]
+/// A page of the list
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "ConversionList")]
 pub struct ConversionList {
+    /// The entries, newest first
     conversions: Vec<ConversionView>,
+    /// Whether there are more
     has_more: bool,
+    /// The `cursor` of the next page
     next_cursor: Option<String>,
-}
-
-impl ToSchema for ConversionList {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let entry = ConversionView::schema(schemas);
-        schemas.component("ConversionList", |_| schema::list_page("conversions", entry))
-    }
 }
 
 /// `GET /conversions`.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use mail::product_event::funnel::{Funnel, GroupBy, STEPS_MAX, StepCounts, basis_points};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use store::access::Tenant;
 
 use super::counts::parse_event_names;
@@ -107,12 +107,16 @@ impl FunnelQuery {
     }
 }
 
-/// People who reached a step. `_bp` are basis points.
-#[derive(Debug, Serialize)]
+/// A set-up step
+#[derive(Debug, Serialize, ToSchema)]
 pub struct FunnelStepView {
+    /// The event name
     name: String,
+    /// People who did this step after all previous steps, in order
     people: u64,
+    /// Share of the people who did the first step, in basis points
     of_first_bp: u64,
+    /// Share of the people who did the previous step, in basis points
     of_previous_bp: u64,
 }
 
@@ -128,57 +132,33 @@ fn step_views(names: &[String], counts: &StepCounts) -> Vec<FunnelStepView> {
     names.iter().zip(&counts.0).zip(previous).map(step).collect()
 }
 
-/// The steps of one group.
-#[derive(Debug, Serialize)]
+/// A group
+#[derive(Debug, Serialize, ToSchema)]
 pub struct FunnelGroupView {
+    /// The group's value; `(unknown)` if there is none
     group: String,
+    /// The steps
     steps: Vec<FunnelStepView>,
 }
 
-#[derive(Debug, Serialize)]
+/// A funnel; your own team and invited teammates are excluded
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "Funnel")]
 pub struct FunnelView {
+    /// Start of the range in which the first step was done
     from: JsonTimestamp,
+    /// End of the range (exclusive)
     to: JsonTimestamp,
+    /// The steps
     steps: Vec<FunnelStepView>,
+    /// The steps by group, if `group_by` was given; largest group first
     groups: Vec<FunnelGroupView>,
 }
 
-#[derive(Debug, Serialize)]
+/// A funnel
+#[derive(Debug, Serialize, ToSchema)]
 pub struct FunnelResponse {
     funnel: FunnelView,
-}
-
-impl ToSchema for FunnelResponse {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let funnel = schemas.component("Funnel", |_| {
-            let step = schema::object(
-                "A set-up step",
-                [
-                    ("name", schema::string("The event name")),
-                    ("people", schema::count("People who did this step after all previous steps, in order")),
-                    ("of_first_bp", schema::count("Share of the people who did the first step, in basis points")),
-                    ("of_previous_bp", schema::count("Share of the people who did the previous step, in basis points")),
-                ],
-            );
-            let group = schema::object(
-                "A group",
-                [
-                    ("group", schema::string("The group's value; `(unknown)` if there is none")),
-                    ("steps", schema::list(step.clone(), "The steps")),
-                ],
-            );
-            schema::object(
-                "A funnel; your own team and invited teammates are excluded",
-                [
-                    ("from", schema::time("Start of the range in which the first step was done")),
-                    ("to", schema::time("End of the range (exclusive)")),
-                    ("steps", schema::list(step, "The steps")),
-                    ("groups", schema::list(group, "The steps by group, if `group_by` was given; largest group first")),
-                ],
-            )
-        });
-        schema::object("A funnel", [("funnel", funnel)])
-    }
 }
 
 /// `GET /funnels`.

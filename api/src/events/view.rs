@@ -1,26 +1,36 @@
 //! JSON objects of product events.
 
-use http::StatusCode;
 use mail::id::ProductEventId;
 use mail::product_event::ProductEvent;
 use queue::product_events::IngestedProductEvent;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::automations::view::AutomationRunView;
 use crate::json_timestamp::JsonTimestamp;
-use crate::schema::{self, Schemas, ToSchema};
+use crate::schema::ToSchema;
 
-/// A product event as stored.
-#[derive(Debug, Serialize)]
+/// A product event
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "ProductEvent")]
 pub struct ProductEventView {
+    /// `ae_…`
     id: ProductEventId,
+    /// The event name
+    #[schema(examples = ["user.created"])]
     name: String,
+    /// The person's user id in your product
     user_id: Option<String>,
+    /// The person's email address
     email: Option<String>,
+    /// Event data; credentials are stored as `REDACTED`
     #[serde(serialize_with = "mail::raw_number::serialize")]
+    #[schema(type = "object")]
     data: Value,
+    /// The source, like `api`
+    #[schema(examples = ["api"])]
     source: String,
+    /// When it was accepted
     created_at: JsonTimestamp,
 }
 
@@ -32,65 +42,35 @@ impl ProductEventView {
     }
 }
 
-impl ToSchema for ProductEventView {
-    fn schema(schemas: &mut Schemas) -> Value {
-        schemas.component("ProductEvent", |_| {
-            let mut name = schema::string("The event name");
-            name["examples"] = json!(["user.created"]);
-            let mut source = schema::string("The source, like `api`");
-            source["examples"] = json!(["api"]);
-            schema::object(
-                "A product event",
-                [
-                    ("id", schema::string("`ae_…`")),
-                    ("name", name),
-                    ("user_id", schema::nullable_string("The person's user id in your product")),
-                    ("email", schema::nullable_string("The person's email address")),
-                    (
-                        "data",
-                        json!({"type": "object", "description": "Event data; credentials are stored as `REDACTED`"}),
-                    ),
-                    ("source", source),
-                    ("created_at", schema::time("When it was accepted")),
-                ],
-            )
-        })
-    }
-}
-
-#[derive(Debug, Serialize)]
+/// A page of the list
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "ProductEventList")]
 pub struct ProductEventList {
+    /// The entries, newest first
     pub events: Vec<ProductEventView>,
+    /// Whether there are more
     pub has_more: bool,
-    /// `None` on the last page.
+    /// The `cursor` of the next page
     pub next_cursor: Option<String>,
 }
 
-impl ToSchema for ProductEventList {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let entry = ProductEventView::schema(schemas);
-        schemas.component("ProductEventList", |_| schema::list_page("events", entry))
-    }
-}
-
-#[derive(Debug, Serialize)]
+/// A product event
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "OneProductEvent")]
 pub struct ProductEventResponse {
     pub event: ProductEventView,
 }
 
-impl ToSchema for ProductEventResponse {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let event = ProductEventView::schema(schemas);
-        schemas.component("OneProductEvent", |_| schema::object("A product event", [("event", event)]))
-    }
-}
-
-/// The response to `POST /events`.
-#[derive(Debug, Serialize)]
+/// The event was accepted
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "AcceptedEvent", status = ACCEPTED)]
 pub struct SendEventResponse {
     event: ProductEventView,
+    /// Number of active automations that the event triggered
     matched_automations: u64,
+    /// Number of waiting runs that the event resumed
     resumed_runs: u64,
+    /// Number of runs that the event cancelled
     cancelled_runs: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     run: Option<AutomationRunView>,
@@ -114,27 +94,5 @@ impl SendEventResponse {
     pub fn from_dry_run(event: &ProductEvent, run: AutomationRunView) -> Self {
         let event = ProductEventView::from_event(event.redacted());
         Self { event, matched_automations: 1, resumed_runs: 0, cancelled_runs: 0, run: Some(run) }
-    }
-}
-
-impl ToSchema for SendEventResponse {
-    const SUCCESS_STATUS: StatusCode = StatusCode::ACCEPTED;
-
-    fn schema(schemas: &mut Schemas) -> Value {
-        let event = ProductEventView::schema(schemas);
-        let run = AutomationRunView::schema(schemas);
-        schemas.component("AcceptedEvent", |_| {
-            schema::object_with(
-                "The event was accepted",
-                &["event", "matched_automations", "resumed_runs", "cancelled_runs"],
-                [
-                    ("event", event),
-                    ("matched_automations", schema::count("Number of active automations that the event triggered")),
-                    ("resumed_runs", schema::count("Number of waiting runs that the event resumed")),
-                    ("cancelled_runs", schema::count("Number of runs that the event cancelled")),
-                    ("run", run),
-                ],
-            )
-        })
     }
 }

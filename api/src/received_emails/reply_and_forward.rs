@@ -19,7 +19,8 @@ use store::access::Tenant;
 
 use super::path::{ReceivedEmailPath, find, id_parameter, load_message};
 use crate::emails::recipients::{RecipientLists, read_recipients};
-use crate::emails::send::{CONTENT_BYTES_MAX, SendResponse};
+use crate::emails::send::SendResponse;
+use crate::emails::send_fields::CONTENT_BYTES_MAX;
 use crate::emails::send_idempotent;
 use crate::fields::{self, FieldDiagnostics, FieldNames, ObjectFields};
 use crate::idempotency::{self, IdempotentResponse};

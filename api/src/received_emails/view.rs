@@ -79,46 +79,46 @@ impl ToSchema for ReceivedEmailView {
     }
 }
 
-/// A page of received emails.
-#[derive(Debug, Serialize)]
+/// A page of received emails
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "ReceivedEmailList")]
 pub struct ReceivedEmailList {
+    /// The received emails, in the requested order
     pub received_emails: Vec<ReceivedEmailView>,
-    /// True if there are more entries.
+    /// Whether there are more
     pub has_more: bool,
+    /// The `cursor` of the next page
     pub next_cursor: Option<String>,
 }
 
-impl ToSchema for ReceivedEmailList {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let entry = ReceivedEmailView::schema(schemas);
-        schemas.component("ReceivedEmailList", |_| {
-            schema::object(
-                "A page of received emails",
-                [
-                    ("received_emails", schema::list(entry, "The received emails, in the requested order")),
-                    ("has_more", schema::boolean("Whether there are more")),
-                    ("next_cursor", schema::nullable_string("The `cursor` of the next page")),
-                ],
-            )
-        })
-    }
-}
-
-#[derive(Debug, Serialize)]
+/// A header field
+#[derive(Debug, Serialize, ToSchema)]
 struct HeaderFieldView {
+    /// Name
     name: String,
+    /// Value, unfolded
     value: String,
 }
 
-#[derive(Debug, Serialize)]
+/// An attachment
+#[derive(Debug, Serialize, ToSchema)]
 struct ReceivedAttachmentView {
+    /// `att_` and its index, from 0
     id: String,
+    /// File name; generated if the sender gave none
     filename: String,
+    /// MIME type
     content_type: String,
+    /// Declared character set; the bytes are unchanged
     charset: Option<String>,
+    /// Decoded size in bytes
     size: u64,
+    /// Content-ID, by which HTML refers to it
     content_id: Option<String>,
+    /// Content-Disposition
+    #[schema(enum = ["attachment", "inline"])]
     disposition: &'static str,
+    /// Bytes in base64; null with `attachments=none`
     data: Option<String>,
 }
 
@@ -213,14 +213,9 @@ impl ToSchema for ReceivedEmailDetail {
     }
 }
 
-#[derive(Debug, Serialize)]
+/// A received email
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "OneReceivedEmail")]
 pub struct ReceivedEmailResponse {
     pub received_email: ReceivedEmailDetail,
-}
-
-impl ToSchema for ReceivedEmailResponse {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let email = ReceivedEmailDetail::schema(schemas);
-        schemas.component("OneReceivedEmail", |_| schema::object("A received email", [("received_email", email)]))
-    }
 }

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use mail::address::ADDRESS_BYTES_MAX;
 use mail::id::SuppressionId;
 use mail::import::NOTE_CHARS_MAX;
 use mail::quota::Noun;
@@ -63,7 +64,8 @@ impl FromRequest for AddSuppressions {
     fn describe(schemas: &mut Schemas) -> RequestSpec {
         let body = schemas.component("AddSuppressions", |_| {
             let emails = json!({
-                "type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": EMAILS_MAX,
+                "type": "array", "items": {"type": "string", "maxLength": 4 * ADDRESS_BYTES_MAX},
+                "minItems": 1, "maxItems": EMAILS_MAX,
                 "description": "Several addresses or domains",
             });
             let note = json!({"type": "string", "maxLength": NOTE_CHARS_MAX, "description": "Free text"});
@@ -71,7 +73,7 @@ impl FromRequest for AddSuppressions {
                 "The addresses or domains to suppress: `email` or `emails`",
                 &[],
                 [
-                    ("email", schema::string("An address, or `@domain.tld`")),
+                    ("email", schema::bounded_string(4 * ADDRESS_BYTES_MAX, "An address, or `@domain.tld`")),
                     ("emails", emails),
                     ("note", note),
                     ("expires_at", schema::time("Expiry; never if omitted")),

@@ -13,7 +13,6 @@ use store::access::Tenant;
 use store::suppression::AddressSuppression;
 
 use super::add::{BODY_BYTES_MAX, EMAILS_MAX};
-use super::view::reason_words;
 use crate::fields::{self, FieldDiagnostics, FieldNames};
 use crate::json_timestamp::JsonTimestamp;
 use crate::problem::Problem;
@@ -77,72 +76,33 @@ impl CheckSuppressions {
     }
 }
 
-/// The result for one address.
-#[derive(Debug, Serialize)]
+/// The result for one address
+#[derive(Debug, Serialize, ToSchema)]
 pub struct SuppressionStatus {
+    /// The address in lower case, as compared; an invalid entry is unchanged
     email: String,
+    /// Whether nothing is sent to the address
     suppressed: bool,
+    /// Reason of the suppression of the address or its domain
     reason: Option<SuppressionReason>,
+    /// Categories that the address opted out of
+    #[schema(items = {"type": "string", "enum": ["product", "newsletter"], "description": "A category"})]
     categories: Vec<&'static str>,
+    /// Id of the suppression (`sup_…`)
     suppression_id: Option<SuppressionId>,
+    /// Expiry of the suppression; null means never
     expires_at: Option<JsonTimestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(with = error_schema)]
     error: Option<Value>,
 }
 
-/// The response of `POST /suppressions/check`.
-#[derive(Debug, Serialize)]
+/// The results
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "SuppressionsChecked")]
 pub struct CheckSuppressionsResponse {
+    /// An entry for each address, in the order of the request
     data: Vec<SuppressionStatus>,
-}
-
-impl ToSchema for CheckSuppressionsResponse {
-    fn schema(schemas: &mut Schemas) -> Value {
-        schemas.component("SuppressionsChecked", |_| {
-            let mut words: Vec<Value> = reason_words().into_iter().map(Value::from).collect();
-            words.push(Value::Null);
-            let suppression_schema = schema::object_with(
-                "The result for one address",
-                &["email", "suppressed", "reason", "categories", "suppression_id", "expires_at"],
-                [
-                    ("email", schema::string("The address in lower case, as compared; an invalid entry is unchanged")),
-                    ("suppressed", schema::boolean("Whether nothing is sent to the address")),
-                    (
-                        "reason",
-                        json!({
-                            "type": ["string", "null"], "enum": words,
-                            "description": "Reason of the suppression of the address or its domain",
-                        }),
-                    ),
-                    (
-                        "categories",
-                        schema::list(
-                            schema::string_enum(&["product", "newsletter"], "A category"),
-                            "Categories that the address opted out of",
-                        ),
-                    ),
-                    ("suppression_id", schema::nullable_string("Id of the suppression (`sup_…`)")),
-                    ("expires_at", schema::nullable_time("Expiry of the suppression; null means never")),
-                    (
-                        "error",
-                        schema::object_with(
-                            "Present if the entry is not an address",
-                            &["message", "code"],
-                            [
-                                ("message", schema::string("The error message")),
-                                ("code", schema::string_enum(&["validation_error"], "The error code")),
-                                ("details", json!({"type": "object", "description": "Errors by field name"})),
-                            ],
-                        ),
-                    ),
-                ],
-            );
-            schema::object(
-                "The results",
-                [("data", schema::list(suppression_schema, "An entry for each address, in the order of the request"))],
-            )
-        })
-    }
 }
 
 /// `POST /suppressions/check`.
@@ -193,4 +153,16 @@ impl SuppressionStatus {
             error: Some(Problem::field("email", none.message).batch_entry_error()),
         }
     }
+}
+
+fn error_schema(_: &mut Schemas) -> Value {
+    schema::object_with(
+        "Present if the entry is not an address",
+        &["message", "code"],
+        [
+            ("message", schema::string("The error message")),
+            ("code", schema::string_enum(&["validation_error"], "The error code")),
+            ("details", json!({"type": "object", "description": "Errors by field name"})),
+        ],
+    )
 }

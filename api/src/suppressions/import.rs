@@ -75,24 +75,50 @@ fn csv_field(call: &Request) -> Result<Bytes, Problem> {
     Err(notes.errors.into())
 }
 
-/// An invalid line of the list.
-#[derive(Debug, Serialize)]
+/// An invalid line
+#[derive(Debug, Serialize, ToSchema)]
 struct BadLineView {
+    /// Line number, from 1
     line: u64,
+    /// The error message
     message: String,
 }
 
-#[derive(Debug, Serialize)]
+/// An import of suppressions
+#[derive(Debug, Serialize, ToSchema)]
 struct ImportView {
+    /// Id (`imp_…`)
     id: ImportId,
+    /// Status
+    #[schema(as = String, enum = ["queued", "running", "completed", "failed"])]
     status: ImportStatus,
+    #[schema(with = counts_schema)]
     counts: ImportCounts,
+    /// The first invalid lines
     errors: Vec<BadLineView>,
+    /// Time of the request
     created_at: JsonTimestamp,
+    /// Time of completion
     completed_at: Option<JsonTimestamp>,
 }
 
-#[derive(Debug, Serialize)]
+fn counts_schema(_: &mut Schemas) -> Value {
+    schema::object(
+        "Progress",
+        [
+            ("total", schema::count("Records in the list")),
+            ("processed", schema::count("Records read so far")),
+            ("created", schema::count("Suppressions created")),
+            ("exists", schema::count("Addresses that were already suppressed")),
+            ("invalid", schema::count("Invalid records")),
+            ("refused", schema::count("Records refused because the plan's quota is used up")),
+        ],
+    )
+}
+
+/// An import of suppressions
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "OneImport")]
 pub struct ImportResponse {
     import: ImportView,
 }
@@ -110,40 +136,6 @@ impl ImportResponse {
             completed_at: import.completed_at.map(JsonTimestamp),
         };
         Self { import }
-    }
-}
-
-impl ToSchema for ImportResponse {
-    fn schema(schemas: &mut Schemas) -> Value {
-        schemas.component("OneImport", |_| {
-            let counts = schema::object(
-                "Progress",
-                [
-                    ("total", schema::count("Records in the list")),
-                    ("processed", schema::count("Records read so far")),
-                    ("created", schema::count("Suppressions created")),
-                    ("exists", schema::count("Addresses that were already suppressed")),
-                    ("invalid", schema::count("Invalid records")),
-                    ("refused", schema::count("Records refused because the plan's quota is used up")),
-                ],
-            );
-            let error = schema::object(
-                "An invalid line",
-                [("line", schema::count("Line number, from 1")), ("message", schema::string("The error message"))],
-            );
-            let import = schema::object(
-                "An import of suppressions",
-                [
-                    ("id", schema::string("Id (`imp_…`)")),
-                    ("status", schema::string_enum(&["queued", "running", "completed", "failed"], "Status")),
-                    ("counts", counts),
-                    ("errors", schema::list(error, "The first invalid lines")),
-                    ("created_at", schema::time("Time of the request")),
-                    ("completed_at", schema::nullable_time("Time of completion")),
-                ],
-            );
-            schema::object("An import of suppressions", [("import", import)])
-        })
     }
 }
 

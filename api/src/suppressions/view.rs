@@ -4,29 +4,42 @@ use mail::id::{EmailId, SuppressionId};
 use mail::reply::Enhanced;
 use mail::suppression::{Suppression, SuppressionReason, SuppressionSource};
 use serde::Serialize;
-use serde_json::{Value, json};
 
 use crate::json_timestamp::JsonTimestamp;
-use crate::schema::{self, Schemas, ToSchema};
+use crate::schema::ToSchema;
 
-/// The SMTP reply or DSN that caused a suppression.
-#[derive(Debug, Serialize)]
+/// The reply of the remote host
+#[derive(Debug, Serialize, ToSchema)]
 pub struct SuppressionDetailView {
+    /// SMTP reply code
     smtp_code: Option<u16>,
+    /// Enhanced status code (RFC 3463)
+    #[schema(as = Option<String>)]
     enhanced_code: Option<Enhanced>,
+    /// Text of the reply
     diagnostic: String,
 }
 
-#[derive(Debug, Serialize)]
+/// A suppressed address or domain
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "Suppression")]
 pub struct SuppressionView {
+    /// Id (`sup_…`)
     id: SuppressionId,
+    /// The address in lower case, as compared; or `@domain.tld` for a whole domain
     email: String,
+    /// Reason
     reason: SuppressionReason,
+    /// Source
     source: SuppressionSource,
+    /// The email that caused it
     email_id: Option<EmailId>,
     detail: Option<SuppressionDetailView>,
+    /// Note
     note: Option<String>,
+    /// Expiry; null means never
     expires_at: Option<JsonTimestamp>,
+    /// Time of creation
     created_at: JsonTimestamp,
 }
 
@@ -52,66 +65,30 @@ impl SuppressionView {
 }
 
 /// All reasons, for schemas and error messages.
-pub(super) fn reason_words() -> Vec<&'static str> {
+pub(crate) fn reason_words() -> Vec<&'static str> {
     SuppressionReason::ALL.iter().map(|reason| reason.word()).collect()
 }
 
 /// All sources, for schemas and error messages.
-pub(super) fn source_words() -> Vec<&'static str> {
+pub(crate) fn source_words() -> Vec<&'static str> {
     SuppressionSource::ALL.iter().map(|source| source.word()).collect()
 }
 
-impl ToSchema for SuppressionView {
-    fn schema(schemas: &mut Schemas) -> Value {
-        schemas.component("Suppression", |_| {
-            let mut detail = schema::object(
-                "The reply of the remote host",
-                [
-                    ("smtp_code", schema::nullable_count("SMTP reply code")),
-                    ("enhanced_code", schema::nullable_string("Enhanced status code (RFC 3463)")),
-                    ("diagnostic", schema::string("Text of the reply")),
-                ],
-            );
-            detail["type"] = json!(["object", "null"]);
-            schema::object(
-                "A suppressed address or domain",
-                [
-                    ("id", schema::string("Id (`sup_…`)")),
-                    (
-                        "email",
-                        schema::string("The address in lower case, as compared; or `@domain.tld` for a whole domain"),
-                    ),
-                    ("reason", schema::string_enum(&reason_words(), "Reason")),
-                    ("source", schema::string_enum(&source_words(), "Source")),
-                    ("email_id", schema::nullable_string("The email that caused it")),
-                    ("detail", detail),
-                    ("note", schema::nullable_string("Note")),
-                    ("expires_at", schema::nullable_time("Expiry; null means never")),
-                    ("created_at", schema::time("Time of creation")),
-                ],
-            )
-        })
-    }
-}
-
-/// A page of suppressions.
-#[derive(Debug, Serialize)]
+/// A page of the list
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "SuppressionList")]
 pub struct SuppressionList {
-    /// Newest first.
+    /// The entries, newest first
     pub suppressions: Vec<SuppressionView>,
-    /// True if there are more entries.
+    /// Whether there are more
     pub has_more: bool,
+    /// The `cursor` of the next page
     pub next_cursor: Option<String>,
 }
 
-impl ToSchema for SuppressionList {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let entry = SuppressionView::schema(schemas);
-        schemas.component("SuppressionList", |_| schema::list_page("suppressions", entry))
-    }
-}
-
-#[derive(Debug, Serialize)]
+/// A suppression
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "OneSuppression")]
 pub struct SuppressionResponse {
     suppression: SuppressionView,
 }
@@ -120,12 +97,5 @@ impl SuppressionResponse {
     #[must_use]
     pub fn from_suppression(suppression: &Suppression) -> Self {
         Self { suppression: SuppressionView::from_suppression(suppression) }
-    }
-}
-
-impl ToSchema for SuppressionResponse {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let suppression = SuppressionView::schema(schemas);
-        schemas.component("OneSuppression", |_| schema::object("A suppression", [("suppression", suppression)]))
     }
 }

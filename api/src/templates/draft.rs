@@ -9,16 +9,16 @@ use mail::id::{AccountId, TemplateId};
 use mail::raw_number;
 use mail::suppression::{OPTIONAL_CATEGORIES, category_word};
 use mail::template::{
-    FALLBACKS_BYTES_MAX, MARKUP_BYTES_MAX, NAME_BYTES_MAX, PREHEADER_BYTES_MAX, ParsedTemplate, SUBJECT_BYTES_MAX,
-    Template, TemplateBodies, TemplateSettings, TemplateStatus, TemplateVariable, VARIABLES_MAX, VariableType,
-    check_alias, check_key,
+    ALIAS_BYTES_MAX, FALLBACKS_BYTES_MAX, MARKUP_BYTES_MAX, NAME_BYTES_MAX, PREHEADER_BYTES_MAX, ParsedTemplate,
+    SUBJECT_BYTES_MAX, Template, TemplateBodies, TemplateSettings, TemplateStatus, TemplateVariable, VARIABLES_MAX,
+    VariableType, check_alias, check_key,
 };
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::path::TemplatePath;
 use super::view::variable_schema;
-use crate::emails::recipients::{read_author, read_reply_to};
+use crate::emails::recipients::{self, MAILBOX_BYTES_MAX, REPLY_TO_MAX, read_author, read_reply_to};
 use crate::emails::tags_and_headers::read_category;
 use crate::emails::template::parse_version;
 use crate::fields::{self, FieldDiagnostics, FieldNames, ObjectFields};
@@ -485,8 +485,8 @@ impl FromRequest for (TemplatePath, DuplicateTemplate) {
             "The copy",
             &[],
             [
-                ("name", schema::string("Name; default: `… (copy)`")),
-                ("alias", schema::string("Alias; none by default")),
+                ("name", schema::bounded_string(NAME_BYTES_MAX, "Name; default: `… (copy)`")),
+                ("alias", schema::bounded_string(ALIAS_BYTES_MAX, "Alias; none by default")),
             ],
         );
         let parameters = vec![TemplatePath::parameter()];
@@ -506,17 +506,25 @@ impl FromRequest for (TemplatePath, DuplicateTemplate) {
 }
 
 fn draft_schema(variable: Value) -> Value {
-    let markup = |description: &str| json!({"type": ["string", "null"], "maxLength": MARKUP_BYTES_MAX, "description": description});
+    let nullable = |bytes_max: usize, description: &str| {
+        let mut text = schema::bounded_string(bytes_max, description);
+        schema::allow_null(&mut text);
+        text
+    };
+    let mailbox = json!({"type": "string", "minLength": 1, "maxLength": MAILBOX_BYTES_MAX});
     let mailboxes = json!({
         "description": "Default `Reply-To`, unless the send request has one",
-        "oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}, {"type": "null"}],
+        "oneOf": [mailbox, {"type": "array", "items": mailbox, "maxItems": REPLY_TO_MAX}, {"type": "null"}],
     });
     let author = json!({
         "description": "Default author, unless the send request has one: `Ada <ada@example.com>` or an object",
-        "oneOf": [{"type": "string"}, {"type": "null"}, schema::object_with(
+        "oneOf": [mailbox, {"type": "null"}, schema::object_with(
             "An address and a display name",
             &["email"],
-            [("email", schema::string("The address")), ("name", schema::string("The display name"))],
+            [
+                ("email", schema::address("The address")),
+                ("name", schema::bounded_string(recipients::NAME_BYTES_MAX, "The display name")),
+            ],
         )],
     });
     schema::object_with(
@@ -528,15 +536,15 @@ fn draft_schema(variable: Value) -> Value {
                 "name",
                 json!({"type": "string", "maxLength": NAME_BYTES_MAX, "description": "Name, unique in the account"}),
             ),
-            ("alias", schema::nullable_string("Name for API calls, unique in the account")),
+            ("alias", nullable(ALIAS_BYTES_MAX, "Name for API calls, unique in the account")),
             ("category", schema::string_enum(Category::WORDS, "Category")),
             ("unsubscribe_enabled", schema::boolean("Managed unsubscribe; always on for product and newsletter")),
             ("from", author),
             ("reply_to", mailboxes),
-            ("subject", schema::nullable_string("Markup of the subject")),
-            ("preheader", schema::nullable_string("Markup of the preview line after the subject")),
-            ("html", markup("Markup of the HTML body")),
-            ("text", markup("Markup of the plain-text body")),
+            ("subject", nullable(SUBJECT_BYTES_MAX, "Markup of the subject")),
+            ("preheader", nullable(PREHEADER_BYTES_MAX, "Markup of the preview line after the subject")),
+            ("html", nullable(MARKUP_BYTES_MAX, "Markup of the HTML body")),
+            ("text", nullable(MARKUP_BYTES_MAX, "Markup of the plain-text body")),
             (
                 "variables",
                 json!({

@@ -124,17 +124,27 @@ impl FromRequest for (TemplatePath, PreviewTemplate) {
     }
 }
 
-/// The rendered template, with warnings.
-#[derive(Debug, Serialize)]
+/// The rendered template
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "TemplatePreview")]
 pub struct PreviewResponse {
+    /// The subject
     subject: Option<String>,
+    /// The HTML body; tags of missing variables stay
     html: Option<String>,
+    /// The plain-text body
     text: Option<String>,
+    /// Required variables that are missing: a send would be refused
     missing_variables: Vec<String>,
+    /// Given or declared variables that the template does not use
     unused_variables: Vec<String>,
+    /// Example variables for this template
     #[serde(serialize_with = "mail::raw_number::serialize")]
+    #[schema(type = "object")]
     suggested_variables: Value,
+    /// Warnings about the content
     warnings: Vec<String>,
+    /// Size of both bodies in bytes
     size_bytes: usize,
 }
 
@@ -308,28 +318,4 @@ async fn build_test_draft(
         options: SendOptions { unsubscribe, ..SendOptions::default() },
     };
     Ok((draft, warnings))
-}
-
-impl ToSchema for PreviewResponse {
-    fn schema(schemas: &mut Schemas) -> Value {
-        schemas.component("TemplatePreview", |_| {
-            let names = |description: &str| schema::list(json!({"type": "string"}), description);
-            schema::object(
-                "The rendered template",
-                [
-                    ("subject", schema::nullable_string("The subject")),
-                    ("html", schema::nullable_string("The HTML body; tags of missing variables stay")),
-                    ("text", schema::nullable_string("The plain-text body")),
-                    ("missing_variables", names("Required variables that are missing: a send would be refused")),
-                    ("unused_variables", names("Given or declared variables that the template does not use")),
-                    (
-                        "suggested_variables",
-                        json!({"type": "object", "description": "Example variables for this template"}),
-                    ),
-                    ("warnings", names("Warnings about the content")),
-                    ("size_bytes", schema::count("Size of both bodies in bytes")),
-                ],
-            )
-        })
-    }
 }

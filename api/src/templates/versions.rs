@@ -68,7 +68,7 @@ impl FromRequest for (TemplatePath, PublishTemplate) {
     const MEDIA: Media = Media::OptionalJson;
 
     fn describe(_: &mut Schemas) -> RequestSpec {
-        let note = ("note", schema::string("Note of the version"));
+        let note = ("note", schema::bounded_string(NOTE_BYTES_MAX, "Note of the version"));
         optional_body_spec(schema::object_with("A publication", &[], [note]), Self::BODY_BYTES_MAX)
     }
 
@@ -87,7 +87,7 @@ impl FromRequest for (TemplatePath, RollBackTemplate) {
 
     fn describe(_: &mut Schemas) -> RequestSpec {
         let number = json!({"type": "integer", "minimum": 1, "description": "The version to publish again"});
-        let fields = [("version", number), ("note", schema::string("Note of the new version"))];
+        let fields = [("version", number), ("note", schema::bounded_string(NOTE_BYTES_MAX, "Note of the new version"))];
         optional_body_spec(schema::object_with("A rollback", &["version"], fields), Self::BODY_BYTES_MAX)
     }
 

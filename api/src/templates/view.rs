@@ -11,35 +11,52 @@ use serde_json::{Value, json};
 use crate::json_timestamp::JsonTimestamp;
 use crate::schema::{self, Schemas, ToSchema};
 
-/// A template: its draft, and the state of its publication.
-#[derive(Debug, Serialize)]
+/// A template: its draft, and the state of its publication
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "Template")]
 pub struct TemplateView {
+    /// Id (`tpl_…`)
     id: TemplateId,
+    /// Name for API calls
     alias: Option<String>,
+    /// Display name
     name: String,
     #[serde(flatten)]
     settings: TemplateSettingsView,
+    /// Status
     status: TemplateStatus,
+    /// Number of changes of the draft; send it as `if_version`
     draft_version: u32,
+    /// The published version, which is sent
     published_version: Option<u32>,
+    /// Whether the draft differs from the published version
     has_unpublished_changes: bool,
+    /// Time of the last publication
     published_at: Option<JsonTimestamp>,
+    /// Time of creation
     created_at: JsonTimestamp,
+    /// Time of the last change
     updated_at: JsonTimestamp,
 }
 
-/// The fields that a draft and a version share.
-#[derive(Debug, Serialize)]
+/// Settings and bodies of a version
+#[derive(Debug, Serialize, ToSchema)]
 struct TemplateSettingsView {
+    /// Category
     category: Category,
+    /// Managed unsubscribe; always on for product and newsletter
     unsubscribe_enabled: bool,
+    /// Default author, unless the send request has one
     from: Option<String>,
+    /// Default `Reply-To`, unless the send request has one
     reply_to: Vec<String>,
+    /// Markup of the subject
     subject: Option<String>,
+    /// Markup of the preview line after the subject
     preheader: Option<String>,
-    /// Omitted in lists.
     #[serde(flatten)]
     bodies: Option<TemplateBodiesView>,
+    /// Declared variables
     variables: Vec<TemplateVariableView>,
 }
 
@@ -53,6 +70,13 @@ struct TemplateVariableView {
     fallback_value: Value,
 }
 
+/// The schema of requests: there the type, `required` and the fallback may be absent.
+impl ToSchema for TemplateVariableView {
+    fn schema(schemas: &mut Schemas) -> Value {
+        variable_schema(schemas)
+    }
+}
+
 impl TemplateVariableView {
     fn from_variable(variable: &TemplateVariable) -> Self {
         Self {
@@ -64,9 +88,11 @@ impl TemplateVariableView {
     }
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 struct TemplateBodiesView {
+    /// Markup of the HTML body; omitted in lists
     html: Option<String>,
+    /// Markup of the plain-text body; omitted in lists
     text: Option<String>,
 }
 
@@ -116,31 +142,38 @@ impl TemplateView {
     }
 }
 
-/// The response of operations on one template.
-#[derive(Debug, Serialize)]
+/// A template
+#[derive(Debug, Serialize, ToSchema)]
 pub struct TemplateResponse {
     pub template: TemplateView,
-    /// Warnings about ignored fields.
+    /// Warnings about ignored fields
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
-/// A page of templates.
-#[derive(Debug, Serialize)]
+/// A page of the list
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "TemplateList")]
 pub struct TemplateList {
-    /// Newest first.
+    /// The entries, newest first
     pub templates: Vec<TemplateView>,
-    /// True if there are more entries.
+    /// Whether there are more
     pub has_more: bool,
+    /// The `cursor` of the next page
     pub next_cursor: Option<String>,
 }
 
-/// A version in a list.
-#[derive(Debug, Serialize)]
+/// A published version
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "TemplateVersion")]
 pub struct TemplateVersionView {
+    /// Version number: 1, 2, 3 …
     number: u32,
+    /// Note
     note: Option<String>,
+    /// Time of publication
     published_at: JsonTimestamp,
+    /// Email of the account that published it
     published_by: String,
 }
 
@@ -173,29 +206,31 @@ impl TemplateVersionDetail {
     }
 }
 
-/// The response of `GET /templates/{id_or_alias}/versions/{number}`.
-#[derive(Debug, Serialize)]
+/// A version
+#[derive(Debug, Serialize, ToSchema)]
 pub struct TemplateVersionResponse {
+    #[schema(with = version_detail_schema)]
     pub version: TemplateVersionDetail,
 }
 
-/// A page of versions.
-#[derive(Debug, Serialize)]
+/// A page of the list
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "TemplateVersionList")]
 pub struct TemplateVersionList {
-    /// Newest first.
+    /// The entries, newest first
     pub versions: Vec<TemplateVersionView>,
-    /// True if there are more entries.
+    /// Whether there are more
     pub has_more: bool,
+    /// The `cursor` of the next page
     pub next_cursor: Option<String>,
 }
 
-/// The response of a publication or rollback.
-#[derive(Debug, Serialize)]
+/// The template and its new version
+#[derive(Debug, Serialize, ToSchema)]
 pub struct PublishTemplateResponse {
     pub template: TemplateView,
-    /// The version that is now sent.
     pub version: TemplateVersionView,
-    /// Warnings about ignored fields.
+    /// Warnings about ignored fields
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
@@ -220,114 +255,13 @@ pub fn variable_schema(schemas: &mut Schemas) -> Value {
     })
 }
 
-fn settings_schema(schemas: &mut Schemas) -> Vec<(&'static str, Value)> {
-    let variable = variable_schema(schemas);
-    vec![
-        ("category", schema::string_enum(Category::WORDS, "Category")),
-        ("unsubscribe_enabled", schema::boolean("Managed unsubscribe; always on for product and newsletter")),
-        ("from", schema::nullable_string("Default author, unless the send request has one")),
-        ("reply_to", schema::list(json!({"type": "string"}), "Default `Reply-To`, unless the send request has one")),
-        ("subject", schema::nullable_string("Markup of the subject")),
-        ("preheader", schema::nullable_string("Markup of the preview line after the subject")),
-        ("variables", schema::list(variable, "Declared variables")),
-    ]
-}
-
-fn object_schema(description: &str, fields: Vec<(&'static str, Value)>, not_in_lists: &[&str]) -> Value {
-    let required: Vec<&str> = fields.iter().map(|(name, _)| *name).filter(|n| !not_in_lists.contains(n)).collect();
-    let properties: Value = fields.iter().map(|(name, schema)| ((*name).to_owned(), schema.clone())).collect();
-    json!({"type": "object", "description": description, "properties": properties, "required": required})
-}
-
-fn bodies_schema() -> [(&'static str, Value); 2] {
-    [
-        ("html", schema::nullable_string("Markup of the HTML body; omitted in lists")),
-        ("text", schema::nullable_string("Markup of the plain-text body; omitted in lists")),
-    ]
-}
-
-impl ToSchema for TemplateView {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let settings = settings_schema(schemas);
-        schemas.component("Template", |_| {
-            let mut fields = vec![
-                ("id", schema::string("Id (`tpl_…`)")),
-                ("alias", schema::nullable_string("Name for API calls")),
-                ("name", schema::string("Display name")),
-            ];
-            fields.extend(settings);
-            fields.extend(bodies_schema());
-            fields.extend([
-                ("status", schema::string_enum(TemplateStatus::WORDS, "Status")),
-                ("draft_version", schema::count("Number of changes of the draft; send it as `if_version`")),
-                ("published_version", schema::nullable_count("The published version, which is sent")),
-                ("has_unpublished_changes", schema::boolean("Whether the draft differs from the published version")),
-                ("published_at", schema::nullable_time("Time of the last publication")),
-                ("created_at", schema::time("Time of creation")),
-                ("updated_at", schema::time("Time of the last change")),
-            ]);
-            object_schema("A template: its draft, and the state of its publication", fields, &["html", "text"])
-        })
+/// Schema of [`TemplateVersionDetail`], which always has its bodies.
+fn version_detail_schema(schemas: &mut Schemas) -> Value {
+    let version = TemplateVersionView::schema(schemas);
+    let properties = TemplateSettingsView::PROPERTIES;
+    let mut rest = schema::object_schema(schemas, Some("Settings and bodies of a version"), properties);
+    if let Some(required) = rest["required"].as_array_mut() {
+        required.extend(["html", "text"].map(Value::from));
     }
-}
-
-impl ToSchema for TemplateVersionView {
-    fn schema(schemas: &mut Schemas) -> Value {
-        schemas.component("TemplateVersion", |_| {
-            schema::object(
-                "A published version",
-                [
-                    ("number", schema::count("Version number: 1, 2, 3 …")),
-                    ("note", schema::nullable_string("Note")),
-                    ("published_at", schema::time("Time of publication")),
-                    ("published_by", schema::string("Email of the account that published it")),
-                ],
-            )
-        })
-    }
-}
-
-impl ToSchema for TemplateVersionResponse {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let version = TemplateVersionView::schema(schemas);
-        let mut fields = settings_schema(schemas);
-        fields.extend(bodies_schema());
-        let rest = object_schema("Settings and bodies of a version", fields, &[]);
-        schema::object("A version", [("version", json!({"allOf": [version, rest]}))])
-    }
-}
-
-fn with_warnings<const N: usize>(description: &str, required: &[&str], fields: [(&str, Value); N]) -> Value {
-    let mut schema = schema::object_with(description, required, fields);
-    schema["properties"]["warnings"] = schema::list(json!({"type": "string"}), "Warnings about ignored fields");
-    schema
-}
-
-impl ToSchema for TemplateResponse {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let template = TemplateView::schema(schemas);
-        with_warnings("A template", &["template"], [("template", template)])
-    }
-}
-
-impl ToSchema for PublishTemplateResponse {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let (template, version) = (TemplateView::schema(schemas), TemplateVersionView::schema(schemas));
-        let fields = [("template", template), ("version", version)];
-        with_warnings("The template and its new version", &["template", "version"], fields)
-    }
-}
-
-impl ToSchema for TemplateList {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let template = TemplateView::schema(schemas);
-        schemas.component("TemplateList", |_| schema::list_page("templates", template))
-    }
-}
-
-impl ToSchema for TemplateVersionList {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let version = TemplateVersionView::schema(schemas);
-        schemas.component("TemplateVersionList", |_| schema::list_page("versions", version))
-    }
+    schema::all_of(version, rest, None)
 }

@@ -99,8 +99,10 @@ fn settings_schema() -> Vec<(&'static str, Value)> {
     );
     events["maxItems"] = json!(EVENTS_MAX);
     events["examples"] = json!([["email.delivered", "email.bounced"]]);
-    let mut domains =
-        schema::list(json!({"type": "string"}), "Only events of these domains (`dom_…`) are sent; empty: all");
+    let mut domains = schema::list(
+        schema::id(DomainId::PREFIX, "A domain (`dom_…`)"),
+        "Only events of these domains (`dom_…`) are sent; empty: all",
+    );
     domains["maxItems"] = json!(DOMAINS_MAX);
     domains["examples"] = json!([[]]);
     let mut addresses = schema::list(

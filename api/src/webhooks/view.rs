@@ -1,31 +1,45 @@
 //! JSON views of webhook endpoints and deliveries.
 
-use http::StatusCode;
 use mail::address_pattern::AddressPattern;
 use mail::id::{DeliveryId, DomainId, EventId, WebhookId};
 use mail::webhook::{DisabledReason, RetryPolicy, Webhook};
 use mail::webhook_delivery::{WebhookDelivery, WebhookDeliveryAttempt, WebhookDeliveryStatus};
 use serde::Serialize;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
 use crate::json_timestamp::JsonTimestamp;
-use crate::schema::{self, Schemas, ToSchema};
+use crate::schema::ToSchema;
 
-/// An endpoint, without its secret.
-#[derive(Debug, Serialize)]
+/// A webhook endpoint
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "Webhook")]
 pub struct WebhookView {
+    /// Id (`whk_…`)
     id: WebhookId,
+    /// URL for deliveries
     url: String,
+    /// The events that are sent; empty: all except those that must be named
+    #[schema(items = {"type": "string", "description": "An event name"})]
     events: Vec<String>,
+    /// Whether events are sent
     enabled: bool,
+    /// Your description
     description: Option<String>,
+    /// Only events of these domains are sent
+    #[schema(items = {"type": "string", "description": "A domain id (`dom_…`)"})]
     domain_ids: Vec<DomainId>,
+    /// Only mail received for these addresses is sent
+    #[schema(items = {"type": "string", "description": "An address, `support+*@example.com` or `*@example.com`"})]
     inbound_addresses: Vec<AddressPattern>,
+    /// Retry schedule
     retry_policy: RetryPolicy,
+    /// Start of the current failures; null if deliveries succeed
     failing_since: Option<JsonTimestamp>,
+    /// Why the endpoint is disabled
     disabled_reason: Option<DisabledReason>,
+    /// Time of creation
     created_at: JsonTimestamp,
+    /// Time of the last change
     updated_at: JsonTimestamp,
 }
 
@@ -49,51 +63,9 @@ impl WebhookView {
     }
 }
 
-impl ToSchema for WebhookView {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let mut reason = schema::string_enum(DisabledReason::WORDS, "Why the endpoint is disabled");
-        schema::allow_null(&mut reason);
-        schemas.component("Webhook", |_| {
-            schema::object(
-                "A webhook endpoint",
-                [
-                    ("id", schema::string("Id (`whk_…`)")),
-                    ("url", schema::string("URL for deliveries")),
-                    (
-                        "events",
-                        schema::list(
-                            schema::string("An event name"),
-                            "The events that are sent; empty: all except those that must be named",
-                        ),
-                    ),
-                    ("enabled", schema::boolean("Whether events are sent")),
-                    ("description", schema::nullable_string("Your description")),
-                    (
-                        "domain_ids",
-                        schema::list(schema::string("A domain id (`dom_…`)"), "Only events of these domains are sent"),
-                    ),
-                    (
-                        "inbound_addresses",
-                        schema::list(
-                            schema::string("An address, `support+*@example.com` or `*@example.com`"),
-                            "Only mail received for these addresses is sent",
-                        ),
-                    ),
-                    ("retry_policy", schema::string_enum(RetryPolicy::WORDS, "Retry schedule")),
-                    (
-                        "failing_since",
-                        schema::nullable_time("Start of the current failures; null if deliveries succeed"),
-                    ),
-                    ("disabled_reason", reason),
-                    ("created_at", schema::time("Time of creation")),
-                    ("updated_at", schema::time("Time of the last change")),
-                ],
-            )
-        })
-    }
-}
-
-#[derive(Debug, Serialize)]
+/// An endpoint
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "OneWebhook")]
 pub struct WebhookResponse {
     webhook: WebhookView,
 }
@@ -104,56 +76,50 @@ impl WebhookResponse {
     }
 }
 
-impl ToSchema for WebhookResponse {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let webhook = WebhookView::schema(schemas);
-        schemas.component("OneWebhook", |_| schema::object("An endpoint", [("webhook", webhook)]))
-    }
-}
-
-/// An endpoint with its new secret.
-#[derive(Serialize)]
+/// An endpoint and its secret
+#[derive(Serialize, ToSchema)]
+#[schema(name = "WebhookWithSecret")]
 pub struct WebhookWithSecretResponse {
     pub(super) webhook: WebhookView,
+    /// Signing secret (`whsec_…`); it is not shown again
     pub(super) secret: String,
 }
 
-impl ToSchema for WebhookWithSecretResponse {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let webhook = WebhookView::schema(schemas);
-        schemas.component("WebhookWithSecret", |_| {
-            let secret = schema::string("Signing secret (`whsec_…`); it is not shown again");
-            schema::object("An endpoint and its secret", [("webhook", webhook), ("secret", secret)])
-        })
-    }
-}
-
-#[derive(Debug, Serialize)]
+/// A page of the list
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "WebhookList")]
 pub struct WebhookList {
+    /// The entries, newest first
     pub(super) webhooks: Vec<WebhookView>,
+    /// Whether there are more
     pub(super) has_more: bool,
+    /// The `cursor` of the next page
     pub(super) next_cursor: Option<String>,
 }
 
-impl ToSchema for WebhookList {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let entry = WebhookView::schema(schemas);
-        schemas.component("WebhookList", |_| schema::list_page("webhooks", entry))
-    }
-}
-
-/// A delivery in a list.
-#[derive(Debug, Serialize)]
+/// The delivery of an event to an endpoint
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "WebhookDelivery")]
 pub struct WebhookDeliveryView {
+    /// Id (`whd_…`)
     id: DeliveryId,
+    /// The endpoint (`whk_…`)
     webhook_id: WebhookId,
+    /// The event (`evt_…`), sent as `webhook-id`
     event_id: EventId,
+    /// Event name
     r#type: String,
+    /// Status
     status: WebhookDeliveryStatus,
+    /// Number of attempts
     attempts_count: u32,
+    /// Time of the next attempt
     next_attempt_at: Option<JsonTimestamp>,
+    /// Last HTTP status of the endpoint
     response_status: Option<u16>,
+    /// Time of creation
     created_at: JsonTimestamp,
+    /// Time of delivery
     delivered_at: Option<JsonTimestamp>,
 }
 
@@ -173,66 +139,53 @@ impl WebhookDeliveryView {
             delivered_at: delivery.delivered_at.map(JsonTimestamp),
         }
     }
-
-    fn fields() -> Vec<(&'static str, Value)> {
-        vec![
-            ("id", schema::string("Id (`whd_…`)")),
-            ("webhook_id", schema::string("The endpoint (`whk_…`)")),
-            ("event_id", schema::string("The event (`evt_…`), sent as `webhook-id`")),
-            ("type", schema::string("Event name")),
-            ("status", schema::string_enum(WebhookDeliveryStatus::WORDS, "Status")),
-            ("attempts_count", schema::count("Number of attempts")),
-            ("next_attempt_at", schema::nullable_time("Time of the next attempt")),
-            ("response_status", schema::nullable_count("Last HTTP status of the endpoint")),
-            ("created_at", schema::time("Time of creation")),
-            ("delivered_at", schema::nullable_time("Time of delivery")),
-        ]
-    }
 }
 
-impl ToSchema for WebhookDeliveryView {
-    fn schema(schemas: &mut Schemas) -> Value {
-        schemas
-            .component("WebhookDelivery", |_| schema::object("The delivery of an event to an endpoint", Self::fields()))
-    }
-}
-
-#[derive(Debug, Serialize)]
+/// A page of the list
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "WebhookDeliveryList")]
 pub struct WebhookDeliveryList {
+    /// The entries, newest first
     pub(super) deliveries: Vec<WebhookDeliveryView>,
+    /// Whether there are more
     pub(super) has_more: bool,
+    /// The `cursor` of the next page
     pub(super) next_cursor: Option<String>,
 }
 
-impl ToSchema for WebhookDeliveryList {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let entry = WebhookDeliveryView::schema(schemas);
-        schemas.component("WebhookDeliveryList", |_| schema::list_page("deliveries", entry))
-    }
-}
-
-/// One HTTP request of a delivery.
-#[derive(Debug, Serialize)]
+/// An attempt
+#[derive(Debug, Serialize, ToSchema)]
 struct WebhookAttemptView {
+    /// Attempt number, from 1
     n: u32,
+    /// Start time
     at: JsonTimestamp,
+    /// HTTP status
     response_status: Option<u16>,
+    /// First 4 KB of the response body
     response_body: String,
+    /// Duration in milliseconds
     duration_ms: u32,
+    /// Why there was no response
     error: Option<String>,
 }
 
-/// A delivery with its body and attempts.
-#[derive(Debug, Serialize)]
+/// A delivery with its body and attempts
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "WholeWebhookDelivery")]
 struct WebhookDeliveryDetail {
     #[serde(flatten)]
     delivery: WebhookDeliveryView,
+    /// The body; null when the event is no longer stored
+    #[schema(as = String, type = ["object", "null"])]
     payload: Option<Box<RawValue>>,
+    /// The attempts, oldest first
     attempts: Vec<WebhookAttemptView>,
 }
 
-/// The response of `GET /webhooks/{id}/deliveries/{delivery_id}`.
-#[derive(Debug, Serialize)]
+/// A delivery
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "OneWebhookDelivery")]
 pub struct WebhookDeliveryResponse {
     delivery: WebhookDeliveryDetail,
 }
@@ -258,69 +211,19 @@ impl WebhookDeliveryResponse {
     }
 }
 
-impl ToSchema for WebhookDeliveryResponse {
-    fn schema(schemas: &mut Schemas) -> Value {
-        let detail = schemas.component("WholeWebhookDelivery", |_| {
-            let attempt = schema::object(
-                "An attempt",
-                [
-                    ("n", schema::count("Attempt number, from 1")),
-                    ("at", schema::time("Start time")),
-                    ("response_status", schema::nullable_count("HTTP status")),
-                    ("response_body", schema::string("First 4 KB of the response body")),
-                    ("duration_ms", schema::count("Duration in milliseconds")),
-                    ("error", schema::nullable_string("Why there was no response")),
-                ],
-            );
-            let mut fields = WebhookDeliveryView::fields();
-            fields.push((
-                "payload",
-                json!({"type": ["object", "null"],
-                       "description": "The body; null when the event is no longer stored"}),
-            ));
-            fields.push(("attempts", schema::list(attempt, "The attempts, oldest first")));
-            schema::object("A delivery with its body and attempts", fields)
-        });
-        schemas.component("OneWebhookDelivery", |_| schema::object("A delivery", [("delivery", detail)]))
-    }
-}
-
-#[derive(Debug, Serialize)]
+/// A queued delivery
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "QueuedWebhookDelivery", status = ACCEPTED)]
 pub struct QueuedDeliveryResponse {
     pub(super) delivery: WebhookDeliveryView,
 }
 
-impl ToSchema for QueuedDeliveryResponse {
-    const SUCCESS_STATUS: StatusCode = StatusCode::ACCEPTED;
-
-    fn schema(schemas: &mut Schemas) -> Value {
-        let delivery = WebhookDeliveryView::schema(schemas);
-        schemas.component("QueuedWebhookDelivery", |_| schema::object("A queued delivery", [("delivery", delivery)]))
-    }
-}
-
-/// The response of a replay of a time range.
-#[derive(Debug, Serialize)]
+/// The queued deliveries
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "QueuedWebhookDeliveries", status = ACCEPTED)]
 pub struct QueuedDeliveriesResponse {
+    /// Number of queued deliveries
     pub(super) queued: u64,
+    /// `since` of the next request, if there were too many deliveries for one
     pub(super) next_since: Option<JsonTimestamp>,
-}
-
-impl ToSchema for QueuedDeliveriesResponse {
-    const SUCCESS_STATUS: StatusCode = StatusCode::ACCEPTED;
-
-    fn schema(schemas: &mut Schemas) -> Value {
-        schemas.component("QueuedWebhookDeliveries", |_| {
-            schema::object(
-                "The queued deliveries",
-                [
-                    ("queued", schema::count("Number of queued deliveries")),
-                    (
-                        "next_since",
-                        schema::nullable_time("`since` of the next request, if there were too many deliveries for one"),
-                    ),
-                ],
-            )
-        })
-    }
 }

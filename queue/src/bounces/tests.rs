@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use futures_util::future::{LocalBoxFuture, join_all};
 use mail::address::Mailbox as Author;
-use mail::email::{Category, Email, EmailRollup, HeaderSummary, Ingress};
+use mail::email::{Email, EmailRollup, Ingress};
 use mail::event::{Event, EventKind};
 use mail::id::EmailId;
 use mail::recipient::{DsnOptions as Wish, Recipient, RecipientKind, RecipientState};
@@ -81,29 +81,11 @@ impl Ground {
     }
 
     fn new_email(&self) -> Email {
+        let from = Author { name: None, address: "hello@acme.example".parse().unwrap() };
         Email {
-            id: self.email,
-            account: self.account(),
-            door: Ingress::Api,
-            from: Author { name: None, address: "hello@acme.example".parse().unwrap() },
-            reverse_path: None,
             domain: Some("acme.example".parse().unwrap()),
-            facts: HeaderSummary::default(),
-            tags: Vec::new(),
-            category: Category::Transactional,
             size_bytes: 1,
-            envelope_id: None,
-            return_full: false,
-            unsubscribe: false,
-            scheduled: false,
-            expires_in: None,
-            late_in_s: None,
-            priority: None,
-            resent_from: None,
-            template: None,
-            sent_by: None,
-            run: None,
-            created_at: at(0),
+            ..Email::new(self.email, self.account(), Ingress::Api, from, at(0))
         }
     }
 

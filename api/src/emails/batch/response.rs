@@ -13,18 +13,25 @@ use crate::idempotency::stored_outcome;
 use crate::problem::Problem;
 use crate::schema::{self, Schemas, ToSchema};
 
-/// The result of one email of a batch.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// The result of one email
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[schema(examples = [{"index": 0, "id": "msg_01K9ZQ4Y8M3T5V7W2X6B0C1D9E", "status": "sent"}])]
 pub struct BatchEntry {
+    /// The position in the batch, from 0
     index: usize,
+    /// The email's id (`msg_…`)
     id: Option<EmailId>,
+    /// Whether it was accepted
+    #[schema(as = String, enum = ["sent", "scheduled", "failed"])]
     status: EmailStatus,
+    /// Warnings, for example about ignored fields
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
-    /// The entry was replayed for the email's own idempotency key.
+    /// Whether the email was sent before with its own `idempotency_key`
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     replayed: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(with = error_schema)]
     error: Option<Value>,
 }
 
@@ -47,9 +54,11 @@ impl BatchEntry {
     }
 }
 
-/// The response to `POST /emails/batch`: one entry per email, in order.
-#[derive(Debug, Serialize, Deserialize)]
+/// The results of a batch
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[schema(name = "BatchSent")]
 pub struct BatchResponse {
+    /// One entry per email, in order
     data: Vec<BatchEntry>,
 }
 
@@ -85,33 +94,15 @@ pub(super) fn batch_outcome(results: &[Result<BatchEntry, Problem>]) -> Idempote
     }
 }
 
-impl ToSchema for BatchResponse {
-    fn schema(schemas: &mut Schemas) -> Value {
-        schemas.component("BatchSent", |_| {
-            let error = schema::object_with(
-                "The error, if the email was not accepted",
-                &["message", "code"],
-                [
-                    ("message", schema::string("The message for humans")),
-                    ("code", schema::string("The error code, as in responses to single emails")),
-                    ("details", json!({"type": "object", "description": "Details of the error"})),
-                    ("upgrade_url", schema::string("The page to upgrade the account")),
-                ],
-            );
-            let mut entry = schema::object_with(
-                "The result of one email",
-                &["index", "id", "status"],
-                [
-                    ("index", json!({"type": "integer", "description": "The position in the batch, from 0"})),
-                    ("id", json!({"type": ["string", "null"], "description": "The email's id (`msg_…`)"})),
-                    ("status", schema::string_enum(&["sent", "scheduled", "failed"], "Whether it was accepted")),
-                    ("warnings", schema::list(json!({"type": "string"}), "Warnings, for example about ignored fields")),
-                    ("replayed", schema::boolean("Whether the email was sent before with its own `idempotency_key`")),
-                    ("error", error),
-                ],
-            );
-            entry["examples"] = json!([{"index": 0, "id": "msg_01K9ZQ4Y8M3T5V7W2X6B0C1D9E", "status": "sent"}]);
-            schema::object("The results of a batch", [("data", schema::list(entry, "One entry per email, in order"))])
-        })
-    }
+fn error_schema(_: &mut Schemas) -> Value {
+    schema::object_with(
+        "The error, if the email was not accepted",
+        &["message", "code"],
+        [
+            ("message", schema::string("The message for humans")),
+            ("code", schema::string("The error code, as in responses to single emails")),
+            ("details", json!({"type": "object", "description": "Details of the error"})),
+            ("upgrade_url", schema::string("The page to upgrade the account")),
+        ],
+    )
 }
