@@ -105,7 +105,7 @@ pub struct Email {
     pub id: EmailId,
     pub account: AccountId,
     /// The way by which it was submitted.
-    pub door: Ingress,
+    pub ingress: Ingress,
     pub from: Mailbox,
     /// MAIL FROM of the SMTP client, which receives DSNs; `None` for the null reverse-path and for the API.
     pub reverse_path: Option<Address>,
@@ -142,11 +142,11 @@ pub struct Email {
 impl Email {
     /// An email without content, options and an author's domain.
     #[must_use]
-    pub fn new(id: EmailId, account: AccountId, door: Ingress, from: Mailbox, created_at: Timestamp) -> Self {
+    pub fn new(id: EmailId, account: AccountId, ingress: Ingress, from: Mailbox, created_at: Timestamp) -> Self {
         Self {
             id,
             account,
-            door,
+            ingress,
             from,
             reverse_path: None,
             domain: None,
@@ -173,7 +173,7 @@ impl Email {
     /// has no domain, is not confidential.
     #[must_use]
     pub fn is_confidential(&self) -> bool {
-        self.door == Ingress::System && self.domain.is_some()
+        self.ingress == Ingress::System && self.domain.is_some()
     }
 
     /// The deliver-by time of an email that is sent at `now` (RFC 2852).

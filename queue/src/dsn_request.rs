@@ -34,7 +34,7 @@ pub(crate) fn is_delay_dsn_due(task: &Task, now: Timestamp) -> bool {
 
 /// True if an email can have DSNs: it was submitted by SMTP and has a reverse path.
 pub(crate) fn sends_dsn(email: &Email) -> bool {
-    matches!(email.door, Ingress::Submission | Ingress::Relay) && email.reverse_path.is_some()
+    matches!(email.ingress, Ingress::Submission | Ingress::Relay) && email.reverse_path.is_some()
 }
 
 /// Returns the DSN request for a recipient's next action, if one is due.

@@ -124,7 +124,7 @@ impl PreparedMessage {
         tracing::info!(
             email.id = %email.id,
             account.id = %email.account,
-            source = email.door.word(),
+            source = email.ingress.word(),
             bytes = email.size_bytes,
             recipients = self.recipients.len(),
             from = log_text::shows_addresses().then(|| tracing::field::display(&email.from.address)),
@@ -230,7 +230,7 @@ impl PreparedMessage {
         let count = self.recipients.iter().filter(|to| !to.suppressed).count();
         let (kind, detail) = match &self.disposition {
             // System mail that is not the account's is not counted to its plan.
-            Disposition::Deliver if self.email.door == Ingress::System && self.plan_reservation.is_none() => {
+            Disposition::Deliver if self.email.ingress == Ingress::System && self.plan_reservation.is_none() => {
                 (EventKind::Sent, json!({"recipients_count": count, "uncounted": true}))
             }
             Disposition::Deliver => match &self.scheduled {

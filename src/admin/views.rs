@@ -269,7 +269,7 @@ pub(super) fn trace_view(trace: &EmailTrace) -> Value {
     json!({
         "id": email.id,
         "account": email.account,
-        "door": email.door,
+        "door": email.ingress,
         "from": email.from.to_string(),
         "subject": email.facts.subject,
         "size_bytes": email.size_bytes,

@@ -57,7 +57,7 @@ fn queued(number: u64) -> Queued {
     let email = Email {
         id,
         account,
-        door: Ingress::Api,
+        ingress: Ingress::Api,
         from: mail("Shop <orders@bench.example>"),
         reverse_path: None,
         domain: Some("bench.example".parse().expect("a name")),

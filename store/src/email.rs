@@ -48,7 +48,8 @@ struct HeaderFactsRow {
 struct EmailRow {
     id: EmailId,
     account: AccountId,
-    door: Ingress,
+    #[serde(rename = "door")]
+    ingress: Ingress,
     from: Mailbox,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     reverse_path: Option<Address>,

@@ -69,7 +69,7 @@ impl Intake {
         let email = Email {
             id,
             account: tenant.account().id,
-            door: draft.ingress,
+            ingress: draft.ingress,
             from: built.from,
             reverse_path: draft.envelope.reverse_path,
             domain: Some(sender.name.clone()),
