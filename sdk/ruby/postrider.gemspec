@@ -10,7 +10,7 @@ Gem::Specification.new do |spec|
                      "delivery method for ActionMailer."
   spec.authors = ["The postrider authors"]
   spec.license = "MIT"
-  spec.homepage = "https://github.com/postrider/postrider"
+  spec.homepage = "https://rubygems.org/gems/postrider"
   spec.required_ruby_version = ">= 3.1"
   spec.metadata = { "rubygems_mfa_required" => "true" }
   spec.files = Dir["lib/**/*.rb", "sig/**/*.rbs", "README.md", "LICENSE"].sort

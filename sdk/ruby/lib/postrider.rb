@@ -2,6 +2,7 @@
 
 # Client of a postrider server: see Postrider::Client, Postrider::Webhooks and README.md.
 module Postrider
+  autoload :DeliveryMethod, File.join(__dir__, "postrider/delivery_method")
 end
 
 require_relative "postrider/version"

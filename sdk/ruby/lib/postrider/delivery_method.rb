@@ -42,7 +42,7 @@ module Postrider
       fields, options = HeaderFields.new(mail).params_and_options
       params = message(mail).merge(fields).reject { |_, value| value.nil? || value == [] || value == {} }
       sent = client.emails.send(params, **options)
-      mail.header[EMAIL_ID] = nil
+      mail.header[EMAIL_ID] = nil if mail.header[EMAIL_ID]
       mail.header[EMAIL_ID] = sent[:id].to_s
       sent
     end
@@ -58,14 +58,14 @@ module Postrider
     end
 
     def message(mail)
-      from = mail[:from]&.addrs || []
+      from = addresses(mail, :from)
       raise ArgumentError, "An email can have only one author." if from.size > 1
 
       html, text = bodies(mail)
       {
         from: from.first&.format,
         **recipients(mail),
-        reply_to: (mail[:reply_to]&.addrs || []).map(&:format),
+        reply_to: addresses(mail, :reply_to).map(&:format),
         subject: mail.subject,
         html: html && text_of(html),
         text: text && text_of(text),
@@ -73,11 +73,18 @@ module Postrider
       }
     end
 
+    def addresses(mail, name)
+      field = mail[name]
+      return [] if field.nil?
+
+      field.respond_to?(:addrs) ? field.addrs : raise(ValidationError.of_field(name.to_s, "is no list of addresses"))
+    end
+
     # The envelope decides who gets the message; the header gives names, and who gets a copy.
     def recipients(mail)
       wanted = mail.smtp_envelope_to.map { |one| Mail::Address.new(one).address }
       named = %i[to cc bcc].to_h do |field|
-        [field, (mail[field]&.addrs || []).select { |one| wanted.include?(one.address) }]
+        [field, addresses(mail, field).select { |one| wanted.include?(one.address) }]
       end
       others = wanted - named.values.flatten.map(&:address)
       named = named.transform_values { |addresses| addresses.map(&:format) }

@@ -28,7 +28,7 @@ module Postrider
     def initialize(api_key, base_url, allow_insecure_http, user_agent)
       api_key ||= ENV.fetch("POSTRIDER_API_KEY", "")
       raise ConfigurationError, "The API key is missing: pass it, or set POSTRIDER_API_KEY." if api_key.empty?
-      unless api_key.match?(/\A[\x21-\x7e]+\z/n)
+      unless api_key.b.match?(/\A[\x21-\x7e]+\z/n)
         raise ConfigurationError, "The API key has characters that no key has, for example a space or a line break: " \
                                   "copy it again."
       end

@@ -3,6 +3,7 @@
 require "net/http"
 require "openssl"
 require "uri"
+require_relative "connection"
 require_relative "errors"
 require_relative "mailbox"
 
@@ -104,7 +105,9 @@ module Postrider
       connection = (take_kept if request.repeatable) || prepared(uri)
       connection.start unless connection.started?
       connecting = false
+      connection.header_begins
       connection.request(net_request(request, uri)) do |incoming|
+        connection.header_ended
         head = head_of(incoming)
         parts.put(head)
         read_body(incoming) { |piece| parts.put(piece) }
@@ -119,7 +122,7 @@ module Postrider
     end
 
     def prepared(uri)
-      connection = Net::HTTP.new(uri.hostname, uri.port)
+      connection = Connection.new(uri.hostname, uri.port)
       connection.use_ssl = uri.scheme == "https"
       connection.ca_file = @ca_file
       connection.max_retries = 0
@@ -182,6 +185,7 @@ module Postrider
     def failure(error, uri, connecting)
       at = "#{uri.host}:#{uri.port}"
       case error
+      when Error then error
       when SocketError then ConnectionError.new("The name of #{uri.host} cannot be resolved: check the base URL. " \
                                                 "(#{error.message})", "dns", unsent: true)
       when Errno::ECONNREFUSED, Errno::EHOSTUNREACH, Errno::ENETUNREACH, Errno::EADDRNOTAVAIL
