@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "pp"
 require_relative "helper"
 
 class ClientTest < Minitest::Test
@@ -219,7 +220,7 @@ class ClientTest < Minitest::Test
     texts = failures.map { |failure| shown(failure) }
     texts += [client, unreachable, client.emails, @transport.requests, client.dev].map(&:inspect)
     texts << client.instance_variables.map { |name| client.instance_variable_get(name).inspect }.join
-    texts << JSON.generate([client, client.emails])
+    texts << JSON.generate([client, client.emails]) << PP.pp([client, @transport.requests], +"")
     texts.each { |text| refute_includes text, KEY }
     assert_includes client.inspect, "https://mail.example.com"
     assert_raises(TypeError) { Marshal.dump(client) }

@@ -4,7 +4,8 @@ require "openssl"
 require "socket"
 
 # A server that misbehaves. It gives one of its answers to each request; the last one repeats:
-# {status:, headers:, body:, bytes: size of the body, mode: :keep, :reset, :hang, :slow_headers, :slow_body or :cut}.
+# {status:, headers:, body:, bytes: size of the body, mode: :keep, :reset, :hang,
+# :slow_headers, :slow_body, :cut, :drop (says that it keeps the connection and closes it) or :raw (body is the whole answer)}.
 class FaultServer
   attr_reader :port, :url, :requests
 
@@ -106,7 +107,7 @@ class FaultServer
   def head(answer, body)
     headers = { "content-type" => "application/json", "content-length" => body.bytesize }.merge(answer[:headers] || {}).compact
     lines = headers.map { |name, value| "#{name}: #{value}\r\n" }.join
-    "HTTP/1.1 #{answer[:status]} Answer\r\n#{lines}#{"connection: close\r\n" if answer[:mode] != :keep}\r\n"
+    "HTTP/1.1 #{answer[:status]} Answer\r\n#{lines}#{"connection: close\r\n" unless %i[keep drop].include?(answer[:mode])}\r\n"
   end
 
   # Writes a byte now and then until the other end leaves.

@@ -34,6 +34,14 @@ class TransportTest < Minitest::Test
     end
   end
 
+  def test_a_kept_connection_that_was_closed_is_made_again
+    FaultServer.open({ status: 200, body: JSON_BODY, mode: :drop }) do |server|
+      client = Postrider::Client.new(api_key: KEY, base_url: server.url)
+      3.times { assert_equal "acct_1", client.account.get.dig(:account, :id) }
+      assert_equal [1, 2, 3], Array.new(3) { server.request[:connection] }
+    end
+  end
+
   def test_threads_share_a_client
     FaultServer.open({ status: 200, body: JSON_BODY, mode: :keep }) do |server|
       client = Postrider::Client.new(api_key: KEY, base_url: server.url)

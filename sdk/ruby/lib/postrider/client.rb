@@ -19,6 +19,9 @@ module Postrider
     # Threads whose last answer is kept, before those of ended threads are deleted.
     THREADS_MAX = 64
 
+    # Seconds until a stream is tried again at most, whatever the server asks for.
+    STREAM_WAIT_MAX = 300
+
     # The inbox of `postrider dev`.
     attr_reader :dev
 
@@ -94,7 +97,7 @@ module Postrider
         rescue Error => e
           raise unless e.respond_to?(:status) && e.status >= 500 || Failure.retryable?(e, operation)
 
-          wait = wait_after(e, attempt)
+          wait = [wait_after(e, attempt), STREAM_WAIT_MAX].min
         end
         pause(wait || backoff(attempt), options[:cancelled])
         attempt += 1

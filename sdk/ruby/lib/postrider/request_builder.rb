@@ -18,6 +18,10 @@ module Postrider
       "#<#{self.class} #{http_method} #{url}>"
     end
     alias_method :to_s, :inspect
+
+    def pretty_print(printer)
+      printer.text(inspect)
+    end
   end
 
   # Makes requests of calls, and holds the API key.
