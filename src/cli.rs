@@ -21,9 +21,15 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+/// Runs commands of the `cli` crate, also those that have the name of an operator's command.
+pub const CLIENT_COMMAND: &str = "client";
+
+const CLIENT_HELP: &str = "To call a server: postrider emails send, domains list, listen, login, … \
+(`postrider client --help` lists all; `postrider client doctor` checks the server that you call)";
+
 /// Mail server that sends, receives and accounts for a product's email
 #[derive(Debug, Parser)]
-#[command(name = "postrider", version, about, arg_required_else_help = true)]
+#[command(name = "postrider", version, about, arg_required_else_help = true, after_help = CLIENT_HELP)]
 pub struct CliArguments {
     /// Command to run
     #[command(subcommand)]
@@ -45,6 +51,12 @@ pub enum CliCommand {
     Status(StatusArguments),
     /// Manage the running server
     Admin(AdminArguments),
+}
+
+/// Returns whether a word is a command of operators: they keep their names in this program.
+#[must_use]
+pub fn is_operator_command(word: &str) -> bool {
+    word == "help" || <CliArguments as clap::CommandFactory>::command().find_subcommand(word).is_some()
 }
 
 /// Selects the configuration file.

@@ -16,7 +16,6 @@ pub mod inbox;
 pub mod inbox_page;
 mod inbox_queries;
 pub mod mail_host;
-mod message_content;
 pub mod simulator;
 pub mod terminal;
 

@@ -306,21 +306,6 @@ fn href_range(html: &str, tags: &TagScanner<'_>) -> Option<Range<usize>> {
     href.filter(|_| !marked).map(|attribute| attribute.value.clone())
 }
 
-/// The http and https URLs of the links of an HTML text, in order, at most [`LINKS_MAX`].
-#[must_use]
-pub fn link_urls(html: &str) -> Vec<String> {
-    let (mut tags, mut urls) = (TagScanner::new(html), Vec::new());
-    while let Some(tag) = tags.next() {
-        if tag.kind == TagKind::Link && urls.len() < usize::from(LINKS_MAX) {
-            let text = |range: &Range<usize>| html.get(range.clone()).unwrap_or_default();
-            let href = tags.attributes().iter().find(|a| text(&a.name).eq_ignore_ascii_case("href"));
-            let url = href.and_then(|attribute| character_reference::decode(text(&attribute.value)));
-            urls.extend(url.map(|url| url.trim().to_owned()).filter(|url| is_web(url)));
-        }
-    }
-    urls
-}
-
 /// Copies HTML with replacements, from left to right.
 struct HtmlRewriter<'a> {
     html: &'a str,

@@ -22,6 +22,7 @@ use api::serve::static_pages::{AnsweredRequest, Overlay, Policy, StaticPage};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
+use cli::message_content;
 use futures_util::future::BoxFuture;
 use http::header::HOST;
 use http::uri::Authority;
@@ -32,7 +33,6 @@ use serde_json::{Value, json};
 use super::capture::DkimRecords;
 use super::inbox::{self, DevInbox, Entry};
 use super::inbox_queries::InboxQuery;
-use super::message_content;
 use super::terminal::Terminal;
 
 const HTML: &str = "text/html; charset=utf-8";
@@ -137,7 +137,8 @@ impl InboxPages {
             },
             ["text"] => StaticPage::untrusted("text/plain; charset=utf-8", inbox::text_of(&reading)),
             ["links"] => {
-                let links = message_content::links(&reading);
+                let links = reading.html.as_deref().map(message_content::href_urls).unwrap_or_default();
+                let links = message_content::links(links, reading.text.as_deref().unwrap_or_default());
                 StaticPage::new(JSON, json!({"id": entry.id, "links": links}).to_string())
             }
             ["code"] => {
