@@ -7,7 +7,7 @@ require_relative "helper"
 
 # Runs the examples of README.md.
 class ReadmeTest < Minitest::Test
-  EXAMPLES = File.read(File.join(__dir__, "../README.md")).scan(/^```ruby\n(.*?)^```/m).flatten
+  EXAMPLES = File.read(File.join(__dir__, "../README.md"), encoding: Encoding::UTF_8).scan(/^```ruby\n(.*?)^```/m).flatten
 
   def test_calls
     server = DevServer.get(self)
