@@ -1,0 +1,86 @@
+# frozen_string_literal: true
+
+require_relative "errors"
+
+module Postrider
+  # One page of a list. It can be read like the answer's hash (`page[:emails]`, `page[:has_more]`). `each`, and with it all
+  # of Enumerable, goes over the items of this page and of all later ones, which are fetched when they are needed.
+  class Page
+    include Enumerable
+
+    # fetch: a function that gets the answer at a cursor; field: the field of the answer with the items.
+    def initialize(answer, field, &fetch)
+      @answer = answer
+      @field = field
+      @fetch = fetch
+    end
+
+    # The items of this page.
+    def items
+      Array(@answer[@field])
+    end
+
+    def more?
+      @answer[:has_more] == true && @answer[:next_cursor].is_a?(String)
+    end
+
+    # nil after the last page.
+    def next_page
+      return unless more?
+
+      cursor = @answer[:next_cursor]
+      answer = @fetch.call(cursor)
+      if answer[:has_more] && answer[:next_cursor] == cursor
+        raise UnexpectedResponseError.new("The server answered the same page again.", Response.new(200))
+      end
+
+      Page.new(answer, @field, &@fetch)
+    end
+
+    def each(&block)
+      return enum_for(:each) unless block
+
+      each_page { |page| page.items.each(&block) }
+      self
+    end
+
+    def each_page
+      return enum_for(:each_page) unless block_given?
+
+      page = self
+      while page
+        yield page
+        page = page.next_page
+      end
+    end
+
+    def [](name)
+      @answer[name]
+    end
+
+    def dig(*names)
+      @answer.dig(*names)
+    end
+
+    def key?(name)
+      @answer.key?(name)
+    end
+
+    # The answer of this page.
+    def to_h
+      @answer
+    end
+
+    def deconstruct_keys(_names)
+      @answer
+    end
+
+    def to_json(*options)
+      @answer.to_json(*options)
+    end
+
+    def inspect
+      "#<#{self.class} #{@field}: #{items.size}#{', more' if more?}>"
+    end
+  end
+end

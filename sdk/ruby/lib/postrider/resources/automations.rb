@@ -1,0 +1,114 @@
+# frozen_string_literal: true
+
+# Generated from sdk/operations.json by sdk/generate; do not edit.
+
+require_relative "../resource"
+require_relative "automations_versions"
+require_relative "automations_runs"
+
+module Postrider
+  module Resources
+    # Automations: emails and steps that a product event starts.
+    class Automations < Resource
+      CREATE = Operation.new(
+        name: "automations.create", http_method: "POST", path: "/automations",
+        body: true
+      )
+      LIST = Operation.new(
+        name: "automations.list", http_method: "GET", path: "/automations",
+        query: %w[limit cursor status], pages: "automations", retry: true
+      )
+      GET = Operation.new(
+        name: "automations.get", http_method: "GET", path: "/automations/{id}",
+        retry: true
+      )
+      UPDATE = Operation.new(
+        name: "automations.update", http_method: "POST", path: "/automations/{id}",
+        body: true
+      )
+      DELETE = Operation.new(
+        name: "automations.delete", http_method: "DELETE", path: "/automations/{id}",
+        retry: true
+      )
+      DUPLICATE = Operation.new(
+        name: "automations.duplicate", http_method: "POST", path: "/automations/{id}/duplicate",
+        body: true
+      )
+      private_constant :CREATE, :LIST, :GET, :UPDATE, :DELETE, :DUPLICATE
+
+      # Published versions of an automation.
+      attr_reader :versions
+      # Runs of an automation, each for one person.
+      attr_reader :runs
+
+      def initialize(client)
+        super
+        @versions = AutomationsVersions.new(client)
+        @runs = AutomationsRuns.new(client)
+      end
+
+      # Create an automation, as a draft.
+      #
+      # - `name` (required): The name
+      # - `steps` (required): The steps of a run, in order
+      #
+      # Returns the answer, a hash.
+      def create(params = nil, **keywords)
+        call(CREATE, [], params, keywords)
+      end
+
+      # List automations, newest first.
+      #
+      # - `limit`: Number of entries
+      # - `cursor`: `next_cursor` of the previous page
+      # - `status`: Only these values: draft, active, paused, archived; several separated by commas
+      #
+      # Returns a Page.
+      def list(params = nil, **keywords)
+        page(LIST, [], params, keywords)
+      end
+
+      # Get an automation.
+      #
+      # id: The automation's id (`aut_…`)
+      #
+      # Returns the answer, a hash.
+      def get(id, **options)
+        call(GET, [id], {}, options)
+      end
+
+      # Activate, pause, archive or edit an automation, or cancel its runs.
+      #
+      # - `action`: The action to perform
+      # - `name`: The name
+      # - `steps`: The steps of a run, in order
+      #
+      # id: The automation's id (`aut_…`)
+      #
+      # Returns the answer, a hash.
+      def update(id, params = nil, **keywords)
+        call(UPDATE, [id], params, keywords)
+      end
+
+      # Delete an automation and its runs.
+      #
+      # id: The automation's id (`aut_…`)
+      #
+      # Returns the answer, a hash.
+      def delete(id, **options)
+        call(DELETE, [id], {}, options)
+      end
+
+      # Copy an automation into a new draft.
+      #
+      # - `name`: The name
+      #
+      # id: The automation's id (`aut_…`)
+      #
+      # Returns the answer, a hash.
+      def duplicate(id, params = nil, **keywords)
+        call(DUPLICATE, [id], params, keywords)
+      end
+    end
+  end
+end

@@ -1,0 +1,163 @@
+# frozen_string_literal: true
+
+require "action_mailer"
+require "securerandom"
+require_relative "helper"
+require_relative "../lib/postrider/action_mailer"
+
+ActionMailer::Base.logger = nil
+
+# A mailer as applications write them.
+class ReportMailer < ActionMailer::Base
+  default from: '"Ada \"the first\" Löve" <ada@example.com>'
+
+  def report(key, **more)
+    attachments["list.csv"] = "a,b\r\n1,2\r\n"
+    attachments.inline["logo.png"] = "\x89PNG\r\n".b
+    headers "X-Tag" => "welcome", "X-Metadata-Order" => "4711", "Idempotency-Key" => key, "X-Flow" => "Größe",
+            "References" => "<a@b> <c@d>", "Service-Category" => "product"
+    mail(to: ["Grace <grace@example.net>", "linus@example.net"], cc: "cc@example.net", bcc: "bcc@example.net",
+         reply_to: "help@example.com", subject: "Grüße", **more) do |format|
+      format.text { render plain: "Schöne Grüße" }
+      format.html { render html: "<p>Hi <img src=\"#{attachments['logo.png'].url}\"></p>".html_safe }
+    end
+  end
+
+  def plain
+    headers "Service-Tags" => "flow=welcome, step=2", "Service-Template" => "welcome", "Service-Unsubscribe" => "true",
+            "Service-Variables" => '{"name": "Grace"}'
+    mail(to: "grace@example.net", subject: "Plain", body: "Hi", content_type: "text/plain")
+  end
+
+  def invitation
+    mail(to: "grace@example.net", subject: "Meeting") do |format|
+      format.html { render html: "<p>Hi</p>".html_safe }
+      format.ics { render plain: "BEGIN:VCALENDAR" }
+    end
+  end
+end
+
+class ActionMailerTest < Minitest::Test
+  def deliver(message, *answers)
+    answers = [FakeTransport.json(200, { id: "msg_1", status: "sent" })] if answers.empty?
+    @transport = FakeTransport.new(answers)
+    client = Postrider::Client.new(api_key: KEY, base_url: "https://mail.example.com", transport: @transport, max_retries: 0)
+    message.delivery_method(Postrider::DeliveryMethod, client: client)
+    message.deliver_now
+    message
+  end
+
+  def params
+    JSON.parse(@transport.requests.last.body)
+  end
+
+  def test_params
+    answers = %w[msg_1 msg_2].map { |id| FakeTransport.json(200, { id: id, status: "sent" }) }
+    message = deliver(ReportMailer.report("order-1"), *answers)
+    assert_equal "msg_1", message["X-Postrider-Email-Id"].value
+    message.deliver_now
+    assert_equal "msg_2", message["X-Postrider-Email-Id"].value
+    assert_equal "order-1", @transport.requests.first.headers["Idempotency-Key"]
+    sent = params
+    content_id = sent["attachments"].find { |one| one["name"] == "logo.png" }["content_id"]
+    assert_includes sent["html"], "cid:#{content_id}"
+    assert_equal({
+      "from" => '"Ada \"the first\" Löve" <ada@example.com>', "to" => ["Grace <grace@example.net>", "linus@example.net"],
+      "cc" => ["cc@example.net"], "bcc" => ["bcc@example.net"], "reply_to" => ["help@example.com"], "subject" => "Grüße",
+      "html" => sent["html"], "text" => "Schöne Grüße",
+      "attachments" => [
+        { "name" => "logo.png", "content_type" => "image/png", "data" => ["\x89PNG\r\n".b].pack("m0"), "content_id" => content_id },
+        { "name" => "list.csv", "content_type" => "text/csv", "data" => ["a,b\r\n1,2\r\n"].pack("m0") }
+      ],
+      "headers" => { "X-Flow" => "Größe", "References" => "<a@b> <c@d>" },
+      "tags" => { "welcome" => "true", "Order" => "4711" }, "category" => "product"
+    }, sent)
+  end
+
+  def test_options_of_smtp
+    deliver(ReportMailer.plain)
+    assert_equal({ "flow" => "welcome", "step" => "2" }, params["tags"])
+    assert_equal ["welcome", true, { "name" => "Grace" }], params.values_at("template", "unsubscribe", "variables")
+    assert_equal ["Hi", false], [params["text"], params.key?("html")]
+  end
+
+  def test_parts_that_are_no_body_are_attached
+    deliver(ReportMailer.invitation)
+    assert_equal [["text/calendar", ["BEGIN:VCALENDAR"].pack("m0")]],
+                 params["attachments"].map { |one| one.values_at("content_type", "data") }
+  end
+
+  def test_an_envelope_reaches_its_recipients_only
+    message = ReportMailer.report("order-2")
+    message.smtp_envelope_to = ["test@example.org", "cc@example.net"]
+    deliver(message)
+    assert_equal [["test@example.org"], ["cc@example.net"], nil], params.values_at("to", "cc", "bcc")
+  end
+
+  def test_several_authors_and_malformed_addresses_are_refused
+    two = ReportMailer.plain.tap { |message| message.from = ["a@example.com", "b@example.com"] }
+    assert_raises(ArgumentError) { deliver(two) }
+    malformed = ReportMailer.plain.tap { |message| message.header["Reply-To"] = "help@@example <" }
+    failure = assert_raises(Postrider::ValidationError) { deliver(malformed) }
+    assert_equal [:reply_to], failure.fields.keys
+  end
+
+  def test_the_gem_mail_alone
+    mail = Mail.new(from: "ada@example.com", to: "grace@example.net", subject: "Hello", body: "Hi")
+    @transport = FakeTransport.new([FakeTransport.json(200, { id: "msg_1" })])
+    client = Postrider::Client.new(api_key: KEY, base_url: "https://mail.example.com", transport: @transport)
+    mail.delivery_method(Postrider::DeliveryMethod, client: client)
+    mail.deliver
+    assert_equal({ "from" => "ada@example.com", "to" => ["grace@example.net"], "subject" => "Hello", "text" => "Hi" }, params)
+  end
+
+  def test_failures_reach_the_caller
+    error = FakeTransport.error(422, "validation_error", { message: "Recipient is suppressed", details: { suppressed: ["a@b"] } })
+    failure = assert_raises(Postrider::SuppressedRecipientError) { deliver(ReportMailer.plain, error) }
+    assert_includes failure.message, "Recipient is suppressed"
+  end
+
+  def test_delivery_by_a_server
+    server = DevServer.get(self)
+    ActionMailer::Base.delivery_method = :postrider
+    ActionMailer::Base.postrider_settings = { api_key: server.api_key, base_url: server.url }
+    key = "order-#{SecureRandom.hex(4)}"
+    first = nil
+    raw = server.raw_of_delivered do
+      first = ReportMailer.report(key).deliver_now
+      first["X-Postrider-Email-Id"].value
+    end
+    id = first["X-Postrider-Email-Id"].value
+    assert_match(/\Amsg_/, id)
+    email = server.client.emails.get(id)[:email]
+    assert_equal ["product", [%w[Order 4711], %w[welcome true]]],
+                 [email[:category], email[:tags].map { |tag| tag.values_at(:name, :value) }.sort]
+    ["list.csv", ["a,b\r\n1,2\r\n"].pack("m0"), "X-Flow:", "multipart/alternative"].each do |text|
+      assert_includes raw, text
+    end
+    parsed = Mail.read_from_string(raw)
+    assert_includes parsed.html_part.decoded, "cid:#{parsed.attachments['logo.png'].cid}"
+    assert_equal "\x89PNG\r\n".b, parsed.attachments["logo.png"].decoded.b
+    refute_includes ActionMailer::Base.postrider_settings.inspect + first.delivery_method.inspect, "Client"
+  ensure
+    ActionMailer::Base.delivery_method = :test
+  end
+
+  def test_settings_in_rails
+    program = <<~RUBY
+      require "rails"
+      require "action_mailer/railtie"
+      require "postrider"
+      class Application < Rails::Application
+        config.eager_load = false
+        config.logger = Logger.new(nil)
+        config.action_mailer.delivery_method = :postrider
+        config.action_mailer.postrider_settings = { base_url: "https://mail.example.com" }
+      end
+      Application.initialize!
+      print ActionMailer::Base.delivery_method, ActionMailer::Base.postrider_settings[:base_url], ActionMailer::Base.delivery_methods[:postrider]
+    RUBY
+    output = IO.popen([Gem.ruby, "-I#{File.expand_path('../lib', __dir__)}", "-e", program], err: %i[child out], &:read)
+    assert_equal "postriderhttps://mail.example.comPostrider::DeliveryMethod", output
+  end
+end
