@@ -8,7 +8,7 @@ use crate::error::CliError;
 ///
 /// # Errors
 /// The clock is set to a time that does not exist.
-pub fn now() -> Result<Timestamp, CliError> {
+pub(crate) fn now() -> Result<Timestamp, CliError> {
     let wrong = || CliError::usage("the clock of this machine is wrong");
     let since_epoch = std::time::UNIX_EPOCH.elapsed().map_err(|_| wrong())?;
     let milliseconds = i64::try_from(since_epoch.as_millis()).map_err(|_| wrong())?;

@@ -20,7 +20,7 @@ use crate::error::{CliError, ConnectionFailure};
 
 /// A connection that can carry several requests, one after the other.
 #[derive(Debug)]
-pub struct Connection {
+pub(crate) struct Connection {
     requests: SendRequest<Full<Bytes>>,
 }
 
@@ -29,7 +29,7 @@ impl Connection {
     ///
     /// # Errors
     /// `CliError::Connection`; the server has received nothing.
-    pub async fn open(base_url: &BaseUrl) -> Result<Self, CliError> {
+    pub(crate) async fn open(base_url: &BaseUrl) -> Result<Self, CliError> {
         let (host, port) = (base_url.host(), base_url.port());
         let addresses: Vec<_> = tokio::net::lookup_host((host, port)).await.map(Iterator::collect).unwrap_or_default();
         if addresses.is_empty() {
@@ -71,7 +71,7 @@ impl Connection {
     ///
     /// # Errors
     /// `CliError::Connection`: the server may have carried out the request.
-    pub async fn send(&mut self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, CliError> {
+    pub(crate) async fn send(&mut self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, CliError> {
         self.requests.ready().await.map_err(|error| lost(&error))?;
         self.requests.send_request(request).await.map_err(|error| lost(&error))
     }

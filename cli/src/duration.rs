@@ -10,7 +10,7 @@ const DURATION_MAX: Duration = Duration::from_secs(366 * 86_400);
 ///
 /// # Errors
 /// The text is none.
-pub fn parse(text: &str) -> Result<Duration, CliError> {
+pub(crate) fn parse(text: &str) -> Result<Duration, CliError> {
     let invalid = || CliError::usage(format!("`{text}` is no duration: write for example 30s, 5m, 2h or 7d"));
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let number: u64 = digits.parse().map_err(|_| invalid())?;

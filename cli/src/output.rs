@@ -172,6 +172,12 @@ pub fn safe_text(text: &str) -> String {
     text.chars().map(|c| if c.is_control() || is_direction(c) { '\u{fffd}' } else { c }).collect()
 }
 
+/// As `safe_text`, but keeps tabs.
+#[must_use]
+pub fn safe_line(text: &str) -> String {
+    text.split('\t').map(safe_text).collect::<Vec<_>>().join("\t")
+}
+
 /// The value at a path such as `email.status`; null if there is none.
 fn pick<'a>(value: &'a Value, path: &str) -> &'a Value {
     if let Some(found) = value.get(path) {
