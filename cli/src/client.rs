@@ -162,6 +162,10 @@ impl ApiClient {
             Some(connection) => connection,
             None => Connection::open(&self.base_url).await?,
         };
+        // The server may have closed it after its last answer; nothing was sent yet.
+        if !connection.is_ready().await {
+            connection = Connection::open(&self.base_url).await?;
+        }
         let response = connection.send(request).await?;
         let (status, headers) = (response.status(), response.headers().clone());
         let bytes_max = if status.is_success() { ANSWER_BYTES_MAX } else { ERROR_BYTES_MAX };

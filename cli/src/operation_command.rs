@@ -1,6 +1,6 @@
 //! Runs the command of an operation: builds the request, asks before it deletes, calls, prints.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use clap::ArgMatches;
@@ -184,7 +184,7 @@ impl OperationRun<'_> {
         let progress = std::io::stderr().is_terminal() && format != Format::Text;
         let (mut query, mut count, mut last_cursor) = (values.query.clone(), 0_usize, String::new());
         if format == Format::Json {
-            print_part("[")?;
+            output::write(b"[")?;
         }
         loop {
             let page = client.call(&Call::get(self.target(&query))).await?.json()?;
@@ -199,7 +199,7 @@ impl OperationRun<'_> {
                 Format::Json => {
                     for (index, entry) in entries.iter().enumerate() {
                         let separator = if count + index == 0 { "" } else { "," };
-                        print_part(&format!("{separator}{}", selected(entry, fields.as_deref())))?;
+                        output::write(format!("{separator}{}", selected(entry, fields.as_deref())).as_bytes())?;
                     }
                 }
             }
@@ -225,9 +225,7 @@ impl OperationRun<'_> {
     /// Writes an answer that is no JSON.
     fn write_content(&self, answer: &Answer) -> Result<(), CliError> {
         let Some(path) = self.text("output") else {
-            let mut stdout = std::io::stdout().lock();
-            let written = stdout.write_all(&answer.body).and_then(|()| stdout.flush());
-            return written.map_err(|error| CliError::Io(format!("cannot write to standard output: {error}")));
+            return output::write(&answer.body);
         };
         std::fs::write(&path, &answer.body).map_err(|error| CliError::Io(format!("cannot write {path}: {error}")))
     }
@@ -237,11 +235,6 @@ impl OperationRun<'_> {
 #[must_use]
 pub fn encode(text: &str) -> String {
     utf8_percent_encode(text, UNRESERVED).to_string()
-}
-
-fn print_part(text: &str) -> Result<(), CliError> {
-    let written = std::io::stdout().lock().write_all(text.as_bytes());
-    written.map_err(|error| CliError::Io(format!("cannot write to standard output: {error}")))
 }
 
 fn selected(entry: &Value, fields: Option<&[String]>) -> Value {

@@ -39,15 +39,21 @@ impl Format {
     }
 }
 
-/// Prints a line. A reader that has left (`| head`) ends the program quietly.
+/// Prints a line.
 ///
 /// # Errors
 /// Standard output cannot be written.
 pub fn print(text: &str) -> Result<(), CliError> {
+    write(format!("{text}\n").as_bytes())
+}
+
+/// Writes to standard output. A reader that has left (`| head`) ends the program quietly.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub fn write(content: &[u8]) -> Result<(), CliError> {
     let mut stdout = std::io::stdout().lock();
-    let written =
-        stdout.write_all(text.as_bytes()).and_then(|()| stdout.write_all(b"\n")).and_then(|()| stdout.flush());
-    match written {
+    match stdout.write_all(content).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
         Err(error) => Err(CliError::Io(format!("cannot write to standard output: {error}"))),
         Ok(()) => Ok(()),
