@@ -9,6 +9,7 @@ use crate::error::CliError;
 use crate::field::{Field, FieldKind, Location, scalar};
 use crate::file_value;
 use crate::operation::{Operation, OperationTable, Risk};
+use crate::short_flag;
 
 /// Adds the flags that every command takes.
 #[must_use]
@@ -46,6 +47,9 @@ pub fn operation_command(operation: &Operation, fields: &[Field], name: &str) ->
     }
     for field in fields.iter().filter(|field| field.wire != "cursor" || operation.pages.is_none()) {
         command = command.arg(field_flag(field));
+    }
+    for flag in short_flag::of_operation(&operation.command) {
+        command = command.arg(flag.arg());
     }
     if operation.pages.is_some() {
         command = command
@@ -248,6 +252,10 @@ impl FieldValues {
                 },
             }
         }
+        for flag in short_flag::of_operation(&operation.command) {
+            let texts = matches.try_get_many::<String>(flag.flag).ok().flatten();
+            texts.into_iter().flatten().try_for_each(|text| flag.apply(text, &mut body))?;
+        }
         values.body = operation.body.is_some().then_some(body);
         Ok(values)
     }
@@ -322,6 +330,37 @@ mod tests {
                 "variables": {"user": {"name": "Ada"}, "count": 3},
             })
         );
+    }
+
+    #[test]
+    fn short_flags_become_fields() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = |name: &str, content: &str| {
+            let path = directory.path().join(name);
+            std::fs::write(&path, content).unwrap();
+            path.display().to_string()
+        };
+        let page = file("page.html", "<p>Hello</p>");
+        let logo = format!("--attachment={};cid=logo;type=image/x-logo", file("logo.png", "png"));
+        let bill = format!("--attachment={};name=March.pdf", file("bill.pdf", "pdf"));
+        let values =
+            parse("emails send", &["--html-file", &page, &logo, &bill, "--var", "name=Ada", "--var", "order.count=3"]);
+        assert_eq!(
+            Value::Object(values.unwrap().body.unwrap()),
+            json!({
+                "html": "<p>Hello</p>",
+                "attachments": [
+                    {"name": "logo.png", "content_type": "image/x-logo", "content_id": "logo", "data": "cG5n"},
+                    {"name": "March.pdf", "content_type": "application/pdf", "data": "cGRm"},
+                ],
+                "variables": {"name": "Ada", "order": {"count": 3}},
+            })
+        );
+        for wrong in ["--attachment=/no/such/file", "--var=name", "--html-file=/no/such/file"] {
+            assert!(parse("emails send", &[wrong]).is_err(), "{wrong}");
+        }
+        assert!(parse("emails send", &["--attachment", &format!("{page};size=1")]).is_err());
+        assert!(parse("emails send", &["--html", "x", "--html-file", &page]).is_err());
     }
 
     #[test]

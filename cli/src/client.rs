@@ -21,6 +21,7 @@ use crate::api_key::ApiKey;
 use crate::base_url::BaseUrl;
 use crate::connection::{Connection, lost};
 use crate::error::{ApiError, CliError, ConnectionFailure};
+use crate::operation_command::encode;
 
 /// Attempts of a call.
 const ATTEMPTS_MAX: u32 = 3;
@@ -30,6 +31,8 @@ const BACKOFF_MAX: Duration = Duration::from_secs(8);
 const ERROR_BYTES_MAX: usize = 1 << 20;
 /// An answer is read up to here.
 const ANSWER_BYTES_MAX: usize = 256 << 20;
+/// Entries of a list that is read whole.
+const LIST_ENTRIES_MAX: usize = 10_000;
 /// Characters of a foreign answer in an error.
 const EXCERPT_CHARS: usize = 200;
 
@@ -159,6 +162,10 @@ impl ApiClient {
             Some(connection) => connection,
             None => Connection::open(&self.base_url).await?,
         };
+        // The server may have closed it after its last answer; nothing was sent yet.
+        if !connection.is_ready().await {
+            connection = Connection::open(&self.base_url).await?;
+        }
         let response = connection.send(request).await?;
         let (status, headers) = (response.status(), response.headers().clone());
         let bytes_max = if status.is_success() { ANSWER_BYTES_MAX } else { ERROR_BYTES_MAX };
@@ -171,6 +178,24 @@ impl ApiClient {
             return Ok(Answer { headers, body: body.content });
         }
         Err(error_of(status, &headers, &body.content))
+    }
+
+    /// Reads all entries of a list that has pages.
+    ///
+    /// # Errors
+    /// As `call`; or the list has more than [`LIST_ENTRIES_MAX`] entries.
+    pub async fn list(&self, path: &str, field: &str) -> Result<Vec<Value>, CliError> {
+        let (mut entries, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let page = self.call(&Call::get(format!("{path}?limit=100{cursor}"))).await?.json()?;
+            entries.extend(page[field].as_array().cloned().unwrap_or_default());
+            let next = page["next_cursor"].as_str().filter(|_| page["has_more"] == true);
+            let Some(next) = next.map(|next| format!("&cursor={}", encode(next))) else { return Ok(entries) };
+            if next == cursor || entries.len() > LIST_ENTRIES_MAX {
+                return Err(CliError::Failed(format!("{path} has more than {LIST_ENTRIES_MAX} entries")));
+            }
+            cursor = next;
+        }
     }
 
     /// Opens a response that has no end, for example server-sent events.
@@ -286,7 +311,11 @@ fn may_retry(error: &CliError, is_repeatable: bool) -> bool {
             ConnectionFailure::Dns | ConnectionFailure::Tls => false,
         },
         CliError::UnexpectedResponse { status, .. } => is_repeatable && matches!(status, 408 | 500 | 502 | 503),
-        CliError::Usage(_) | CliError::Timeout(_) | CliError::Io(_) | CliError::Failed(_) => false,
+        CliError::Usage(_)
+        | CliError::Timeout(_)
+        | CliError::Io(_)
+        | CliError::Failed(_)
+        | CliError::Differences(_) => false,
     }
 }
 

@@ -4,16 +4,24 @@ mod completion;
 mod doctor;
 mod emails_watch;
 mod explain;
+mod import;
 mod listen;
 mod login;
 mod logs_tail;
+mod man;
 mod open;
+mod plan;
+mod profiles;
 mod skill;
+mod templates;
 mod trigger;
 mod wait;
 mod whoami;
 mod workflow;
 
+use clap::Command;
+
+use crate::arguments::with_shared_flags;
 use crate::error::CliError;
 use crate::operation::OperationTable;
 
@@ -23,23 +31,50 @@ pub struct Workflow {
     /// Its words, for example `templates push`.
     pub command: &'static str,
     pub about: &'static str,
+    /// True if the list of commands does not show it.
+    pub is_hidden: bool,
+    build: fn() -> Command,
+}
+
+impl Workflow {
+    const fn new(command: &'static str, about: &'static str, build: fn() -> Command) -> Self {
+        Self { command, about, is_hidden: false, build }
+    }
+
+    /// Its parser, with all flags.
+    #[must_use]
+    pub fn parser(&self) -> Command {
+        with_shared_flags((self.build)())
+    }
 }
 
 /// All commands written by hand.
 pub const WORKFLOWS: &[Workflow] = &[
-    Workflow { command: "login", about: "Store the server and an API key" },
-    Workflow { command: "logout", about: "Remove a stored server and key" },
-    Workflow { command: "whoami", about: "Show the account of the key" },
-    Workflow { command: "doctor", about: "Check the server, the key, the clock and the domains" },
-    Workflow { command: "open", about: "Open the server's pages in the browser" },
-    Workflow { command: "listen", about: "Show events as they happen, and post them to a local URL" },
-    Workflow { command: "trigger", about: "Send a test event to webhooks" },
-    Workflow { command: "wait", about: "Wait for an email and show its links and one-time codes" },
-    Workflow { command: "explain", about: "Explain what happened to an email, recipient by recipient" },
-    Workflow { command: "emails watch", about: "Show what happens to emails as it happens" },
-    Workflow { command: "logs tail", about: "Show API requests as they are logged" },
-    Workflow { command: "completion", about: "Print the completion script of a shell" },
-    Workflow { command: "skill", about: "Print instructions for coding assistants (SKILL.md)" },
+    Workflow::new("login", "Store the server and an API key", login::login_command),
+    Workflow::new("logout", "Remove a stored server and key", login::logout_command),
+    Workflow::new("profiles", "List the stored servers, or choose the default one", profiles::command),
+    Workflow::new("whoami", "Show the account of the key", whoami::command),
+    Workflow::new("doctor", "Check the server, the key, the clock and the domains", || doctor::command("doctor")),
+    Workflow::new("open", "Open the server's pages in the browser", open::command),
+    Workflow::new("listen", "Show events as they happen, and post them to a local URL", listen::command),
+    Workflow::new("trigger", "Send a test event to webhooks", trigger::command),
+    Workflow::new("wait", "Wait for an email and show its links and one-time codes", wait::command),
+    Workflow::new("explain", "Explain what happened to an email, recipient by recipient", explain::command),
+    Workflow::new("plan", "Show what `apply` would change", plan::plan_command),
+    Workflow::new("apply", "Make the account as a file declares it", plan::apply_command),
+    Workflow::new("import", "Take over suppressions and templates from another service", import::command),
+    Workflow::new("emails watch", "Show what happens to emails as it happens", emails_watch::command),
+    Workflow::new("logs tail", "Show API requests as they are logged", logs_tail::command),
+    Workflow::new("templates push", "Create or update drafts from a directory", templates::push_command),
+    Workflow::new("templates pull", "Write the drafts to a directory", templates::pull_command),
+    Workflow::new("templates diff", "Show how a directory differs from the drafts", templates::diff_command),
+    Workflow::new("templates watch", "Push each change of a directory to the drafts", templates::watch_command),
+    Workflow::new("completion", "Print the completion script of a shell", completion::command),
+    Workflow::new("skill", "Print instructions for coding assistants (SKILL.md)", skill::command),
+    Workflow {
+        is_hidden: true,
+        ..Workflow::new("man", "Write the manual pages of all commands to a directory", man::command)
+    },
 ];
 
 /// Returns whether a word is a command of one word.
@@ -56,6 +91,7 @@ pub async fn run(command: &str, arguments: &[String], table: &OperationTable<'_>
     match command {
         "login" => login::login(arguments, table).await,
         "logout" => login::logout(arguments),
+        "profiles" => profiles::run(arguments, table),
         "whoami" => whoami::run(arguments, table).await,
         "doctor" => doctor::run("doctor", arguments, table).await,
         "open" => open::run(arguments, table),
@@ -63,10 +99,34 @@ pub async fn run(command: &str, arguments: &[String], table: &OperationTable<'_>
         "trigger" => trigger::run(arguments, table).await,
         "wait" => wait::run(arguments, table).await,
         "explain" => explain::run(arguments, table).await,
+        "plan" => plan::plan(arguments, table).await,
+        "apply" => plan::apply(arguments, table).await,
+        "import" => import::run(arguments, table).await,
         "emails watch" => emails_watch::run(arguments, table).await,
         "logs tail" => logs_tail::run(arguments, table).await,
+        "templates push" => templates::run("push", arguments, table).await,
+        "templates pull" => templates::run("pull", arguments, table).await,
+        "templates diff" => templates::run("diff", arguments, table).await,
+        "templates watch" => templates::run("watch", arguments, table).await,
         "completion" => completion::run(arguments, table),
         "skill" => skill::run(),
+        "man" => man::run(arguments, table),
         other => Err(CliError::usage(format!("`{other}` is not a command"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_has_a_valid_parser_and_an_example() {
+        for workflow in WORKFLOWS {
+            let mut parser = workflow.parser();
+            assert_eq!(parser.get_name(), workflow.command);
+            let help = parser.render_help().to_string();
+            assert!(help.contains(&format!("postrider {}", workflow.command)), "{} has no example", workflow.command);
+            parser.debug_assert();
+        }
     }
 }

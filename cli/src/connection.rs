@@ -67,6 +67,11 @@ impl Connection {
         Ok(Self { requests })
     }
 
+    /// Waits until the connection can carry a request. Returns false if it is closed.
+    pub(crate) async fn is_ready(&mut self) -> bool {
+        self.requests.ready().await.is_ok()
+    }
+
     /// Sends a request and waits for the header section of the answer.
     ///
     /// # Errors

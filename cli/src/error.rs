@@ -14,6 +14,8 @@ pub mod exit_status {
     pub const TRY_AGAIN: u8 = 3;
     /// The server could not confirm whether it took the email.
     pub const UNCONFIRMED: u8 = 4;
+    /// `plan` found changes to make.
+    pub const CHANGES: u8 = 5;
 }
 
 /// An error answer of the API.
@@ -68,6 +70,8 @@ pub enum CliError {
     Io(String),
     /// A check of the command itself failed, for example `wait` without a match.
     Failed(String),
+    /// The command printed differences; only its exit status tells them.
+    Differences(u8),
 }
 
 impl CliError {
@@ -84,6 +88,7 @@ impl CliError {
             Self::Api(error) if error.code == "send_unconfirmed" => exit_status::UNCONFIRMED,
             Self::Api(error) if error.is_temporary() => exit_status::TRY_AGAIN,
             Self::Connection(..) | Self::Timeout(_) => exit_status::TRY_AGAIN,
+            Self::Differences(status) => *status,
             Self::UnexpectedResponse { status, .. } if *status >= 500 => exit_status::TRY_AGAIN,
             Self::Api(_) | Self::UnexpectedResponse { .. } | Self::Io(_) | Self::Failed(_) => exit_status::REFUSED,
         }
@@ -112,6 +117,7 @@ impl CliError {
             }
             Self::Io(_) => json!({"message": message, "code": "io_error"}),
             Self::Failed(_) => json!({"message": message, "code": "failed"}),
+            Self::Differences(_) => json!({"message": message, "code": "differences"}),
         };
         json!({"error": error})
     }
@@ -146,6 +152,7 @@ impl fmt::Display for CliError {
             | Self::Io(message)
             | Self::Failed(message) => f.write_str(message),
             Self::Api(error) => f.write_str(&error.message),
+            Self::Differences(_) => f.write_str("there are differences"),
         }
     }
 }

@@ -154,7 +154,7 @@ impl<'a> EventStream<'a> {
                     CliError::Api(error) => !error.is_temporary(),
                     CliError::UnexpectedResponse { status, .. } => *status != 0 && *status < 500,
                     CliError::Connection(..) | CliError::Timeout(_) => false,
-                    CliError::Usage(_) | CliError::Io(_) | CliError::Failed(_) => true,
+                    CliError::Usage(_) | CliError::Io(_) | CliError::Failed(_) | CliError::Differences(_) => true,
                 };
                 // A stream that never began is refused at once: the server or the key are wrong.
                 if lasts || (self.cursor.is_none() && self.failures == 0 && matches!(error, CliError::Connection(..))) {

@@ -24,6 +24,14 @@ pub fn expand(text: &str) -> Result<String, CliError> {
     }
 }
 
+/// Reads a text file, or standard input for `-`.
+///
+/// # Errors
+/// As `read`; or the file is not UTF-8.
+pub fn read_text(path: &str) -> Result<String, CliError> {
+    String::from_utf8(read(path)?).map_err(|_| CliError::usage(format!("{path} is not text in UTF-8")))
+}
+
 /// Reads a file, or standard input for `-`.
 ///
 /// # Errors

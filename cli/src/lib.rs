@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Every operation that accepts an API key is a command; `sdk/operations.json` names it and its fields. The commands
-//! written by hand are in [`commands`]. Exit statuses: 0 done, 1 refused, 2 usage, 3 try again, 4 unconfirmed.
+//! written by hand are in [`commands`]. Exit statuses: 0 done, 1 refused, 2 usage, 3 try again, 4 unconfirmed, 5 changes
+//! to make (`plan`).
 
 pub mod api_key;
 pub mod arguments;
@@ -25,6 +26,9 @@ pub mod operation;
 pub mod operation_command;
 pub mod output;
 pub mod profile;
+mod progress;
+mod secret_file;
+mod short_flag;
 mod tree;
 pub mod webhook_signature;
 
@@ -51,6 +55,7 @@ pub fn run(arguments: &[String]) -> ExitCode {
     };
     match runtime.block_on(dispatch(arguments)) {
         Ok(()) => ExitCode::SUCCESS,
+        Err(CliError::Differences(status)) => ExitCode::from(status),
         Err(error) => report(&error),
     }
 }

@@ -116,7 +116,7 @@ fn code_of(token: &str) -> Option<String> {
     let digits = code.bytes().filter(u8::is_ascii_digit).count();
     let capitals = code.bytes().filter(u8::is_ascii_uppercase).count();
     let is_number = digits == code.len() && (4..=8).contains(&code.len());
-    let is_mixed = digits > 0 && digits + capitals == code.len() && (6..=10).contains(&code.len());
+    let is_mixed = digits > 0 && capitals > 0 && digits + capitals == code.len() && (6..=10).contains(&code.len());
     (is_number || is_mixed).then_some(code)
 }
 

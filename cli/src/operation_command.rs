@@ -1,7 +1,6 @@
 //! Runs the command of an operation: builds the request, asks before it deletes, calls, prints.
 
-use std::io::{IsTerminal as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use clap::ArgMatches;
@@ -16,11 +15,10 @@ use crate::field::Field;
 use crate::operation::{Operation, OperationTable, Risk};
 use crate::output::{self, Format};
 use crate::profile::Access;
+use crate::secret_file::SecretFile;
 
 /// Characters of a path segment and of a query that are not encoded (RFC 3986 2.3).
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-/// Fields of an answer that are secrets.
-const SECRET_FIELDS: &[&str] = &["secret", "password", "url", "token"];
 
 /// Makes the client that the shared flags and the environment name.
 ///
@@ -186,7 +184,7 @@ impl OperationRun<'_> {
         let progress = std::io::stderr().is_terminal() && format != Format::Text;
         let (mut query, mut count, mut last_cursor) = (values.query.clone(), 0_usize, String::new());
         if format == Format::Json {
-            print_part("[")?;
+            output::write(b"[")?;
         }
         loop {
             let page = client.call(&Call::get(self.target(&query))).await?.json()?;
@@ -201,7 +199,7 @@ impl OperationRun<'_> {
                 Format::Json => {
                     for (index, entry) in entries.iter().enumerate() {
                         let separator = if count + index == 0 { "" } else { "," };
-                        print_part(&format!("{separator}{}", selected(entry, fields.as_deref())))?;
+                        output::write(format!("{separator}{}", selected(entry, fields.as_deref())).as_bytes())?;
                     }
                 }
             }
@@ -227,9 +225,7 @@ impl OperationRun<'_> {
     /// Writes an answer that is no JSON.
     fn write_content(&self, answer: &Answer) -> Result<(), CliError> {
         let Some(path) = self.text("output") else {
-            let mut stdout = std::io::stdout().lock();
-            let written = stdout.write_all(&answer.body).and_then(|()| stdout.flush());
-            return written.map_err(|error| CliError::Io(format!("cannot write to standard output: {error}")));
+            return output::write(&answer.body);
         };
         std::fs::write(&path, &answer.body).map_err(|error| CliError::Io(format!("cannot write {path}: {error}")))
     }
@@ -239,11 +235,6 @@ impl OperationRun<'_> {
 #[must_use]
 pub fn encode(text: &str) -> String {
     utf8_percent_encode(text, UNRESERVED).to_string()
-}
-
-fn print_part(text: &str) -> Result<(), CliError> {
-    let written = std::io::stdout().lock().write_all(text.as_bytes());
-    written.map_err(|error| CliError::Io(format!("cannot write to standard output: {error}")))
 }
 
 fn selected(entry: &Value, fields: Option<&[String]>) -> Value {
@@ -269,36 +260,5 @@ pub fn confirm(question: &str) -> Result<(), CliError> {
     match reply.trim().to_lowercase().as_str() {
         "y" | "yes" => Ok(()),
         _ => Err(CliError::usage("not done")),
-    }
-}
-
-/// A new file for a secret. It is created before the call, so that no secret is lost because it cannot be written.
-struct SecretFile {
-    path: String,
-    file: std::fs::File,
-}
-
-impl SecretFile {
-    fn create(path: &str) -> Result<Self, CliError> {
-        let file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-        let file = file.map_err(|error| CliError::usage(format!("cannot create {path}: {error}")))?;
-        Ok(Self { path: path.to_owned(), file })
-    }
-
-    /// Moves the secret of an answer to the file.
-    fn take_from(mut self, value: &mut Value) -> Result<(), CliError> {
-        let name = SECRET_FIELDS.iter().find(|name| value[**name].is_string());
-        let secret = name.and_then(|name| value.as_object_mut()?.remove(*name));
-        let Some(secret) = secret.as_ref().and_then(Value::as_str) else {
-            return Err(CliError::Failed("the answer has no secret".to_owned()));
-        };
-        let written = writeln!(self.file, "{secret}").and_then(|()| self.file.sync_all());
-        if let Err(error) = written {
-            // The secret cannot be asked for again.
-            eprintln!("{secret}");
-            return Err(CliError::Io(format!("cannot write {}: {error}; the secret is printed above", self.path)));
-        }
-        value["saved_to"] = json!(self.path);
-        Ok(())
     }
 }

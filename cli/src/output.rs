@@ -39,15 +39,21 @@ impl Format {
     }
 }
 
-/// Prints a line. A reader that has left (`| head`) ends the program quietly.
+/// Prints a line.
 ///
 /// # Errors
 /// Standard output cannot be written.
 pub fn print(text: &str) -> Result<(), CliError> {
+    write(format!("{text}\n").as_bytes())
+}
+
+/// Writes to standard output. A reader that has left (`| head`) ends the program quietly.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub fn write(content: &[u8]) -> Result<(), CliError> {
     let mut stdout = std::io::stdout().lock();
-    let written =
-        stdout.write_all(text.as_bytes()).and_then(|()| stdout.write_all(b"\n")).and_then(|()| stdout.flush());
-    match written {
+    match stdout.write_all(content).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
         Err(error) => Err(CliError::Io(format!("cannot write to standard output: {error}"))),
         Ok(()) => Ok(()),
@@ -170,6 +176,12 @@ pub fn safe_text(text: &str) -> String {
     let is_direction =
         |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     text.chars().map(|c| if c.is_control() || is_direction(c) { '\u{fffd}' } else { c }).collect()
+}
+
+/// As `safe_text`, but keeps tabs.
+#[must_use]
+pub fn safe_line(text: &str) -> String {
+    text.split('\t').map(safe_text).collect::<Vec<_>>().join("\t")
 }
 
 /// The value at a path such as `email.status`; null if there is none.

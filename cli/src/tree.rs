@@ -53,7 +53,7 @@ fn group_help<'a>(table: &OperationTable<'_>, words: &[&str]) -> Selection<'a> {
     for head in table.heads() {
         add(head.command, head.summary());
     }
-    for workflow in commands::WORKFLOWS {
+    for workflow in commands::WORKFLOWS.iter().filter(|workflow| !workflow.is_hidden) {
         add(workflow.command, workflow.about.to_owned());
     }
     if children.is_empty() {
@@ -68,7 +68,8 @@ fn group_help<'a>(table: &OperationTable<'_>, words: &[&str]) -> Selection<'a> {
         .subcommand_value_name("COMMAND");
     if words.is_empty() {
         command = command.about("Send and receive email through a postrider server");
-        for workflow in commands::WORKFLOWS.iter().filter(|workflow| !workflow.command.contains(' ')) {
+        let is_shown = |workflow: &&commands::Workflow| !workflow.is_hidden && !workflow.command.contains(' ');
+        for workflow in commands::WORKFLOWS.iter().filter(is_shown) {
             command = command.subcommand(Command::new(workflow.command).about(workflow.about));
         }
         children.retain(|(word, _)| !commands::is_single_word(word));
@@ -84,7 +85,7 @@ pub(crate) fn whole(table: &OperationTable<'_>) -> Command {
     let mut root = Command::new("postrider").version(env!("CARGO_PKG_VERSION")).disable_help_subcommand(true);
     for workflow in commands::WORKFLOWS {
         let words: Vec<&str> = workflow.command.split(' ').collect();
-        root = insert(root, &words, |name| Command::new(name.to_owned()).about(workflow.about));
+        root = insert(root, &words, |name| workflow.parser().name(name.to_owned()).hide(workflow.is_hidden));
     }
     for operation in table.all() {
         let fields = Field::of_operation(&operation, table);

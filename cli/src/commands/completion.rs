@@ -1,13 +1,12 @@
 //! `completion`: the completion script of a shell.
 
-use std::io::Write as _;
-
 use clap::{Arg, Command, value_parser};
 use clap_complete::Shell;
 
 use super::workflow::WorkflowRun;
 use crate::error::CliError;
 use crate::operation::OperationTable;
+use crate::output;
 use crate::tree;
 
 pub(super) fn command() -> Command {
@@ -22,6 +21,5 @@ pub(super) fn run(arguments: &[String], table: &OperationTable<'_>) -> Result<()
     let Some(shell) = run.matches.get_one::<Shell>("shell").copied() else { return Ok(()) };
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut tree::whole(table), "postrider", &mut script);
-    let written = std::io::stdout().lock().write_all(&script);
-    written.map_err(|error| CliError::Io(format!("cannot write to standard output: {error}")))
+    output::write(&script)
 }

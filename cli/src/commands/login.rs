@@ -17,15 +17,11 @@ use crate::profile::{Profile, ProfileFile};
 
 const PROFILE_DEFAULT: &str = "default";
 
-/// Asks for a key, checks it at the server, and stores both.
-///
-/// # Errors
-/// The server refuses the key, or the profile cannot be written.
-pub(super) async fn login(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {
-    let command = Command::new("login")
+pub(super) fn login_command() -> Command {
+    Command::new("login")
         .about("Store the server and an API key")
         .after_help(
-            "The key is read from the terminal without being shown, or from standard input:\n  \
+            "The key is read from the terminal without being shown, or from standard input.\n\nExample:\n  \
              postrider login --base-url https://mail.example.com < key.txt",
         )
         .arg(
@@ -33,8 +29,19 @@ pub(super) async fn login(arguments: &[String], table: &OperationTable<'_>) -> R
                 .long("base-url")
                 .value_name("URL")
                 .help("The server, for example https://mail.example.com"),
-        );
-    let matches = parse(command, arguments);
+        )
+}
+
+pub(super) fn logout_command() -> Command {
+    Command::new("logout").about("Remove a stored server and key").after_help("Example:\n  postrider logout --profile staging")
+}
+
+/// Asks for a key, checks it at the server, and stores both.
+///
+/// # Errors
+/// The server refuses the key, or the profile cannot be written.
+pub(super) async fn login(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {
+    let matches = parse(login_command(), arguments);
     let url = matches.get_one::<String>("base-url").cloned();
     let url =
         url.or_else(|| std::env::var("POSTRIDER_BASE_URL").ok()).map_or_else(|| ask("Server (https://…): "), Ok)?;
@@ -62,7 +69,7 @@ pub(super) async fn login(arguments: &[String], table: &OperationTable<'_>) -> R
 /// # Errors
 /// There is no such profile, or the file cannot be written.
 pub(super) fn logout(arguments: &[String]) -> Result<(), CliError> {
-    let matches = parse(Command::new("logout").about("Remove a stored server and key"), arguments);
+    let matches = parse(logout_command(), arguments);
     let path = ProfileFile::path()?;
     let mut file = ProfileFile::read(&path)?;
     let named = matches.get_one::<String>("profile").map(String::as_str);

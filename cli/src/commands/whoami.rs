@@ -10,8 +10,12 @@ use crate::operation::OperationTable;
 use crate::operation_command::client_of;
 use crate::output::{self, Format};
 
+pub(super) fn command() -> Command {
+    Command::new("whoami").about("Show the account of the key").after_help("Example:\n  postrider whoami")
+}
+
 pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {
-    let command = with_shared_flags(Command::new("whoami").about("Show the account of the key"));
+    let command = with_shared_flags(command());
     let command = command.bin_name("postrider whoami").no_binary_name(true);
     let matches = command.try_get_matches_from(arguments).unwrap_or_else(|error| error.exit());
     let client = client_of(&matches, table)?;

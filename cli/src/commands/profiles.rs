@@ -1,0 +1,55 @@
+//! `profiles`: lists the stored servers and chooses the one that is used if none is named.
+
+use clap::{Arg, Command};
+use serde_json::{Value, json};
+
+use super::workflow::WorkflowRun;
+use crate::api_key::ApiKey;
+use crate::error::CliError;
+use crate::operation::OperationTable;
+use crate::output::{self, Format};
+use crate::profile::ProfileFile;
+
+pub(super) fn command() -> Command {
+    Command::new("profiles")
+        .about("List the stored servers, or choose the default one")
+        .after_help("Examples:\n  postrider profiles\n  postrider profiles use production")
+        .subcommand(Command::new("list").about("List the stored servers"))
+        .subcommand(
+            Command::new("use")
+                .about("Use this profile if none is named")
+                .arg(Arg::new("name").value_name("NAME").required(true).help("Name of the profile")),
+        )
+        .disable_help_subcommand(true)
+}
+
+pub(super) fn run(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {
+    let run = WorkflowRun::parse(command(), arguments, table);
+    let path = ProfileFile::path()?;
+    let mut file = ProfileFile::read(&path)?;
+    if let Some(("use", matches)) = run.matches.subcommand() {
+        let name = matches.get_one::<String>("name").cloned().unwrap_or_default();
+        // Fails if there is no such profile.
+        file.profile(Some(&name))?;
+        file.default = Some(name.clone());
+        file.write(&path)?;
+        return run.print(&json!({"default": name}));
+    }
+    let rows: Vec<Value> = file
+        .profiles
+        .iter()
+        .map(|(name, profile)| {
+            let hint = ApiKey::parse(&profile.api_key).map_or_else(|_| "not valid".to_owned(), |key| key.hint());
+            let is_default = file.default.as_deref() == Some(name.as_str());
+            json!({"name": name, "default": is_default, "base_url": profile.base_url, "api_key": hint})
+        })
+        .collect();
+    match run.format() {
+        Format::Text if rows.is_empty() => output::print("no profile is stored; `postrider login` stores one"),
+        Format::Text => {
+            let columns = ["name", "default", "base_url", "api_key"].map(str::to_owned);
+            output::print(&output::table(&rows, Some(&columns)))
+        }
+        _ => output::print_json(&json!({"profiles": rows})),
+    }
+}

@@ -1,0 +1,251 @@
+//! The program against a scripted server: exit statuses, errors, secrets, questions, paging, and answers that go wrong.
+
+mod scripted_server;
+
+use std::io::Write as _;
+use std::process::Stdio;
+
+use scripted_server::{KEY, Reply, ScriptedServer, finish, mode_of, program};
+use serde_json::{Value, json};
+
+fn error(status: u16, code: &str) -> Reply {
+    Reply::Json(status, json!({"error": {"message": format!("It is {code}"), "code": code, "request_id": "req_1"}}))
+}
+
+#[test]
+fn exit_statuses_tell_what_to_do() {
+    let server = ScriptedServer::start(|request| match request.target.as_str() {
+        "/account" => Reply::Json(200, json!({"account": {"id": "acct_1"}})),
+        "/emails/gone" => error(404, "not_found"),
+        "/emails/later" => {
+            let body = json!({"error": {"message": "Slow down", "code": "rate_limit_exceeded"}}).to_string();
+            // Longer than the timeout, so it is not waited for.
+            Reply::Raw(429, vec![("retry-after", "600".to_owned())], body.into_bytes())
+        }
+        "/emails" => error(504, "send_unconfirmed"),
+        other => panic!("{other}"),
+    });
+    let send: &[&str] = &["emails", "send", "--from", "a@example.com", "--to", "b@example.net", "--subject", "x"];
+    for (arguments, status, code) in [
+        (&["account", "get"][..], 0, ""),
+        (&["emails", "get", "gone"], 1, "not_found"),
+        (&["emails", "got"], 2, "usage"),
+        (&["templates", "push", "/no/such/directory"], 2, "usage"),
+        (&["emails", "get", "later"], 3, "rate_limit_exceeded"),
+        (send, 4, "send_unconfirmed"),
+    ] {
+        let run = server.run(arguments);
+        assert_eq!(run.status, Some(status), "{arguments:?} {run:?}");
+        if status == 0 {
+            assert_eq!((run.json()["account"]["id"].as_str(), run.stderr.as_str()), (Some("acct_1"), ""));
+        } else {
+            assert_eq!((run.error()["code"].as_str(), run.stdout.as_str()), (Some(code), ""), "{arguments:?}");
+        }
+    }
+    let unknown_flag = server.run(&["emails", "get", "x", "--colour", "red"]);
+    assert_eq!(unknown_flag.status, Some(2), "{unknown_flag:?}");
+    assert_eq!(server.requests()[0].header("authorization"), Some(format!("Bearer {KEY}").as_str()));
+}
+
+#[test]
+fn nobody_answers() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let mut command = program();
+    command.args(["account", "get", "--timeout", "1"]).env("POSTRIDER_API_KEY", KEY);
+    let run = finish(command.env("POSTRIDER_BASE_URL", format!("http://{address}")).output().unwrap());
+    assert_eq!((run.status, run.error()["reason"].as_str()), (Some(3), Some("refused")), "{run:?}");
+}
+
+#[test]
+fn keys_are_never_printed() {
+    let server = ScriptedServer::start(|_| error(401, "authentication_error"));
+    assert_eq!(server.run(&["account", "get"]).status, Some(1));
+    // A key in two lines is refused, and not shown.
+    let mut command = server.command(&["account", "get"]);
+    let run = finish(command.env("POSTRIDER_API_KEY", format!("{KEY}\n{KEY}")).output().unwrap());
+    assert_eq!(run.status, Some(2));
+    assert_eq!(server.requests().len(), 1);
+    // Neither does the request that `--dry-run` prints have it.
+    assert_eq!(server.run(&["emails", "send", "--to", "a@example.net", "--dry-run"]).status, Some(0));
+}
+
+#[test]
+fn secrets_go_to_new_private_files() {
+    let server = ScriptedServer::start(|request| match request.method.as_str() {
+        "POST" => Reply::Json(200, json!({"api_key": {"id": "key_1"}, "secret": "rnl_new"})),
+        _ => panic!(),
+    });
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("key");
+    let shown = path.to_str().unwrap();
+    let run = server.run(&["api-keys", "create", "--name", "x", "--save-secret", shown]);
+    assert_eq!((run.status, mode_of(&path)), (Some(0), 0o600), "{run:?}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "rnl_new\n");
+    assert!(!run.stdout.contains("rnl_new") && run.json()["saved_to"] == shown);
+    // A file that exists is not replaced, and the request is not sent.
+    let again = server.run(&["api-keys", "create", "--name", "x", "--save-secret", shown]);
+    assert_eq!((again.status, server.requests().len()), (Some(2), 1));
+}
+
+#[test]
+fn deletions_need_yes_without_a_terminal() {
+    let server = ScriptedServer::start(|_| Reply::Json(200, json!({"ok": true})));
+    let refused = server.run(&["domains", "delete", "example.com"]);
+    assert_eq!(refused.status, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("--yes") && server.requests().is_empty());
+    assert_eq!(server.run(&["domains", "delete", "example.com", "--yes"]).status, Some(0));
+    assert_eq!(server.lines(), ["DELETE /domains/example.com"]);
+    assert_eq!(server.run(&["domains", "delete", "example.com", "--dry-run"]).status, Some(0));
+    assert_eq!(server.requests().len(), 1);
+}
+
+/// A page of `/emails`: the cursor is the number of the page.
+fn page(target: &str, pages: usize) -> Reply {
+    let cursor = target.split_once("cursor=").map_or("0", |(_, cursor)| cursor);
+    let number: usize = cursor.split('&').next().unwrap().parse().unwrap();
+    let emails: Vec<Value> = (0..2).map(|one| json!({"id": format!("msg_{number}_{one}"), "to": ["a"]})).collect();
+    let next = (number + 1 < pages).then(|| (number + 1).to_string());
+    Reply::Json(200, json!({"emails": emails, "has_more": next.is_some(), "next_cursor": next}))
+}
+
+#[test]
+fn all_pages_are_walked() {
+    let server = ScriptedServer::start(|request| page(&request.target, 3));
+    let lines = server.run(&["emails", "list", "--all", "--jsonl", "--fields", "id", "--limit", "2"]);
+    let ids: Vec<Value> = lines.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let expected = ["msg_0_0", "msg_0_1", "msg_1_0", "msg_1_1", "msg_2_0", "msg_2_1"];
+    assert_eq!(ids, expected.map(|id| json!({"id": id})), "{lines:?}");
+    assert_eq!(server.lines()[2], "GET /emails?limit=2&cursor=2");
+    let array = server.run(&["emails", "list", "--all"]);
+    assert_eq!(array.json().as_array().map(Vec::len), Some(6));
+    let endless = ScriptedServer::start(|_| {
+        Reply::Json(200, json!({"emails": [], "has_more": true, "next_cursor": "same"}))
+    });
+    let run = endless.run(&["emails", "list", "--all"]);
+    assert_eq!((run.status, endless.requests().len()), (Some(1), 2));
+}
+
+#[test]
+fn a_reader_that_leaves_ends_the_program_quietly() {
+    for arguments in [&["emails", "list", "--all", "--jsonl"][..], &["emails", "list", "--all"]] {
+        let (release, wait) = std::sync::mpsc::channel::<()>();
+        let wait = std::sync::Mutex::new(wait);
+        let server = ScriptedServer::start(move |request| {
+            // Until the pipe is closed.
+            let _ = wait.lock().unwrap().recv();
+            page(&request.target, 1_000)
+        });
+        let mut child = server.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        drop(release);
+        let run = finish(child.wait_with_output().unwrap());
+        assert_eq!((run.status, run.stderr.as_str()), (Some(0), ""), "{arguments:?}");
+        assert!(server.requests().len() <= 1);
+    }
+}
+
+#[test]
+fn large_errors_are_cut() {
+    let server = ScriptedServer::start(|_| Reply::Raw(400, Vec::new(), vec![b'x'; 10 << 20]));
+    let run = server.run(&["account", "get"]);
+    assert_eq!((run.status, run.error()["code"].as_str()), (Some(1), Some("unexpected_response")));
+    assert!(run.stderr.len() < 1_000, "{} bytes", run.stderr.len());
+}
+
+#[test]
+fn a_body_that_stops_is_a_timeout() {
+    let server = ScriptedServer::start(|_| Reply::Stall);
+    let run = server.run(&["account", "get", "--timeout", "1"]);
+    assert_eq!((run.status, run.error()["code"].as_str()), (Some(3), Some("timeout")), "{run:?}");
+}
+
+#[test]
+fn other_answers_are_told_from_those_of_the_api() {
+    let server = ScriptedServer::start(|request| match request.target.as_str() {
+        "/emails/html" => Reply::Raw(200, Vec::new(), b"<html>Sign in</html>".to_vec()),
+        "/emails/empty" => Reply::Raw(200, Vec::new(), Vec::new()),
+        "/emails/large" => Reply::Raw(413, Vec::new(), b"<html>Too large</html>".to_vec()),
+        _ => Reply::Raw(302, vec![("location", "https://mail.example/".to_owned())], Vec::new()),
+    });
+    for (id, part) in [("html", "proxy"), ("empty", "empty"), ("large", "limits the size"), ("moved", "redirects to")] {
+        let run = server.run(&["emails", "get", id]);
+        assert_eq!(run.status, Some(1), "{id}");
+        assert!(run.error()["message"].as_str().unwrap().contains(part), "{run:?}");
+    }
+}
+
+#[test]
+fn a_server_that_closes_each_connection_is_called_again() {
+    let server = ScriptedServer::start(|request| {
+        let body = match page(&request.target, 5) {
+            Reply::Json(_, value) => value.to_string().into_bytes(),
+            _ => Vec::new(),
+        };
+        Reply::Raw(200, vec![("connection", "close".to_owned())], body)
+    });
+    let run = server.run(&["emails", "list", "--all", "--jsonl"]);
+    assert_eq!((run.status, run.stdout.lines().count(), server.requests().len()), (Some(0), 10, 5));
+}
+
+#[test]
+fn a_post_keeps_its_idempotency_key_when_it_is_repeated() {
+    let count = std::sync::atomic::AtomicUsize::new(0);
+    let server = ScriptedServer::start(move |_| match count.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
+        0 => error(503, "service_unavailable"),
+        _ => Reply::Json(200, json!({"id": "msg_1", "status": "sent", "warnings": ["No text"]})),
+    });
+    let run = server.run(&["emails", "send", "--from", "a@example.com", "--to", "b@example.net"]);
+    assert_eq!((run.status, run.stderr.trim()), (Some(0), "warning: No text"));
+    let requests = server.requests();
+    assert!(requests[0].header("idempotency-key").is_some());
+    assert_eq!(requests[0].header("idempotency-key"), requests[1].header("idempotency-key"));
+}
+
+#[test]
+fn profiles_are_stored_listed_and_chosen() {
+    let server = ScriptedServer::start(|_| Reply::Json(200, json!({"account": {"email": "ada@example.com"}})));
+    let home = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str], input: &str| {
+        let mut command = program();
+        command.args(arguments).env("HOME", home.path()).stdin(Stdio::piped());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        finish(child.wait_with_output().unwrap())
+    };
+    let url = format!("http://{}", server.address);
+    for name in ["staging", "production"] {
+        let login = run(&["login", "--base-url", &url, "--profile", name], KEY);
+        assert_eq!(login.status, Some(0), "{login:?}");
+    }
+    assert_eq!(mode_of(&home.path().join(".config/postrider/profiles.toml")), 0o600);
+    let chosen = |run: &dyn Fn(&[&str], &str) -> scripted_server::Finished| {
+        let list = run(&["profiles"], "").json();
+        let profiles = list["profiles"].as_array().unwrap().clone();
+        profiles.iter().find(|profile| profile["default"] == true).unwrap()["name"].clone()
+    };
+    assert_eq!(chosen(&run), "staging");
+    assert_eq!(run(&["profiles", "use", "production"], "").status, Some(0));
+    assert_eq!(chosen(&run), "production");
+    assert_eq!(run(&["profiles", "use", "test"], "").status, Some(2));
+    assert_eq!(run(&["account", "get"], "").status, Some(0));
+    assert_eq!(run(&["logout"], "").json()["default"], "staging");
+}
+
+#[test]
+fn manual_pages_cover_the_tree() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = finish(program().arg("man").arg(directory.path()).output().unwrap());
+    assert_eq!(run.status, Some(0), "{run:?}");
+    for (page, part) in [
+        ("postrider", "POSTRIDER"),
+        ("postrider-emails-send", "html\\-file"),
+        ("postrider-templates-push", "publish"),
+        ("postrider-listen", "forward\\-to"),
+    ] {
+        let text = std::fs::read_to_string(directory.path().join(format!("{page}.1"))).unwrap();
+        assert!(text.contains(part), "{page}");
+    }
+    assert!(!directory.path().join("postrider-man.1").exists());
+}

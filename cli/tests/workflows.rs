@@ -1,0 +1,248 @@
+//! `templates`, `plan`, `apply` and `import` against a scripted server.
+
+mod scripted_server;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use scripted_server::{Reply, ScriptedServer, mode_of};
+use serde_json::{Value, json};
+
+fn template(version: u64, subject: &str) -> Value {
+    json!({
+        "id": "tpl_1", "alias": "welcome", "name": "Welcome", "category": "transactional", "unsubscribe_enabled": false,
+        "from": null, "reply_to": [], "subject": subject, "preheader": null, "html": "<p>Hi</p>\n", "text": null,
+        "variables": [], "status": "draft", "draft_version": version, "published_version": null,
+        "has_unpublished_changes": true,
+    })
+}
+
+/// A server with one template, whose version others may change.
+fn template_server() -> (ScriptedServer, Arc<Mutex<(u64, String)>>) {
+    let state = Arc::new(Mutex::new((1, "Hi".to_owned())));
+    let shared = Arc::clone(&state);
+    let server = ScriptedServer::start(move |request| {
+        let mut state = shared.lock().unwrap();
+        match (request.method.as_str(), request.target.as_str()) {
+            ("GET", "/templates?limit=100") => {
+                Reply::Json(200, json!({"templates": [template(state.0, &state.1)], "has_more": false}))
+            }
+            ("GET", "/templates/welcome") => Reply::Json(200, json!({"template": template(state.0, &state.1)})),
+            ("PATCH", "/templates/welcome") => {
+                let body = request.json();
+                if body["if_version"] != state.0 {
+                    let error = json!({"code": "conflict", "message": "x", "details": {"draft_version": state.0}});
+                    return Reply::Json(409, json!({"error": error}));
+                }
+                *state = (state.0 + 1, body["subject"].as_str().unwrap().to_owned());
+                Reply::Json(200, json!({"template": template(state.0, &state.1)}))
+            }
+            ("POST", "/templates/welcome/publish") => {
+                Reply::Json(200, json!({"template": template(state.0, &state.1), "version": {"number": 1}}))
+            }
+            ("GET", "/templates/new") => Reply::Json(404, json!({"error": {"code": "not_found", "message": "x"}})),
+            ("POST", "/templates") => Reply::Json(200, json!({"template": template(1, "New")})),
+            other => panic!("{other:?}"),
+        }
+    });
+    (server, state)
+}
+
+fn edit(path: &Path, old: &str, new: &str) {
+    let text = std::fs::read_to_string(path).unwrap();
+    assert!(text.contains(old), "{text}");
+    std::fs::write(path, text.replace(old, new)).unwrap();
+}
+
+#[test]
+fn templates_are_pulled_changed_and_pushed() {
+    let (server, _) = template_server();
+    let directory = tempfile::tempdir().unwrap();
+    let dir = directory.path().to_str().unwrap();
+    let settings = directory.path().join("welcome/template.toml");
+    assert_eq!(server.run(&["templates", "pull", dir]).json()["templates"][0]["action"], "created");
+    assert_eq!(server.run(&["templates", "diff", dir]).status, Some(0));
+    edit(&settings, "subject = \"Hi\"", "subject = \"Hello\"");
+    let diff = server.run(&["templates", "diff", dir]);
+    assert_eq!((diff.status, diff.stderr.as_str()), (Some(1), ""));
+    assert!(diff.stdout.contains("-subject = \"Hi\"\n+subject = \"Hello\""), "{diff:?}");
+    // The files' changes stay.
+    let pull = server.run(&["templates", "pull", dir]);
+    assert_eq!((pull.status, pull.json()["templates"][0]["action"].as_str()), (Some(0), Some("unchanged")));
+    let before = server.requests().len();
+    let rehearsal = server.run(&["templates", "push", dir, "--publish", "--dry-run"]);
+    assert_eq!(rehearsal.json()["templates"][0]["action"], "would update");
+    assert!(server.lines()[before..].iter().all(|line| line.starts_with("GET ")));
+    let push = server.run(&["templates", "push", dir, "--publish"]).json();
+    let row = &push["templates"][0];
+    assert_eq!((&row["action"], &row["draft_version"], &row["detail"]), (&json!("updated"), &json!(2), &json!("published version 1")));
+    assert_eq!(server.run(&["templates", "push", dir]).json()["templates"][0]["action"], "unchanged");
+}
+
+#[test]
+fn changes_of_others_are_not_overwritten() {
+    let (server, state) = template_server();
+    let directory = tempfile::tempdir().unwrap();
+    let dir = directory.path().to_str().unwrap();
+    let settings = directory.path().join("welcome/template.toml");
+    server.run(&["templates", "pull", dir]);
+    edit(&settings, "\"Hi\"", "\"Mine\"");
+    *state.lock().unwrap() = (2, "Theirs".to_owned());
+    for verb in ["push", "pull"] {
+        let run = server.run(&["templates", verb, dir]);
+        assert_eq!((run.status, run.json()["templates"][0]["action"].as_str()), (Some(1), Some("conflict")), "{verb}");
+    }
+    assert_eq!(state.lock().unwrap().1, "Theirs");
+    assert!(std::fs::read_to_string(&settings).unwrap().contains("Mine"));
+    assert_eq!(server.run(&["templates", "push", dir, "--force"]).status, Some(0));
+    assert_eq!(*state.lock().unwrap(), (3, "Mine".to_owned()));
+    *state.lock().unwrap() = (4, "Again".to_owned());
+    // The files are those of the last push: they may be replaced.
+    assert_eq!(server.run(&["templates", "pull", dir]).json()["templates"][0]["action"], "updated");
+    assert!(std::fs::read_to_string(&settings).unwrap().contains("Again"));
+}
+
+#[test]
+fn a_new_folder_becomes_a_template() {
+    let (server, _) = template_server();
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::create_dir(directory.path().join("new")).unwrap();
+    std::fs::write(directory.path().join("new/template.toml"), "subject = 'New'\n").unwrap();
+    let run = server.run(&["templates", "push", directory.path().to_str().unwrap()]);
+    assert_eq!(run.json()["templates"][0]["action"], "created", "{run:?}");
+    let request = server.requests().last().unwrap().json();
+    assert_eq!((&request["alias"], &request["name"], &request["html"]), (&json!("new"), &json!("new"), &Value::Null));
+}
+
+const DECLARATION: &str = r#"
+[[domains]]
+name = "example.com"
+open_tracking = true
+
+[[webhooks]]
+url = "https://app.example.com/hooks"
+events = ["email.bounced"]
+"#;
+
+/// A server with one domain, which others change after a number of reads.
+fn account_server(changed_after_reads: usize) -> ScriptedServer {
+    let reads = Mutex::new(0);
+    ScriptedServer::start(move |request| {
+        let domain = |click_tracking: bool| {
+            json!({"id": "dom_1", "name": "example.com", "open_tracking": false, "click_tracking": click_tracking})
+        };
+        let mut reads = reads.lock().unwrap();
+        match (request.method.as_str(), request.target.as_str()) {
+            ("GET", "/domains?limit=100") => Reply::Json(200, json!({"domains": [domain(false)], "has_more": false})),
+            ("GET", "/webhooks?limit=100") => {
+                let other = json!({"id": "whk_2", "url": "https://other.example/"});
+                Reply::Json(200, json!({"webhooks": [other], "has_more": false}))
+            }
+            ("GET", "/domains/dom_1") => {
+                *reads += 1;
+                Reply::Json(200, json!({"domain": domain(*reads > changed_after_reads)}))
+            }
+            ("PATCH", "/domains/dom_1") => Reply::Json(200, json!({"domain": domain(false)})),
+            ("POST", "/webhooks") => Reply::Json(200, json!({"webhook": {"id": "whk_1"}, "secret": "whsec_new"})),
+            other => panic!("{other:?}"),
+        }
+    })
+}
+
+fn declaration() -> (tempfile::TempDir, String) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("mail.toml");
+    std::fs::write(&path, DECLARATION).unwrap();
+    (directory, path.to_str().unwrap().to_owned())
+}
+
+#[test]
+fn a_plan_shows_changes_and_writes_nothing() {
+    let server = account_server(9);
+    let (_directory, file) = declaration();
+    let run = server.run(&["plan", &file, "--json"]);
+    assert_eq!((run.status, run.stderr.as_str()), (Some(5), ""));
+    let plan = run.json();
+    assert_eq!(plan["changes"][0]["fields"], json!([{"field": "open_tracking", "old": false, "new": true}]));
+    assert_eq!((&plan["changes"][1]["action"], &plan["not_in_file"][0]["key"]), (&json!("create"), &json!("https://other.example/")));
+    assert!(server.requests().iter().all(|request| request.method == "GET"));
+    std::fs::write(&file, "[[domains]]\nname = 'example.com'\n").unwrap();
+    assert_eq!(server.run(&["plan", &file]).status, Some(0));
+}
+
+#[test]
+fn apply_asks_or_needs_yes() {
+    let server = account_server(9);
+    let (_directory, file) = declaration();
+    let run = server.run(&["apply", &file]);
+    assert_eq!((run.status, run.error()["code"].as_str()), (Some(2), Some("usage")));
+    assert!(server.requests().iter().all(|request| request.method == "GET"));
+}
+
+#[test]
+fn apply_writes_changes_and_saves_secrets() {
+    let server = account_server(9);
+    let (directory, file) = declaration();
+    let secrets = directory.path().join("secrets");
+    let run = server.run(&["apply", &file, "--yes", "--save-secrets", secrets.to_str().unwrap()]);
+    assert_eq!(run.status, Some(0), "{run:?}");
+    let written: Vec<(String, Value)> = server
+        .requests()
+        .iter()
+        .filter(|request| request.method != "GET")
+        .map(|request| (request.line(), request.json()))
+        .collect();
+    assert_eq!(
+        written,
+        [
+            ("PATCH /domains/dom_1".to_owned(), json!({"open_tracking": true})),
+            ("POST /webhooks".to_owned(), json!({"url": "https://app.example.com/hooks", "events": ["email.bounced"]})),
+        ]
+    );
+    let secret = secrets.join("app.example.com-hooks.secret");
+    assert_eq!((std::fs::read_to_string(&secret).unwrap().trim(), mode_of(&secret)), ("whsec_new", 0o600));
+    assert!(!run.stdout.contains("whsec_new") && !run.stderr.contains("whsec_new"));
+    // Without a directory, the secret is in the results.
+    let shown = account_server(9).run(&["apply", &file, "--yes"]).json();
+    assert_eq!(shown["results"][1]["secret"], "whsec_new");
+}
+
+#[test]
+fn apply_writes_nothing_that_others_changed() {
+    let server = account_server(0);
+    let (_directory, file) = declaration();
+    let run = server.run(&["apply", &file, "--yes"]);
+    assert_eq!(run.status, Some(1), "{run:?}");
+    assert!(run.error()["message"].as_str().unwrap().contains("others changed it"));
+    assert!(server.requests().iter().all(|request| request.method == "GET"));
+}
+
+#[test]
+fn suppressions_are_imported_with_the_lines_of_their_file() {
+    let server = ScriptedServer::start(|request| match (request.method.as_str(), request.target.as_str()) {
+        ("POST", "/suppressions/import") => {
+            Reply::Json(200, json!({"import": {"id": "imp_1", "status": "queued", "counts": {}}}))
+        }
+        ("GET", "/suppressions/import/imp_1") => {
+            let counts = json!({"processed": 2, "created": 1, "exists": 0, "invalid": 1, "refused": 0});
+            let errors = json!([{"line": 3, "message": "is not an address"}]);
+            Reply::Json(200, json!({"import": {"id": "imp_1", "status": "completed", "counts": counts, "errors": errors}}))
+        }
+        other => panic!("{other:?}"),
+    });
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("export.csv");
+    let rows = "EmailAddress,SuppressionReason,Origin\n\na@example.net,HardBounce,Recipient\nnobody,HardBounce,x\n\
+                A@example.net,HardBounce,x\nb@example.net,SpamComplaint,Recipient\n";
+    std::fs::write(&path, rows).unwrap();
+    let path = path.to_str().unwrap();
+    let rehearsal = server.run(&["import", "postmark", path, "--dry-run"]);
+    let report = rehearsal.json();
+    assert_eq!((rehearsal.status, server.requests().len()), (Some(1), 0));
+    assert_eq!(report["by_reason"], json!({"hard_bounce": 1, "complaint": 1}));
+    assert_eq!((&report["duplicates"], &report["errors"][0]["line"]), (&json!(1), &json!(4)));
+    let run = server.run(&["import", "postmark", path]);
+    assert_eq!(server.requests()[0].json()["csv"], "\"email\",\"reason\"\n\"a@example.net\",\"hard_bounce\"\n\"b@example.net\",\"complaint\"\n");
+    // Line 3 of the list was line 6 of the file.
+    assert_eq!(run.json()["import"]["errors"][0]["line"], 6, "{run:?}");
+}
