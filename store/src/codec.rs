@@ -1,8 +1,9 @@
 //! Row codec: the encoding of nouns as rows.
 //!
 //! A row is JSON, `[format version, {…}]`, so that an operator can read it in PostgreSQL or a backup file and every
-//! released version remains decodable. The redb engine compresses it in its own files. A noun's stored shape is a separate type beside the noun's functions. Serde's remote
-//! derive checks it against the domain type, so that the compiler reports any difference.
+//! released version remains decodable. The redb engine compresses it in its own files. A noun's stored shape is a
+//! separate type beside the noun's functions. Serde's remote derive checks it against the domain type, so that the
+//! compiler reports any difference.
 
 use std::cell::RefCell;
 use std::sync::Arc;

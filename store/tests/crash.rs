@@ -15,8 +15,10 @@ use bytes::Bytes;
 use futures_util::future::join_all;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
+use redb::ReadableTable as _;
 use store::engine::fault_injection::{DiskOperation, FaultInjector, UnsyncedRange};
-use store::engine::{Batch, OpenError, RedbOptions, Store};
+use store::engine::{Batch, CommitError, OpenError, RedbOptions, ScanOrder, Store};
+use store::key::Space;
 use suite::{any_commit, batch_of, dump, k};
 
 fn small(directory: &Path, faults: Option<FaultInjector>) -> RedbOptions {
@@ -302,4 +304,82 @@ async fn a_newer_format_is_refused() {
     std::fs::write(segment(&image), &bytes).unwrap();
     let error = Store::open(&small(&image, None)).unwrap_err();
     assert!(matches!(error, OpenError::Newer { found: 9, known: 2, .. }), "{error}");
+}
+
+/// A whole group that this version cannot decode was acknowledged: it is not a torn tail, and nothing is cut off.
+#[tokio::test]
+async fn a_last_group_with_an_unknown_dictionary_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let image = killed(directory.path()).await;
+    let mut bytes = std::fs::read(segment(&image)).unwrap();
+    let start = *groups(&bytes).last().unwrap();
+    let number = |bytes: &[u8], at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+    let rows = start + 40..start + 40 + number(&bytes, start + 20) as usize;
+    assert_eq!(bytes[rows.start..rows.start + 2], [5, 1], "the batch is compressed with dictionary 1");
+    bytes[rows.start + 1] = 2;
+    let checksum = crc32fast::hash(&bytes[rows]);
+    bytes[start + 16..start + 20].copy_from_slice(&checksum.to_le_bytes());
+    let salt = [&bytes[24..40], &bytes[16..24], &(start as u64).to_le_bytes()].concat();
+    let mut checksum = crc32fast::Hasher::new_with_initial(crc32fast::hash(&salt));
+    checksum.update(&bytes[start + 8..start + 40]);
+    bytes[start + 4..start + 8].copy_from_slice(&checksum.finalize().to_le_bytes());
+    std::fs::write(segment(&image), &bytes).unwrap();
+    let error = Store::open(&small(&image, None)).unwrap_err();
+    assert!(matches!(error, OpenError::Corrupt { .. }), "{error}");
+    assert!(error.to_string().contains("newer version"), "{error}");
+    assert_eq!(std::fs::read(segment(&image)).unwrap(), bytes, "the file is not modified");
+}
+
+/// Cuts the stored form of a row in the index.
+fn damage_row(directory: &Path, row: &[u8]) {
+    let rows = redb::TableDefinition::<&[u8], &[u8]>::new("rows");
+    let database = redb::Database::open(directory.join("index.redb")).unwrap();
+    let transaction = database.begin_write().unwrap();
+    {
+        let mut rows = transaction.open_table(rows).unwrap();
+        let stored = rows.get(row).unwrap().unwrap().value().to_vec();
+        assert_eq!(stored[..2], [0xF5, 1], "the row is compressed with dictionary 1");
+        rows.insert(row, &stored[..stored.len() - 1]).unwrap();
+    }
+    transaction.commit().unwrap();
+}
+
+#[tokio::test]
+async fn a_damaged_row_affects_no_other() {
+    let directory = tempfile::tempdir().unwrap();
+    let (live, file) = (directory.path().join("live"), directory.path().join("backup"));
+    let at = |number: u8| k(&[Space::Email as u8, number]);
+    let row = Bytes::from(br#"[1,{"id":"msg_01","account":"acct_01","created_at":"2026-11-2"}]"#.repeat(3));
+    let store = Store::open(&small(&live, None)).unwrap();
+    let mut batch = Batch::intake();
+    (0..4).for_each(|number| _ = batch.put(at(number), row.clone()));
+    store.commit(batch).await.unwrap();
+    store.close().await;
+    damage_row(&live, &at(1));
+    damage_row(&live, &at(2));
+    let report = Store::check(&small(&live, None)).unwrap();
+    let ids: Vec<_> = report.problems.iter().map(|problem| problem.id.as_str()).collect();
+    assert_eq!((report.rows, &ids[..]), (4, &["1001", "1002"][..]));
+
+    let store = Store::open(&small(&live, None)).unwrap();
+    assert_eq!(store.verify().await.unwrap().problems, report.problems);
+    let rows = store.scan(at(0)..at(9), ScanOrder::Ascending, 9).await.unwrap();
+    assert_eq!(rows.iter().map(|(_, found)| *found == row).collect::<Vec<_>>(), [true, false, false, true]);
+    assert_eq!(store.get(&at(1)).await.unwrap().as_ref(), Some(&rows[1].1));
+    store.backup(&file, |_| ()).await.unwrap();
+    // A commit that checks a damaged row conflicts, or replaces the row. It does not stop the store.
+    let checked = |number, value: &Bytes| {
+        let mut batch = Batch::progress();
+        batch.check(at(number), Some(value.clone())).delete(at(number));
+        batch
+    };
+    let error = store.commit(checked(1, &row)).await.unwrap_err();
+    assert!(matches!(error, CommitError::Conflict { .. }), "{error}");
+    store.commit(checked(1, &rows[1].1)).await.unwrap();
+    assert_eq!(store.scan(at(0)..at(9), ScanOrder::Ascending, 9).await.unwrap().len(), 3);
+    store.close().await;
+
+    let restored = small(&directory.path().join("restored"), None);
+    Store::restore(&file, &restored, |_| ()).unwrap();
+    assert_eq!(Store::check(&restored).unwrap().problems, report.problems);
 }

@@ -16,8 +16,8 @@ use bytes::Bytes;
 use serde::Serialize;
 use thiserror::Error;
 
-use super::redb::INDEX_FILE;
 use super::redb::backup::RowIterator;
+use super::redb::{INDEX_FILE, is_damaged};
 use super::{BackupProgress, CommitError, Key, ReadError};
 use crate::key::{KeyReader, Space};
 
@@ -151,6 +151,8 @@ impl<F: FnMut(BackupProgress) -> ControlFlow<()>> Check<F> {
         self.report.rows += 1;
         if let Some((id, fault)) = crate::task::describe_damage(at, row) {
             self.report.problem(Object::Task, id, fault);
+        } else if is_damaged(at, row) {
+            self.report.problem(Object::Index, hex(at), "the row with this key cannot be decompressed");
         }
         if self.report.rows.is_multiple_of(ROWS_BETWEEN_PROGRESS) { self.report_progress() } else { Ok(()) }
     }
@@ -184,6 +186,10 @@ impl<F: FnMut(BackupProgress) -> ControlFlow<()>> Check<F> {
     }
 }
 
+fn hex(at: &Key) -> String {
+    at.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// Type and id of a body's owner, as operators see it.
 fn name_of(at: &Key) -> (Object, String) {
     let id_in = |space: Space| {
@@ -197,5 +203,5 @@ fn name_of(at: &Key) -> (Object, String) {
     if let Some(id) = id_in(Space::ReceivedBody) {
         return (Object::ReceivedEmail, mail::id::ReceivedId::from_bytes(id).to_string());
     }
-    (Object::Body, at.iter().map(|byte| format!("{byte:02x}")).collect())
+    (Object::Body, hex(at))
 }

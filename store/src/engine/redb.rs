@@ -69,6 +69,7 @@ use self::prepared_batch::{PendingBatch, PreparedBatch};
 use self::reclaim::SegmentReclaimer;
 use self::record::StoreId;
 use self::recovery::ReplayResult;
+pub(crate) use self::row_compression::is_damaged;
 use self::segments::Segments;
 use self::state::EngineState;
 use self::writer::{FreezeLimits, GroupWriter, WriterCommand};

@@ -384,14 +384,14 @@ impl IndexSnapshot {
             return Ok(None);
         }
         let found = self.rows.get(key).map_err(read_error)?;
-        found.map(|value| value_from_stored(key, value.value())).transpose()
+        Ok(found.map(|value| value_from_stored(key, value.value())))
     }
 
     /// Returns whether the row has exactly this value.
     pub(crate) fn holds(&self, key: &[u8], value: Option<&Value>) -> Result<bool, ReadError> {
         let found = self.rows.get(key).map_err(read_error)?;
         match (found, value) {
-            (Some(found), Some(value)) => Ok(*from_stored(key, found.value())? == **value),
+            (Some(found), Some(value)) => Ok(*from_stored(key, found.value()) == **value),
             (found, value) => Ok(found.is_none() && value.is_none()),
         }
     }
@@ -415,9 +415,8 @@ impl IndexSnapshot {
                 ScanOrder::Ascending => rows.next(),
                 ScanOrder::Descending => rows.next_back(),
             }?;
-            Some(next.map_err(read_error).and_then(|(key, value)| {
-                let value = value_from_stored(key.value(), value.value())?;
-                Ok((Bytes::copy_from_slice(key.value()), value))
+            Some(next.map_err(read_error).map(|(key, value)| {
+                (Bytes::copy_from_slice(key.value()), value_from_stored(key.value(), value.value()))
             }))
         }))
     }

@@ -178,11 +178,14 @@ impl Encoder {
     fn find(&mut self, dictionary: &Dictionary, at: usize) -> Option<Match> {
         let before = self.register(at);
         let rest = self.window.get(at..)?;
-        let near = before.and_then(|before| {
+        // Comparing what is too far back takes time that no match pays for: seconds, for a text that repeats itself at
+        // such distances.
+        let near = before.filter(|before| at - before <= DISTANCE_MAX).and_then(|before| {
             let bytes = common_prefix(self.window.get(before..)?, rest);
             Some(Match { distance: at - before, bytes })
         });
-        let far = dictionary.find(rest).map(|(position, bytes)| {
+        let in_dictionary = if at < DISTANCE_MAX { dictionary.find(rest) } else { None };
+        let far = in_dictionary.map(|(position, bytes)| {
             let distance = dictionary.bytes.len() - position + at;
             Match { distance, bytes }
         });
@@ -308,21 +311,21 @@ impl Decoder<'_> {
         while bytes > 0 {
             let part = self.dictionary.get(at..).filter(|part| !part.is_empty());
             let part = part.or_else(|| self.hint.get(at - self.dictionary.len()..).filter(|part| !part.is_empty()));
-            let copied = match part {
+            bytes -= match part {
                 Some(part) => {
                     let part = part.get(..bytes).unwrap_or(part);
                     self.out.extend_from_slice(part);
+                    at += part.len();
                     part.len()
                 }
                 None => {
+                    // An overlapping match repeats what is behind `from`, so each copy may be twice as long.
                     let from = at - known;
                     let copied = bytes.min(self.out.len() - from);
                     self.out.extend_from_within(from..from + copied);
                     copied
                 }
             };
-            at += copied;
-            bytes -= copied;
         }
         Some(())
     }
@@ -391,6 +394,35 @@ mod tests {
         ] {
             assert_eq!(read(block, size_bytes), None, "{block:?}");
         }
+    }
+
+    /// Matches in a text of several windows: at the greatest distance, beyond it, and of overlapping parts.
+    #[test]
+    fn large_texts_survive() {
+        let mut encoder = Encoder::new();
+        // A xorshift generator.
+        let mut state = 1_u64;
+        let mut random = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state as u8
+        };
+        let part: Vec<u8> = (0..3_500).map(|_| random()).collect();
+        for distance in DISTANCE_MAX - 2..DISTANCE_MAX + 3 {
+            let period = [&part[..], &vec![b'x'; distance - part.len()]].concat();
+            let text = period.repeat(4);
+            let size_bytes = round_trip(&mut encoder, b"hint", &text).unwrap();
+            assert_eq!(
+                size_bytes < 2 * part.len(),
+                distance <= DISTANCE_MAX,
+                "distance {distance}: {size_bytes} bytes"
+            );
+        }
+        for period in [1, 2, 3, 5, 8, 100] {
+            round_trip(&mut encoder, b"", &part[..period].repeat(200_000 / period)).unwrap();
+        }
+        round_trip(&mut encoder, b"", &[&vec![b'x'; DISTANCE_MAX], WORDS, WORDS].concat()).unwrap();
     }
 
     fn pieces() -> impl Strategy<Value = Vec<u8>> {

@@ -27,7 +27,7 @@ pub(crate) struct PreparedBatch {
     pub(crate) rows_bytes: usize,
     /// The bytes of all bodies, back to back.
     pub(crate) chunks: Vec<Bytes>,
-    /// Number of bytes that the batch adds to a group.
+    /// Size of its entries before compression, and of its bodies.
     pub(crate) size_bytes: u64,
 }
 
@@ -81,7 +81,7 @@ impl PreparedBatch {
         let buffer = Bytes::from(encoded);
         let rows = batch.rows.iter().zip(ends).map(|(row, end)| slice_row(&buffer, row, end)).collect();
         let encoded = compress_entries(&buffer).map_or_else(|| buffer.clone(), Bytes::from);
-        let size_bytes = encoded.len() as u64 + chunks.iter().map(|chunk| chunk.len() as u64).sum::<u64>();
+        let size_bytes = buffer.len() as u64 + chunks.iter().map(|chunk| chunk.len() as u64).sum::<u64>();
         let (purpose, checks, rows_bytes) = (batch.purpose, batch.checks, buffer.len());
         Ok(Self { purpose, checks, rows, bodies, encoded, rows_bytes, chunks, size_bytes })
     }

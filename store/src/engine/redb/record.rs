@@ -411,6 +411,7 @@ mod tests {
         );
         assert!(LogEntries::new(&rows[..rows.len() - 1], 3, 0).any(|entry| entry.is_err()));
     }
+
     #[test]
     fn compressed_entries_are_read_among_others() {
         let mut entries = Vec::new();

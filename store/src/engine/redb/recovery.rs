@@ -12,7 +12,8 @@
 //!   durable once, so acknowledged data is lost. Opening fails with [`OpenError::Corrupt`].
 //!
 //! The row part of every group is verified, but bodies only of the last group. Only that one can be torn, because each
-//! group starts after the sync of the previous one. Other bodies are verified when they are read.
+//! group starts after the sync of the previous one. Other bodies are verified when they are read. A row part with a
+//! valid checksum that cannot be decoded is never a torn tail: opening fails.
 //!
 //! The last group is rewritten and synced: if an earlier process was fenced because its sync failed, the group may be
 //! in the page cache but not on disk.
@@ -254,7 +255,8 @@ impl Replay<'_> {
                 }
                 Ok(LogEntry::Body { key, location }) => self.recovered.table.set_body(rows.slice_ref(key), location),
                 Err(()) => {
-                    let reason = format!("cannot decode the group at byte {}", walk.group_at());
+                    let at = walk.group_at();
+                    let reason = format!("cannot decode the group at byte {at}; a newer version may have written it");
                     return Err(self.corrupt(segment, reason));
                 }
             }

@@ -10,10 +10,12 @@
 //!
 //! Rows are JSON, of which a dictionary has most, and their ids are those of their key, so that a row takes a third of
 //! its size. The dictionary (`row_compression/dictionary-1.txt`) and the hint that a key gives are part of the format
-//! and never change; better ones get the next number.
+//! and never change; better ones get the next number. A new number needs a new format of index and log (index.rs,
+//! record.rs), so that earlier versions refuse the directory instead of failing to read its rows.
 //!
 //! Format 1 of the index has all values as they are. In those spaces none of them begins with F5, because they are JSON
-//! or a key. In other spaces they may, so a space can be added only together with a new format.
+//! or a key. A space can be added only if that is true for it, too, and together with a new format, because earlier
+//! versions do not decompress it.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -22,7 +24,7 @@ use std::sync::LazyLock;
 use bytes::Bytes;
 
 use super::lz77::{Dictionary, Encoder, decompress};
-use crate::engine::{ReadError, VALUE_BYTES_MAX};
+use crate::engine::VALUE_BYTES_MAX;
 use crate::key::Space;
 
 /// First byte of a value that is not stored as it is.
@@ -32,7 +34,7 @@ const AS_IT_IS: u8 = 0;
 pub(crate) const DICTIONARY: u8 = 1;
 /// Smaller values hardly gain anything.
 const VALUE_BYTES_MIN: usize = 40;
-/// Spaces whose values are compressed. Never remove one: its rows could no longer be read.
+/// Spaces whose values are compressed. Never remove one: its rows could no longer be read. See the top on adding one.
 const SPACES: [Space; 19] = [
     Space::Email,
     Space::Recipient,
@@ -146,12 +148,12 @@ fn compress_value(key: &[u8], value: &[u8]) -> Option<Vec<u8>> {
 
 /// Returns the value of a stored form.
 ///
-/// # Errors
-/// The stored form is damaged, or a newer version wrote it.
-pub(crate) fn from_stored<'a>(key: &[u8], stored: &'a [u8]) -> Result<Cow<'a, [u8]>, ReadError> {
-    let [MARKER, rest @ ..] = stored else { return Ok(Cow::Borrowed(stored)) };
+/// A damaged stored form is returned as it is. No row begins like it, so whoever decodes the row finds the damage. Other
+/// rows of a scan remain readable, a check of the row compares what was read, and a backup contains it.
+pub(crate) fn from_stored<'a>(key: &[u8], stored: &'a [u8]) -> Cow<'a, [u8]> {
+    let [MARKER, rest @ ..] = stored else { return Cow::Borrowed(stored) };
     if !is_compressed(key) {
-        return Ok(Cow::Borrowed(stored));
+        return Cow::Borrowed(stored);
     }
     let value = match rest {
         [AS_IT_IS, value @ ..] => Some(Cow::Borrowed(value)),
@@ -160,15 +162,20 @@ pub(crate) fn from_stored<'a>(key: &[u8], stored: &'a [u8]) -> Result<Cow<'a, [u
             .map(Cow::Owned),
         _ => None,
     };
-    value.ok_or_else(|| ReadError::Corrupt("cannot decompress a row in the index".into()))
+    value.unwrap_or(Cow::Borrowed(stored))
+}
+
+/// Returns whether a value that was read is a damaged stored form, because no row begins like one.
+pub(crate) fn is_damaged(key: &[u8], value: &[u8]) -> bool {
+    is_compressed(key) && value.first() == Some(&MARKER)
 }
 
 /// Like [`from_stored`], as bytes of their own.
-pub(crate) fn value_from_stored(key: &[u8], stored: &[u8]) -> Result<Bytes, ReadError> {
-    Ok(match from_stored(key, stored)? {
+pub(crate) fn value_from_stored(key: &[u8], stored: &[u8]) -> Bytes {
+    match from_stored(key, stored) {
         Cow::Borrowed(value) => Bytes::copy_from_slice(value),
         Cow::Owned(value) => Bytes::from(value),
-    })
+    }
 }
 
 /// Reads a size in LEB128, at most that of a value.
@@ -211,8 +218,8 @@ mod tests {
 
     fn round_trip(key: &[u8], value: &[u8]) -> usize {
         let stored = to_stored(key, value);
-        assert_eq!(from_stored(key, &stored).unwrap(), value);
-        assert_eq!(value_from_stored(key, &stored).unwrap(), value);
+        assert_eq!(from_stored(key, &stored), value);
+        assert_eq!(value_from_stored(key, &stored), value);
         stored.len()
     }
 
@@ -275,22 +282,47 @@ mod tests {
               \x02\x81, ships,\xe3\x07\x08h\x02\x0fe\x02\x01\x00\xfe\x0b\x04f\x02ov,1\x22}]\x90\x01\x04\x08Y\
               \x02\x00\xf6\x03\x0fF\x02\x03\x0f\xf8\x00\x08\x03^\x02\x02\xc3\x00\x09Y\x02\x06@\x02\x00\xa5\x08\
               \x0fF\x00\x0b\x0c\x17\x02\x103[\x02\xf0\x0214T22:13:20.4Z\x22}]";
-        assert_eq!(from_stored(&email_key(), stored).unwrap(), row.as_bytes());
+        assert_eq!(from_stored(&email_key(), stored), row.as_bytes());
+    }
+
+    /// Rows that were compressed with a hint need the same hint, and rows of each of these spaces may be compressed.
+    #[test]
+    fn hints_and_spaces_never_change() {
+        let hint_text = |key: &[u8]| String::from_utf8(hint(key)[key.len()..].to_vec()).unwrap();
+        const ACCOUNT: &str = "070W3GE1R70W3GE1R70W3GE1R7";
+        const EMAIL: &str = "01M8AQ21V6000ZXR5B3GV4NYMX";
+        assert_eq!(hint_text(&email_key()), format!("{ACCOUNT}{EMAIL}{}", EMAIL.to_ascii_lowercase()));
+        let event = key(Space::Event).id([7; 16]).id(EMAIL_ID).id(EMAIL_ID).build();
+        assert_eq!(hint_text(&event), format!("{ACCOUNT}{EMAIL}{EMAIL}"));
+        let recipient = key(Space::Recipient).id([7; 16]).id(EMAIL_ID).u16(1).build();
+        assert_eq!(hint_text(&recipient), format!("{ACCOUNT}{EMAIL}"));
+        let task = key(Space::Task).u16(1).text("example.com").u8(1).id([7; 16]).i64(5).id(EMAIL_ID).u16(1).build();
+        assert_eq!(hint_text(&task), format!("{ACCOUNT}{EMAIL}"));
+        assert_eq!(hint_text(&[Space::Task as u8]), "");
+        let numbers = SPACES.map(|space| space as u8);
+        assert_eq!(numbers, [16, 17, 18, 20, 24, 28, 37, 38, 41, 49, 55, 59, 60, 63, 73, 78, 84, 120, 166]);
     }
 
     #[test]
-    fn damaged_rows_are_an_error() {
+    fn damaged_rows_are_read_as_they_are_stored() {
         let large = b"a".repeat(1_000);
         let stored = to_stored(&email_key(), &large).into_owned();
-        for end in 1..stored.len() {
-            assert!(matches!(from_stored(&email_key(), &stored[..end]), Err(ReadError::Corrupt(_))));
-        }
+        let is_unchanged = |stored: &[u8]| {
+            let value = value_from_stored(&email_key(), stored);
+            value == stored
+                && is_damaged(&email_key(), &value)
+                && crate::codec::decode::<mail::email::Email>(&value).is_err()
+        };
+        assert!((1..stored.len()).all(|end| is_unchanged(&stored[..end])));
+        // A backup contains it, and a restore stores it again.
+        let restored = to_stored(&email_key(), &stored[..stored.len() - 1]).into_owned();
+        assert_eq!(*from_stored(&email_key(), &restored), stored[..stored.len() - 1]);
         for wrong in [
             &[MARKER, DICTIONARY + 1, 1, 0x10, b'a'][..],
             &[MARKER, DICTIONARY, 0xFF, 0xFF, 0xFF, 0x7F, 0x1F, b'a', 1, 0, 255],
             &[MARKER, DICTIONARY, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 1],
         ] {
-            assert!(matches!(from_stored(&email_key(), wrong), Err(ReadError::Corrupt(_))));
+            assert!(is_unchanged(wrong));
         }
     }
 
@@ -309,9 +341,7 @@ mod tests {
         fn any_stored_bytes_are_read_without_a_panic(stored in prop::collection::vec(any::<u8>(), 0..300)) {
             for head in [&[][..], &[MARKER], &[MARKER, DICTIONARY]] {
                 let stored = [head, &stored].concat();
-                if let Ok(value) = from_stored(&email_key(), &stored) {
-                    prop_assert!(value.len() <= VALUE_BYTES_MAX);
-                }
+                prop_assert!(from_stored(&email_key(), &stored).len() <= VALUE_BYTES_MAX);
             }
         }
     }

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::SyncSender;
 
+use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 
 use super::checkpoint::{CheckpointJob, CheckpointerJob};
@@ -28,7 +29,8 @@ use crate::engine::{BatchPurpose, CommitError, Key, Value};
 
 /// Maximum number of batches in a group; more would only delay the first of them.
 const GROUP_BATCHES_MAX: usize = 1024;
-/// Maximum size of a group: about ten milliseconds of disk writes.
+/// Maximum size of a group, before compression: about ten milliseconds of disk writes. It bounds also what a group adds
+/// to the memtable.
 const GROUP_BYTES_MAX: u64 = 4 << 20;
 
 /// Command to the writer.
@@ -326,7 +328,7 @@ fn check_holds(overlay: &Overlay<'_>, layers: &Layers, key: &Key, holds: Option<
 }
 
 /// Applies a batch to the active memtable. Returns what is to be freed outside the lock.
-fn apply(batch: PreparedBatch, layers: &mut Layers, segment: u64, body_at: &mut u64) -> Vec<bytes::Bytes> {
+fn apply(batch: PreparedBatch, layers: &mut Layers, segment: u64, body_at: &mut u64) -> (Bytes, Vec<Bytes>) {
     layers.active.add_bytes(batch.rows_bytes);
     for row in batch.rows {
         layers.active.set(row.key, MemTableRow { value: row.value, fresh: row.fresh });
@@ -339,7 +341,7 @@ fn apply(batch: PreparedBatch, layers: &mut Layers, segment: u64, body_at: &mut 
         });
         layers.active.set_body(key, location);
     }
-    batch.chunks
+    (batch.encoded, batch.chunks)
 }
 
 /// Collects waiting commits up to the limits of a group, and the first other command.
