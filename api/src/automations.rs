@@ -35,7 +35,9 @@ use crate::schema::{self, Schemas};
 use crate::state::AppState;
 
 use self::path::{AutomationPath, automation_not_found, find};
-use self::request::{AutomationAction, AutomationChange, AutomationEdit, CreateAutomation, DuplicateAutomation};
+use self::request::{
+    AutomationAction, AutomationChange, AutomationEdit, CreateAutomation, DuplicateAutomation, SDK_ACTIONS,
+};
 use self::view::{AutomationList, AutomationResponse, AutomationVersionList, AutomationVersionView, AutomationView};
 
 /// Retries of a change after a concurrent change.
@@ -65,7 +67,7 @@ pub fn operations() -> Vec<Operation> {
         )
         .errors(&[ErrorCode::CONFLICT])
         .storage_cost(&[(Noun::AutomationBytes, 0)])
-        .sdk("automations.update")
+        .sdk_with_actions("automations.update", SDK_ACTIONS)
         .api_key_or_session(Full, update),
         entry(Method::DELETE, "/automations/{id}", "delete_automation", "Delete an automation and its runs")
             .errors(&[ErrorCode::CONFLICT])

@@ -21,7 +21,7 @@ use crate::problem::{ErrorCode, Problem};
 use crate::request::{FromRequest, Media, RequestSpec};
 use crate::response::{CookiePolicy, ExtraResponse, IntoResponse};
 use crate::schema::Schemas;
-use crate::sdk::{Risk, SdkMethod};
+use crate::sdk::{Risk, SdkAction, SdkMethod};
 use crate::state::AppState;
 
 /// Allowed callers of an operation, with its handler.
@@ -139,6 +139,7 @@ pub struct OperationBuilder {
     storage_cost: StorageCost,
     idempotency_scope: Option<Keyed>,
     sdk_name: Option<&'static str>,
+    sdk_actions: &'static [SdkAction],
     risk: Risk,
 }
 
@@ -162,6 +163,7 @@ pub fn operation(method: Method, path: &'static str, id: &'static str) -> Operat
         storage_cost: &[],
         idempotency_scope: None,
         sdk_name: None,
+        sdk_actions: &[],
         risk,
     }
 }
@@ -183,8 +185,14 @@ impl OperationBuilder {
 
     /// Sets the name in SDKs, CLI and MCP tools: resources and method in camelCase, for example `emails.send`.
     #[must_use]
-    pub fn sdk(mut self, name: &'static str) -> Self {
-        self.sdk_name = Some(name);
+    pub fn sdk(self, name: &'static str) -> Self {
+        self.sdk_with_actions(name, &[])
+    }
+
+    /// Like [`sdk`](Self::sdk), with further methods that call the operation with one field fixed.
+    #[must_use]
+    pub fn sdk_with_actions(mut self, name: &'static str, actions: &'static [SdkAction]) -> Self {
+        (self.sdk_name, self.sdk_actions) = (Some(name), actions);
         self
     }
 
@@ -307,7 +315,7 @@ impl OperationBuilder {
                 extra_responses: O::EXTRA_RESPONSES,
                 cookies: O::COOKIES,
             },
-            sdk: self.sdk_name.map(|name| SdkMethod { name, risk: self.risk }),
+            sdk: self.sdk_name.map(|name| SdkMethod { name, risk: self.risk, actions: self.sdk_actions }),
             handler: action,
         }
     }

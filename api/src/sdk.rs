@@ -1,4 +1,4 @@
-//! `SdkMethod` and `Risk`: how SDKs, the CLI and MCP tools name an operation, and what calling it can do.
+//! `SdkMethod`, `SdkAction` and `Risk`: how SDKs, the CLI and MCP tools name an operation, and what calling it can do.
 //!
 //! The name is written once, in the operation table: `emails.send` is `client.emails.send(…)` in the SDKs and
 //! `postrider emails send` on the command line. `sdk/operations.json` publishes it ([`crate::openapi::sdk`]).
@@ -30,6 +30,30 @@ pub enum Risk {
 pub struct SdkMethod {
     pub name: &'static str,
     pub risk: Risk,
+    /// Further methods that call the same operation.
+    pub actions: &'static [SdkAction],
+}
+
+/// A method that calls an operation with one field of the body fixed and no other fields, for example
+/// `automations.activate`. `sdk/operations.json` lists it like an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SdkAction {
+    /// In the form of an operation's id, for example `activate_automation`.
+    pub id: &'static str,
+    /// Resources and method in camelCase. The resources are those of the operation.
+    pub name: &'static str,
+    pub summary: &'static str,
+    /// The fixed field of the body.
+    pub field: &'static str,
+    pub value: &'static str,
+}
+
+impl SdkAction {
+    /// The method of this action, with the risk of its operation.
+    #[must_use]
+    pub fn method(&self, risk: Risk) -> SdkMethod {
+        SdkMethod { name: self.name, risk, actions: &[] }
+    }
 }
 
 impl SdkMethod {

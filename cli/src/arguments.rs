@@ -59,7 +59,7 @@ pub fn operation_command(operation: &Operation, fields: &[Field], name: &str) ->
             .arg(Arg::new("all").long("all").action(ArgAction::SetTrue).help("Walk all pages"))
             .arg(Arg::new("jsonl").long("jsonl").action(ArgAction::SetTrue).help("Print one JSON value a line"));
     }
-    if operation.body.is_some() {
+    if operation.body.is_some() && operation.fixed.is_empty() {
         command = command.arg(
             Arg::new("body")
                 .long("body")
@@ -256,6 +256,7 @@ impl FieldValues {
             let texts = matches.try_get_many::<String>(flag.flag).ok().flatten();
             texts.into_iter().flatten().try_for_each(|text| flag.apply(text, &mut body))?;
         }
+        body.extend(operation.fixed.clone());
         values.body = operation.body.is_some().then_some(body);
         Ok(values)
     }
@@ -361,6 +362,14 @@ mod tests {
         }
         assert!(parse("emails send", &["--attachment", &format!("{page};size=1")]).is_err());
         assert!(parse("emails send", &["--html", "x", "--html-file", &page]).is_err());
+    }
+
+    #[test]
+    fn fixed_fields_are_sent_without_flags() {
+        let values = parse("automations cancel-runs", &["aut_1"]).unwrap();
+        assert_eq!(Value::Object(values.body.unwrap()), json!({"action": "cancel_runs"}));
+        assert!(parse("automations pause", &["aut_1", "--body", "{}"]).is_err());
+        assert!(parse("automations pause", &["aut_1", "--name", "x"]).is_err());
     }
 
     #[test]

@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 const OPERATIONS: &str = include_str!("../../sdk/operations.json");
 const SNIPPETS: &str = include_str!("../../sdk/snippets.json");
@@ -103,6 +103,9 @@ pub struct Operation {
     /// True if the operation may be repeated when its response was lost.
     pub retry: bool,
     pub risk: Risk,
+    /// Fields of the body that each call sends; the command has no flags for the body then.
+    #[serde(default)]
+    pub fixed: Map<String, Value>,
 }
 
 impl Operation {

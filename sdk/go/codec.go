@@ -17,6 +17,11 @@ type field struct {
 	omitsEmpty, query, explodes bool
 }
 
+// fixedParams are those of a method that sends the same fields in each call.
+type fixedParams struct {
+	Extra map[string]any `json:"-"`
+}
+
 var fieldsOfTypes sync.Map // reflect.Type -> []field
 
 func fieldsOf(of reflect.Type) []field {

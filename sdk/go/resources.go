@@ -1785,6 +1785,54 @@ func (r *AutomationsResource) Update(ctx context.Context, id string, params *Upd
 	}, []string{id}, params, options)
 }
 
+// Activate: Activate an automation, so that events start runs.
+//
+// POST /automations/{id}
+//
+// Requires an API key with full access; the key must not be restricted to a domain.
+func (r *AutomationsResource) Activate(ctx context.Context, id string, options ...CallOption) (*UpdateAutomationResponse, error) {
+	return callJSON[UpdateAutomationResponse](ctx, r.transport, operation{
+		name: "automations.activate", method: "POST", path: "/automations/{id}",
+		body: true, idempotent: false, retried: false, media: "application/json",
+	}, []string{id}, &fixedParams{map[string]any{"action": "activate"}}, options)
+}
+
+// Pause: Pause an automation and its runs.
+//
+// POST /automations/{id}
+//
+// Requires an API key with full access; the key must not be restricted to a domain.
+func (r *AutomationsResource) Pause(ctx context.Context, id string, options ...CallOption) (*UpdateAutomationResponse, error) {
+	return callJSON[UpdateAutomationResponse](ctx, r.transport, operation{
+		name: "automations.pause", method: "POST", path: "/automations/{id}",
+		body: true, idempotent: false, retried: false, media: "application/json",
+	}, []string{id}, &fixedParams{map[string]any{"action": "pause"}}, options)
+}
+
+// Archive: Archive an automation and cancel its runs.
+//
+// POST /automations/{id}
+//
+// Requires an API key with full access; the key must not be restricted to a domain.
+func (r *AutomationsResource) Archive(ctx context.Context, id string, options ...CallOption) (*UpdateAutomationResponse, error) {
+	return callJSON[UpdateAutomationResponse](ctx, r.transport, operation{
+		name: "automations.archive", method: "POST", path: "/automations/{id}",
+		body: true, idempotent: false, retried: false, media: "application/json",
+	}, []string{id}, &fixedParams{map[string]any{"action": "archive"}}, options)
+}
+
+// CancelRuns: Cancel all runs of an automation.
+//
+// POST /automations/{id}
+//
+// Requires an API key with full access; the key must not be restricted to a domain.
+func (r *AutomationsResource) CancelRuns(ctx context.Context, id string, options ...CallOption) (*UpdateAutomationResponse, error) {
+	return callJSON[UpdateAutomationResponse](ctx, r.transport, operation{
+		name: "automations.cancelRuns", method: "POST", path: "/automations/{id}",
+		body: true, idempotent: false, retried: false, media: "application/json",
+	}, []string{id}, &fixedParams{map[string]any{"action": "cancel_runs"}}, options)
+}
+
 // Delete: Delete an automation and its runs.
 //
 // DELETE /automations/{id}

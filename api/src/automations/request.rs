@@ -11,6 +11,7 @@ use crate::fields::{self, FieldDiagnostics, FieldNames, ObjectFields};
 use crate::problem::Problem;
 use crate::request::{FromRequest, Media, Request, RequestSpec};
 use crate::schema::{self, Schemas};
+use crate::sdk::SdkAction;
 
 /// Twice the size of a definition, because JSON escapes it, plus the other fields.
 pub const REQUEST_BYTES_MAX: usize = 2 * DEFINITION_BYTES_MAX + (64 << 10);
@@ -52,6 +53,38 @@ impl AutomationAction {
         }
     }
 }
+
+/// A method of the SDKs for each action.
+pub const SDK_ACTIONS: &[SdkAction] = &[
+    SdkAction {
+        id: "activate_automation",
+        name: "automations.activate",
+        summary: "Activate an automation, so that events start runs",
+        field: "action",
+        value: "activate",
+    },
+    SdkAction {
+        id: "pause_automation",
+        name: "automations.pause",
+        summary: "Pause an automation and its runs",
+        field: "action",
+        value: "pause",
+    },
+    SdkAction {
+        id: "archive_automation",
+        name: "automations.archive",
+        summary: "Archive an automation and cancel its runs",
+        field: "action",
+        value: "archive",
+    },
+    SdkAction {
+        id: "cancel_automation_runs",
+        name: "automations.cancelRuns",
+        summary: "Cancel all runs of an automation",
+        field: "action",
+        value: "cancel_runs",
+    },
+];
 
 #[derive(Debug)]
 pub enum AutomationChange {

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::document;
 use crate::operation::Operation;
 use crate::problem::ErrorCode;
-use crate::sdk::{Risk, SdkMethod};
+use crate::sdk::{Risk, SdkAction, SdkMethod};
 use crate::version;
 
 const HEADERS_OF_THE_CLIENT: &[&str] = &["Idempotency-Key", "If-Match", "last-event-id"];
@@ -80,7 +80,14 @@ pub fn render_operations(operations: &[Operation]) -> String {
 #[must_use]
 pub fn operations_document(operations: &[Operation]) -> Value {
     let document = document(operations, "");
-    let described: Vec<Value> = operations.iter().filter_map(|operation| describe(operation, &document)).collect();
+    let mut described = Vec::new();
+    for operation in operations {
+        let (Some(sdk), Some(entry)) = (operation.sdk, describe(operation, &document)) else { continue };
+        let actions: Vec<Value> =
+            sdk.actions.iter().map(|action| describe_action(action, sdk.risk, entry.clone())).collect();
+        described.push(entry);
+        described.extend(actions);
+    }
     let mut used = BTreeSet::new();
     collect_references(&json!(described), &document["components"]["schemas"], &mut used);
     let schemas: Map<String, Value> =
@@ -139,6 +146,22 @@ fn describe(operation: &Operation, document: &Value) -> Option<Value> {
     let metadata = entry["x-sdk"].as_object()?.clone();
     description.as_object_mut()?.extend(metadata);
     Some(description)
+}
+
+/// The entry of an action: that of its operation with another name, and `fixed` instead of the fields of the body.
+fn describe_action(action: &SdkAction, risk: Risk, mut entry: Value) -> Value {
+    let method = action.method(risk);
+    let fixed = json!({action.field: action.value});
+    entry["id"] = json!(action.id);
+    entry["name"] = json!(method.name);
+    entry["command"] = json!(method.command());
+    entry["summary"] = json!(action.summary);
+    entry["body"]["schema"] = json!({"type": "object", "properties": {}});
+    entry["body"]["example"] = fixed.clone();
+    entry["resource"] = json!(method.resource());
+    entry["method"] = json!(method.method());
+    entry["fixed"] = fixed;
+    entry
 }
 
 fn error_codes(operation: &Operation) -> Vec<String> {

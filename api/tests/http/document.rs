@@ -9,6 +9,7 @@ use api::operations::operation_table;
 use api::problem::ErrorCode;
 use http::Request;
 use http_body_util::Full;
+use serde_json::{Value, json};
 
 #[test]
 fn document_matches_the_golden_file() {
@@ -32,40 +33,68 @@ fn sdk_operations_match_the_committed_file() {
     assert!(text == committed, "the operations changed: review them, then run again with UPDATE_GOLDEN=1");
 }
 
-/// One grammar for SDKs, CLI and MCP tools: every operation that accepts a key has a short, unique name of resources
-/// and a verb, and its MCP tool (the operation's id) names the same verb or the same noun.
+/// One grammar for SDKs, CLI and MCP tools: every operation that accepts a key, and every action of one, has a short,
+/// unique name of resources and a verb, and its id, which names the MCP tool, has the same verb or the same noun.
 #[test]
 fn operations_that_accept_keys_have_one_name_everywhere() {
     let table = operation_table();
+    let mut ids = BTreeSet::new();
     let mut names = BTreeSet::new();
     let mut commands = BTreeSet::new();
     let mut resources = BTreeSet::new();
+    let mut methods = Vec::new();
     for operation in &table {
         assert_eq!(operation.sdk.is_some(), operation.scope().is_some(), "{}", operation.id);
         let Some(sdk) = operation.sdk else { continue };
+        methods.push((operation.id, sdk));
+        for action in sdk.actions {
+            let method = action.method(sdk.risk);
+            assert_eq!(method.resource(), sdk.resource(), "{}", action.id);
+            methods.push((action.id, method));
+        }
+    }
+    for (id, sdk) in methods {
         let parts: Vec<&str> = sdk.name.split('.').collect();
         let is_word = |part: &&str| {
             part.starts_with(|c: char| c.is_ascii_lowercase()) && part.chars().all(|c| c.is_ascii_alphabetic())
         };
         assert!((2..=3).contains(&parts.len()) && parts.iter().all(is_word), "{}", sdk.name);
-        assert!(sdk.name.len() <= 40 && operation.id.len() <= 40, "{}", sdk.name);
+        assert!(sdk.name.len() <= 40 && id.len() <= 40, "{}", sdk.name);
+        assert!(ids.insert(id), "{id} is there twice");
         assert!(names.insert(sdk.name), "{} is there twice", sdk.name);
         assert!(commands.insert(sdk.command()), "{} is there twice", sdk.command());
         resources.insert(sdk.resource());
-        let verb_of_id = operation.id.split('_').next().unwrap();
+        let verb_of_id = id.split('_').next().unwrap();
         let words = sdk.command().replace(['-', ' '], "_");
         let plural_noun = words.split('_').next().unwrap();
         let noun = plural_noun.trim_end_matches('s');
-        assert!(
-            sdk.method().starts_with(verb_of_id) || operation.id.contains(noun),
-            "{} and {} share no word",
-            operation.id,
-            sdk.name
-        );
+        assert!(sdk.method().starts_with(verb_of_id) || id.contains(noun), "{id} and {} share no word", sdk.name);
     }
     // A name is a resource or a method, never both.
     for name in &names {
         assert!(!resources.contains(name), "{name} is a resource and a method");
+    }
+}
+
+/// An action fixes a field of its operation to one of the field's values, and takes no other field.
+#[test]
+fn actions_fix_a_value_of_their_operation() {
+    let document = api::openapi::sdk::operations_document(&operation_table());
+    let entries = document["operations"].as_array().unwrap();
+    let (actions, operations): (Vec<_>, Vec<_>) = entries.iter().partition(|entry| entry.get("fixed").is_some());
+    assert!(!actions.is_empty());
+    for action in actions {
+        let is_same = |one: &&&Value| one["path"] == action["path"] && one["http_method"] == action["http_method"];
+        let operation = operations.iter().find(is_same).unwrap();
+        let mut body = &operation["body"]["schema"];
+        if let Some(reference) = body["$ref"].as_str() {
+            body = &document["schemas"][reference.rsplit('/').next().unwrap()];
+        }
+        for (field, value) in action["fixed"].as_object().unwrap() {
+            let values = body["properties"][field]["enum"].as_array().unwrap();
+            assert!(values.contains(value), "{}: {field} has no value {value}", action["id"]);
+        }
+        assert_eq!(action["body"]["schema"]["properties"], json!({}), "{}", action["id"]);
     }
 }
 

@@ -67,6 +67,8 @@ pub struct Method {
     pub params: Option<String>,
     pub params_required: bool,
     pub fields: Vec<Field>,
+    /// Fields of the body with the same value in each call. The caller does not give them.
+    pub fixed_params: BTreeMap<String, String>,
     pub has_body: bool,
     pub body_media_types: Vec<String>,
     pub response: Answer,
@@ -131,7 +133,7 @@ impl Model {
         registry.declare_components(&bodies.collect())?;
         let mut methods = Vec::new();
         for operation in &operations.operations {
-            methods.push(method(operation, examples.get(&operation.id), &mut registry)?);
+            methods.push(method(operation, examples.get(&operation.id), &methods, &mut registry)?);
         }
         let mut events = Vec::new();
         for event in &operations.webhook_events {
@@ -188,6 +190,7 @@ impl Model {
 fn method<'a>(
     operation: &'a Operation,
     example: Option<&Value>,
+    earlier: &[Method],
     registry: &mut TypeRegistry<'a>,
 ) -> Result<Method, GenerateError> {
     let (resource, name) = operation
@@ -228,14 +231,26 @@ fn method<'a>(
         params_required: fields.iter().any(|field| field.required),
         params,
         fields,
+        fixed_params: operation.fixed.clone(),
         has_body: operation.body.is_some(),
         body_media_types: operation.body.as_ref().map(|body| body.media_types.clone()).unwrap_or_default(),
-        response: answer(operation, &base, registry)?,
+        response: match operation.fixed.is_empty() {
+            true => answer(operation, &base, registry)?,
+            false => method_of_action(operation, earlier)?.response.clone(),
+        },
         errors: operation.errors.clone(),
         scope: operation.scope.clone(),
         domain_scoped: operation.domain_scoped,
         example: example.cloned(),
     })
+}
+
+/// The method whose operation an action calls with fixed fields. It comes before its actions.
+fn method_of_action<'m>(action: &Operation, earlier: &'m [Method]) -> Result<&'m Method, GenerateError> {
+    let calls_same =
+        |one: &&Method| one.fixed_params.is_empty() && one.path == action.path && one.http_method == action.http_method;
+    let found = earlier.iter().find(calls_same);
+    found.ok_or_else(|| GenerateError::Model(format!("{} fixes fields, but no method before it has them", action.id)))
 }
 
 /// Fields of the body and of the query, required ones first in their order.
@@ -256,7 +271,7 @@ fn fields_of<'a>(
         let explode = parameter.explode && matches!(field.kind, TypeRef::Array { .. });
         fields.push(Field { doc, location: Some(Location::Query), explode, ..field });
     }
-    let mut known = BTreeSet::new();
+    let mut known: BTreeSet<String> = operation.fixed.keys().map(|name| camel(name)).collect();
     if let Some(field) = fields.iter().find(|field| !known.insert(camel(&field.wire))) {
         return Err(GenerateError::Model(format!("{} has two params called {}", operation.id, field.wire)));
     }

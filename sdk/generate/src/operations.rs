@@ -46,6 +46,9 @@ pub struct Operation {
     pub idempotent: bool,
     pub retry: bool,
     pub risk: String,
+    /// Fields of the body that each call sends, for a method that calls another method's operation.
+    #[serde(default)]
+    pub fixed: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -167,3 +167,34 @@ fn files_are_written_compared_and_deleted() {
     assert!(!root.join(&path).exists() && root.join(folder).join("own.txt").exists());
     std::fs::remove_dir_all(&root).expect("removed");
 }
+
+#[test]
+fn an_action_has_no_params_and_the_response_of_its_operation() {
+    let response = json!({"status": 200, "media_type": "application/json", "schema": {
+        "type": "object", "required": ["note"], "properties": {"note": {"$ref": "#/components/schemas/Note"}}}});
+    let body = |properties: Value| {
+        json!({"required": true, "media_types": ["application/json"], "schema": {
+            "type": "object", "properties": properties}})
+    };
+    let send = operation(json!({"response": response, "body": body(json!({"mode": {"type": "string"}}))}));
+    let action = |changes: Value| {
+        let mut action = operation(json!({
+            "id": "hold_note", "name": "notes.hold", "command": "notes hold", "response": response,
+            "body": body(json!({})), "fixed": {"mode": "hold"},
+        }));
+        for (name, value) in changes.as_object().expect("changes are an object") {
+            action[name] = value.clone();
+        }
+        action
+    };
+    let model = build(&[send.clone(), action(json!({}))], &note()).unwrap();
+    let hold = &model.methods[1];
+    assert_eq!((&hold.params, hold.has_body, hold.fixed_params["mode"].as_str()), (&None, true, "hold"));
+    assert_eq!(hold.response.type_ref, Some(TypeRef::Ref { name: "SendNoteResponse".to_owned() }));
+
+    let refused = build(&[action(json!({}))], &note()).unwrap_err();
+    assert!(refused.contains("hold_note"), "{refused}");
+    let doubled = action(json!({"body": body(json!({"mode": {"type": "string"}}))}));
+    let refused = build(&[send, doubled], &note()).unwrap_err();
+    assert!(refused.contains("mode"), "{refused}");
+}

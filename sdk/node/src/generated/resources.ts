@@ -612,6 +612,30 @@ const UPDATE_AUTOMATION: Operation = {
   mediaType: "application/json", fields: F.UpdateAutomationParams,
 };
 
+const ACTIVATE_AUTOMATION: Operation = {
+  name: "automations.activate", method: "POST", path: "/automations/{id}",
+  query: [], body: true, idempotent: false, retry: false,
+  mediaType: "application/json",
+};
+
+const PAUSE_AUTOMATION: Operation = {
+  name: "automations.pause", method: "POST", path: "/automations/{id}",
+  query: [], body: true, idempotent: false, retry: false,
+  mediaType: "application/json",
+};
+
+const ARCHIVE_AUTOMATION: Operation = {
+  name: "automations.archive", method: "POST", path: "/automations/{id}",
+  query: [], body: true, idempotent: false, retry: false,
+  mediaType: "application/json",
+};
+
+const CANCEL_AUTOMATION_RUNS: Operation = {
+  name: "automations.cancelRuns", method: "POST", path: "/automations/{id}",
+  query: [], body: true, idempotent: false, retry: false,
+  mediaType: "application/json",
+};
+
 const DELETE_AUTOMATION: Operation = {
   name: "automations.delete", method: "DELETE", path: "/automations/{id}",
   query: [], body: false, idempotent: false, retry: true,
@@ -1015,6 +1039,26 @@ export class AutomationsResource<Throws extends boolean> extends Resource<Throws
     return this.call(UPDATE_AUTOMATION, [id], params, options);
   }
 
+  /** Activate an automation, so that events start runs */
+  activate(id: string, params?: NoParams, options?: CallOptions): Promise<Reply<T.UpdateAutomationResponse, Throws>> {
+    return this.call(ACTIVATE_AUTOMATION, [id], { ...params, action: "activate" }, options);
+  }
+
+  /** Pause an automation and its runs */
+  pause(id: string, params?: NoParams, options?: CallOptions): Promise<Reply<T.UpdateAutomationResponse, Throws>> {
+    return this.call(PAUSE_AUTOMATION, [id], { ...params, action: "pause" }, options);
+  }
+
+  /** Archive an automation and cancel its runs */
+  archive(id: string, params?: NoParams, options?: CallOptions): Promise<Reply<T.UpdateAutomationResponse, Throws>> {
+    return this.call(ARCHIVE_AUTOMATION, [id], { ...params, action: "archive" }, options);
+  }
+
+  /** Cancel all runs of an automation */
+  cancelRuns(id: string, params?: NoParams, options?: CallOptions): Promise<Reply<T.UpdateAutomationResponse, Throws>> {
+    return this.call(CANCEL_AUTOMATION_RUNS, [id], { ...params, action: "cancel_runs" }, options);
+  }
+
   /** Delete an automation and its runs */
   delete(id: string, params?: NoParams, options?: CallOptions): Promise<Reply<T.Done, Throws>> {
     return this.call(DELETE_AUTOMATION, [id], params, options);
@@ -1023,26 +1067,6 @@ export class AutomationsResource<Throws extends boolean> extends Resource<Throws
   /** Copy an automation into a new draft */
   duplicate(id: string, params?: Params<P.DuplicateAutomationParams>, options?: CallOptions): Promise<Reply<T.DuplicateAutomationResponse, Throws>> {
     return this.call(DUPLICATE_AUTOMATION, [id], params, options);
-  }
-
-  /** Calls `update` with the action `activate`. */
-  activate(id: string, params?: NoParams, options?: CallOptions): ReturnType<this["update"]> {
-    return this.update(id, { ...params, action: "activate" }, options) as ReturnType<this["update"]>;
-  }
-
-  /** Calls `update` with the action `pause`. */
-  pause(id: string, params?: NoParams, options?: CallOptions): ReturnType<this["update"]> {
-    return this.update(id, { ...params, action: "pause" }, options) as ReturnType<this["update"]>;
-  }
-
-  /** Calls `update` with the action `archive`. */
-  archive(id: string, params?: NoParams, options?: CallOptions): ReturnType<this["update"]> {
-    return this.update(id, { ...params, action: "archive" }, options) as ReturnType<this["update"]>;
-  }
-
-  /** Calls `update` with the action `cancel_runs`. */
-  cancelRuns(id: string, params?: NoParams, options?: CallOptions): ReturnType<this["update"]> {
-    return this.update(id, { ...params, action: "cancel_runs" }, options) as ReturnType<this["update"]>;
   }
 }
 

@@ -137,6 +137,86 @@ final class Automations
     }
 
     /**
+     * Activate an automation, so that events start runs.
+     *
+     * @param string $id The automation's id (`aut_…`)
+     * @param Options $options
+     *
+     * @return UpdateAutomationResponse
+     */
+    public function activate(string $id, array $options = []): array
+    {
+        $operation = new Operation(
+            'automations.activate',
+            'POST',
+            '/automations/{id}',
+            body: 'application/json',
+        );
+
+        return $this->client->call($operation, [$id], ['action' => 'activate'], $options);
+    }
+
+    /**
+     * Pause an automation and its runs.
+     *
+     * @param string $id The automation's id (`aut_…`)
+     * @param Options $options
+     *
+     * @return UpdateAutomationResponse
+     */
+    public function pause(string $id, array $options = []): array
+    {
+        $operation = new Operation(
+            'automations.pause',
+            'POST',
+            '/automations/{id}',
+            body: 'application/json',
+        );
+
+        return $this->client->call($operation, [$id], ['action' => 'pause'], $options);
+    }
+
+    /**
+     * Archive an automation and cancel its runs.
+     *
+     * @param string $id The automation's id (`aut_…`)
+     * @param Options $options
+     *
+     * @return UpdateAutomationResponse
+     */
+    public function archive(string $id, array $options = []): array
+    {
+        $operation = new Operation(
+            'automations.archive',
+            'POST',
+            '/automations/{id}',
+            body: 'application/json',
+        );
+
+        return $this->client->call($operation, [$id], ['action' => 'archive'], $options);
+    }
+
+    /**
+     * Cancel all runs of an automation.
+     *
+     * @param string $id The automation's id (`aut_…`)
+     * @param Options $options
+     *
+     * @return UpdateAutomationResponse
+     */
+    public function cancelRuns(string $id, array $options = []): array
+    {
+        $operation = new Operation(
+            'automations.cancelRuns',
+            'POST',
+            '/automations/{id}',
+            body: 'application/json',
+        );
+
+        return $this->client->call($operation, [$id], ['action' => 'cancel_runs'], $options);
+    }
+
+    /**
      * Delete an automation and its runs.
      *
      * @param string $id The automation's id (`aut_…`)

@@ -672,6 +672,30 @@ UPDATE_AUTOMATION = Operation(
     "/automations/{id}",
     has_body=True,
 )
+ACTIVATE_AUTOMATION = Operation(
+    "automations.activate",
+    "POST",
+    "/automations/{id}",
+    has_body=True,
+)
+PAUSE_AUTOMATION = Operation(
+    "automations.pause",
+    "POST",
+    "/automations/{id}",
+    has_body=True,
+)
+ARCHIVE_AUTOMATION = Operation(
+    "automations.archive",
+    "POST",
+    "/automations/{id}",
+    has_body=True,
+)
+CANCEL_AUTOMATION_RUNS = Operation(
+    "automations.cancelRuns",
+    "POST",
+    "/automations/{id}",
+    has_body=True,
+)
 DELETE_AUTOMATION = Operation(
     "automations.delete",
     "DELETE",

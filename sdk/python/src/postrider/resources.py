@@ -1099,6 +1099,34 @@ class Automations:
         """
         return self._client._call(_operations.UPDATE_AUTOMATION, (id,), params, fields)
 
+    def activate(self, id: str, **options: Unpack[types.CallOptions]) -> types.UpdateAutomationResponse:
+        """Activate an automation, so that events start runs.
+
+        Requires an API key with full access; the key must not be restricted to a domain.
+        """
+        return self._client._call(_operations.ACTIVATE_AUTOMATION, (id,), {"action": "activate"}, options)
+
+    def pause(self, id: str, **options: Unpack[types.CallOptions]) -> types.UpdateAutomationResponse:
+        """Pause an automation and its runs.
+
+        Requires an API key with full access; the key must not be restricted to a domain.
+        """
+        return self._client._call(_operations.PAUSE_AUTOMATION, (id,), {"action": "pause"}, options)
+
+    def archive(self, id: str, **options: Unpack[types.CallOptions]) -> types.UpdateAutomationResponse:
+        """Archive an automation and cancel its runs.
+
+        Requires an API key with full access; the key must not be restricted to a domain.
+        """
+        return self._client._call(_operations.ARCHIVE_AUTOMATION, (id,), {"action": "archive"}, options)
+
+    def cancel_runs(self, id: str, **options: Unpack[types.CallOptions]) -> types.UpdateAutomationResponse:
+        """Cancel all runs of an automation.
+
+        Requires an API key with full access; the key must not be restricted to a domain.
+        """
+        return self._client._call(_operations.CANCEL_AUTOMATION_RUNS, (id,), {"action": "cancel_runs"}, options)
+
     def delete(self, id: str, **options: Unpack[types.CallOptions]) -> types.Done:
         """Delete an automation and its runs.
 

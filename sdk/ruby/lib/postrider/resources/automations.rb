@@ -26,6 +26,22 @@ module Postrider
         name: "automations.update", http_method: "POST", path: "/automations/{id}",
         body: true
       )
+      ACTIVATE = Operation.new(
+        name: "automations.activate", http_method: "POST", path: "/automations/{id}",
+        body: true
+      )
+      PAUSE = Operation.new(
+        name: "automations.pause", http_method: "POST", path: "/automations/{id}",
+        body: true
+      )
+      ARCHIVE = Operation.new(
+        name: "automations.archive", http_method: "POST", path: "/automations/{id}",
+        body: true
+      )
+      CANCEL_RUNS = Operation.new(
+        name: "automations.cancelRuns", http_method: "POST", path: "/automations/{id}",
+        body: true
+      )
       DELETE = Operation.new(
         name: "automations.delete", http_method: "DELETE", path: "/automations/{id}",
         retry: true
@@ -34,7 +50,7 @@ module Postrider
         name: "automations.duplicate", http_method: "POST", path: "/automations/{id}/duplicate",
         body: true
       )
-      private_constant :CREATE, :LIST, :GET, :UPDATE, :DELETE, :DUPLICATE
+      private_constant :CREATE, :LIST, :GET, :UPDATE, :ACTIVATE, :PAUSE, :ARCHIVE, :CANCEL_RUNS, :DELETE, :DUPLICATE
 
       # Published versions of an automation.
       attr_reader :versions
@@ -88,6 +104,42 @@ module Postrider
       # Returns the answer, a hash.
       def update(id, params = nil, **keywords)
         call(UPDATE, [id], params, keywords)
+      end
+
+      # Activate an automation, so that events start runs.
+      #
+      # id: The automation's id (`aut_…`)
+      #
+      # Returns the answer, a hash.
+      def activate(id, **options)
+        call(ACTIVATE, [id], { action: "activate" }, options)
+      end
+
+      # Pause an automation and its runs.
+      #
+      # id: The automation's id (`aut_…`)
+      #
+      # Returns the answer, a hash.
+      def pause(id, **options)
+        call(PAUSE, [id], { action: "pause" }, options)
+      end
+
+      # Archive an automation and cancel its runs.
+      #
+      # id: The automation's id (`aut_…`)
+      #
+      # Returns the answer, a hash.
+      def archive(id, **options)
+        call(ARCHIVE, [id], { action: "archive" }, options)
+      end
+
+      # Cancel all runs of an automation.
+      #
+      # id: The automation's id (`aut_…`)
+      #
+      # Returns the answer, a hash.
+      def cancel_runs(id, **options)
+        call(CANCEL_RUNS, [id], { action: "cancel_runs" }, options)
       end
 
       # Delete an automation and its runs.
