@@ -48,6 +48,10 @@ pub struct EventStream<'a> {
     /// Events that were received together.
     ready: VecDeque<StreamEvent>,
     failures: u32,
+    /// True once a connection was open.
+    has_opened: bool,
+    /// True once the newest event was looked for.
+    has_begun: bool,
     /// Events before this time are skipped.
     not_before: Option<jiff::Timestamp>,
 }
@@ -57,7 +61,18 @@ impl<'a> EventStream<'a> {
     #[must_use]
     pub fn new(client: &'a ApiClient, types: Vec<String>, cursor: Option<String>) -> Self {
         let parser = SseParser::default();
-        Self { client, types, cursor, body: None, parser, ready: VecDeque::new(), failures: 0, not_before: None }
+        Self {
+            client,
+            types,
+            cursor,
+            body: None,
+            parser,
+            ready: VecDeque::new(),
+            failures: 0,
+            has_opened: false,
+            has_begun: false,
+            not_before: None,
+        }
     }
 
     /// Events from a time on, then new ones.
@@ -67,7 +82,7 @@ impl<'a> EventStream<'a> {
     pub async fn since(client: &'a ApiClient, types: Vec<String>, time: jiff::Timestamp) -> Result<Self, CliError> {
         let mut stream = Self { not_before: Some(time), ..Self::new(client, types, None) };
         loop {
-            let page = stream.page("desc").await?;
+            let page = stream.page("desc", PAGE).await?;
             let is_older = |event: &Value| created_at(event).is_some_and(|at| at < time);
             let has_older = page.events.iter().any(is_older);
             let Some(next) = page.next_cursor.filter(|next| stream.cursor.as_ref() != Some(next)) else { break };
@@ -78,24 +93,43 @@ impl<'a> EventStream<'a> {
         }
         // All events are newer, so there are few: begin with the oldest.
         stream.cursor = None;
-        loop {
-            let page = stream.page("asc").await?;
-            let Some(next) = page.next_cursor else { break };
-            let events = page.events.into_iter().map(|event| StreamEvent { cursor: next.clone(), event });
-            stream.ready.extend(events);
-            stream.cursor = Some(next);
-            if !page.has_more {
-                break;
-            }
-        }
+        stream.read_all().await?;
         Ok(stream)
     }
 
-    async fn page(&self, order: &str) -> Result<EventPage, CliError> {
+    /// Reads all events from the oldest on.
+    async fn read_all(&mut self) -> Result<(), CliError> {
+        loop {
+            let page = self.page("asc", PAGE).await?;
+            let Some(next) = page.next_cursor else { return Ok(()) };
+            let events = page.events.into_iter().map(|event| StreamEvent { cursor: next.clone(), event });
+            self.ready.extend(events);
+            self.cursor = Some(next);
+            if !page.has_more {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Finds the newest event, so that a connection that is lost before the next event loses none.
+    async fn find_position(&mut self) -> Result<(), CliError> {
+        if self.cursor.is_some() {
+            return Ok(());
+        }
+        if self.has_begun {
+            // There was no event when the stream began, so all are new.
+            return self.read_all().await;
+        }
+        self.cursor = self.page("desc", 1).await?.next_cursor;
+        self.has_begun = true;
+        Ok(())
+    }
+
+    async fn page(&self, order: &str, limit: usize) -> Result<EventPage, CliError> {
         let cursor = self.cursor.as_deref().map(|cursor| format!("&cursor={}", encode(cursor))).unwrap_or_default();
         let types =
             if self.types.is_empty() { String::new() } else { format!("&types={}", encode(&self.types.join(","))) };
-        let target = format!("/webhook-events?order={order}&limit={PAGE}{cursor}{types}");
+        let target = format!("/webhook-events?order={order}&limit={limit}{cursor}{types}");
         let page = self.client.call(&Call::get(target)).await?.json()?;
         Ok(EventPage {
             events: page["events"].as_array().cloned().unwrap_or_default(),
@@ -136,6 +170,26 @@ impl<'a> EventStream<'a> {
     }
 
     async fn connect(&mut self) -> Result<(), CliError> {
+        let Err(error) = self.open().await else { return Ok(()) };
+        let lasts = match &error {
+            CliError::Api(error) => !error.is_temporary(),
+            CliError::UnexpectedResponse { status, .. } => *status != 0 && *status < 500,
+            CliError::Connection(..) | CliError::Timeout(_) => false,
+            CliError::Usage(_) | CliError::Io(_) | CliError::Failed(_) | CliError::Differences(_) => true,
+        };
+        // A stream that never began is refused at once: the server or the key are wrong.
+        if lasts || (!self.has_opened && matches!(error, CliError::Connection(..))) {
+            return Err(error);
+        }
+        let wait = BACKOFF_MAX.min(BACKOFF_FIRST * 2_u32.saturating_pow(self.failures));
+        self.failures = self.failures.saturating_add(1);
+        tokio::time::sleep(wait).await;
+        Ok(())
+    }
+
+    /// Opens a connection behind the last event.
+    async fn open(&mut self) -> Result<(), CliError> {
+        self.find_position().await?;
         self.parser = SseParser::default();
         let types = self.types.iter().map(|kind| encode(kind)).collect::<Vec<_>>().join(",");
         let mut call = Call::get(if types.is_empty() {
@@ -144,27 +198,13 @@ impl<'a> EventStream<'a> {
             format!("/webhook-events?types={types}")
         });
         call.headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
-        if let Some(cursor) = self.cursor.as_deref().and_then(|cursor| HeaderValue::from_str(cursor).ok()) {
+        // Events that are ready are shown before those of this connection.
+        let position = self.ready.back().map(|event| event.cursor.as_str()).or(self.cursor.as_deref());
+        if let Some(cursor) = position.and_then(|cursor| HeaderValue::from_str(cursor).ok()) {
             call.headers.insert(LAST_EVENT_ID, cursor);
         }
-        match self.client.open_stream(&call).await {
-            Ok(response) => self.body = Some(response.into_body()),
-            Err(error) => {
-                let lasts = match &error {
-                    CliError::Api(error) => !error.is_temporary(),
-                    CliError::UnexpectedResponse { status, .. } => *status != 0 && *status < 500,
-                    CliError::Connection(..) | CliError::Timeout(_) => false,
-                    CliError::Usage(_) | CliError::Io(_) | CliError::Failed(_) | CliError::Differences(_) => true,
-                };
-                // A stream that never began is refused at once: the server or the key are wrong.
-                if lasts || (self.cursor.is_none() && self.failures == 0 && matches!(error, CliError::Connection(..))) {
-                    return Err(error);
-                }
-                let wait = BACKOFF_MAX.min(BACKOFF_FIRST * 2_u32.saturating_pow(self.failures));
-                self.failures = self.failures.saturating_add(1);
-                tokio::time::sleep(wait).await;
-            }
-        }
+        self.body = Some(self.client.open_stream(&call).await?.into_body());
+        self.has_opened = true;
         Ok(())
     }
 }

@@ -1,5 +1,7 @@
 //! The program against a scripted server: exit statuses, errors, secrets, questions, paging, and answers that go wrong.
 
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
 mod scripted_server;
 
 use std::io::Write as _;
@@ -120,9 +122,8 @@ fn all_pages_are_walked() {
     assert_eq!(server.lines()[2], "GET /emails?limit=2&cursor=2");
     let array = server.run(&["emails", "list", "--all"]);
     assert_eq!(array.json().as_array().map(Vec::len), Some(6));
-    let endless = ScriptedServer::start(|_| {
-        Reply::Json(200, json!({"emails": [], "has_more": true, "next_cursor": "same"}))
-    });
+    let endless =
+        ScriptedServer::start(|_| Reply::Json(200, json!({"emails": [], "has_more": true, "next_cursor": "same"})));
     let run = endless.run(&["emails", "list", "--all"]);
     assert_eq!((run.status, endless.requests().len()), (Some(1), 2));
 }

@@ -1,5 +1,7 @@
 //! `templates`, `plan`, `apply` and `import` against a scripted server.
 
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
 mod scripted_server;
 
 use std::path::Path;
@@ -75,7 +77,10 @@ fn templates_are_pulled_changed_and_pushed() {
     assert!(server.lines()[before..].iter().all(|line| line.starts_with("GET ")));
     let push = server.run(&["templates", "push", dir, "--publish"]).json();
     let row = &push["templates"][0];
-    assert_eq!((&row["action"], &row["draft_version"], &row["detail"]), (&json!("updated"), &json!(2), &json!("published version 1")));
+    assert_eq!(
+        (&row["action"], &row["draft_version"], &row["detail"]),
+        (&json!("updated"), &json!(2), &json!("published version 1"))
+    );
     assert_eq!(server.run(&["templates", "push", dir]).json()["templates"][0]["action"], "unchanged");
 }
 
@@ -128,9 +133,7 @@ events = ["email.bounced"]
 fn account_server(changed_after_reads: usize) -> ScriptedServer {
     let reads = Mutex::new(0);
     ScriptedServer::start(move |request| {
-        let domain = |click_tracking: bool| {
-            json!({"id": "dom_1", "name": "example.com", "open_tracking": false, "click_tracking": click_tracking})
-        };
+        let domain = |click_tracking: bool| json!({"id": "dom_1", "name": "example.com", "open_tracking": false, "click_tracking": click_tracking});
         let mut reads = reads.lock().unwrap();
         match (request.method.as_str(), request.target.as_str()) {
             ("GET", "/domains?limit=100") => Reply::Json(200, json!({"domains": [domain(false)], "has_more": false})),
@@ -164,7 +167,10 @@ fn a_plan_shows_changes_and_writes_nothing() {
     assert_eq!((run.status, run.stderr.as_str()), (Some(5), ""));
     let plan = run.json();
     assert_eq!(plan["changes"][0]["fields"], json!([{"field": "open_tracking", "old": false, "new": true}]));
-    assert_eq!((&plan["changes"][1]["action"], &plan["not_in_file"][0]["key"]), (&json!("create"), &json!("https://other.example/")));
+    assert_eq!(
+        (&plan["changes"][1]["action"], &plan["not_in_file"][0]["key"]),
+        (&json!("create"), &json!("https://other.example/"))
+    );
     assert!(server.requests().iter().all(|request| request.method == "GET"));
     std::fs::write(&file, "[[domains]]\nname = 'example.com'\n").unwrap();
     assert_eq!(server.run(&["plan", &file]).status, Some(0));
@@ -226,7 +232,10 @@ fn suppressions_are_imported_with_the_lines_of_their_file() {
         ("GET", "/suppressions/import/imp_1") => {
             let counts = json!({"processed": 2, "created": 1, "exists": 0, "invalid": 1, "refused": 0});
             let errors = json!([{"line": 3, "message": "is not an address"}]);
-            Reply::Json(200, json!({"import": {"id": "imp_1", "status": "completed", "counts": counts, "errors": errors}}))
+            Reply::Json(
+                200,
+                json!({"import": {"id": "imp_1", "status": "completed", "counts": counts, "errors": errors}}),
+            )
         }
         other => panic!("{other:?}"),
     });
@@ -242,7 +251,10 @@ fn suppressions_are_imported_with_the_lines_of_their_file() {
     assert_eq!(report["by_reason"], json!({"hard_bounce": 1, "complaint": 1}));
     assert_eq!((&report["duplicates"], &report["errors"][0]["line"]), (&json!(1), &json!(4)));
     let run = server.run(&["import", "postmark", path]);
-    assert_eq!(server.requests()[0].json()["csv"], "\"email\",\"reason\"\n\"a@example.net\",\"hard_bounce\"\n\"b@example.net\",\"complaint\"\n");
+    assert_eq!(
+        server.requests()[0].json()["csv"],
+        "\"email\",\"reason\"\n\"a@example.net\",\"hard_bounce\"\n\"b@example.net\",\"complaint\"\n"
+    );
     // Line 3 of the list was line 6 of the file.
     assert_eq!(run.json()["import"]["errors"][0]["line"], 6, "{run:?}");
 }

@@ -33,7 +33,9 @@ pub(super) fn login_command() -> Command {
 }
 
 pub(super) fn logout_command() -> Command {
-    Command::new("logout").about("Remove a stored server and key").after_help("Example:\n  postrider logout --profile staging")
+    Command::new("logout")
+        .about("Remove a stored server and key")
+        .after_help("Example:\n  postrider logout --profile staging")
 }
 
 /// Asks for a key, checks it at the server, and stores both.

@@ -28,9 +28,8 @@ use crate::operation_command::confirm;
 use crate::output::{self, Format};
 
 fn file_command(name: &'static str, about: &'static str, examples: &'static str) -> Command {
-    let switch = |name: &'static str, help: &'static str| {
-        Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
-    };
+    let switch =
+        |name: &'static str, help: &'static str| Arg::new(name).long(name).action(ArgAction::SetTrue).help(help);
     Command::new(name)
         .about(about)
         .after_help(format!("Examples:\n{examples}"))
@@ -81,7 +80,10 @@ pub(super) async fn apply(arguments: &[String], table: &OperationTable<'_>) -> R
     }
     if !plan.changes.is_empty() && !run.flag("yes") {
         let count = plan.changes.len();
-        confirm(&format!("Make {}?", if count == 1 { "this change".to_owned() } else { format!("these {count} changes") }))?;
+        confirm(&format!(
+            "Make {}?",
+            if count == 1 { "this change".to_owned() } else { format!("these {count} changes") }
+        ))?;
     }
     let mut application = Application::new(&client, run.text("save-secrets"));
     let outcome = application.run(&plan).await;

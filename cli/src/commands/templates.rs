@@ -50,10 +50,14 @@ fn switch(name: &'static str, help: &'static str) -> Arg {
 }
 
 pub(super) fn push_command() -> Command {
-    directory_command("templates push", "Create or update drafts from a directory", "postrider templates push templates --publish")
-        .arg(switch("publish", "Publish the drafts, too"))
-        .arg(switch("dry-run", "Show what would be done"))
-        .arg(switch("force", "Replace drafts that others changed"))
+    directory_command(
+        "templates push",
+        "Create or update drafts from a directory",
+        "postrider templates push templates --publish",
+    )
+    .arg(switch("publish", "Publish the drafts, too"))
+    .arg(switch("dry-run", "Show what would be done"))
+    .arg(switch("force", "Replace drafts that others changed"))
 }
 
 pub(super) fn pull_command() -> Command {
@@ -121,7 +125,8 @@ impl RemoteDraft {
         Ok(Self {
             version: template["draft_version"].as_u64().unwrap_or(0),
             content: TemplateContent::from_api(template)?,
-            has_unpublished_changes: template["has_unpublished_changes"] == true || template["published_version"].is_null(),
+            has_unpublished_changes: template["has_unpublished_changes"] == true
+                || template["published_version"].is_null(),
         })
     }
 }

@@ -53,10 +53,10 @@ struct WantedEmail {
 impl WantedEmail {
     async fn wait(&self, client: &ApiClient) -> Result<Value, CliError> {
         loop {
-            let email = match self.from_inbox(client).await {
+            let email = match self.read_inbox(client).await {
                 // A server for production has no such inbox.
-                Err(CliError::Api(error)) if error.status == 404 => self.from_received(client).await?,
-                Err(CliError::UnexpectedResponse { status: 404, .. }) => self.from_received(client).await?,
+                Err(CliError::Api(error)) if error.status == 404 => self.read_received(client).await?,
+                Err(CliError::UnexpectedResponse { status: 404, .. }) => self.read_received(client).await?,
                 other => other?,
             };
             if let Some(email) = email {
@@ -65,7 +65,7 @@ impl WantedEmail {
         }
     }
 
-    async fn from_inbox(&self, client: &ApiClient) -> Result<Option<Value>, CliError> {
+    async fn read_inbox(&self, client: &ApiClient) -> Result<Option<Value>, CliError> {
         let subject = self.subject.as_ref().map(|subject| format!("&subject={}", encode(subject))).unwrap_or_default();
         let target = format!("/messages?to={}{subject}&limit=1&wait={REQUEST_WAIT_S}s", encode(&self.to));
         let page = client.call(&Call::get(target)).await?.json()?;
@@ -78,7 +78,7 @@ impl WantedEmail {
         Ok(Some(shown(&detail)))
     }
 
-    async fn from_received(&self, client: &ApiClient) -> Result<Option<Value>, CliError> {
+    async fn read_received(&self, client: &ApiClient) -> Result<Option<Value>, CliError> {
         let target = format!(
             "/received-emails?to={}&limit=20&received_after={}",
             encode(&self.to),

@@ -56,7 +56,8 @@ fn request_of(template: Value) -> Result<Value, String> {
     let Value::Object(mut request) = template else { return Err("the template is no object".to_owned()) };
     request.retain(|_, value| !value.is_null() && value != "" && *value != json!([]));
     let named = request.get("alias").or_else(|| request.get("name")).and_then(Value::as_str).unwrap_or_default();
-    let alias: String = named.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect();
+    let alias: String =
+        named.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect();
     let alias = alias.split('-').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-");
     let alias: String = alias.chars().take(ALIAS_CHARS_MAX).collect();
     if alias.is_empty() {
@@ -110,10 +111,14 @@ mod tests {
 
     #[test]
     fn templates_of_services_are_read() {
-        let ses = fields(json!({"TemplateName": "My Template", "TemplateContent": {"Subject": "S", "Html": "<p>", "Text": ""}}));
+        let ses = fields(
+            json!({"TemplateName": "My Template", "TemplateContent": {"Subject": "S", "Html": "<p>", "Text": ""}}),
+        );
         let expected = json!({"alias": "my-template", "name": "My Template", "subject": "S", "html": "<p>"});
         assert_eq!(read(Service::Ses, &ses), Some(Ok(expected)));
-        let postmark = fields(json!({"Alias": "welcome", "Name": "Welcome", "Subject": "S", "TemplateType": "Standard", "TextBody": "t"}));
+        let postmark = fields(
+            json!({"Alias": "welcome", "Name": "Welcome", "Subject": "S", "TemplateType": "Standard", "TextBody": "t"}),
+        );
         let expected = json!({"alias": "welcome", "name": "Welcome", "subject": "S", "text": "t"});
         assert_eq!(read(Service::Postmark, &postmark), Some(Ok(expected)));
         let empty = fields(json!({"template": {"name": "x", "version": {}}}));

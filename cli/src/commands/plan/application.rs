@@ -13,8 +13,17 @@ use crate::secret_file::SecretFile;
 
 /// Fields that change although nobody changes the object.
 const VOLATILE_FIELDS: &[&str] = &[
-    "counts", "records", "dkim", "dkim_ready", "degraded_since", "verified_at", "last_checked_at", "failing_since",
-    "disabled_reason", "affiliate_count", "updated_at",
+    "counts",
+    "records",
+    "dkim",
+    "dkim_ready",
+    "degraded_since",
+    "verified_at",
+    "last_checked_at",
+    "failing_since",
+    "disabled_reason",
+    "affiliate_count",
+    "updated_at",
 ];
 
 /// The changes made so far.
@@ -55,7 +64,8 @@ impl<'a> Application<'a> {
     }
 
     fn record(&mut self, change: &PlannedChange, result: &str, more: Value) {
-        let mut entry = json!({"result": result, "section": change.kind.section, "object": change.kind.noun, "key": change.key});
+        let mut entry =
+            json!({"result": result, "section": change.kind.section, "object": change.kind.noun, "key": change.key});
         for (name, value) in more.as_object().into_iter().flatten() {
             entry[name] = value.clone();
         }

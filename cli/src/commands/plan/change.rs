@@ -129,7 +129,8 @@ impl Plan {
 }
 
 fn creation(kind: &'static ObjectKind, declared: &DeclaredObject) -> PlannedChange {
-    let field = |(field, new): (&String, &Value)| FieldChange { field: field.clone(), old: Value::Null, new: new.clone() };
+    let field =
+        |(field, new): (&String, &Value)| FieldChange { field: field.clone(), old: Value::Null, new: new.clone() };
     let fields = declared.fields.iter().map(field).collect();
     PlannedChange { kind, key: declared.key.clone(), action: ObjectAction::Create, fields }
 }

@@ -62,9 +62,7 @@ fn shown(value: &Value, is_long: bool) -> String {
     match value {
         Value::Null => "none".to_owned(),
         Value::String(text) if text.contains('\n') => text.clone(),
-        other if is_long => {
-            serde_json::to_string_pretty(&in_order(other)).unwrap_or_else(|_| other.to_string())
-        }
+        other if is_long => serde_json::to_string_pretty(&in_order(other)).unwrap_or_else(|_| other.to_string()),
         other => other.to_string(),
     }
 }

@@ -44,7 +44,8 @@ fn print_diff(alias: &str, file: &str, old: Option<&str>, new: Option<&str>) -> 
     let diff = TextDiff::from_lines(old.unwrap_or_default(), new.unwrap_or_default());
     let text = diff.unified_diff().header(&label("server", old), &label("files", new)).to_string();
     // Empty files differ from missing ones.
-    let text = if text.is_empty() { format!("--- {}\n+++ {}\n", label("server", old), label("files", new)) } else { text };
+    let text =
+        if text.is_empty() { format!("--- {}\n+++ {}\n", label("server", old), label("files", new)) } else { text };
     output::print(&text.lines().map(output::safe_line).collect::<Vec<_>>().join("\n"))?;
     Ok(true)
 }

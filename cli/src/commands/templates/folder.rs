@@ -60,7 +60,8 @@ impl TemplateFolder {
 
     fn read_file(&self, name: &str) -> Result<Option<String>, CliError> {
         let path = self.path.join(name);
-        let failed = |error: &dyn std::fmt::Display| CliError::usage(format!("cannot read {}: {error}", path.display()));
+        let failed =
+            |error: &dyn std::fmt::Display| CliError::usage(format!("cannot read {}: {error}", path.display()));
         match std::fs::metadata(&path) {
             Ok(metadata) if metadata.len() > FILE_BYTES_MAX => return Err(failed(&"it is larger than 1 MiB")),
             Ok(_) => {}
@@ -73,11 +74,9 @@ impl TemplateFolder {
     /// Reads the files; `None` if there is no `template.toml`.
     pub(super) fn read(&self) -> Result<Option<TemplateContent>, CliError> {
         let Some(settings) = self.read_file(SETTINGS_FILE)? else { return Ok(None) };
-        let settings = toml::from_str(&settings).map_err(|error| {
-            CliError::usage(format!("{}: {error}", self.path.join(SETTINGS_FILE).display()))
-        })?;
-        let content =
-            TemplateContent { settings, html: self.read_file(HTML_FILE)?, text: self.read_file(TEXT_FILE)? };
+        let settings = toml::from_str(&settings)
+            .map_err(|error| CliError::usage(format!("{}: {error}", self.path.join(SETTINGS_FILE).display())))?;
+        let content = TemplateContent { settings, html: self.read_file(HTML_FILE)?, text: self.read_file(TEXT_FILE)? };
         Ok(Some(content))
     }
 
@@ -88,8 +87,7 @@ impl TemplateFolder {
 
     /// Writes the files and the state.
     pub(super) fn write(&self, content: &TemplateContent, draft_version: u64) -> Result<(), CliError> {
-        let failed =
-            |error: std::io::Error| CliError::Io(format!("cannot write {}: {error}", self.path.display()));
+        let failed = |error: std::io::Error| CliError::Io(format!("cannot write {}: {error}", self.path.display()));
         std::fs::create_dir_all(&self.path).map_err(failed)?;
         for (name, text) in content.files()? {
             match text {

@@ -10,16 +10,21 @@ use crate::client::Call;
 use crate::commands::workflow::WorkflowRun;
 use crate::error::CliError;
 
-const ADVICE: &str = "others changed it since the last pull; look with `templates diff`, then pull, or push with --force";
+const ADVICE: &str =
+    "others changed it since the last pull; look with `templates diff`, then pull, or push with --force";
 
 /// What a push does with one template.
 pub(super) enum PushStep {
     /// The draft has the content of the files.
-    Keep(RemoteDraft),
+    Keep(Box<RemoteDraft>),
     Create,
-    Update { if_version: u64 },
+    Update {
+        if_version: u64,
+    },
     /// Others changed the draft.
-    Conflict { draft_version: u64 },
+    Conflict {
+        draft_version: u64,
+    },
 }
 
 /// What became of one template.
@@ -87,11 +92,10 @@ pub(super) async fn decide(
 ) -> Result<PushStep, CliError> {
     let Some(draft) = sync.remote(&folder.alias).await? else { return Ok(PushStep::Create) };
     let state = folder.state();
-    let is_unchanged = state.as_ref().is_some_and(|state| {
-        state.draft_version == draft.version && state.content == content.digest()
-    });
+    let is_unchanged =
+        state.as_ref().is_some_and(|state| state.draft_version == draft.version && state.content == content.digest());
     if is_unchanged || draft.content == content.clone().with_defaults(&folder.alias) {
-        return Ok(PushStep::Keep(draft));
+        return Ok(PushStep::Keep(Box::new(draft)));
     }
     let is_seen = state.is_some_and(|state| state.draft_version == draft.version);
     Ok(if is_seen || sync.force {

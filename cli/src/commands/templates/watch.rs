@@ -82,7 +82,11 @@ fn problems(error: &CliError) -> Vec<String> {
             Some("text") => TEXT_FILE,
             _ => SETTINGS_FILE,
         };
-        let field = if file == SETTINGS_FILE { format!(" ({})", one["field"].as_str().unwrap_or_default()) } else { String::new() };
+        let field = if file == SETTINGS_FILE {
+            format!(" ({})", one["field"].as_str().unwrap_or_default())
+        } else {
+            String::new()
+        };
         format!("{file}:{}:{}{field}: {}", one["line"], one["column"], one["message"].as_str().unwrap_or_default())
     };
     match places {
@@ -92,11 +96,14 @@ fn problems(error: &CliError) -> Vec<String> {
 }
 
 async fn show_preview(sync: &TemplateSync, folder: &TemplateFolder) -> Result<(), CliError> {
-    let call = Call::with_json(Method::POST, format!("{}/preview", target(&folder.alias)), &json!({"version": "draft"}));
+    let call =
+        Call::with_json(Method::POST, format!("{}/preview", target(&folder.alias)), &json!({"version": "draft"}));
     let preview = match sync.client.call(&call).await {
         Ok(answer) => answer.json()?,
         Err(error) if is_passing(&error) => {
-            return problems(&error).iter().try_for_each(|problem| output::print(&format!("  {}", output::safe_text(problem))));
+            return problems(&error)
+                .iter()
+                .try_for_each(|problem| output::print(&format!("  {}", output::safe_text(problem))));
         }
         Err(error) => return Err(error),
     };
