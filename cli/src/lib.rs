@@ -26,70 +26,11 @@ pub mod operation;
 pub mod operation_command;
 pub mod output;
 pub mod profile;
+mod program;
 mod progress;
 mod secret_file;
 mod short_flag;
 mod tree;
 pub mod webhook_signature;
 
-use std::io::IsTerminal as _;
-use std::process::ExitCode;
-
-use crate::error::CliError;
-use crate::operation::OperationTable;
-use crate::tree::Selection;
-
-/// Returns whether the first word of a command line is a command of this crate.
-#[must_use]
-pub fn has_command(word: &str) -> bool {
-    commands::is_single_word(word) || tree::is_noun(&OperationTable::load(), word)
-}
-
-/// Runs a command line without the program's name. Errors are printed to standard error: as JSON, or as text on a
-/// terminal.
-#[must_use]
-pub fn run(arguments: &[String]) -> ExitCode {
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => return report(&CliError::Io(format!("cannot start: {error}"))),
-    };
-    match runtime.block_on(dispatch(arguments)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(CliError::Differences(status)) => ExitCode::from(status),
-        Err(error) => report(&error),
-    }
-}
-
-async fn dispatch(arguments: &[String]) -> Result<(), CliError> {
-    let table = OperationTable::load();
-    if let Some(name) = arguments.first().filter(|name| commands::is_single_word(name)) {
-        return commands::run(name, arguments.get(1..).unwrap_or_default(), &table).await;
-    }
-    match tree::select(&table, arguments) {
-        Selection::Operation(operation, rest) => operation_command::run(&operation, rest, &table).await,
-        Selection::Workflow(name, rest) => commands::run(&name, rest, &table).await,
-        Selection::Help(mut command) => {
-            command.print_help().map_err(|error| CliError::Io(error.to_string()))?;
-            // A group without a verb is no command.
-            if arguments.iter().any(|one| matches!(one.as_str(), "-h" | "--help" | "help")) {
-                return Ok(());
-            }
-            Err(CliError::usage("name a command"))
-        }
-        Selection::Unknown(message) => Err(CliError::usage(message)),
-    }
-}
-
-fn report(error: &CliError) -> ExitCode {
-    if std::io::stderr().is_terminal() {
-        eprintln!("{}", output_lines(&error.to_text()));
-    } else {
-        eprintln!("{}", error.to_json());
-    }
-    ExitCode::from(error.status())
-}
-
-/// Replaces control characters of each line.
-fn output_lines(text: &str) -> String {
-    text.lines().map(output::safe_text).collect::<Vec<_>>().join("\n")
-}
+pub use program::{has_command, run};

@@ -1,4 +1,4 @@
-//! What tests look for in a message: its links, and one-time codes.
+//! Links and one-time codes of a message, for tests of applications.
 
 /// Words that a one-time code stands near.
 const CODE_WORDS: &[&str] =

@@ -102,7 +102,7 @@ fn print_event(event: &Value, outcome: Option<&ForwardOutcome>, format: Format) 
     output::print(&output::safe_text(&line))
 }
 
-/// What a local program answered.
+/// The answer of a local program.
 pub(super) struct ForwardOutcome {
     pub(super) status: Option<u16>,
     pub(super) duration: Duration,

@@ -14,21 +14,22 @@ pub(super) fn command() -> Command {
     Command::new("profiles")
         .about("List the stored servers, or choose the default one")
         .after_help("Examples:\n  postrider profiles\n  postrider profiles use production")
-        .subcommand(Command::new("list").about("List the stored servers"))
-        .subcommand(
-            Command::new("use")
-                .about("Use this profile if none is named")
-                .arg(Arg::new("name").value_name("NAME").required(true).help("Name of the profile")),
+        .arg(
+            Arg::new("action")
+                .value_name("ACTION")
+                .value_parser(["list", "use"])
+                .default_value("list")
+                .help("`use` chooses the profile that is used if none is named"),
         )
-        .disable_help_subcommand(true)
+        .arg(Arg::new("name").value_name("NAME").required_if_eq("action", "use").help("Name of the profile"))
 }
 
 pub(super) fn run(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {
     let run = WorkflowRun::parse(command(), arguments, table);
     let path = ProfileFile::path()?;
     let mut file = ProfileFile::read(&path)?;
-    if let Some(("use", matches)) = run.matches.subcommand() {
-        let name = matches.get_one::<String>("name").cloned().unwrap_or_default();
+    if run.text("action") == Some("use") {
+        let name = run.text("name").unwrap_or_default().to_owned();
         // Fails if there is no such profile.
         file.profile(Some(&name))?;
         file.default = Some(name.clone());

@@ -1,4 +1,4 @@
-//! What the commands written by hand share: parsing, the client, printing.
+//! `WorkflowRun`: parsing, the client and printing of the commands written by hand.
 
 use clap::{ArgMatches, Command};
 use serde_json::Value;

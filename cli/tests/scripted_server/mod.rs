@@ -39,7 +39,7 @@ impl ReceivedRequest {
     }
 }
 
-/// What the server does with a request.
+/// The answer to a request.
 pub enum Reply {
     /// Status and JSON.
     Json(u16, Value),

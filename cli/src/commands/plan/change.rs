@@ -16,7 +16,7 @@ pub(super) struct FieldChange {
     pub(super) new: Value,
 }
 
-/// What happens to an object.
+/// The action that a change is.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum ObjectAction {
     Create,
@@ -66,7 +66,7 @@ impl Plan {
         for section in &declaration.sections {
             plan.add_section(client, section, delete.then_some(&mut deletions)).await?;
         }
-        // What uses an object is written before the object is deleted.
+        // Objects are deleted last: others that refer to them are written before.
         plan.changes.extend(deletions.into_iter().rev());
         Ok(plan)
     }

@@ -14,7 +14,7 @@ const FOLDERS_MAX: usize = 10_000;
 /// The API takes bodies up to 512 KiB.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// What the last push or pull left.
+/// The draft and the files at the last push or pull.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SyncState {
     pub(super) draft_version: u64,
@@ -80,7 +80,7 @@ impl TemplateFolder {
         Ok(Some(content))
     }
 
-    /// What the last push or pull left; `None` if there was none.
+    /// The state of the last push or pull; `None` if there was none.
     pub(super) fn state(&self) -> Option<SyncState> {
         serde_json::from_str(&self.read_file(STATE_FILE).ok()??).ok()
     }

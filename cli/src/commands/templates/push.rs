@@ -13,7 +13,7 @@ use crate::error::CliError;
 const ADVICE: &str =
     "others changed it since the last pull; look with `templates diff`, then pull, or push with --force";
 
-/// What a push does with one template.
+/// The step that a push takes for one template.
 pub(super) enum PushStep {
     /// The draft has the content of the files.
     Keep(Box<RemoteDraft>),
@@ -27,7 +27,7 @@ pub(super) enum PushStep {
     },
 }
 
-/// What became of one template.
+/// The result of a push for one template.
 pub(super) struct PushResult {
     pub(super) action: &'static str,
     pub(super) draft_version: u64,
