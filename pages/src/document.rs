@@ -25,7 +25,7 @@ pub struct Document {
     pub body: Bytes,
     /// The body in gzip.
     pub gzip: Bytes,
-    /// The strong entity tag of the body, with its quotes (RFC 9110 8.8.3).
+    /// The opaque part of the strong entity tag of the body (RFC 9110 8.8.3).
     pub entity_tag: String,
     pub freshness: Freshness,
 }
@@ -33,7 +33,7 @@ pub struct Document {
 impl Document {
     #[must_use]
     pub fn new(media_type: &'static str, body: String, freshness: Freshness) -> Self {
-        let entity_tag = format!("\"{}\"", hex_hash(body.as_bytes()));
+        let entity_tag = hex_hash(body.as_bytes());
         Self { media_type, gzip: compress(body.as_bytes()), body: body.into(), entity_tag, freshness }
     }
 }

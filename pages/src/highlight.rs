@@ -60,6 +60,10 @@ impl CodeLanguage {
         }
     }
 
+    const fn marks_numbers(self) -> bool {
+        !matches!(self, Self::Shell | Self::Http | Self::Text)
+    }
+
     fn comment_start(self) -> Option<&'static str> {
         match self {
             Self::Shell | Self::Python | Self::Ruby => Some("# "),
@@ -148,7 +152,7 @@ fn scan(language: CodeLanguage, code: &str, position: usize) -> (TokenRole, usiz
             TokenRole::Plain
         } else if language.keywords().contains(&word) {
             TokenRole::Keyword
-        } else if word.bytes().all(|byte| byte.is_ascii_digit()) && !language.keywords().is_empty() {
+        } else if word.bytes().all(|byte| byte.is_ascii_digit()) && language.marks_numbers() {
             TokenRole::Number
         } else {
             TokenRole::Plain

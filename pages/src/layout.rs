@@ -60,8 +60,8 @@ impl Renderable for HtmlPage<'_> {
                 }
                 body data-page=(page.slug) {
                     a.skip href="#content" { "Skip to the content" }
-                    input #menu type="checkbox" aria-label="Show the navigation";
                     header.top {
+                        input #menu type="checkbox" aria-label="Show the navigation";
                         a.brand href={ (prefix) "/docs" } { span.mark aria-hidden="true" {} "postrider" span.brand-part { "API reference" } }
                         span.base { span.hidden { "Base URL: " } code { (display_text(self.base_url)) } }
                         label.menu for="menu" aria-hidden="true" { "Menu" }

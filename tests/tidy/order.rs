@@ -19,6 +19,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("smtp", &["mail", "proxy", "store", "dns", "provider", "queue", "affiliate"]),
     ("api", &["mail", "proxy", "store", "dns", "provider", "queue", "affiliate"]),
     ("cli", &[]),
+    ("pages", &[]),
     ("sdk/generate", &[]),
 ];
 

@@ -18,7 +18,7 @@ pub fn page(table: &ApiTable, base_url: &str) -> Page {
         "doc_url": format!("{base_url}/docs/errors#validation_error"),
     }});
     let format = Section {
-        aside: vec![json_block("Answer · 400", &example)],
+        aside: vec![json_block("Response · 400", &example)],
         ..text_section("format", "Format", format_blocks())
     };
     let sections = [format].into_iter().chain(table.errors().into_iter().map(|(name, error)| {
@@ -54,7 +54,7 @@ fn format_blocks() -> Vec<Block> {
         ("`doc_url`", "The entry of the code on this page."),
     ];
     vec![
-        Block::Text("An answer with a status from 400 on is JSON in this form. Decide by `code`; the status alone does not tell errors apart.".into()),
+        Block::Text("A response with a status from 400 on is JSON in this form. Decide by `code`; the status alone does not tell errors apart.".into()),
         Block::Facts(facts.iter().map(|(name, text)| ((*name).into(), (*text).into())).collect()),
         Block::Text(
             "The SDKs raise a class for each kind of error. They repeat a call at most twice, after a random wait or after \

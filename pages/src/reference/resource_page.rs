@@ -30,16 +30,8 @@ fn operation_section(table: &ApiTable, reader: &mut SchemaReader<'_>, operation:
         prose.push(Block::Text(description.to_owned()));
     }
     prose.push(Block::Facts(facts(operation)));
-    for (title, parameters) in [
-        ("Path parameters", &operation.path_parameters),
-        ("Query parameters", &operation.query_parameters),
-        ("Headers", &operation.headers),
-    ] {
-        if !parameters.is_empty() {
-            let fields = parameters.iter().map(|parameter| parameter_field(reader, parameter)).collect();
-            prose.push(Block::Fields { title: title.into(), groups: vec![FieldGroup { label: None, fields }] });
-        }
-    }
+    prose.extend(parameter_block(reader, "Path parameters", &operation.path_parameters));
+    prose.extend(parameter_block(reader, "Query parameters", &operation.query_parameters));
     if let Some(body) = &operation.body {
         let groups = reader.request_groups(&body.schema);
         let media_types: Vec<String> = body.media_types.iter().map(|name| format!("`{name}`")).collect();
@@ -51,16 +43,22 @@ fn operation_section(table: &ApiTable, reader: &mut SchemaReader<'_>, operation:
             prose.push(Block::Fields { title, groups });
         }
     }
-    prose.extend(answer_blocks(reader, operation));
+    prose.extend(parameter_block(reader, "Headers", &operation.headers));
+    prose.extend(response_blocks(reader, operation));
     prose.push(Block::Heading("Errors".into()));
     prose.push(Block::Text(error_links(table, &operation.errors)));
     Section {
         id: operation.anchor(),
         title: operation.summary.clone(),
-        short_title: None,
+        short_title: Some(short_summary(&operation.summary).to_owned()),
         prose,
         aside: aside(table, operation),
     }
+}
+
+/// The summary up to the first comma, for the navigation.
+fn short_summary(summary: &str) -> &str {
+    summary.split([',', ';', '(', ':']).next().unwrap_or(summary).trim_end()
 }
 
 /// The description without the sentence about keys, which the facts tell.
@@ -76,25 +74,32 @@ fn own_description(description: &str) -> &str {
 fn facts(operation: &ApiOperation) -> Vec<(String, String)> {
     let sent_only = operation.description.as_deref().is_some_and(|text| text.contains("sufficient for what it sent"));
     let scope = match operation.scope {
-        KeyScope::Sending if sent_only => "sending, for what the key sent; or full",
-        KeyScope::Sending => "sending or full",
-        KeyScope::Full => "full",
+        KeyScope::Sending if sent_only => "`full`; or `sending`, for what the key sent",
+        KeyScope::Sending => "`sending` or `full`",
+        KeyScope::Full => "`full`",
     };
-    let domain = if operation.domain_scoped { "a key of one domain gets that domain's" } else { "not with a key of one domain" };
+    let domain = if operation.domain_scoped { "allowed, for their domain" } else { "not allowed" };
     let mut facts = vec![
         ("SDK".to_owned(), format!("`{}`", operation.name)),
         ("CLI".to_owned(), format!("`postrider {}`", operation.command)),
-        ("Key".to_owned(), format!("{scope}; {domain}")),
+        ("Key scope".to_owned(), scope.to_owned()),
+        ("Domain keys".to_owned(), domain.to_owned()),
     ];
     if operation.pages.is_some() {
-        facts.push(("Pages".into(), "by [cursor](/docs#pages)".into()));
+        facts.push(("Paging".into(), "by [cursor](/docs#paging)".into()));
     }
     if operation.idempotent {
-        facts.push(("Repeating".into(), "safe with an [`Idempotency-Key`](/docs#idempotency)".into()));
+        facts.push(("Retry".into(), "safe with an [`Idempotency-Key`](/docs#idempotency)".into()));
     } else if operation.retry && operation.http_method != "GET" {
-        facts.push(("Repeating".into(), "safe: it has the same effect".into()));
+        facts.push(("Retry".into(), "safe: a repeated call has the same effect".into()));
     }
     facts
+}
+
+fn parameter_block(reader: &SchemaReader<'_>, title: &str, parameters: &[Parameter]) -> Option<Block> {
+    let fields: Vec<Field> = parameters.iter().map(|parameter| parameter_field(reader, parameter)).collect();
+    let groups = vec![FieldGroup { label: None, fields }];
+    (!parameters.is_empty()).then(|| Block::Fields { title: title.into(), groups })
 }
 
 fn parameter_field(reader: &SchemaReader<'_>, parameter: &Parameter) -> Field {
@@ -106,14 +111,14 @@ fn parameter_field(reader: &SchemaReader<'_>, parameter: &Parameter) -> Field {
     field
 }
 
-fn answer_blocks(reader: &SchemaReader<'_>, operation: &ApiOperation) -> Vec<Block> {
+fn response_blocks(reader: &SchemaReader<'_>, operation: &ApiOperation) -> Vec<Block> {
     let response = &operation.response;
     if response.media_type != "application/json" {
         let text = format!("Status {}, `{}`.", response.status, response.media_type);
-        return vec![Block::Heading("Answer".into()), Block::Text(text)];
+        return vec![Block::Heading("Response".into()), Block::Text(text)];
     }
     let groups = reader.outer_groups(&response.schema);
-    let mut blocks = vec![Block::Fields { title: "Answer".into(), groups }];
+    let mut blocks = vec![Block::Fields { title: "Response".into(), groups }];
     if operation.streams {
         blocks.push(Block::Text("With `Accept: text/event-stream` it answers server-sent events until the connection ends.".into()));
     }
@@ -138,7 +143,7 @@ fn aside(table: &ApiTable, operation: &ApiOperation) -> Vec<Block> {
     if let Some(snippets) = table.snippets.get(&operation.id) {
         aside.push(examples("Request", |language| snippets.get(language.key).map(|code| name_placeholders(code)).unwrap_or_default()));
     }
-    let title = format!("Answer · {}", operation.response.status);
+    let title = format!("Response · {}", operation.response.status);
     match table.answers.get(&operation.id) {
         Some(Value::String(text)) if operation.response.media_type != "application/json" => {
             aside.push(Block::Code(CodeBlock { title, language: CodeLanguage::Text, text: text.trim_end().to_owned() }));

@@ -11,14 +11,14 @@ use crate::highlight::CodeLanguage;
 pub fn page(table: &ApiTable, base_url: &str) -> Page {
     Page {
         slug: String::new(),
-        title: "API reference".into(),
+        title: "Introduction".into(),
         lead: "Send and receive email over HTTP. Each operation has the same name in the API, in the SDKs and on the command line.".into(),
         sections: vec![
             key_section(base_url),
             first_email_section(table),
             requests_section(),
             errors_section(),
-            pages_section(),
+            paging_section(),
             idempotency_section(),
             rate_limit_section(),
             versions_section(table),
@@ -55,7 +55,7 @@ fn key_section(base_url: &str) -> Section {
 fn first_email_section(table: &ApiTable) -> Section {
     let mut prose = paragraphs(&[
         "Choose a language above; all examples of the reference follow.",
-        "The answer means that the email is stored and will be delivered. What happens to it afterwards is told by its \
+        "A success means that the email is stored and will be delivered. What happens to it afterwards is told by its \
          [status](/docs/emails#get-email), its [events](/docs/emails#list-email-events) and by [webhooks](/docs/webhooks).",
         "`from` needs a [verified domain](/docs/domains). Before you have one:",
     ]);
@@ -65,7 +65,7 @@ fn first_email_section(table: &ApiTable) -> Section {
     ]));
     let mut aside = vec![examples("First email", |language| language.first_email.to_owned())];
     if let Some(answer) = table.answers.get("send_email") {
-        aside.push(json_block("Answer · 200", answer));
+        aside.push(json_block("Response · 200", answer));
     }
     with_aside(text_section("first-email", "Send your first email", prose), aside)
 }
@@ -75,12 +75,12 @@ fn requests_section() -> Section {
     prose.push(Block::List(vec![
         "A body may be compressed: `Content-Encoding: gzip` or `zstd`.".into(),
         "Optional fields may be null, which is the same as leaving them out.".into(),
-        "Unknown fields are ignored, and named in `warnings` of the answer.".into(),
+        "Unknown fields are ignored, and named in `warnings` of the response.".into(),
         "Times are in RFC 3339, in UTC. Ids begin with their kind: `msg_…`, `dom_…`, `tpl_…`.".into(),
-        "Each answer has `x-request-id`, by which it is found in the [request log](/docs/logs).".into(),
+        "Each response has `x-request-id`, by which it is found in the [request log](/docs/logs).".into(),
         "Where an operation takes `If-Match`, a change is refused if the object changed since you read its `ETag`.".into(),
     ]));
-    text_section("requests", "Requests and answers", prose)
+    text_section("requests", "Requests and responses", prose)
 }
 
 fn errors_section() -> Section {
@@ -92,22 +92,22 @@ fn errors_section() -> Section {
     text_section("errors", "Errors", prose)
 }
 
-fn pages_section() -> Section {
+fn paging_section() -> Section {
     let prose = paragraphs(&[
-        "Lists answer one page, newest first: the entries, `has_more` and `next_cursor`. Pass `next_cursor` as `cursor` \
+        "A list returns one page, newest first: the entries, `has_more` and `next_cursor`. Pass `next_cursor` as `cursor` \
          with the same filters to get the next page; `limit` sets the number of entries.",
         "With filters, a page may have fewer entries than `limit`, or none, while `has_more` is true. In the SDKs a list \
          can be iterated: further pages are fetched when they are needed.",
     ]);
     let text = "curl \"$POSTRIDER_BASE_URL/emails?limit=50&cursor=$NEXT_CURSOR\" \\\n  -H \"Authorization: Bearer $POSTRIDER_API_KEY\"";
     let aside = vec![code("Next page", CodeLanguage::Shell, text.to_owned())];
-    with_aside(text_section("pages", "Pages", prose), aside)
+    with_aside(text_section("paging", "Paging", prose), aside)
 }
 
 fn idempotency_section() -> Section {
     let prose = paragraphs(&[
         "A request that was lost on its way can be repeated safely with an `Idempotency-Key` of your choice, at most 256 \
-         characters. For 24 hours the same request with the same key is carried out once and gets the same answer.",
+         characters. For 24 hours the same request with the same key is carried out once and gets the same response.",
         "The same key with another request is refused: [`idempotency_conflict`](/docs/errors#idempotency_conflict). The \
          SDKs send a random key with each call that takes one, and keep it when they repeat the call.",
         "A status of 504, [`send_unconfirmed`](/docs/errors#send_unconfirmed), is the exception: the email may have been \
@@ -121,14 +121,14 @@ fn idempotency_section() -> Section {
 
 fn rate_limit_section() -> Section {
     let prose = paragraphs(&[
-        "The plan of an account limits its requests per second. Each answer to a key tells the limit in `ratelimit-limit`, \
+        "The plan of an account limits its requests per second. Each response tells the limit in `ratelimit-limit`, \
          what is left in `ratelimit-remaining`, and the seconds until it is whole in `ratelimit-reset`.",
-        "Beyond it, the answer is 429 with [`rate_limit_exceeded`](/docs/errors#rate_limit_exceeded) and `retry-after`. \
+        "Beyond it, the response is 429 with [`rate_limit_exceeded`](/docs/errors#rate_limit_exceeded) and `retry-after`. \
          [`plan_limit`](/docs/errors#plan_limit) has the same status, but means the emails of a day or month: do not \
          repeat that one.",
     ]);
     let text = "HTTP/1.1 200 OK\nratelimit-limit: 10\nratelimit-remaining: 9\nratelimit-reset: 1\nx-request-id: req_01K9ZQ4Y8M3T5V7W2X6B0C1D9E";
-    let aside = vec![code("Headers of an answer", CodeLanguage::Http, text.to_owned())];
+    let aside = vec![code("Headers of a response", CodeLanguage::Http, text.to_owned())];
     with_aside(text_section("rate-limits", "Rate limits", prose), aside)
 }
 

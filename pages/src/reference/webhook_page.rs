@@ -56,8 +56,8 @@ pub fn event_anchor(kind: &str) -> String {
 
 fn delivery_section() -> Section {
     let rules = [
-        "Answer with a status from 200 to 299 within 15 seconds, and process the event afterwards.",
-        "Each other answer is a failure, also a redirect. Failures are repeated after 5 s, 30 s, 2 min and 2 min; with \
+        "Respond with a status from 200 to 299 within 15 seconds, and process the event afterwards.",
+        "Each other response is a failure, also a redirect. Failed deliveries are retried after 5 s, 30 s, 2 min and 2 min; with \
          `retry_policy: extended` for about 28 hours.",
         "Status 410 disables the endpoint. `retry-after` with 429 or 503 is respected.",
         "An event can arrive twice, and events can arrive in another order. Its id, `data.event_id`, stays the same; \

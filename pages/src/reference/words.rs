@@ -157,6 +157,7 @@ pub fn resource_title(resource: &str) -> String {
         "smtpCredentials" => "SMTP credentials".into(),
         "dnsCredentials" => "DNS credentials".into(),
         "logs" => "Request log".into(),
+        "categoryOptOuts" => "Category opt-outs".into(),
         _ => {
             let words = separated(resource, ' ');
             let first = words.chars().next().map(|first| first.to_ascii_uppercase());
@@ -220,6 +221,6 @@ mod tests {
         let groups = groups(ApiTable::load());
         assert!(groups.iter().all(|(title, _)| *title != REST), "{groups:?}");
         assert_eq!(resource_slug("receivedEmails"), "received-emails");
-        assert_eq!(resource_title("categoryOptOuts"), "Category opt outs");
+        assert_eq!(resource_title("affiliateCampaigns"), "Affiliate campaigns");
     }
 }
