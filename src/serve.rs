@@ -42,6 +42,7 @@ use crate::admin::{self, Permissions};
 use crate::affiliate_jobs;
 use crate::certificate::{Certificate, CertificateError};
 use crate::config::{Config, RelaySection, SecretString};
+use crate::docs_pages::DocsPages;
 use crate::metrics::Scrape;
 use crate::reload::{ConfigReloader, ReloadTargets};
 use crate::services::{BuildError, Services};
@@ -378,13 +379,14 @@ impl Listeners {
         Ok(local)
     }
 
-    /// The API with its state and router; `default_base_url` is used unless the configuration names another.
+    /// The API with its state and router, and the API reference; `default_base_url` is used unless the configuration
+    /// names another.
     fn api_server(
         &self,
         services: &Services,
         config: &Config,
         default_base_url: &str,
-        overlay: Option<Arc<dyn Overlay>>,
+        further_pages: Option<Arc<dyn Overlay>>,
     ) -> Arc<ApiServer> {
         let base_url = config.api.base_url.as_deref().unwrap_or(default_base_url);
         let secrets = config.billing.stripe_webhook_secrets.iter();
@@ -402,7 +404,7 @@ impl Listeners {
                 .mta_sts_mode()
                 .filter(|_| !config.mx.listen.is_empty())
                 .map(|mode| OwnMtaStsPolicy { mode, mx: config.hostname.clone() }),
-            overlay,
+            overlay: Some(Arc::new(DocsPages::new(base_url, further_pages))),
             ..api::state::ApiOptions::new(base_url)
         };
         ApiServer::new(services.intake.clone(), options)

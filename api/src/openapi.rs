@@ -1,6 +1,6 @@
 //! Generates the OpenAPI 3.1 document from the operation table and the types' descriptions.
 //!
-//! `x-error-codes` at the root explains every error code; `error.doc_url` points there.
+//! `x-error-codes` at the root explains every error code, as the page does to which `error.doc_url` leads.
 
 mod example;
 mod responses;

@@ -483,9 +483,9 @@ impl From<ReadError> for Problem {
     }
 }
 
-/// URL of a code's entry in the served OpenAPI document.
+/// URL of a code's entry in the API reference (crate `pages`).
 fn doc_url(base_url: &str, word: &str) -> String {
-    format!("{base_url}/openapi.json#/x-error-codes/{word}")
+    format!("{base_url}/docs/errors#{word}")
 }
 
 #[derive(Serialize)]

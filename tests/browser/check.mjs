@@ -1,6 +1,8 @@
-// Runs the affiliate browser script in a real Chromium: a shop on loopback, and the API or a simulation of it.
+// Runs the affiliate browser script and the API reference in a real Chromium: a shop on loopback, and the API or a
+// simulation of it.
 // `tests/browser/run` starts this; the cases are in tests/browser/cases. Each case has a browser without state, and its
-// own shop and simulated API. A case is a function, or `{run, blocked: true}` for a browser that blocks all cookies.
+// own shop and simulated API. A case is a function, or `{run, blocked, milliseconds}`: `blocked` for a browser that blocks
+// all cookies, and another timeout.
 import { createRequire } from "node:module";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -11,7 +13,7 @@ import { start as serve } from "./server.mjs";
 import { start } from "./stand_in.mjs";
 import { World } from "./world.mjs";
 
-const FAMILIES = ["links", "cookies", "ready", "consent", "people", "pages", "hostile", "below", "documents", "circle"];
+const FAMILIES = ["links", "cookies", "ready", "consent", "people", "pages", "hostile", "below", "documents", "circle", "reference"];
 const SITES = ["shop.localhost", "other.localhost", "shop.co.uk", "shop.github.io", "localhost", "127.0.0.1"];
 const SCRIPT = new URL("../../web/stx.js", import.meta.url);
 const SCRIPT_BYTES_MAX = 4 << 10;
@@ -56,17 +58,17 @@ async function api(shop) {
   );
 }
 
-async function run({ name, run, blocked }, lane) {
+async function run({ name, run, blocked, milliseconds = CASE_MS }, lane) {
   const port = Number(given["shop-port"]);
   const shop = await open({ port, securePort: given.server ? port + 1 : 0 });
   const program = await api(shop);
   shop.api = program.url;
   const room = blocked && mkdtempSync(join(tmpdir(), "browser-"));
   const context = blocked ? await distrustful(room) : (lane.context ??= await lend(lane.browser));
-  const world = new World({ context, shop, program });
+  const world = new World({ context, shop, program, modules: given.modules });
   const begun = performance.now();
   let watch;
-  const hung = new Promise((_, fail) => (watch = setTimeout(fail, CASE_MS, new Error("timed out"))));
+  const hung = new Promise((_, fail) => (watch = setTimeout(fail, milliseconds, new Error("timed out"))));
   try {
     await Promise.race([run(world), hung]);
     if (world.strange.length) throw new Error("error or dialog in a page: " + world.strange.join("; "));

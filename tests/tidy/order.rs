@@ -20,6 +20,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("schema-derive", &[]),
     ("api", &["mail", "proxy", "store", "dns", "provider", "queue", "affiliate", "schema-derive"]),
     ("cli", &[]),
+    ("pages", &[]),
     ("sdk/generate", &[]),
 ];
 

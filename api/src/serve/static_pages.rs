@@ -1,4 +1,4 @@
-//! Pages that share the API's port: the web inbox of `postrider dev`.
+//! Pages that share the API's port: the API reference, and the web inbox of `postrider dev`.
 //!
 //! ```text
 //! request ─► Overlay::has? ─► Overlay::ready ─► Overlay::page (on a blocking thread) ─► response
@@ -15,7 +15,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
+use http::header::{
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderName,
+    HeaderValue, IF_NONE_MATCH, VARY,
+};
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 
 use super::body::ResponseBody;
@@ -54,7 +57,9 @@ pub struct AnsweredRequest {
 /// The Content-Security-Policy of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
-    /// A page of this program: its scripts, its styles, its frames, and requests to its own origin.
+    /// A page of this program: scripts and styles in files of its own origin, no scripts from text (Trusted Types).
+    Strict,
+    /// A page of this program that is one file: its scripts, its styles, its frames, and requests to its own origin.
     Own,
     /// Foreign content: no scripts, nothing from other hosts. Links open in a new window.
     Foreign,
@@ -65,6 +70,11 @@ pub enum Policy {
 impl Policy {
     const fn header(self) -> &'static str {
         match self {
+            Self::Strict => {
+                "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
+                 frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; \
+                 require-trusted-types-for 'script'"
+            }
             Self::Own => {
                 "default-src 'none'; connect-src 'self'; frame-src 'self'; img-src 'self' data:; \
                  script-src 'unsafe-inline'; style-src 'unsafe-inline'; frame-ancestors 'self'; form-action 'none'"
@@ -82,6 +92,27 @@ impl Policy {
     }
 }
 
+/// How long clients and proxies may keep a page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PageCache {
+    /// Not at all.
+    NoStore,
+    /// For five minutes; afterwards it is compared by its entity tag: the opaque part, without quotes.
+    Revalidate(String),
+    /// For a year: the path changes with the content.
+    Immutable,
+}
+
+impl PageCache {
+    const fn header(&self) -> &'static str {
+        match self {
+            Self::NoStore => "no-store",
+            Self::Revalidate(_) => "public, max-age=300",
+            Self::Immutable => "public, max-age=31536000, immutable",
+        }
+    }
+}
+
 /// A response page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StaticPage {
@@ -89,7 +120,10 @@ pub struct StaticPage {
     /// The media type; an invalid header value becomes `application/octet-stream`.
     pub media_type: Cow<'static, str>,
     pub body: Bytes,
+    /// The body in gzip, for clients that accept it.
+    pub gzip: Option<Bytes>,
     pub policy: Policy,
+    pub cache: PageCache,
     /// File name for a download; `None` shows the page.
     pub file_name: Option<String>,
 }
@@ -102,7 +136,9 @@ impl StaticPage {
             status: StatusCode::OK,
             media_type: media_type.into(),
             body: body.into(),
+            gzip: None,
             policy: Policy::Own,
+            cache: PageCache::NoStore,
             file_name: None,
         }
     }
@@ -119,20 +155,35 @@ impl StaticPage {
         Self { status, ..Self::new("text/plain; charset=utf-8", text.into()) }
     }
 
-    fn into_response(self, is_head: bool) -> Response<ResponseBody> {
-        let length = self.body.len();
-        let body = if is_head { Bytes::new() } else { self.body };
+    fn into_response(self, is_head: bool, request: &HeaderMap) -> Response<ResponseBody> {
+        let gzip = self.gzip.as_ref().filter(|_| accepts_gzip(request));
+        let (is_gzip, body) = (gzip.is_some(), gzip.unwrap_or(&self.body).clone());
+        let entity_tag = self.entity_tag(is_gzip);
+        let is_current = entity_tag.as_ref().is_some_and(|tag| has_entity_tag(request, tag));
+        let (status, length) = if is_current { (StatusCode::NOT_MODIFIED, None) } else { (self.status, Some(body.len())) };
+        let body = if is_head || is_current { Bytes::new() } else { body };
         let mut response = Response::new(ResponseBody::new(body, MemoryShare::default()));
-        *response.status_mut() = self.status;
+        *response.status_mut() = status;
         let headers = response.headers_mut();
-        let media_type =
-            HeaderValue::from_str(&self.media_type).unwrap_or(HeaderValue::from_static("application/octet-stream"));
-        headers.insert(CONTENT_TYPE, media_type);
-        headers.insert(CONTENT_LENGTH, length.into());
-        // The content is an untrusted email: prevent MIME sniffing and framing.
+        if let Some(length) = length {
+            let media_type =
+                HeaderValue::from_str(&self.media_type).unwrap_or(HeaderValue::from_static("application/octet-stream"));
+            headers.insert(CONTENT_TYPE, media_type);
+            headers.insert(CONTENT_LENGTH, length.into());
+            if is_gzip {
+                headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            }
+        }
+        if self.gzip.is_some() {
+            headers.insert(VARY, HeaderValue::from_static("accept-encoding"));
+        }
+        if let Some(tag) = entity_tag {
+            headers.insert(ETAG, tag);
+        }
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static(self.cache.header()));
+        // The content may be an untrusted email: prevent MIME sniffing and framing.
         for (name, value) in [
             ("x-content-type-options", "nosniff"),
-            ("cache-control", "no-store"),
             ("content-security-policy", self.policy.header()),
             ("referrer-policy", "no-referrer"),
         ] {
@@ -143,6 +194,29 @@ impl StaticPage {
         }
         response
     }
+
+    /// The strong entity tag, which differs by encoding (RFC 9110 8.8.3.3).
+    fn entity_tag(&self, is_gzip: bool) -> Option<HeaderValue> {
+        let PageCache::Revalidate(tag) = &self.cache else { return None };
+        HeaderValue::from_str(&format!("\"{tag}{}\"", if is_gzip { "-gzip" } else { "" })).ok()
+    }
+}
+
+/// Returns whether `Accept-Encoding` names gzip, with a weight above 0 (RFC 9110 12.5.3).
+fn accepts_gzip(request: &HeaderMap) -> bool {
+    let values = request.get_all(ACCEPT_ENCODING).into_iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).any(|coding| {
+        let (name, weight) = coding.split_once(';').unwrap_or((coding, "q=1"));
+        let weight = weight.trim().to_ascii_lowercase();
+        let weight = weight.strip_prefix("q=").and_then(|weight| weight.parse::<f32>().ok());
+        name.trim().eq_ignore_ascii_case("gzip") && weight.is_some_and(|weight| weight > 0.0)
+    })
+}
+
+/// Returns whether `If-None-Match` has the tag; the comparison is weak (RFC 9110 13.1.2).
+fn has_entity_tag(request: &HeaderMap, tag: &HeaderValue) -> bool {
+    let values = request.get_all(IF_NONE_MATCH).into_iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).map(str::trim).any(|one| one == "*" || one.trim_start_matches("W/") == tag)
 }
 
 /// `Content-Disposition: attachment` with a name in UTF-8 (RFC 6266 5, RFC 8187 3.2).
@@ -166,16 +240,17 @@ pub(super) async fn answer<B>(overlay: Arc<dyn Overlay>, request: Request<B>) ->
     let (head, _) = request.into_parts();
     if ![Method::GET, Method::HEAD, Method::DELETE].contains(&head.method) {
         let page = StaticPage::error(StatusCode::METHOD_NOT_ALLOWED, "Use GET, HEAD or DELETE\n");
-        return page.into_response(false);
+        return page.into_response(false, &head.headers);
     }
     let method = if is_head { Method::GET } else { head.method };
     Arc::clone(&overlay).ready(&head.uri).await;
-    let made = tokio::task::spawn_blocking(move || overlay.page(&method, &head.uri)).await;
+    let uri = head.uri;
+    let made = tokio::task::spawn_blocking(move || overlay.page(&method, &uri)).await;
     let page = made.unwrap_or_else(|error| {
         tracing::error!(%error, "rendering a page failed");
         StaticPage::error(StatusCode::INTERNAL_SERVER_ERROR, "The page failed; see the log\n")
     });
-    page.into_response(is_head)
+    page.into_response(is_head, &head.headers)
 }
 
 #[cfg(test)]
@@ -191,8 +266,32 @@ mod tests {
 
     #[test]
     fn a_media_type_that_is_no_header_value_is_replaced() {
-        let response = StaticPage::untrusted("text/\r\nx", "x").into_response(true);
+        let response = StaticPage::untrusted("text/\r\nx", "x").into_response(true, &HeaderMap::new());
         assert_eq!(response.headers()[CONTENT_TYPE], "application/octet-stream");
         assert_eq!(response.headers()[CONTENT_LENGTH], "1");
+    }
+
+    #[test]
+    fn pages_are_compressed_and_compared() {
+        let page = StaticPage {
+            gzip: Some(Bytes::from_static(b"z")),
+            policy: Policy::Strict,
+            cache: PageCache::Revalidate("a".into()),
+            ..StaticPage::new("text/html", "page")
+        };
+        let answer = |fields: &[(HeaderName, &'static str)]| {
+            let fields = fields.iter().map(|(name, value)| (name.clone(), HeaderValue::from_static(value)));
+            page.clone().into_response(false, &fields.collect())
+        };
+        let plain = answer(&[]);
+        assert_eq!((&plain.headers()[ETAG], &plain.headers()[CONTENT_LENGTH]), (&"\"a\"", &"4"));
+        assert_eq!(plain.headers()[VARY], "accept-encoding");
+        let gzip = answer(&[(ACCEPT_ENCODING, "br;q=1, GZIP;q=0.5")]);
+        assert_eq!((&gzip.headers()[ETAG], &gzip.headers()[CONTENT_ENCODING]), (&"\"a-gzip\"", &"gzip"));
+        assert!(!answer(&[(ACCEPT_ENCODING, "gzip;q=0, br")]).headers().contains_key(CONTENT_ENCODING));
+        let current = answer(&[(ACCEPT_ENCODING, "gzip"), (IF_NONE_MATCH, "\"b\", W/\"a-gzip\"")]);
+        assert_eq!(current.status(), StatusCode::NOT_MODIFIED);
+        assert!(!current.headers().contains_key(CONTENT_LENGTH));
+        assert_eq!(answer(&[(IF_NONE_MATCH, "\"a-gzip\"")]).status(), StatusCode::OK);
     }
 }

@@ -170,7 +170,7 @@ async fn all_errors_are_reported_at_once() {
     let fields: Vec<_> = error["details"]["fields"].as_object().unwrap().keys().cloned().collect();
     assert_eq!(fields, ["HtmlBody", "from", "subject", "tags", "to"]);
     assert_eq!(error["message"], "`HtmlBody` is not accepted; use `html` (and 4 more errors)");
-    assert!(error["doc_url"].as_str().unwrap().ends_with("/openapi.json#/x-error-codes/validation_error"));
+    assert!(error["doc_url"].as_str().unwrap().ends_with("/docs/errors#validation_error"));
     world.end().await;
 }
 

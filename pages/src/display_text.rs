@@ -1,0 +1,34 @@
+//! Text from outside, made safe to look at.
+
+use std::borrow::Cow;
+
+/// Replaces control characters and direction overrides by U+FFFD. Line feeds and tabs stay.
+///
+/// Such characters do not break HTML, but let a text look like another one.
+#[must_use]
+pub fn display_text(text: &str) -> Cow<'_, str> {
+    if text.chars().any(is_deceptive) {
+        Cow::Owned(text.chars().map(|one| if is_deceptive(one) { '\u{fffd}' } else { one }).collect())
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+/// Control characters (Unicode category Cc), and the formatting characters of UAX #9 (bidirectional text) and zero-width
+/// spaces.
+fn is_deceptive(one: char) -> bool {
+    (one.is_control() && one != '\n' && one != '\t')
+        || matches!(one, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn controls_and_overrides_are_replaced() {
+        assert_eq!(display_text("a\nb\tc"), "a\nb\tc");
+        assert_eq!(display_text("moc.\u{202e}evil\u{0}"), "moc.\u{fffd}evil\u{fffd}");
+        assert!(matches!(display_text("plain"), Cow::Borrowed(_)));
+    }
+}

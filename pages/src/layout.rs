@@ -1,0 +1,147 @@
+//! The frame of a page: head, navigation, languages of the examples.
+
+use hypertext::{Buffer, prelude::*};
+
+use crate::block::Page;
+use crate::display_text::display_text;
+use crate::html::HtmlSection;
+
+const ICON: &str = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 32 32'%3E%3Crect width='32' height='32' rx='8' fill='%234f46e5'/%3E%3Cpath d='M7 11h18v11H7zm0 0l9 7 9-7' fill='none' stroke='white' stroke-width='2'/%3E%3C/svg%3E";
+
+/// A group of the navigation.
+#[derive(Debug, Clone)]
+pub struct NavigationGroup {
+    pub title: &'static str,
+    /// Path and title of the pages.
+    pub pages: Vec<(String, String)>,
+}
+
+/// A language of the examples.
+#[derive(Debug, Clone, Copy)]
+pub struct LanguageChoice {
+    pub key: &'static str,
+    pub label: &'static str,
+}
+
+/// A page in its frame.
+#[derive(Debug, Clone, Copy)]
+pub struct HtmlPage<'a> {
+    pub page: &'a Page,
+    /// The path of the page, without the prefix.
+    pub path: &'a str,
+    /// The path of the same page as Markdown.
+    pub markdown_path: Option<&'a str>,
+    /// The path that precedes all paths, if the server is published below one.
+    pub prefix: &'a str,
+    pub base_url: &'a str,
+    pub navigation: &'a [NavigationGroup],
+    pub languages: &'a [LanguageChoice],
+    pub style_path: &'a str,
+    pub script_path: &'a str,
+}
+
+impl Renderable for HtmlPage<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let Self { page, prefix, .. } = *self;
+        maud! {
+            !DOCTYPE
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    meta name="color-scheme" content="light dark";
+                    meta name="description" content=(page.lead);
+                    title { (page.title) " · postrider API" }
+                    link rel="icon" href=(ICON);
+                    link rel="stylesheet" href={ (prefix) (self.style_path) };
+                    @if let Some(path) = self.markdown_path {
+                        link rel="alternate" type="text/markdown" href={ (prefix) (path) };
+                    }
+                }
+                body data-page=(page.slug) {
+                    a.skip href="#content" { "Skip to the content" }
+                    header.top {
+                        input #menu type="checkbox" aria-label="Show the navigation";
+                        a.brand href={ (prefix) "/docs" } { span.mark aria-hidden="true" {} "postrider" span.brand-part { "API reference" } }
+                        span.base { span.hidden { "Base URL: " } code { (display_text(self.base_url)) } }
+                        label.menu for="menu" aria-hidden="true" { "Menu" }
+                    }
+                    (HtmlNavigation(*self))
+                    main #content tabindex="-1" {
+                        @if has_examples(page) { (HtmlLanguages(*self)) }
+                        div.title {
+                            h1 { (page.title) }
+                            p.lead { (crate::inline::RichText { text: &page.lead, prefix }) }
+                            @if let Some(path) = self.markdown_path {
+                                p.formats { a href={ (prefix) (path) } { "This page as Markdown" } }
+                            }
+                        }
+                        @for section in &page.sections { (HtmlSection { section, prefix }) }
+                    }
+                    @if !has_examples(page) { script src={ (prefix) (self.script_path) } {} }
+                }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+fn has_examples(page: &Page) -> bool {
+    use crate::block::Block;
+    page.sections.iter().any(|section| section.aside.iter().any(|block| matches!(block, Block::Examples { .. })))
+}
+
+/// All pages, and the sections of the current one.
+struct HtmlNavigation<'a>(HtmlPage<'a>);
+
+impl Renderable for HtmlNavigation<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let HtmlPage { page, path: current, prefix, navigation, .. } = self.0;
+        maud! {
+            nav aria-label="API reference" {
+                @for group in navigation {
+                    p.group { (group.title) }
+                    ul {
+                        @for (path, title) in &group.pages {
+                            li {
+                                a href={ (prefix) (path) } aria-current=[(path == current).then_some("page")] { (title) }
+                                @if path == current && page.sections.len() > 1 {
+                                    ul.sections {
+                                        @for section in &page.sections {
+                                            li { a href={ "#" (section.id) } {
+                                                (section.short_title.as_deref().unwrap_or(&section.title))
+                                            } }
+                                        }
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+/// The choice of a language. The style sheet shows the examples of the checked one, so it needs no script. The script
+/// follows at once: it restores the last choice before the examples are laid out.
+struct HtmlLanguages<'a>(HtmlPage<'a>);
+
+impl Renderable for HtmlLanguages<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let HtmlPage { prefix, languages, script_path, .. } = self.0;
+        maud! {
+            fieldset.languages {
+                legend.hidden { "Language of the examples" }
+                @for (position, language) in languages.iter().enumerate() {
+                    input id={ "language-" (language.key) } type="radio" name="language" value=(language.key)
+                        checked[position == 0];
+                    label for={ "language-" (language.key) } { (language.label) }
+                }
+            }
+            script src={ (prefix) (script_path) } {}
+        }
+        .render_to(buffer);
+    }
+}

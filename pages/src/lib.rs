@@ -1,0 +1,20 @@
+//! HTML pages of a postrider server: the page kit, and the API reference at `/docs`.
+//!
+//! ```text
+//! sdk/operations.json ─┐
+//! sdk/snippets.json   ─┼─► reference ─► Page (sections of blocks) ─┬─► html ──────► /docs/emails
+//! sdk/answers.json    ─┘                                           └─► markdown ──► /docs/emails.md
+//! ```
+//!
+//! The crate depends on none of the server's crates, so it builds alone in seconds.
+
+pub mod asset;
+pub mod block;
+pub mod display_text;
+pub mod document;
+pub mod highlight;
+pub mod html;
+pub mod inline;
+pub mod layout;
+pub mod markdown;
+pub mod reference;

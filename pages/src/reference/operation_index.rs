@@ -1,0 +1,37 @@
+//! `/docs/operations`: all operations on one page, to search in.
+
+use super::operation::ApiTable;
+use super::{text_section, words};
+use crate::block::{Block, Page, Section, TableRow};
+
+/// Writes the page.
+#[must_use]
+pub fn page(table: &ApiTable) -> Page {
+    let mut sections: Vec<Section> = Vec::new();
+    for (_, resources) in words::groups(table) {
+        for resource in resources {
+            let operations = table.operations.iter().filter(|operation| operation.top_resource() == resource);
+            let rows = operations.map(|operation| TableRow {
+                id: None,
+                cells: vec![
+                    format!("[{}]({})", operation.summary, words::operation_path(operation)),
+                    format!("`{} {}`", operation.http_method, operation.path),
+                    format!("`{}`", operation.name),
+                ],
+            });
+            let title = words::resource_title(resource);
+            let block = Block::Table {
+                caption: format!("Operations: {title}"),
+                head: vec!["Operation".into(), "HTTP".into(), "SDK".into()],
+                rows: rows.collect(),
+            };
+            sections.push(text_section(&words::resource_slug(resource), &title, vec![block]));
+        }
+    }
+    Page {
+        slug: "operations".into(),
+        title: "All operations".into(),
+        lead: format!("The {} operations that an API key can call. The command of each is its SDK name in words.", table.operations.len()),
+        sections,
+    }
+}

@@ -1,0 +1,112 @@
+//! `/docs/webhooks`: how events arrive, and each event.
+
+use super::languages::{examples, json_block};
+use super::operation::ApiTable;
+use super::schema::SchemaReader;
+use super::{text_section, words};
+use crate::block::{Block, CodeBlock, Page, Section, TableRow};
+use crate::highlight::CodeLanguage;
+
+/// A delivery, as it arrives. The signatures belong to the secret `whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=`.
+const DELIVERY: &str = r#"POST /webhooks HTTP/1.1
+content-type: application/json
+service-signature: t=1767261601,v1=73d1d171b7792518bf34eb652caafd4d13e94b75b22b20e832da53925b9329e7
+webhook-id: evt_01TEST
+webhook-timestamp: 1767261601
+webhook-signature: v1,leGq6P5XZxszBtppSdgPTG85IB61BP80s0YeiHeC2vU=
+
+{"type":"email.delivered","created_at":"2026-01-01T10:00:01.000Z","data":{"event_id":"evt_01TEST","email_id":"msg_01TEST","status":"delivered"}}"#;
+
+/// Writes the page.
+#[must_use]
+pub fn page(table: &ApiTable) -> Page {
+    let mut sections = vec![delivery_section(), verification_section(), overview_section()];
+    let reader = SchemaReader::new(table);
+    sections.extend(table.webhook_events.iter().map(|event| {
+        let text = words::EVENTS.iter().find(|(name, _)| *name == event.kind).map_or("", |(_, text)| *text);
+        let mut prose = vec![Block::Text(text.into())];
+        if words::NAMED_EVENTS.contains(&event.kind.as_str()) {
+            prose.push(Block::Text("An endpoint gets this event only if its `events` name it.".into()));
+        }
+        let data = &event.schema["properties"]["data"];
+        prose.push(Block::Fields { title: "Fields of `data`".into(), groups: reader.outer_groups(data) });
+        Section {
+            id: event_anchor(&event.kind),
+            title: format!("`{}`", event.kind),
+            short_title: Some(event.kind.clone()),
+            prose,
+            aside: vec![json_block("Body", &event.example)],
+        }
+    }));
+    Page {
+        slug: "webhooks".into(),
+        title: "Webhooks".into(),
+        lead: "The server posts each event to your endpoints, signed. Events are stored before they are sent, and can be \
+               replayed for 30 days."
+            .into(),
+        sections,
+    }
+}
+
+/// The anchor of an event: `email-delivered`.
+#[must_use]
+pub fn event_anchor(kind: &str) -> String {
+    kind.replace(['.', '_'], "-")
+}
+
+fn delivery_section() -> Section {
+    let rules = [
+        "Respond with a status from 200 to 299 within 15 seconds, and process the event afterwards.",
+        "Each other response is a failure, also a redirect. Failed deliveries are retried after 5 s, 30 s, 2 min and 2 min; with \
+         `retry_policy: extended` for about 28 hours.",
+        "Status 410 disables the endpoint. `retry-after` with 429 or 503 is respected.",
+        "An event can arrive twice, and events can arrive in another order. Its id, `data.event_id`, stays the same; \
+         `created_at` gives the order.",
+        "A body has less than 20 KB.",
+    ];
+    let prose = vec![
+        Block::Text("[Create an endpoint](/docs/webhook-endpoints#create-webhook) and keep its `secret`, which is shown once.".into()),
+        Block::List(rules.map(str::to_owned).to_vec()),
+        Block::Text("Without a public address, read the same events as [pages or as a stream](/docs/webhook-events).".into()),
+    ];
+    let code = CodeBlock { title: "Delivery".into(), language: CodeLanguage::Http, text: DELIVERY.into() };
+    Section { aside: vec![Block::Code(code)], ..text_section("deliveries", "Deliveries", prose) }
+}
+
+fn verification_section() -> Section {
+    let prose = vec![
+        Block::Text("Verify the signature before you read the body. The SDKs do it with one call, and accept both families of headers:".into()),
+        Block::Facts(vec![
+            (
+                "`Service-Signature`".into(),
+                "`t=…,v1=…`: HMAC-SHA256 in hexadecimal over `t`, a dot and the raw body. The key is the whole secret.".into(),
+            ),
+            (
+                "`webhook-signature`".into(),
+                "`v1,…`: base64, over `webhook-id`, a dot, `webhook-timestamp`, a dot and the raw body. The key is the \
+                 decoded part after `whsec_`. This is [Standard Webhooks](https://www.standardwebhooks.com)."
+                    .into(),
+            ),
+        ]),
+        Block::Text(
+            "Refuse a time that is more than five minutes away. During a rotation of the secret there are two `v1`; one \
+             that is valid suffices. Compare in constant time."
+                .into(),
+        ),
+    ];
+    let aside = vec![examples("Verify", |language| language.verification.to_owned())];
+    Section { aside, ..text_section("verify", "Verify the signature", prose) }
+}
+
+fn overview_section() -> Section {
+    let rows = words::EVENTS.iter().map(|(name, text)| TableRow {
+        id: None,
+        cells: vec![format!("[`{name}`](#{})", event_anchor(name)), (*text).to_owned()],
+    });
+    let table = Block::Table {
+        caption: "Events".into(),
+        head: vec!["Event".into(), "Sent when".into()],
+        rows: rows.collect(),
+    };
+    text_section("events", "Events", vec![table])
+}

@@ -1,0 +1,123 @@
+//! The API reference on the API's port: `/docs`, and `/llms.txt` for language models. Everybody may read it.
+//!
+//! The documents are rendered at the first request and kept; a test of the crate `pages` bounds their size.
+
+use std::sync::{Arc, OnceLock};
+
+use api::serve::static_pages::{AnsweredRequest, Overlay, PageCache, Policy, StaticPage};
+use futures_util::future::BoxFuture;
+use http::{HeaderMap, Method, StatusCode, Uri};
+use pages::document::{Document, DocumentSet, Freshness};
+use pages::reference::{LLMS_PATH, NOT_FOUND_PATH, PATH, Reference};
+
+/// Serves the reference, and further pages beside it.
+#[derive(Debug)]
+pub struct DocsPages {
+    base_url: String,
+    documents: OnceLock<DocumentSet>,
+    further_pages: Option<Arc<dyn Overlay>>,
+}
+
+impl DocsPages {
+    /// The reference of an API at a base URL.
+    #[must_use]
+    pub fn new(base_url: &str, further_pages: Option<Arc<dyn Overlay>>) -> Self {
+        Self { base_url: base_url.to_owned(), documents: OnceLock::new(), further_pages }
+    }
+
+    fn further(&self, uri: &Uri) -> Option<&Arc<dyn Overlay>> {
+        self.further_pages.as_ref().filter(|_| !is_reference(uri))
+    }
+
+    fn document_page(&self, path: &str) -> StaticPage {
+        let documents = self.documents.get_or_init(|| Reference::new(&self.base_url).render(&self.base_url));
+        let path = path.strip_suffix('/').unwrap_or(path);
+        match documents.get(path) {
+            Some(document) if path != NOT_FOUND_PATH => static_page(document),
+            _ => match documents.get(NOT_FOUND_PATH) {
+                Some(document) => {
+                    let page = static_page(document);
+                    StaticPage { status: StatusCode::NOT_FOUND, cache: PageCache::NoStore, ..page }
+                }
+                None => StaticPage::error(StatusCode::NOT_FOUND, "Not found\n"),
+            },
+        }
+    }
+}
+
+impl Overlay for DocsPages {
+    fn has(&self, uri: &Uri, headers: &HeaderMap) -> bool {
+        is_reference(uri) || self.further(uri).is_some_and(|further| further.has(uri, headers))
+    }
+
+    fn ready(self: Arc<Self>, uri: &Uri) -> BoxFuture<'static, ()> {
+        match self.further(uri) {
+            Some(further) => Arc::clone(further).ready(uri),
+            None => Box::pin(std::future::ready(())),
+        }
+    }
+
+    fn page(&self, method: &Method, uri: &Uri) -> StaticPage {
+        match self.further(uri) {
+            Some(further) => further.page(method, uri),
+            None if *method == Method::GET => self.document_page(uri.path()),
+            None => StaticPage::error(StatusCode::METHOD_NOT_ALLOWED, "Use GET or HEAD\n"),
+        }
+    }
+
+    fn answered(&self, answered: &AnsweredRequest) {
+        if let Some(further) = &self.further_pages {
+            further.answered(answered);
+        }
+    }
+}
+
+/// Returns whether a path belongs to the reference.
+fn is_reference(uri: &Uri) -> bool {
+    let path = uri.path();
+    path == LLMS_PATH || path.strip_prefix(PATH).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+fn static_page(document: &Document) -> StaticPage {
+    let cache = match document.freshness {
+        Freshness::Immutable => PageCache::Immutable,
+        Freshness::Revalidated => PageCache::Revalidate(document.entity_tag.clone()),
+    };
+    StaticPage {
+        gzip: Some(document.gzip.clone()).filter(|gzip| !gzip.is_empty()),
+        policy: Policy::Strict,
+        cache,
+        ..StaticPage::new(document.media_type, document.body.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(method: &Method, path: &str) -> StaticPage {
+        DocsPages::new("https://mail.example.com", None).page(method, &path.parse().unwrap())
+    }
+
+    #[test]
+    fn paths_of_the_reference_are_told_apart() {
+        for path in ["/docs", "/docs/", "/docs/emails", "/docs/x/y", "/llms.txt", "/docs?x=1"] {
+            assert!(is_reference(&path.parse().unwrap()), "{path}");
+        }
+        for path in ["/", "/documents", "/docs.md", "/llms.txt/x", "/emails", "/Docs"] {
+            assert!(!is_reference(&path.parse().unwrap()), "{path}");
+        }
+    }
+
+    #[test]
+    fn documents_have_their_status_and_cache() {
+        let found = page(&Method::GET, "/docs/emails");
+        assert_eq!((found.status, found.policy), (StatusCode::OK, Policy::Strict));
+        assert!(matches!(found.cache, PageCache::Revalidate(_)) && found.gzip.is_some());
+        assert!(page(&Method::GET, "/llms.txt").media_type.starts_with("text/plain"));
+        let missing = page(&Method::GET, "/docs/nothing");
+        assert_eq!((missing.status, missing.cache), (StatusCode::NOT_FOUND, PageCache::NoStore));
+        assert_eq!(page(&Method::GET, "/docs/404").status, StatusCode::NOT_FOUND);
+        assert_eq!(page(&Method::DELETE, "/docs").status, StatusCode::METHOD_NOT_ALLOWED);
+    }
+}
