@@ -88,6 +88,16 @@ final class SymfonyTest extends TestCase
         ], json_decode($answer->getRequestOptions()['body'], true));
     }
 
+    public function testWhoIsInToAndCcGetsOneEmail(): void
+    {
+        $answer = new MockResponse('{"id":"msg_1","status":"sent"}');
+        $this->transport([$answer])->send(self::email()->cc('linus@example.net', 'cc@example.net')->bcc('cc@example.net'));
+        $params = json_decode($answer->getRequestOptions()['body'], true);
+        self::assertSame(['"Grace" <grace@example.net>', 'linus@example.net'], $params['to']);
+        self::assertSame(['cc@example.net'], $params['cc']);
+        self::assertArrayNotHasKey('bcc', $params);
+    }
+
     public function testAnEnvelopeReachesItsRecipientsOnly(): void
     {
         $answer = new MockResponse('{"id":"msg_1","status":"sent"}');
