@@ -92,7 +92,8 @@ final class EmailParams
             } elseif ($name === 'service-unsubscribe') {
                 $options['unsubscribe'] = strtolower(self::value($header)) === 'true';
             } elseif ($name === 'service-variables') {
-                $options['variables'] = json_decode(self::value($header), false, 64, JSON_THROW_ON_ERROR);
+                $options['variables'] = json_decode(self::value($header), false, 64)
+                    ?? throw new TransportException('The header field Service-Variables must be JSON.');
             } elseif (!\in_array($name, self::OWN, true)) {
                 $fields[$header->getName()] = self::value($header);
             }
