@@ -158,8 +158,10 @@ func TestCallsAreCheckedBeforeTheyAreSent(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, err := client.Emails.Get(context.Background(), ""); !errors.As(err, &configuration) {
-		t.Error(err)
+	for _, id := range []string{"", ".", ".."} {
+		if _, err := client.Emails.Get(context.Background(), id); !errors.As(err, &configuration) {
+			t.Error(id, err)
+		}
 	}
 	if _, err := client.Events.Send(context.Background(), &SendEventParams{Data: map[string]any{"a": func() {}}}); !errors.As(err, &configuration) {
 		t.Error(err)

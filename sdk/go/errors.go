@@ -127,10 +127,10 @@ type SendUnconfirmedError struct {
 
 func (e *SendUnconfirmedError) Unwrap() error { return &e.APIError }
 
-// Resolve asks for the email until it is no longer failed, for at most timeout, and returns it. It never sends again.
-// If the server still does not know, the error is a TimeoutError; a NotFoundError if it did not take the email.
-func (e *SendUnconfirmedError) Resolve(ctx context.Context, timeout time.Duration) (*EmailDetail, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+// Resolve asks for the email until it is no longer failed, for at most timeout, and returns it as it is then. It never
+// sends again. The error is a NotFoundError if the server did not take the email.
+func (e *SendUnconfirmedError) Resolve(caller context.Context, timeout time.Duration) (*EmailDetail, error) {
+	ctx, cancel := context.WithTimeout(caller, timeout)
 	defer cancel()
 	for attempt := 0; ; attempt++ {
 		answer, err := e.client.Emails.Get(ctx, e.EmailID)
@@ -149,7 +149,10 @@ func (e *SendUnconfirmedError) Resolve(ctx context.Context, timeout time.Duratio
 			if missing != nil {
 				return nil, missing
 			}
-			return nil, ended(ctx, "The email "+e.EmailID+" is still unconfirmed; ask again later")
+			if caller.Err() == nil {
+				return &answer.Email, nil
+			}
+			return nil, ended(caller, "The email "+e.EmailID+" is still unconfirmed; ask again later")
 		}
 	}
 }

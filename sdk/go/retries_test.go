@@ -33,6 +33,9 @@ func TestRetriesKeepTheIdempotencyKey(t *testing.T) {
 	if _, err := send(client, WithIdempotencyKey("order-7")); err != nil || server.requests[len(server.requests)-1].Header.Get("Idempotency-Key") != "order-7" {
 		t.Fatal("the caller's key is not used", err)
 	}
+	if _, err := send(client, WithHeader("idempotency-key", "order-8")); err != nil || server.requests[len(server.requests)-1].Header.Get("Idempotency-Key") != "order-8" {
+		t.Fatal("the caller's header is not used", err)
+	}
 }
 
 // Attempts of emails.send (safe) and templates.create (not) until the call gives up.
@@ -147,7 +150,12 @@ func TestResolveAsksUntilTheEmailIsNoLongerFailed(t *testing.T) {
 		t.Fatal(err)
 	}
 	client.transport.sleep = func(ctx context.Context, _ time.Duration) error { <-ctx.Done(); return ctx.Err() }
-	if _, err = lost.Resolve(context.Background(), 100*time.Millisecond); !errors.Is(err, context.DeadlineExceeded) {
+	if email, err = lost.Resolve(context.Background(), 100*time.Millisecond); err != nil || email.Status != EmailStatusFailed {
+		t.Fatal(email, err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	if _, err = lost.Resolve(ctx, time.Minute); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatal(err)
 	}
 }

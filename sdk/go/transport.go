@@ -139,7 +139,7 @@ func (t *transport) call(ctx context.Context, op operation, path []string, param
 	if op.media != "application/json" {
 		headers.Set("Accept", op.media+", application/json")
 	}
-	if s.idempotencyKey == "" && op.idempotent {
+	if s.idempotencyKey == "" && op.idempotent && headers.Get("Idempotency-Key") == "" {
 		if s.idempotencyKey, err = newUUID(); err != nil {
 			return &ConfigurationError{"The system gives no random numbers for an idempotency key: " + err.Error()}
 		}
@@ -199,15 +199,12 @@ func (op operation) target(parameters []string) (string, error) {
 		if !strings.HasPrefix(segment, "{") {
 			continue
 		}
-		value := strings.ReplaceAll(url.QueryEscape(parameters[0]), "+", "%20")
+		value := parameters[0]
 		parameters = parameters[1:]
-		switch value {
-		case "":
-			return "", &ConfigurationError{"The " + strings.Trim(segment, "{}") + " of " + op.name + " is empty"}
-		case ".", "..": // URLs have another meaning for these
-			value = strings.ReplaceAll(value, ".", "%2E")
+		if value == "" || value == "." || value == ".." { // URLs resolve the last two, also if they are escaped.
+			return "", &ConfigurationError{"The " + strings.Trim(segment, "{}") + " of " + op.name + " is empty or no id"}
 		}
-		segments[i] = value
+		segments[i] = strings.ReplaceAll(url.QueryEscape(value), "+", "%20")
 	}
 	return strings.Join(segments, "/"), nil
 }

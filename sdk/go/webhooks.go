@@ -42,7 +42,13 @@ func ConstructEvent(payload []byte, header http.Header, secrets []string, tolera
 
 // ConstructEventAt is ConstructEvent at another time, for tests.
 func ConstructEventAt(payload []byte, header http.Header, secrets []string, tolerance time.Duration, now time.Time) (*WebhookEvent, error) {
-	if len(secrets) == 0 {
+	var given []string
+	for _, secret := range secrets {
+		if secret = strings.TrimSpace(secret); secret != "" {
+			given = append(given, secret)
+		}
+	}
+	if secrets = given; len(secrets) == 0 {
 		return nil, &ConfigurationError{"There is no webhook secret: it is in the answer to Webhooks.Create"}
 	}
 	if tolerance <= 0 {
@@ -58,7 +64,7 @@ func ConstructEventAt(payload []byte, header http.Header, secrets []string, tole
 	time := headerOf(header, "webhook-timestamp")
 	if signatures := standardSignatures(headerOf(header, "webhook-signature")); signed == "" && isSigned(signatures, secrets, func(secret string) []byte {
 		key, err := standardKey(secret)
-		if err != nil {
+		if err != nil || len(key) == 0 {
 			return nil
 		}
 		return sum(key, id+"."+time+".", payload)
@@ -145,7 +151,7 @@ func isSigned(signatures [][]byte, secrets []string, wanted func(secret string) 
 	for _, secret := range secrets {
 		expected := wanted(secret)
 		for _, signature := range signatures {
-			fits = secret != "" && expected != nil && hmac.Equal(signature, expected) || fits
+			fits = expected != nil && hmac.Equal(signature, expected) || fits
 		}
 	}
 	return fits
@@ -208,6 +214,11 @@ func WebhookHandler(secrets []string, handle func(context.Context, *WebhookEvent
 			return
 		}
 		event, err := ConstructEvent(payload, request.Header, secrets, DefaultTolerance)
+		var misconfigured *ConfigurationError
+		if errors.As(err, &misconfigured) {
+			http.Error(writer, err.Error(), http.StatusInternalServerError)
+			return
+		}
 		if err != nil {
 			http.Error(writer, err.Error(), http.StatusBadRequest)
 			return

@@ -3,6 +3,7 @@ package postrider
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -45,6 +46,8 @@ func TestTheVectorOfBothSignatures(t *testing.T) {
 
 func TestWrongSignatures(t *testing.T) {
 	good := http.Header{"Webhook-Id": {"evt_01TEST"}, "Webhook-Timestamp": {"1767261601"}, "Webhook-Signature": {"v1," + vectorBase64}}
+	empty := base64.StdEncoding.EncodeToString(sum(nil, "evt_01TEST.1767261601.", []byte(vectorPayload)))
+	signedWithNothing := http.Header{"Webhook-Id": {"evt_01TEST"}, "Webhook-Timestamp": {"1767261601"}, "Webhook-Signature": {"v1," + empty}}
 	for name, one := range map[string]struct {
 		payload string
 		header  http.Header
@@ -53,7 +56,7 @@ func TestWrongSignatures(t *testing.T) {
 		"no header":     {vectorPayload, http.Header{}, vectorSecret},
 		"other body":    {vectorPayload + " ", good, vectorSecret},
 		"other secret":  {vectorPayload, good, "whsec_AAAA"},
-		"empty secret":  {vectorPayload, http.Header{"Service-Signature": {"t=1,v1="}}, ""},
+		"empty key":     {vectorPayload, signedWithNothing, "whsec_"},
 		"bad secret":    {vectorPayload, good, "whsec_é"},
 		"other id":      {vectorPayload, http.Header{"Webhook-Id": {"evt_2"}, "Webhook-Timestamp": good["Webhook-Timestamp"], "Webhook-Signature": good["Webhook-Signature"]}, vectorSecret},
 		"other time":    {vectorPayload, http.Header{"Service-Signature": {"t=1767261602,v1=" + vectorHex}}, vectorSecret},
@@ -68,7 +71,12 @@ func TestWrongSignatures(t *testing.T) {
 		}
 	}
 	var configuration *ConfigurationError
-	if _, err := ConstructEvent(nil, nil, nil, 0); !errors.As(err, &configuration) {
+	for _, secrets := range [][]string{nil, {""}, {" "}} {
+		if _, err := ConstructEvent(nil, nil, secrets, 0); !errors.As(err, &configuration) {
+			t.Error(secrets, err)
+		}
+	}
+	if _, err := ConstructEventAt([]byte(vectorPayload), good, []string{"", vectorSecret + "\n"}, 0, vectorTime); err != nil {
 		t.Error(err)
 	}
 }
@@ -148,6 +156,11 @@ func TestTheHandler(t *testing.T) {
 	if code := deliver("POST", time.Now()); code != 204 || got == nil {
 		t.Error(code)
 	}
+	handler = WebhookHandler([]string{""}, func(context.Context, *WebhookEvent) error { return nil })
+	if code := deliver("POST", time.Now()); code != 500 {
+		t.Error("without a secret, the server must deliver the webhook again", code)
+	}
+	handler = WebhookHandler([]string{vectorSecret}, func(context.Context, *WebhookEvent) error { return failure })
 	failure = errors.New("the database is away")
 	if code := deliver("POST", time.Now()); code != 500 {
 		t.Error(code)

@@ -1,6 +1,6 @@
 import { ConnectionError } from "./errors.js";
 
-/** Runtimes tell the cause of a failed `fetch` by codes, or only by texts. In order: the first that fits. */
+/** Runtimes tell the cause of a failed `fetch` by a code, or only by texts. In order: the first that fits. */
 const CAUSES: [RegExp, ConnectionError["reason"], boolean, string][] = [
   [/bad port|are blocked/i, "refused", false, "fetch connects to no port that belongs to another protocol; let the API listen on another port"],
   [/ENOTFOUND|EAI_|ENODATA|dns|resolve/i, "dns", false, "the host was not found; check the base URL and the name servers"],
@@ -14,7 +14,9 @@ const CAUSES: [RegExp, ConnectionError["reason"], boolean, string][] = [
 /** The typed error of a failed `fetch`. `redacted` removes the API key from a text. */
 export function connectionError(error: unknown, host: string, redacted: (text: string) => string): ConnectionError {
   const { message, code, cause } = (error ?? {}) as { message?: string; code?: string; cause?: { code?: string; message?: string } };
-  const text = redacted([cause?.code ?? code, cause?.message, message].filter(Boolean).join(" "));
-  const [, reason, sent, advice] = CAUSES.find(([pattern]) => pattern.test(text)) as (typeof CAUSES)[number];
+  const known = cause?.code ?? code;
+  const text = redacted([known, cause?.message, message].filter(Boolean).join(" "));
+  // A text can have the host's name, such as `dns.example.com`; a code cannot.
+  const [, reason, sent, advice] = CAUSES.find(([pattern]) => pattern.test(known ?? text)) as (typeof CAUSES)[number];
   return new ConnectionError(`${host}: ${advice} (${text})`, { reason, sent });
 }

@@ -53,7 +53,7 @@ export function buildRequest(baseUrl: string, operation: Operation, path: readon
   const filled = operation.path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(checkedSegment(name, path[index++])));
   const url = new URL(baseUrl + filled);
   const wire = toWire(params ?? {}, operation.fields?.() ?? {}) as WireObject;
-  const body: WireObject = {};
+  const body: WireObject = Object.create(null);
   for (const [name, value] of Object.entries(wire)) {
     if (operation.body && !operation.query.includes(name)) body[name] = value;
     else if (value !== undefined && value !== null) url.searchParams.set(name, queryValue(value));
@@ -84,7 +84,7 @@ function toWire(value: unknown, fields: Fields): unknown {
   if (value instanceof ArrayBuffer) return toBase64(new Uint8Array(value));
   const prototype = typeof value === "object" && value !== null && Object.getPrototypeOf(value);
   if (prototype !== Object.prototype && prototype !== null) return value;
-  const wire: WireObject = {};
+  const wire: WireObject = Object.create(null); // A field `__proto__` is then one like the others.
   for (const [name, entry] of Object.entries(value as object)) {
     const camel = name.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
     const known = Object.hasOwn(fields, camel) ? fields[camel] : undefined;

@@ -50,6 +50,7 @@ export const SYSTEM_CLOCK: Clock = {
   random: () => Math.random(),
   sleep: (duration, signal) =>
     new Promise<void>((resolve) => {
+      if (signal?.aborted) return resolve();
       const end = () => {
         clearTimeout(timer);
         signal?.removeEventListener("abort", end);

@@ -70,7 +70,7 @@ export class Transport {
     const headers = this.#headers({ ...options.headers, accept: operation.mediaType });
     if (body !== undefined) headers["content-type"] = "application/json";
     if (options.ifMatch !== undefined) headers["if-match"] = options.ifMatch;
-    const idempotencyKey = options.idempotencyKey ?? (operation.idempotent ? crypto.randomUUID() : undefined);
+    const idempotencyKey = options.idempotencyKey ?? headers["idempotency-key"] ?? (operation.idempotent ? crypto.randomUUID() : undefined);
     if (idempotencyKey !== undefined) headers["idempotency-key"] = idempotencyKey;
     const request = { method: operation.method, headers: checkedHeaders(headers), body };
     const maxRetries = this.maxRetries(options);

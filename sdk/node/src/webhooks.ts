@@ -28,7 +28,7 @@ export async function constructEvent(
   rawBody: RawBody, headers: RequestHeaders, secrets: string | readonly string[], options: VerifyOptions = {},
 ): Promise<WebhookEvent> {
   const body = bytesOf(rawBody);
-  const keys = [secrets].flat().map((secret) => secret.trim()).filter(Boolean);
+  const keys = [secrets].flat().map((secret) => secret?.trim()).filter(Boolean);
   if (keys.length === 0) throw new ConfigurationError("The secret of the webhook is missing: it begins with `whsec_` and is shown when the webhook is created");
   const signatures = signaturesOf(lowerCased(headers));
   if (signatures.length === 0) {

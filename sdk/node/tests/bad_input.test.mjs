@@ -43,6 +43,17 @@ test("a server without TLS at an https URL", async (t) => {
   assert.match(error.message, /certificate/);
 });
 
+test("a connection that is lost in the TLS handshake", async (t) => {
+  const port = await raw(t, (socket) => socket.destroy());
+  assert.equal((await failure(`https://127.0.0.1:${port}`)).reason, "reset");
+});
+
+test("a host whose name looks like another cause", async () => {
+  const cause = Object.assign(new Error("Host: dns.example.com. is not in the cert's altnames"), { code: "ERR_TLS_CERT_ALTNAME_INVALID" });
+  const fetch = () => Promise.reject(new TypeError("fetch failed", { cause }));
+  assert.equal((await failure("https://dns.example.com", { fetch })).reason, "tls");
+});
+
 test("no answer, slow headers, slow body", async (t) => {
   for (const behaviour of [
     () => {},
@@ -185,6 +196,13 @@ test("cancelling", async (t) => {
   controller.abort();
   assert((await call).error instanceof CancelledError);
   assert((await client(`http://127.0.0.1:${port}`).account.get({}, { signal: controller.signal })).error instanceof CancelledError);
+});
+
+test("a field named __proto__ is one like the others", async (t) => {
+  const { baseUrl, requests } = await answering(t, { json: { id: "msg_1", status: "sent" } });
+  await client(baseUrl).emails.send(JSON.parse('{"subject":"Hi","variables":{"__proto__":{"polluted":1}}}'));
+  assert.equal(requests[0].body, '{"subject":"Hi","variables":{"__proto__":{"polluted":1}}}');
+  assert.equal({}.polluted, undefined);
 });
 
 test("cancelling while the next attempt is waited for", async (t) => {

@@ -39,6 +39,8 @@ test("a key of the caller is kept; each call has another one", async (t) => {
   const keys = requests.map((request) => request.headers["idempotency-key"]);
   assert.deepEqual(keys.slice(0, 2), ["order-1", "order-1"]);
   assert.notEqual(keys[2], keys[3]);
+  await emails.send(EMAIL, { headers: { "Idempotency-Key": "order-2" } });
+  assert.equal(requests[4].headers["idempotency-key"], "order-2");
 });
 
 test("what is never repeated", async (t) => {

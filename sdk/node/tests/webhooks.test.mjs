@@ -64,6 +64,8 @@ test("what is no webhook", async () => {
   await assert.rejects(constructEvent(JSON.parse(BODY), SERVICE, SECRET, NOW), ConfigurationError);
   await assert.rejects(constructEvent(BODY, SERVICE, "", NOW), ConfigurationError);
   await assert.rejects(constructEvent(BODY, SERVICE, [], NOW), ConfigurationError);
+  await assert.rejects(constructEvent(BODY, SERVICE, process.env.NO_SUCH_SECRET, NOW), ConfigurationError);
+  assert.equal((await constructEvent(BODY, SERVICE, [undefined, SECRET], NOW)).type, "email.delivered");
   for (const payload of ["[]", "null", "no json", '{"type":1}']) {
     const headers = await generateTestHeader({ payload, secret: SECRET });
     await assert.rejects(constructEvent(payload, headers, SECRET), (error) => error instanceof PostriderError && !(error instanceof SignatureError));

@@ -5,9 +5,9 @@ declare(strict_types=1);
 namespace Postrider;
 
 use Postrider\Exception\CancelledException;
+use Postrider\Exception\NotFoundException;
 use Postrider\Exception\PostriderException;
 use Postrider\Exception\SendUnconfirmedException;
-use Postrider\Exception\TimeoutException;
 use Postrider\Exception\UnexpectedResponseException;
 
 /**
@@ -145,19 +145,20 @@ final class Client
 
             return $this->requests->build($operation, [], $params, ['headers' => $headers] + $options);
         };
-        $stream = new EventStream(new CurlTransport($this->caFile), $build, $this->requests->redact(...));
+        $stream = new EventStream(new CurlTransport($this->caFile), $build, $this->requests->redact(...), $cursor);
         $cancelled = $options['cancelled'] ?? null;
         for ($attempt = 0;;) {
             $wait = null;
             try {
-                foreach ($stream->read($cursor, $cancelled) as $event) {
+                foreach ($stream->read($cancelled) as $event) {
                     $attempt = 0;
-                    $cursor = $event->cursor ?? $cursor;
                     yield $event;
                 }
             } catch (PostriderException $failure) {
                 $status = isset($failure->response) ? $failure->response->status : 0;
-                if ($status < 500 && !Failure::isRetryable($failure, $operation)) {
+                // Before the first connection it tries as often as a call, so that a wrong base URL is noticed.
+                $isHopeless = !$stream->hasConnected && $attempt >= $this->maxRetries;
+                if ($isHopeless || ($status < 500 && !Failure::isRetryable($failure, $operation))) {
                     throw $failure;
                 }
                 $wait = $this->waitAfter($failure, $attempt);
@@ -197,7 +198,12 @@ final class Client
             throw UnexpectedResponseException::of($this->requests->redact($response));
         }
         foreach ($this->onWarning === null ? [] : (array) ($data['warnings'] ?? []) as $warning) {
-            ($this->onWarning)((string) (\is_string($warning) ? $warning : json_encode($warning)), $operation->name);
+            try {
+                ($this->onWarning)((string) (\is_string($warning) ? $warning : json_encode($warning)), $operation->name);
+            } catch (\Throwable $failure) {
+                // The call has succeeded: it must not look as if it had failed.
+                error_log('postrider: onWarning failed: ' . $failure->getMessage());
+            }
         }
 
         return $data;
@@ -227,22 +233,23 @@ final class Client
         }
     }
 
-    /** @return array<string, mixed> the email, once the server knows what became of it */
+    /** @return array<string, mixed> the email, once it is no longer failed, or at the end of the time */
     private function resolve(string $id, float $timeout): array
     {
         $deadline = $this->clock->monotonic() + $timeout;
         for ($attempt = 0;; ++$attempt) {
             $left = max(0.1, $deadline - $this->clock->monotonic());
-            $email = $this->emails->get($id, options: ['timeout' => min($left, $this->timeout)])['email'] ?? [];
-            $unconfirmed = ($email['status'] ?? '') === 'failed'
-                && ($email['failure']['reason'] ?? '') === 'unconfirmed';
-            if (!$unconfirmed) {
-                return $email;
-            }
             $wait = min(8.0, 0.5 * 2 ** $attempt);
-            if ($this->clock->monotonic() + $wait >= $deadline) {
-                throw new TimeoutException("The server does not know yet what became of the email $id. Ask again later "
-                    . 'with `$client->emails->get()`; sending again could deliver it twice.');
+            $isLast = $this->clock->monotonic() + $wait >= $deadline;
+            try {
+                $email = $this->emails->get($id, options: ['timeout' => min($left, $this->timeout)])['email'] ?? [];
+                if ($isLast || ($email['status'] ?? '') !== 'failed') {
+                    return $email;
+                }
+            } catch (NotFoundException $failure) {
+                if ($isLast) {
+                    throw $failure;
+                }
             }
             $this->clock->sleep($wait);
         }

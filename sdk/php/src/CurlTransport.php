@@ -145,6 +145,8 @@ final class CurlTransport implements Transport
             CURLOPT_PATH_AS_IS => true,
             CURLOPT_PROTOCOLS => CURLPROTO_HTTP | CURLPROTO_HTTPS,
             CURLOPT_FOLLOWLOCATION => false,
+            // What a proxy answers to CONNECT is not the server's answer.
+            CURLOPT_SUPPRESS_CONNECT_HEADERS => true,
             CURLOPT_NOSIGNAL => true,
             CURLOPT_TCP_NODELAY => true,
             CURLOPT_ACCEPT_ENCODING => '',
@@ -178,6 +180,9 @@ final class CurlTransport implements Transport
         ]);
         if ($request->body !== null) {
             curl_setopt($handle, CURLOPT_POSTFIELDS, $request->body);
+        }
+        if (RequestBuilder::isLocal((string) parse_url($request->url, PHP_URL_HOST))) {
+            curl_setopt($handle, CURLOPT_PROXY, ''); // A proxy reaches another machine, and would read the API key.
         }
         if ($this->caFile !== null) {
             curl_setopt($handle, CURLOPT_CAINFO, $this->caFile);

@@ -15,7 +15,7 @@ final class Dev
     }
 
     /**
-     * Waits for a message.
+     * Waits for a message and returns the newest that fits, with its text and HTML.
      *
      * @param array{to?: string, subject?: string, timeout?: float|int} $params timeout: seconds, 30 if not given
      *
@@ -33,8 +33,10 @@ final class Dev
             $wait = min(30.0, max(0.0, $deadline - hrtime(true) / 1e9));
             $params['wait'] = (int) ($wait * 1000) . 'ms';
             $answer = (array) $this->client->call($operation, [], $params, ['timeout' => $wait + 10.0]);
-            if (\is_array($answer['messages'][0] ?? null)) {
-                return $answer['messages'][0];
+            if (isset($answer['messages'][0]['id'])) {
+                $get = new Operation('dev.waitForEmail', 'GET', '/messages/{id}', retry: true);
+
+                return (array) $this->client->call($get, [(string) $answer['messages'][0]['id']]);
             }
         } while (hrtime(true) / 1e9 < $deadline);
         throw new TimeoutException("No such message came within $timeout s. Check `to` and `subject`, and that the server "

@@ -16,14 +16,18 @@ final class EventStream
     private const SILENCE = 60.0;
     private const EVENT_MAX = 4 * 1024 * 1024;
 
+    public bool $hasConnected = false;
+
     /**
      * @param \Closure(?string): Request    $build
      * @param \Closure(Response): Response  $redact
+     * @param ?string                       $cursor the last `id` that came, also one without an event
      */
     public function __construct(
         private readonly CurlTransport $transport,
         private readonly \Closure $build,
         private readonly \Closure $redact,
+        public ?string $cursor,
     ) {
     }
 
@@ -34,13 +38,14 @@ final class EventStream
      *
      * @return \Generator<int, WebhookEvent>
      */
-    public function read(?string $cursor, ?callable $cancelled): \Generator
+    public function read(?callable $cancelled): \Generator
     {
         $buffer = '';
         $head = new Response(0);
-        foreach ($this->transport->exchange(($this->build)($cursor), null, self::SILENCE, $cancelled) as $part) {
+        foreach ($this->transport->exchange(($this->build)($this->cursor), null, self::SILENCE, $cancelled) as $part) {
             if ($part instanceof Response) {
                 $head = $part;
+                $this->hasConnected = $this->hasConnected || self::isStream($head);
                 continue;
             }
             $buffer .= $part;
@@ -53,7 +58,7 @@ final class EventStream
             $blocks = preg_split('/\r\n\r\n|\n\n|\r\r/', $buffer) ?: [];
             $buffer = (string) array_pop($blocks);
             foreach ($blocks as $block) {
-                $event = self::parse($block);
+                $event = $this->parse($block);
                 if ($event !== null) {
                     yield $event;
                 }
@@ -72,17 +77,16 @@ final class EventStream
         return $head->status === 200 && str_starts_with($head->header('content-type') ?? '', 'text/event-stream');
     }
 
-    private static function parse(string $block): ?WebhookEvent
+    private function parse(string $block): ?WebhookEvent
     {
         $data = [];
-        $cursor = null;
         foreach (preg_split('/\r\n|\n|\r/', $block) ?: [] as $line) {
             if (preg_match('/^(id|data):? ?(.*)$/Ds', $line, $found) === 1) {
-                $found[1] === 'id' ? $cursor = $found[2] : $data[] = $found[2];
+                $found[1] === 'id' ? $this->cursor = $found[2] : $data[] = $found[2];
             }
         }
         $event = $data === [] ? null : json_decode(implode("\n", $data), true, 128);
 
-        return \is_array($event) ? WebhookEvent::fromArray($event, $cursor) : null;
+        return \is_array($event) ? WebhookEvent::fromArray($event, $this->cursor) : null;
     }
 }

@@ -51,12 +51,17 @@ final class RequestBuilder
                 : "$operation->accept, application/json;q=0.5",
         ];
         if ($operation->idempotent) {
-            $headers['Idempotency-Key'] = (string) ($options['idempotency_key'] ?? self::uuid());
+            $headers['Idempotency-Key'] = self::uuid();
         }
-        if (isset($options['if_match'])) {
-            $headers['If-Match'] = (string) $options['if_match'];
+        $given = array_filter([
+            'Idempotency-Key' => $options['idempotency_key'] ?? null,
+            'If-Match' => $options['if_match'] ?? null,
+        ], static fn (mixed $one): bool => $one !== null);
+        foreach ([...($options['headers'] ?? []), ...$given, 'Authorization' => $headers['Authorization']] as $name => $value) {
+            // Names of headers have any case.
+            $known = preg_grep('/^' . preg_quote((string) $name, '/') . '$/Di', array_keys($headers));
+            $headers[$known ? current($known) : $name] = (string) $value;
         }
-        $headers = array_merge($headers, $options['headers'] ?? []);
         foreach ($headers as $name => $value) {
             if (preg_match('/^[!#$%&\'*+.^_`|~0-9A-Za-z-]+$/D', (string) $name) !== 1) {
                 throw ValidationException::ofField('headers', 'has a name that no header can have');
@@ -173,13 +178,18 @@ final class RequestBuilder
             throw new ConfigurationException('The base URL must be like https://mail.example.com, without a user, '
                 . 'a query or a fragment.');
         }
-        $local = $host === 'localhost' || $host === '::1' || preg_match('/^127(\.\d{1,3}){3}$/D', $host) === 1;
-        if ($scheme === 'http' && !$local && !$allowInsecureHttp) {
+        if ($scheme === 'http' && !self::isLocal($host) && !$allowInsecureHttp) {
             throw new ConfigurationException('The base URL must start with https:, because the API key would be sent '
                 . 'unencrypted. In a trusted network pass `allowInsecureHttp: true`.');
         }
 
         return rtrim($url, '/');
+    }
+
+    /** Whether a host is this machine. */
+    public static function isLocal(string $host): bool
+    {
+        return preg_match('/^(localhost|\[?::1\]?|127(\.\d{1,3}){3})$/Di', $host) === 1;
     }
 
     private static function uuid(): string

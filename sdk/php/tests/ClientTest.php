@@ -156,9 +156,10 @@ final class ClientTest extends TestCase
 
     public function testResolve(): void
     {
-        $unconfirmed = ['email' => ['id' => 'msg_3', 'status' => 'failed', 'failure' => ['reason' => 'unconfirmed']]];
+        $unconfirmed = ['email' => ['id' => 'msg_3', 'status' => 'failed', 'last_event' => 'email.failed']];
         $client = $this->client(
             FakeTransport::error(504, 'send_unconfirmed', ['details' => ['email_id' => 'msg_3']]),
+            FakeTransport::error(404, 'not_found'),
             FakeTransport::json(200, $unconfirmed),
             FakeTransport::json(200, ['email' => ['id' => 'msg_3', 'status' => 'sent']]),
         );
@@ -168,7 +169,7 @@ final class ClientTest extends TestCase
         self::assertSame('https://mail.example.com/emails/msg_3', $this->transport->requests[2]->url);
         $client = $this->client(FakeTransport::error(504, 'send_unconfirmed', ['details' => ['email_id' => 'msg_3']]), ...array_fill(0, 9, FakeTransport::json(200, $unconfirmed)));
         $failure = $this->failure(fn () => $client->emails->send(self::EMAIL));
-        self::assertInstanceOf(Failures\TimeoutException::class, $this->failure(fn () => $failure->resolve(5.0)));
+        self::assertSame('failed', $failure->resolve(5.0)['status']);
     }
 
     public function testPages(): void
@@ -195,9 +196,24 @@ final class ClientTest extends TestCase
         $transport = new FakeTransport([FakeTransport::json(200, self::SENT + ['warnings' => ['`colour` was ignored']])]);
         $client = new Client(self::KEY, 'https://x', transport: $transport, onWarning: function (string ...$one) use (&$heard): void {
             $heard[] = $one;
+            throw new \RuntimeException('The log is full');
         });
+        ini_set('error_log', '/dev/null');
         $client->emails->send(self::EMAIL);
+        ini_restore('error_log');
         self::assertSame([['`colour` was ignored', 'emails.send']], $heard);
+    }
+
+    public function testHeadersOfTheCaller(): void
+    {
+        $client = $this->client(FakeTransport::json(200, self::SENT), FakeTransport::json(200, ['template' => []]));
+        $headers = ['idempotency-key' => 'order-2', 'authorization' => 'Bearer other', 'X-Trace' => 't'];
+        $client->emails->send(self::EMAIL, ['headers' => $headers]);
+        $client->templates->create(['name' => 'a'], ['idempotency_key' => 'order-3', 'if_match' => '7']);
+        [$send, $create] = array_map(static fn ($request): array => $request->headers, $this->transport->requests);
+        self::assertSame(['Bearer ' . self::KEY, 'order-2', 't'], [$send['Authorization'], $send['Idempotency-Key'], $send['X-Trace']]);
+        self::assertCount(7, $send);
+        self::assertSame(['order-3', '7'], [$create['Idempotency-Key'], $create['If-Match']]);
     }
 
     public function testUnknownValuesAreKept(): void

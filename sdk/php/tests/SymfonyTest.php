@@ -11,6 +11,7 @@ use Symfony\Component\HttpClient\MockHttpClient;
 use Symfony\Component\HttpClient\Response\MockResponse;
 use Symfony\Component\Mailer\Envelope;
 use Symfony\Component\Mailer\Exception\HttpTransportException;
+use Symfony\Component\Mailer\Exception\TransportException;
 use Symfony\Component\Mailer\Exception\IncompleteDsnException;
 use Symfony\Component\Mailer\Header\MetadataHeader;
 use Symfony\Component\Mailer\Header\TagHeader;
@@ -88,6 +89,16 @@ final class SymfonyTest extends TestCase
         ], json_decode($answer->getRequestOptions()['body'], true));
     }
 
+    public function testWhoIsInToAndCcGetsOneEmail(): void
+    {
+        $answer = new MockResponse('{"id":"msg_1","status":"sent"}');
+        $this->transport([$answer])->send(self::email()->cc('linus@example.net', 'cc@example.net')->bcc('cc@example.net'));
+        $params = json_decode($answer->getRequestOptions()['body'], true);
+        self::assertSame(['"Grace" <grace@example.net>', 'linus@example.net'], $params['to']);
+        self::assertSame(['cc@example.net'], $params['cc']);
+        self::assertArrayNotHasKey('bcc', $params);
+    }
+
     public function testAnEnvelopeReachesItsRecipientsOnly(): void
     {
         $answer = new MockResponse('{"id":"msg_1","status":"sent"}');
@@ -108,6 +119,20 @@ final class SymfonyTest extends TestCase
         } catch (HttpTransportException $failure) {
             self::assertStringContainsString($text, $failure->getMessage());
             self::assertStringNotContainsString(self::KEY, Dump::of($failure) . $failure->getDebug());
+        }
+    }
+
+    public function testEmailsThatCannotBeWritten(): void
+    {
+        $variables = self::email();
+        $variables->getHeaders()->addTextHeader('Service-Variables', '{bad');
+        foreach ([$variables, self::email()->text("\xff")] as $email) {
+            try {
+                $this->transport([new MockResponse('{"id":"msg_1"}')])->send($email);
+                self::fail('nothing was thrown');
+            } catch (TransportException $failure) {
+                self::assertStringContainsString('JSON', $failure->getMessage());
+            }
         }
     }
 

@@ -169,10 +169,11 @@ final class TransportTest extends TestCase
         $server = new FaultServer([
             ['status' => 200, 'body' => '{"total":0,"messages":[]}'],
             ['status' => 200, 'body' => '{"total":1,"messages":[{"id":7,"subject":"Code"}]}'],
+            ['status' => 200, 'body' => '{"id":7,"text":"123456"}'],
             ['status' => 200, 'body' => '{"total":0,"messages":[]}'],
         ]);
         $client = new Client(self::KEY, $server->url);
-        self::assertSame(7, $client->dev->waitForEmail(['to' => 'a@b.example', 'timeout' => 9])['id']);
+        self::assertSame('123456', $client->dev->waitForEmail(['to' => 'a@b.example', 'timeout' => 9])['text']);
         self::assertMatchesRegularExpression('~^/messages\?to=a%40b\.example&wait=\d+ms$~', $server->request()['path']);
         $this->expectException(Failures\TimeoutException::class);
         $client->dev->waitForEmail(['timeout' => 0]);
@@ -185,6 +186,7 @@ final class TransportTest extends TestCase
         $stream = ['content-type' => 'text/event-stream', 'content-length' => null];
         $server = new FaultServer([
             ['status' => 200, 'headers' => $stream, 'body' => ":hello\n\n" . str_replace("\r\n", "\n", $event('1')) . 'id: half'],
+            ['status' => 200, 'headers' => $stream, 'body' => ":\nid: c1b\n\n"],
             ['mode' => 'reset'],
             ['status' => 503, 'headers' => ['content-type' => 'text/html'], 'body' => '<h1>'],
             ['status' => 200, 'headers' => $stream, 'body' => str_replace("\r\n", "\n", $event('2'))],
@@ -201,7 +203,33 @@ final class TransportTest extends TestCase
         }
         $class = \Postrider\Event\EmailSent::class;
         self::assertSame([['evt_1', 'c1', 'msg_1', $class], ['evt_2', 'c2', 'msg_2', $class], '401'], $seen);
-        $cursors = array_map(static fn (): string => $server->request()['headers']['last-event-id'], range(1, 5));
-        self::assertSame(['c0', 'c1', 'c1', 'c1', 'c2'], $cursors);
+        $cursors = array_map(static fn (): string => $server->request()['headers']['last-event-id'], range(1, 6));
+        self::assertSame(['c0', 'c1', 'c1b', 'c1b', 'c1b', 'c2'], $cursors);
+    }
+
+    public function testAStreamOfAServerThatWasNeverThere(): void
+    {
+        $client = new Client(self::KEY, 'http://127.0.0.1:9', clock: new FakeClock());
+        $this->expectException(Failures\ConnectionException::class);
+        $client->webhookEvents->stream()->current();
+    }
+
+    public function testProxies(): void
+    {
+        $server = new FaultServer([['status' => 200, 'body' => self::JSON]]);
+        putenv('http_proxy=http://127.0.0.1:9');
+        putenv('https_proxy=' . $server->url);
+        try {
+            // A server on this machine is asked without a proxy, which would read the API key.
+            self::assertSame('acct_1', (new Client(self::KEY, $server->url))->account->get()['account']['id']);
+            self::assertSame('/account', $server->request()['path']);
+            // The proxy answers CONNECT with 200; what comes then is no TLS.
+            $failure = $this->failure($server, client: new Client(self::KEY, 'https://mail.example.com', timeout: 5.0, maxRetries: 0));
+            self::assertInstanceOf(Failures\ConnectionException::class, $failure);
+            self::assertArrayNotHasKey('authorization', $server->request()['headers']);
+        } finally {
+            putenv('http_proxy');
+            putenv('https_proxy');
+        }
     }
 }

@@ -3,14 +3,19 @@
 import logging
 import os
 import shutil
+import socket
 import ssl
 import subprocess
 import tempfile
+import traceback
 import unittest
 from pathlib import Path
 from unittest import mock
 
 import postrider
+from postrider._deadline import Cancellation, Deadline
+from postrider._exchange import Request
+from postrider._transport import _Connection
 
 from .clients import KEY, AsyncCalls, SyncCalls
 from .misbehaving_server import MisbehavingServer, answer, api_error, drip, hang, raw, reset
@@ -225,6 +230,20 @@ class BadInput:
 
 
 class SyncBadInput(BadInput, SyncCalls, unittest.TestCase):
+    def test_variables_of_an_upload_have_no_key(self):
+        """Reports of errors show the variables of each function, for example those of Django and Sentry."""
+        here, there = socket.socketpair()
+        with here, there, postrider.Postrider(KEY, "http://localhost") as client:
+            client._transport._keep(_Connection(here, lambda: 1))
+            try:  # assertRaises deletes the variables.
+                client._transport.open(Request("GET", "/account", {}, None), Deadline(0), Cancellation())
+                self.fail("nothing was raised")
+            except postrider.TimeoutError as error:
+                report = traceback.TracebackException.from_exception(error, capture_locals=True)
+                text = "".join(report.format())
+        self.assertIn("in send\n", text)
+        self.assertNotIn(KEY, text)
+
     def test_call_can_be_cancelled_from_another_thread(self):
         cancellation = postrider.Cancellation()
 

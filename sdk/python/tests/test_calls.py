@@ -104,10 +104,10 @@ class Requests:
         self.assertEqual(request.headers["content-type"], "application/json")
 
     def test_options(self):
-        options = {"if_match": "7", "extra_headers": {"X-Trace": "t", "Authorization": "Bearer other"}}
+        options = {"if_match": "7", "extra_headers": {"X-Trace": "t", "authorization": "Bearer other", "ACCEPT": "x/y"}}
         request = self.request(lambda client: client.affiliates.delete("aff_1", **options))
         self.assertEqual((request.headers["if-match"], request.headers["x-trace"]), ("7", "t"))
-        self.assertEqual(request.headers["authorization"], f"Bearer {KEY}")
+        self.assertEqual((request.headers["authorization"], request.headers["accept"]), (f"Bearer {KEY}", "x/y"))
 
     def test_last_response_and_warnings(self):
         warnings = []
@@ -117,6 +117,15 @@ class Requests:
         last = self.client.last_response
         self.assertEqual((last.status, last.request_id, tuple(last.rate_limit)), (200, "req_1", (10, 9, 1)))
         self.assertEqual((last.warnings, warnings), (("`x` is unknown",), ["`x` is unknown"]))
+
+    def test_callback_that_fails_does_not_fail_the_call(self):
+        def fail(warning):
+            raise RuntimeError(warning)
+
+        with MisbehavingServer(answer(200, {"id": "msg_1", "warnings": ["`x` is unknown"]})) as server:
+            with self.assertLogs("postrider"):
+                sent = self.do(server.url, lambda client: client.emails.send({}), on_warning=fail)
+        self.assertEqual(sent["id"], "msg_1")
 
     def test_development_inbox(self):
         found, message = answer(200, {"total": 1, "messages": [{"id": 7}]}), answer(200, {"id": 7, "text": "Hello"})

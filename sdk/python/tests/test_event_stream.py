@@ -72,6 +72,11 @@ class EventStream:
     def test_data_in_several_lines(self):
         self.assertEqual(self.ids(hang(HEAD + chunk('data: {"id":\ndata: "evt_1"}\n\n')), count=1), ["evt_1"])
 
+    def test_server_that_was_never_there(self):
+        with self.assertRaises(postrider.ConnectionError):
+            self.do("http://127.0.0.1:9", lambda client: self.collect(client, 1, {}))
+        self.assertEqual(self.pauses, [0.25, 0.5])
+
     def test_errors_that_do_not_pass(self):
         for failure, error in ((api_error(401, "unauthorized"), postrider.AuthenticationError), (api_error(403, "forbidden"), postrider.PermissionError),
                                (api_error(400, "invalid_cursor"), postrider.ValidationError), (answer(200, {}), postrider.UnexpectedResponseError),

@@ -1,5 +1,7 @@
 """Signatures of webhooks."""
 
+import base64
+import hmac
 import unittest
 
 import postrider
@@ -46,6 +48,7 @@ class Signatures(unittest.TestCase):
 
     def test_several_secrets_and_signatures(self):
         headers = {"service-signature": SERVICE}
+        self.assertEqual(construct(headers, secret=["", f" {SECRET}\n"])["type"], "email.delivered")
         self.assertEqual(construct(headers, secret=[OTHER, SECRET])["type"], "email.delivered")
         rotated = SERVICE.replace(",v1", ",v1=" + "0" * 64 + ",v1")
         self.assertEqual(construct({"service-signature": rotated})["type"], "email.delivered")
@@ -66,7 +69,11 @@ class Signatures(unittest.TestCase):
         self.refused(postrider.SignatureError, {"service-signature": SERVICE}, BODY + " ")
         self.refused(postrider.SignatureError, {"service-signature": SERVICE}, secret=OTHER)
         self.refused(postrider.SignatureError, {**STANDARD, "webhook-signature": "v1,"}, secret="whsec_not base64")
-        self.refused(postrider.ConfigurationError, {"service-signature": SERVICE}, secret="")
+        signed_with_nothing = "v1," + base64.b64encode(hmac.digest(b"", f"e.{TIME}.{BODY}".encode(), "sha256")).decode()
+        headers = {"webhook-id": "e", "webhook-timestamp": str(TIME), "webhook-signature": signed_with_nothing}
+        self.refused(postrider.SignatureError, headers, secret="whsec_")
+        for secret in ("", " ", None, [None], [""]):
+            self.refused(postrider.ConfigurationError, {"service-signature": SERVICE}, secret=secret)
         self.refused(postrider.ConfigurationError, {"service-signature": SERVICE}, secret=[])
 
     def test_wrong_clock(self):

@@ -32,13 +32,14 @@ class SendUnconfirmedException extends ApiException
     }
 
     /**
-     * Asks for the email until the server knows what became of it, and returns the email. It never sends again.
+     * Asks for the email until it is no longer failed, and returns it as it is then, or at the end of the time. It never
+     * sends again.
      *
      * @param float $timeout seconds to ask for
      *
      * @return array<string, mixed>
      *
-     * @throws TimeoutException the server does not know after this time
+     * @throws NotFoundException the server did not take the email
      */
     public function resolve(float $timeout = 60.0): array
     {

@@ -80,31 +80,32 @@ def build_request(
     values = iter(path_parameters)
     path = re.sub(r"\{[^}]*\}", lambda name: _path_segment(name.group(), next(values), operation), operation.path)
     headers = {
-        "Accept": operation.answer,
-        "Service-Version": SERVICE_VERSION,
-        "User-Agent": f"postrider-python/{VERSION}",
+        "accept": operation.answer,
+        "service-version": SERVICE_VERSION,
+        "user-agent": f"postrider-python/{VERSION}",
     }
     body: Optional[bytes] = None
     if isinstance(params, (bytes, bytearray, str)) and operation.raw_body:
         body, query = params.encode() if isinstance(params, str) else bytes(params), {}
-        headers["Content-Type"] = operation.raw_body
+        headers["content-type"] = operation.raw_body
     else:
         fields = dict(params or {})
         query = {name: fields.pop(name) for name in list(fields) if name in operation.query or not operation.has_body}
         if operation.has_body:
-            body, headers["Content-Type"] = _encode_json(fields), JSON
+            body, headers["content-type"] = _encode_json(fields), JSON
     pairs = [
         (name, _query_value(one))
         for name, value in query.items() if value is not None
         for one in (value if name in operation.repeated and isinstance(value, (list, tuple)) else [value])
     ]  # fmt: skip
     text = urlencode(pairs)
-    headers.update(options.get("extra_headers") or {})
+    headers.update({name.lower(): value for name, value in (options.get("extra_headers") or {}).items()})
     if options.get("if_match") is not None:
-        headers["If-Match"] = str(options["if_match"])
-    key = options.get("idempotency_key")
-    if key is not None or operation.idempotent:
-        headers["Idempotency-Key"] = str(uuid.uuid4()) if key is None else key
+        headers["if-match"] = str(options["if_match"])
+    if options.get("idempotency_key") is not None:
+        headers["idempotency-key"] = options["idempotency_key"]
+    elif operation.idempotent:
+        headers.setdefault("idempotency-key", str(uuid.uuid4()))
     for name, value in headers.items():
         if not re.fullmatch(r"[!#-'*+.^-z|~0-9A-Z-]+", name) or not re.fullmatch(r"[\t -~\x80-\xff]*", value):
             raise errors.ConfigurationError(

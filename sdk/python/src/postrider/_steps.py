@@ -128,10 +128,10 @@ class Core:
             _last_response.set((id(self), self._newest))
             logger.debug("%s: HTTP %d, request %s", operation.name, response.status, self._newest.request_id)
         for warning in self._newest.warnings:
-            if self.on_warning:
-                self.on_warning(warning)
-            else:
-                logger.warning("%s: %s", operation.name, warning)
+            try:
+                (self.on_warning or (lambda text: logger.warning("%s: %s", operation.name, text)))(warning)
+            except Exception:  # The call has succeeded: it must not look as if it had failed.
+                logger.exception("on_warning failed")
         return data
 
     def _wait(self, attempt: int, error: errors.PostriderError) -> float:
@@ -149,14 +149,14 @@ class Core:
     run_resolve: Callable[[errors.SendUnconfirmedError, float], Any]
 
     def resolve(self, error: errors.SendUnconfirmedError, timeout: float) -> Steps:
-        """Asks for an email until it is no longer unconfirmed: returns the email."""
+        """Asks for an email until it is no longer failed: returns the email as it is then, or at the end of the time."""
         deadline, wait, nothing = Deadline(timeout, self.clock), 0.25, Cancellation()
         while True:
             email: Optional[Dict[str, Any]] = None
             try:
                 options = {"timeout": max(deadline.left(), 0.001)}
-                email = (yield from self.call(GET_EMAIL, (error.email_id or "",), None, options)).get("email", {})
-                if not _is_unconfirmed(email or {}):
+                email = (yield from self.call(GET_EMAIL, (error.email_id or "",), None, options)).get("email") or {}
+                if email.get("status") != "failed":
                     return email
             except errors.NotFoundError:  # Not stored yet, or never.
                 if wait >= deadline.left():
@@ -182,19 +182,23 @@ class Core:
     def stream(
         self, operation: Operation, types: Any, after: Optional[str], cancellation: Optional[Cancellation]
     ) -> Steps:
-        """Events as they happen; connects again after a lost connection."""
-        cancellation, attempt, cursor = cancellation or Cancellation(), 0, after
+        """Events as they happen; connects again after a lost connection.
+
+        Before the first connection it tries as often as a call, so that a wrong base URL is noticed.
+        """
+        cancellation, attempt, cursor, has_connected = cancellation or Cancellation(), 0, after, False
         params = {"types": types} if types else {}
         while True:
             error: errors.PostriderError = errors.ConnectionError("The event stream was lost", reason="reset")
             try:
                 resume = {"Last-Event-ID": cursor} if cursor else {}
-                options = {"extra_headers": {**resume, "Accept": "text/event-stream", "Cache-Control": "no-store"}}
+                options = {"extra_headers": {**resume, "accept": "text/event-stream", "cache-control": "no-store"}}
                 request = build_request(operation, (), params, options)
                 stream, response = yield OpenStream(request, Deadline(self.timeout, self.clock), cancellation)
                 if response is not None:
                     self._read(operation, response)
                     raise errors.UnexpectedResponseError("The answer is no event stream: is the base URL the API's?")
+                has_connected = True
                 fields: Dict[str, str] = {}
                 while True:
                     line = yield ReadLine(stream)
@@ -205,7 +209,8 @@ class Core:
                         attempt = 0
                         yield Emit(event)
             except errors.PostriderError as lost:
-                if not _is_retried(operation, lost) and not isinstance(lost, errors.TimeoutError):
+                is_lost = _is_retried(operation, lost) or isinstance(lost, errors.TimeoutError)
+                if not is_lost or (not has_connected and attempt >= self.max_retries):
                     raise
                 error = lost
             wait = self._wait(attempt, error)
@@ -223,12 +228,6 @@ def _is_retried(operation: Operation, error: errors.PostriderError) -> bool:
     if not operation.retry or code == "plan_limit":
         return False
     return code == "idempotency_in_progress" or status in RETRIED_STATUSES or getattr(error, "_ended_early", False)
-
-
-def _is_unconfirmed(email: Dict[str, Any]) -> bool:
-    failure = email.get("failure")
-    reason = failure.get("reason") if isinstance(failure, dict) else email.get("failure_reason")
-    return email.get("status") == "failed" and reason == "unconfirmed"
 
 
 def _event_of_line(

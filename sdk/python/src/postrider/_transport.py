@@ -37,8 +37,8 @@ class _Connection:
     def __init__(self, sock: socket.socket, remaining: Remaining) -> None:
         self.sock, self.remaining, self.idle_since, self.process = sock, remaining, 0.0, os.getpid()
 
-    def send(self, content: bytes) -> None:
-        view = memoryview(content)
+    def send(self, view: memoryview) -> None:
+        """Sends bytes. They are no variable of their own: reports of errors show variables, and requests have the API key."""
         while view:
             self.sock.settimeout(self.remaining())
             view = view[self.sock.send(view):]  # fmt: skip
@@ -143,7 +143,7 @@ class Transport:
         try:
             failure: Optional[OSError] = None
             try:
-                connection.send(self._head(request, proxy) + (request.body or b""))
+                connection.send(memoryview(self._head(request, proxy) + (request.body or b"")))
             except ConnectionError as error:  # The server may have answered before it read everything.
                 failure = error
             answer = http.client.HTTPResponse(connection, method=request.method)  # type: ignore[arg-type]
@@ -172,15 +172,13 @@ class Transport:
 
     def _head(self, request: Request, proxy: Optional[_Proxy]) -> bytes:
         prefix = self._url.path.rstrip("/")
-        lines = [f"Host: {self._url.netloc}"]
+        headers = {**request.headers, "host": self._url.netloc, "authorization": self._authorization}
         if proxy and not self._tls:
             prefix = f"http://{self._url.netloc}{prefix}"
-            lines += [f"Proxy-Authorization: {proxy.authorization}"] if proxy.authorization else []
-        lines += [
-            f"{name}: {value}" for name, value in {**request.headers, "Authorization": self._authorization}.items()
-        ]
+            headers.update({"proxy-authorization": proxy.authorization} if proxy.authorization else {})
         if request.body is not None or request.method in ("POST", "PUT", "PATCH"):
-            lines.append(f"Content-Length: {len(request.body or b'')}")
+            headers["content-length"] = str(len(request.body or b""))
+        lines = [f"{name}: {value}" for name, value in headers.items()]
         return "\r\n".join([f"{request.method} {prefix}{request.target} HTTP/1.1", *lines, "", ""]).encode("latin-1")
 
     def _take_idle(self) -> Optional[_Connection]:
@@ -252,7 +250,7 @@ class Transport:
         target = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         lines = [f"CONNECT {target} HTTP/1.1", f"Host: {target}"]
         lines += [f"Proxy-Authorization: {proxy.authorization}"] if proxy.authorization else []
-        connection.send("\r\n".join([*lines, "", ""]).encode())
+        connection.send(memoryview("\r\n".join([*lines, "", ""]).encode()))
         answer = http.client.HTTPResponse(connection, method="CONNECT")  # type: ignore[arg-type]
         answer.begin()
         if answer.status != 200:

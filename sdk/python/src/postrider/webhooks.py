@@ -33,8 +33,8 @@ def construct_event(
     seconds. Raises `SignatureError`, or `TimestampError` if only the time is wrong.
     """
     body = payload.encode() if isinstance(payload, str) else bytes(payload)
-    secrets = [secret] if isinstance(secret, str) else list(secret)
-    if not secrets or not all(secrets):
+    secrets = [one.strip() for one in ([secret] if isinstance(secret, str) else secret or ()) if one and one.strip()]
+    if not secrets:
         raise ConfigurationError(
             "The webhook's secret is empty: use the secret (whsec_…) that the endpoint was created with"
         )
@@ -113,8 +113,8 @@ def _standard_signature(secret: str, signed: bytes) -> bytes:
     try:
         key = base64.b64decode(encoded, validate=True)
     except (binascii.Error, ValueError):
-        return b""
-    return base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest())
+        key = b""
+    return key and base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest())
 
 
 def _lower_case_names(headers: Headers) -> Dict[str, str]:

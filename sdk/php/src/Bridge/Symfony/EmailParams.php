@@ -38,18 +38,21 @@ final class EmailParams
             throw new TransportException('An email can have only one author.');
         }
         $recipients = array_map(self::address(...), $envelope->getRecipients());
-        $copies = [];
-        foreach (['cc' => $email->getCc(), 'bcc' => $email->getBcc()] as $name => $addresses) {
-            // An envelope for other recipients, for example in a test, must not reach the ones of the header.
-            $kept = array_filter($addresses, fn (Address $one): bool => \in_array(self::address($one), $recipients, true));
-            $copies[$name] = array_values(array_map(self::text(...), $kept));
-            $recipients = array_diff($recipients, array_map(self::address(...), $kept));
-        }
         $named = [];
         foreach ($email->getTo() as $one) {
             $named[self::address($one)] = self::text($one);
         }
-        $to = array_map(static fn (string $address): string => $named[$address] ?? $address, array_values($recipients));
+        $copies = [];
+        foreach (['cc' => $email->getCc(), 'bcc' => $email->getBcc()] as $name => $addresses) {
+            // An envelope for other recipients, for example in a test, must not reach the ones of the header. Who is in
+            // `To` needs no copy.
+            $kept = array_filter($addresses, fn (Address $one): bool => \in_array(self::address($one), $recipients, true)
+                && !isset($named[self::address($one)]));
+            $copies[$name] = array_values(array_map(self::text(...), $kept));
+            $recipients = array_diff($recipients, array_map(self::address(...), $kept));
+        }
+        $recipients = array_values(array_unique($recipients));
+        $to = array_map(static fn (string $address): string => $named[$address] ?? $address, $recipients);
         $html = self::body($email->getHtmlBody(), $email->getHtmlCharset());
         $params = [
             'from' => self::text($email->getFrom()[0] ?? $envelope->getSender()),
@@ -89,7 +92,8 @@ final class EmailParams
             } elseif ($name === 'service-unsubscribe') {
                 $options['unsubscribe'] = strtolower(self::value($header)) === 'true';
             } elseif ($name === 'service-variables') {
-                $options['variables'] = json_decode(self::value($header), false, 64, JSON_THROW_ON_ERROR);
+                $options['variables'] = json_decode(self::value($header), false, 64)
+                    ?? throw new TransportException('The header field Service-Variables must be JSON.');
             } elseif (!\in_array($name, self::OWN, true)) {
                 $fields[$header->getName()] = self::value($header);
             }

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Postrider\Bridge\Symfony;
 
+use Postrider\Exception\PostriderException;
 use Postrider\Failure;
 use Postrider\Operation;
 use Postrider\RequestBuilder;
@@ -12,6 +13,7 @@ use Postrider\Version;
 use Psr\Log\LoggerInterface;
 use Symfony\Component\Mailer\Envelope;
 use Symfony\Component\Mailer\Exception\HttpTransportException;
+use Symfony\Component\Mailer\Exception\TransportException;
 use Symfony\Component\Mailer\SentMessage;
 use Symfony\Component\Mailer\Transport\AbstractApiTransport;
 use Symfony\Component\Mime\Email;
@@ -65,7 +67,11 @@ final class PostriderApiTransport extends AbstractApiTransport
             idempotent: true,
         );
         $options = $wanted->idempotencyKey === null ? [] : ['idempotency_key' => $wanted->idempotencyKey];
-        $request = $this->requests->build($operation, [], $wanted->params, $options);
+        try {
+            $request = $this->requests->build($operation, [], $wanted->params, $options);
+        } catch (PostriderException $failure) {
+            throw new TransportException('Could not send the email: ' . $failure->getMessage(), 0, $failure);
+        }
         $answer = $this->client->request($request->method, $request->url, [
             'headers' => $request->headers,
             'body' => $request->body,
