@@ -30,6 +30,7 @@ fn exit_statuses_tell_what_to_do() {
     let send: &[&str] = &["emails", "send", "--from", "a@example.com", "--to", "b@example.net", "--subject", "x"];
     for (arguments, status, code) in [
         (&["account", "get"][..], 0, ""),
+        (&["client", "account", "get"], 0, ""),
         (&["emails", "get", "gone"], 1, "not_found"),
         (&["emails", "got"], 2, "usage"),
         (&["templates", "push", "/no/such/directory"], 2, "usage"),
