@@ -35,6 +35,9 @@ async fn dispatch(arguments: &[String]) -> Result<(), CliError> {
         [first, rest @ ..] if first == "client" => rest,
         all => all,
     };
+    if matches!(arguments, [flag] if flag == "--version" || flag == "-V") {
+        return output::print(concat!("postrider ", env!("CARGO_PKG_VERSION")));
+    }
     let table = OperationTable::load();
     if let Some(name) = arguments.first().filter(|name| commands::is_single_word(name)) {
         return commands::run(name, arguments.get(1..).unwrap_or_default(), &table).await;

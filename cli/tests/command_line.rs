@@ -51,6 +51,12 @@ fn exit_statuses_tell_what_to_do() {
 }
 
 #[test]
+fn the_version_needs_no_server() {
+    let run = finish(program().arg("--version").output().unwrap());
+    assert_eq!((run.status, run.stdout.as_str()), (Some(0), concat!("postrider ", env!("CARGO_PKG_VERSION"), "\n")));
+}
+
+#[test]
 fn nobody_answers() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
