@@ -125,7 +125,11 @@ mod tests {
             let mut parser = workflow.parser();
             assert_eq!(parser.get_name(), workflow.command);
             let help = parser.render_help().to_string();
-            assert!(help.contains(&format!("postrider {}", workflow.command)), "{} has no example", workflow.command);
+            assert!(
+                ["", "client "].iter().any(|client| help.contains(&format!("postrider {client}{}", workflow.command))),
+                "{} has no example",
+                workflow.command
+            );
             parser.debug_assert();
         }
     }

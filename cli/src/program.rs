@@ -30,6 +30,14 @@ pub fn run(arguments: &[String]) -> ExitCode {
 }
 
 async fn dispatch(arguments: &[String]) -> Result<(), CliError> {
+    // In the server's program, `client` goes before commands that it has itself, for example `doctor`.
+    let arguments = match arguments {
+        [first, rest @ ..] if first == "client" => rest,
+        all => all,
+    };
+    if matches!(arguments, [flag] if flag == "--version" || flag == "-V") {
+        return output::print(concat!("postrider ", env!("CARGO_PKG_VERSION")));
+    }
     let table = OperationTable::load();
     if let Some(name) = arguments.first().filter(|name| commands::is_single_word(name)) {
         return commands::run(name, arguments.get(1..).unwrap_or_default(), &table).await;

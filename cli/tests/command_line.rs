@@ -30,6 +30,7 @@ fn exit_statuses_tell_what_to_do() {
     let send: &[&str] = &["emails", "send", "--from", "a@example.com", "--to", "b@example.net", "--subject", "x"];
     for (arguments, status, code) in [
         (&["account", "get"][..], 0, ""),
+        (&["client", "account", "get"], 0, ""),
         (&["emails", "get", "gone"], 1, "not_found"),
         (&["emails", "got"], 2, "usage"),
         (&["templates", "push", "/no/such/directory"], 2, "usage"),
@@ -47,6 +48,12 @@ fn exit_statuses_tell_what_to_do() {
     let unknown_flag = server.run(&["emails", "get", "x", "--colour", "red"]);
     assert_eq!(unknown_flag.status, Some(2), "{unknown_flag:?}");
     assert_eq!(server.requests()[0].header("authorization"), Some(format!("Bearer {KEY}").as_str()));
+}
+
+#[test]
+fn the_version_needs_no_server() {
+    let run = finish(program().arg("--version").output().unwrap());
+    assert_eq!((run.status, run.stdout.as_str()), (Some(0), concat!("postrider ", env!("CARGO_PKG_VERSION"), "\n")));
 }
 
 #[test]

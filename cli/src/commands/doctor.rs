@@ -16,7 +16,7 @@ const CLOCK_DIFFERENCE_MAX_S: i64 = 60;
 pub(super) fn command(name: &'static str) -> Command {
     Command::new(name)
         .about("Check the server, the key, the clock and the domains")
-        .after_help(format!("Example:\n  postrider {name}"))
+        .after_help(format!("Example:\n  postrider client {name}"))
 }
 
 pub(super) async fn run(name: &'static str, arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {
