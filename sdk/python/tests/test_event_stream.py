@@ -66,8 +66,9 @@ class EventStream:
         self.assertEqual(self.ids(hang(HEAD + chunk(text)), count=1), ["evt_1"])
 
     def test_line_without_end(self):
-        endless = raw(HEAD + chunk("data: " + "x" * 3_000_000))
-        self.assertEqual(self.ids(endless, hang(HEAD + chunk(event(1))), count=1), ["evt_1"])
+        for endless in ("data: " + "x" * 3_000_000, ("data: " + "x" * 500_000 + "\n") * 4):
+            with self.assertRaises(postrider.UnexpectedResponseError):
+                self.ids(raw(HEAD + chunk(endless)), count=1)
 
     def test_data_in_several_lines(self):
         self.assertEqual(self.ids(hang(HEAD + chunk('data: {"id":\ndata: "evt_1"}\n\n')), count=1), ["evt_1"])

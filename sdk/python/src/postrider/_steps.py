@@ -202,7 +202,10 @@ class Core:
                 fields: Dict[str, str] = {}
                 while True:
                     line = yield ReadLine(stream)
-                    if not line.endswith(b"\n"):  # The end, or a line without bounds.
+                    if max(len(line), len(fields.get("data", ""))) >= STREAM_LINE_BYTES_MAX:
+                        text = "An event of the stream is longer than 1 MiB: does a proxy change the answer?"
+                        raise errors.UnexpectedResponseError(text, status=200)
+                    if not line.endswith(b"\n"):  # The end.
                         break
                     event, cursor = _event_of_line(line.decode("utf-8", "replace").rstrip("\r\n"), fields, cursor)
                     if event is not None:
