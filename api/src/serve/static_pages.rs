@@ -288,10 +288,12 @@ mod tests {
             page.clone().into_response(false, &fields.collect())
         };
         let plain = answer(&[]);
-        assert_eq!((&plain.headers()[ETAG], &plain.headers()[CONTENT_LENGTH]), (&"\"a\"", &"4"));
+        assert_eq!(plain.headers()[ETAG], "\"a\"");
+        assert_eq!(plain.headers()[CONTENT_LENGTH], "4");
         assert_eq!(plain.headers()[VARY], "accept-encoding");
         let gzip = answer(&[(ACCEPT_ENCODING, "br;q=1, GZIP;q=0.5")]);
-        assert_eq!((&gzip.headers()[ETAG], &gzip.headers()[CONTENT_ENCODING]), (&"\"a-gzip\"", &"gzip"));
+        assert_eq!(gzip.headers()[ETAG], "\"a-gzip\"");
+        assert_eq!(gzip.headers()[CONTENT_ENCODING], "gzip");
         assert!(!answer(&[(ACCEPT_ENCODING, "gzip;q=0, br")]).headers().contains_key(CONTENT_ENCODING));
         let current = answer(&[(ACCEPT_ENCODING, "gzip"), (IF_NONE_MATCH, "\"b\", W/\"a-gzip\"")]);
         assert_eq!(current.status(), StatusCode::NOT_MODIFIED);
