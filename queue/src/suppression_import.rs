@@ -51,7 +51,12 @@ impl Worker {
 
     /// Service that changes suppressions.
     pub(crate) fn suppressions(&self) -> SuppressionService {
-        SuppressionService { store: self.store.clone(), clock: self.clock.clone(), entropy: self.entropy.clone() }
+        SuppressionService {
+            store: self.store.clone(),
+            clock: self.clock.clone(),
+            entropy: self.entropy.clone(),
+            outbox_wakeup: Arc::clone(&self.outbox_wakeup),
+        }
     }
 }
 
@@ -246,11 +251,9 @@ impl ImportBatch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Clock;
-    use crate::entropy::Entropy;
     use jiff::Timestamp;
     use mail::import::ImportCounts;
-    use store::engine::{Batch, Body, Store};
+    use store::engine::{Batch, Body};
 
     fn import(total: u64) -> SuppressionImport {
         SuppressionImport {
@@ -267,8 +270,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_import_continues_after_its_last_batch() {
-        let contacts =
-            SuppressionService { store: Store::memory(), clock: Clock::default(), entropy: Entropy::default() };
+        let contacts = SuppressionService::in_memory();
         let mut text = "email,reason\r\n".to_owned();
         for n in 0..1_234 {
             text.push_str(&format!("a{}@example.net,{}\r\n", n % 1_200, if n % 2 == 0 { "bounce" } else { "?" }));
@@ -302,8 +304,7 @@ mod tests {
     }
     #[tokio::test]
     async fn a_small_import_does_not_wait_for_another_accounts_large_ones() {
-        let contacts =
-            SuppressionService { store: Store::memory(), clock: Clock::default(), entropy: Entropy::default() };
+        let contacts = SuppressionService::in_memory();
         let total = |turn_count: usize| turn_count * TURN_BATCHES * BATCH_RECORDS;
         let submit = async |account: u128, n: u128, records: usize| {
             let submitted = SuppressionImport {

@@ -9,6 +9,7 @@
 //! delivery attempt are written in the outcome's own commit instead: see `outcome_writer.rs`.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use mail::address::Address;
@@ -25,6 +26,7 @@ use store::engine::{Batch, CommitError, ReadError, Store};
 use store::suppression::StoredSuppression;
 use store::task::PARTITIONS;
 use thiserror::Error;
+use tokio::sync::Notify;
 
 use crate::clock::Clock;
 use crate::entropy::Entropy;
@@ -94,6 +96,8 @@ pub struct SuppressionService {
     pub store: Store,
     pub clock: Clock,
     pub entropy: Entropy,
+    /// Wakes the outbox dispatcher after an event was recorded.
+    pub outbox_wakeup: Arc<Notify>,
 }
 
 /// A target's stored suppression and the new one, if it changes.
@@ -109,6 +113,16 @@ impl SuppressionChange {
 }
 
 impl SuppressionService {
+    #[cfg(test)]
+    pub(crate) fn in_memory() -> Self {
+        Self {
+            store: Store::memory(),
+            clock: Clock::default(),
+            entropy: Entropy::default(),
+            outbox_wakeup: Arc::default(),
+        }
+    }
+
     /// Applies the causes in one commit and returns the result of each. `extend` adds rows to the commit.
     ///
     /// # Errors
@@ -138,6 +152,8 @@ impl SuppressionService {
             }
             extend(&outcomes, &mut batch);
             if batch.is_empty() || self.commit(batch, &mut tries_left).await? {
+                // An event may have been recorded.
+                self.outbox_wakeup.notify_one();
                 return Ok(outcomes);
             }
         }
@@ -368,7 +384,7 @@ mod tests {
     use mail::id::EmailId;
 
     fn contacts() -> SuppressionService {
-        SuppressionService { store: Store::memory(), clock: Clock::default(), entropy: Entropy::default() }
+        SuppressionService::in_memory()
     }
 
     fn account() -> AccountId {

@@ -154,7 +154,7 @@ pub struct Worker {
     pub(crate) metrics: DeliveryMetrics,
     pub(crate) outcome_recorded: Notify,
     /// Wakes the outbox dispatcher.
-    pub(crate) outbox_wakeup: Notify,
+    pub(crate) outbox_wakeup: Arc<Notify>,
     pub(crate) recent_events: RecentEvents,
     /// Serialises dispatching.
     pub(crate) dispatch_lock: tokio::sync::Mutex<()>,
@@ -230,7 +230,7 @@ impl Worker {
             storage_quotas: std::sync::OnceLock::new(),
             metrics: DeliveryMetrics::default(),
             outcome_recorded: Notify::new(),
-            outbox_wakeup: Notify::new(),
+            outbox_wakeup: Arc::default(),
             recent_events: RecentEvents::default(),
             dispatch_lock: tokio::sync::Mutex::default(),
             dispatched_until_ms: AtomicI64::default(),

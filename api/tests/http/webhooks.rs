@@ -584,6 +584,18 @@ async fn open_stream_at(world: &World, path: &str, fields: &str) -> BufReader<Tc
     stream
 }
 
+/// The dispatcher is woken by each change of suppressions: nothing else happens in this account.
+#[tokio::test]
+async fn new_suppressions_reach_the_stream() {
+    let world = World::with_worker().await;
+    let mut stream = open_stream(&world, "").await;
+    world.post("/suppressions", r#"{"email": "one@example.net"}"#).await;
+    assert_eq!(read_line(&mut stream, "event: ").await, "suppression.created");
+    world.post("/suppressions/import", r#"{"csv": "email\ntwo@example.net\n"}"#).await;
+    assert_eq!(read_line(&mut stream, "event: ").await, "suppression.created");
+    world.end().await;
+}
+
 #[tokio::test]
 async fn the_stream_is_followed_and_resumed() {
     let world = World::with_worker().await;
