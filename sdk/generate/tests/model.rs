@@ -176,7 +176,8 @@ fn an_action_has_no_params_and_the_response_of_its_operation() {
         json!({"required": true, "media_types": ["application/json"], "schema": {
             "type": "object", "properties": properties}})
     };
-    let send = operation(json!({"response": response, "body": body(json!({"mode": {"type": "string"}}))}));
+    let fields = json!({"mode": {"type": "string"}, "tag": {"type": "string", "enum": ["a", "b"]}});
+    let send = operation(json!({"response": response, "body": body(fields)}));
     let action = |changes: Value| {
         let mut action = operation(json!({
             "id": "hold_note", "name": "notes.hold", "command": "notes hold", "response": response,
