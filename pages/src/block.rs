@@ -36,13 +36,26 @@ pub enum Block {
     List(Vec<String>),
     /// A heading within a section.
     Heading(String),
-    Endpoint { method: String, path: String },
+    Endpoint {
+        method: String,
+        path: String,
+    },
     Facts(Vec<(String, String)>),
-    Fields { title: String, groups: Vec<FieldGroup> },
+    Fields {
+        title: String,
+        groups: Vec<FieldGroup>,
+    },
     Code(CodeBlock),
     /// The same in each language; one of them is visible.
-    Examples { title: String, panels: Vec<ExamplePanel> },
-    Table { caption: String, head: Vec<String>, rows: Vec<TableRow> },
+    Examples {
+        title: String,
+        panels: Vec<ExamplePanel>,
+    },
+    Table {
+        caption: String,
+        head: Vec<String>,
+        rows: Vec<TableRow>,
+    },
 }
 
 /// Code with a title.

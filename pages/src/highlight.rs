@@ -37,8 +37,8 @@ impl CodeLanguage {
             Self::Json => &["true", "false", "null"],
             Self::Shell => &["curl", "export", "postrider", "pip", "npm", "composer", "gem", "go", "install"],
             Self::JavaScript => &[
-                "import", "from", "export", "const", "let", "await", "async", "new", "if", "else", "for", "of", "return",
-                "throw", "true", "false", "null", "function",
+                "import", "from", "export", "const", "let", "await", "async", "new", "if", "else", "for", "of",
+                "return", "throw", "true", "false", "null", "function",
             ],
             Self::Python => &[
                 "import", "from", "def", "if", "else", "for", "in", "return", "raise", "try", "except", "as", "with",
@@ -49,12 +49,12 @@ impl CodeLanguage {
                 "false", "null", "require",
             ],
             Self::Ruby => &[
-                "require", "def", "end", "if", "else", "do", "return", "raise", "begin", "rescue", "case", "when", "puts",
-                "true", "false", "nil",
+                "require", "def", "end", "if", "else", "do", "return", "raise", "begin", "rescue", "case", "when",
+                "puts", "true", "false", "nil",
             ],
             Self::Go => &[
-                "package", "import", "func", "if", "else", "for", "range", "return", "var", "switch", "case", "defer", "nil",
-                "true", "false",
+                "package", "import", "func", "if", "else", "for", "range", "return", "var", "switch", "case", "defer",
+                "nil", "true", "false",
             ],
             Self::Http | Self::Text => &[],
         }

@@ -93,7 +93,8 @@ impl<'a> HtmlBlocks<'a> {
                 maud! { p.variant { (self.rich(label)) } }.render_to(buffer);
             }
             if !group.fields.is_empty() {
-                maud! { ul.fields { @for field in &group.fields { (HtmlField { blocks: self, field }) } } }.render_to(buffer);
+                maud! { ul.fields { @for field in &group.fields { (HtmlField { blocks: self, field }) } } }
+                    .render_to(buffer);
             }
         }
     }

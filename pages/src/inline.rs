@@ -14,7 +14,10 @@ pub enum Inline<'a> {
     Code(&'a str),
     Strong(&'a str),
     /// Its text may have inline code.
-    Link { text: &'a str, target: &'a str },
+    Link {
+        text: &'a str,
+        target: &'a str,
+    },
 }
 
 /// Splits a text into its parts. Marks without an end are text.

@@ -99,7 +99,10 @@ impl Reference {
     /// The groups of the navigation with their pages.
     pub fn groups(&self) -> impl Iterator<Item = (&'static str, impl Iterator<Item = &Page>)> {
         self.navigation.iter().map(|group| {
-            let pages = group.pages.iter().filter_map(|(path, _)| self.pages.iter().find(|page| page_path(&page.slug) == *path));
+            let pages = group
+                .pages
+                .iter()
+                .filter_map(|(path, _)| self.pages.iter().find(|page| page_path(&page.slug) == *path));
             (group.title, pages)
         })
     }

@@ -18,9 +18,10 @@ fn documents(base_url: &str) -> DocumentSet {
 }
 
 fn html_pages(documents: &DocumentSet) -> impl Iterator<Item = (&str, &str)> {
-    documents.iter().filter(|(_, document)| document.media_type.starts_with("text/html")).map(|(path, document)| {
-        (path, std::str::from_utf8(&document.body).unwrap())
-    })
+    documents
+        .iter()
+        .filter(|(_, document)| document.media_type.starts_with("text/html"))
+        .map(|(path, document)| (path, std::str::from_utf8(&document.body).unwrap()))
 }
 
 /// An element of a page.
@@ -77,7 +78,8 @@ fn ids(path: &str, html: &str) -> BTreeSet<String> {
 #[test]
 fn every_operation_event_and_code_has_a_place() {
     let (documents, table) = (documents(BASE_URL), ApiTable::load());
-    let pages: BTreeMap<&str, BTreeSet<String>> = html_pages(&documents).map(|(path, html)| (path, ids(path, html))).collect();
+    let pages: BTreeMap<&str, BTreeSet<String>> =
+        html_pages(&documents).map(|(path, html)| (path, ids(path, html))).collect();
     for operation in &table.operations {
         let target = operation_path(operation);
         let (path, anchor) = target.split_once('#').unwrap();
@@ -98,11 +100,14 @@ fn every_field_of_a_request_is_on_its_page() {
         let target = operation_path(operation);
         let path = target.split('#').next().unwrap();
         let html = std::str::from_utf8(&documents.get(path).unwrap().body).unwrap();
-        let section = html.split_once(&format!("id=\"{}\"", operation.anchor())).unwrap().1.split("</section>").next().unwrap();
+        let section =
+            html.split_once(&format!("id=\"{}\"", operation.anchor())).unwrap().1.split("</section>").next().unwrap();
         let body = operation.body.as_ref().map(|body| &body.schema);
         let body = body.map(|schema| table.referenced(schema).map_or(schema, |(_, schema)| schema));
-        let properties = body.and_then(|schema| schema["properties"].as_object()).into_iter().flat_map(|map| map.keys());
-        let parameters = operation.path_parameters.iter().chain(&operation.query_parameters).map(|parameter| &parameter.name);
+        let properties =
+            body.and_then(|schema| schema["properties"].as_object()).into_iter().flat_map(|map| map.keys());
+        let parameters =
+            operation.path_parameters.iter().chain(&operation.query_parameters).map(|parameter| &parameter.name);
         for name in parameters.chain(properties) {
             assert!(section.contains(&format!("<code>{name}</code>")), "{}: {name}", operation.id);
         }
@@ -114,15 +119,22 @@ fn links_lead_to_pages_and_anchors() {
     for base_url in [BASE_URL, "https://example.com/mail"] {
         let documents = documents(base_url);
         let prefix = if base_url == BASE_URL { "" } else { "/mail" };
-        let all_ids: BTreeMap<&str, BTreeSet<String>> = html_pages(&documents).map(|(path, html)| (path, ids(path, html))).collect();
+        let all_ids: BTreeMap<&str, BTreeSet<String>> =
+            html_pages(&documents).map(|(path, html)| (path, ids(path, html))).collect();
         for (page, html) in html_pages(&documents) {
             for element in elements(page, html) {
                 let target = ["href", "src"].iter().find_map(|name| element.attributes.get(*name));
-                let Some(target) = target.filter(|target| !target.starts_with("data:") && !target.starts_with("https://")) else {
+                let Some(target) =
+                    target.filter(|target| !target.starts_with("data:") && !target.starts_with("https://"))
+                else {
                     continue;
                 };
                 let (path, anchor) = target.split_once('#').unwrap_or((target, ""));
-                let path = if path.is_empty() { page } else { path.strip_prefix(prefix).unwrap_or_else(|| panic!("{page}: {target}")) };
+                let path = if path.is_empty() {
+                    page
+                } else {
+                    path.strip_prefix(prefix).unwrap_or_else(|| panic!("{page}: {target}"))
+                };
                 assert!(documents.get(path).is_some() || path == "/openapi.json", "{page}: {target}");
                 assert!(anchor.is_empty() || all_ids[path].contains(anchor), "{page}: {target}");
             }
@@ -145,7 +157,8 @@ fn links_of_the_plain_texts_lead_to_documents() {
 #[test]
 fn pages_stay_within_their_limits() {
     let documents = documents(BASE_URL);
-    let shared: usize = documents.iter().filter(|(_, one)| one.freshness == Freshness::Immutable).map(|(_, one)| one.gzip.len()).sum();
+    let shared: usize =
+        documents.iter().filter(|(_, one)| one.freshness == Freshness::Immutable).map(|(_, one)| one.gzip.len()).sum();
     for (path, document) in documents.iter() {
         assert!(document.gzip.len() + shared <= PAGE_BYTES_MAX, "{path}: {} + {shared}", document.gzip.len());
         assert!(!document.gzip.is_empty() && !document.body.is_empty(), "{path}");

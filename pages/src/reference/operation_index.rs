@@ -31,7 +31,10 @@ pub fn page(table: &ApiTable) -> Page {
     Page {
         slug: "operations".into(),
         title: "All operations".into(),
-        lead: format!("The {} operations that an API key can call. The command of each is its SDK name in words.", table.operations.len()),
+        lead: format!(
+            "The {} operations that an API key can call. The command of each is its SDK name in words.",
+            table.operations.len()
+        ),
         sections,
     }
 }

@@ -18,7 +18,8 @@ pub fn page(table: &ApiTable, resource: &str) -> Page {
     let bodies = operations.iter().filter_map(|operation| operation.body.as_ref()).map(|body| &body.schema);
     let schemas: Vec<&Value> = operations.iter().map(|operation| &operation.response.schema).chain(bodies).collect();
     let mut reader = SchemaReader::sharing(table, &schemas);
-    let mut sections: Vec<Section> = operations.iter().map(|operation| operation_section(table, &mut reader, operation)).collect();
+    let mut sections: Vec<Section> =
+        operations.iter().map(|operation| operation_section(table, &mut reader, operation)).collect();
     sections.extend(reader.shared.iter().filter_map(|name| object_section(table, &reader, name)));
     let lead = table.resource_texts.get(resource).cloned().unwrap_or_default();
     Page { slug: words::resource_slug(resource), title: words::resource_title(resource), lead, sections }
@@ -39,7 +40,8 @@ fn operation_section(table: &ApiTable, reader: &mut SchemaReader<'_>, operation:
             prose.push(Block::Heading("Body".into()));
             prose.push(Block::Text(format!("{}.", media_types.join(" or "))));
         } else {
-            let title = if media_types.len() > 1 { format!("Body: {}", media_types.join(" or ")) } else { "Body".into() };
+            let title =
+                if media_types.len() > 1 { format!("Body: {}", media_types.join(" or ")) } else { "Body".into() };
             prose.push(Block::Fields { title, groups });
         }
     }
@@ -63,7 +65,8 @@ fn short_summary(summary: &str) -> &str {
 
 /// The description without the sentence about keys, which the facts tell.
 fn own_description(description: &str) -> &str {
-    let is_about_keys = |text: &str| text.starts_with("Requires an API key") || text.starts_with("A sending-only API key");
+    let is_about_keys =
+        |text: &str| text.starts_with("Requires an API key") || text.starts_with("A sending-only API key");
     if is_about_keys(description) {
         // More text may follow the sentence.
         return description.split_once(". ").map_or("", |(_, rest)| rest);
@@ -106,7 +109,11 @@ fn parameter_field(reader: &SchemaReader<'_>, parameter: &Parameter) -> Field {
     let is_cursor = CURSOR_PARAMETERS.contains(&parameter.name.as_str());
     let mut field = reader.field(&parameter.name, &parameter.schema, &parameter.description, parameter.required);
     if !is_cursor && parameter.schema["type"] == "array" {
-        field.limits.push(if parameter.explode == Some(false) { "separated by commas".into() } else { "may be repeated".into() });
+        field.limits.push(if parameter.explode == Some(false) {
+            "separated by commas".into()
+        } else {
+            "may be repeated".into()
+        });
     }
     field
 }
@@ -120,7 +127,9 @@ fn response_blocks(reader: &SchemaReader<'_>, operation: &ApiOperation) -> Vec<B
     let groups = reader.outer_groups(&response.schema);
     let mut blocks = vec![Block::Fields { title: "Response".into(), groups }];
     if operation.streams {
-        blocks.push(Block::Text("With `Accept: text/event-stream` it answers server-sent events until the connection ends.".into()));
+        blocks.push(Block::Text(
+            "With `Accept: text/event-stream` it answers server-sent events until the connection ends.".into(),
+        ));
     }
     blocks
 }
@@ -141,12 +150,18 @@ fn error_links(table: &ApiTable, names: &[String]) -> String {
 fn aside(table: &ApiTable, operation: &ApiOperation) -> Vec<Block> {
     let mut aside = Vec::new();
     if let Some(snippets) = table.snippets.get(&operation.id) {
-        aside.push(examples("Request", |language| snippets.get(language.key).map(|code| name_placeholders(code)).unwrap_or_default()));
+        aside.push(examples("Request", |language| {
+            snippets.get(language.key).map(|code| name_placeholders(code)).unwrap_or_default()
+        }));
     }
     let title = format!("Response · {}", operation.response.status);
     match table.answers.get(&operation.id) {
         Some(Value::String(text)) if operation.response.media_type != "application/json" => {
-            aside.push(Block::Code(CodeBlock { title, language: CodeLanguage::Text, text: text.trim_end().to_owned() }));
+            aside.push(Block::Code(CodeBlock {
+                title,
+                language: CodeLanguage::Text,
+                text: text.trim_end().to_owned(),
+            }));
         }
         Some(answer) => aside.push(json_block(&title, answer)),
         None if operation.response.media_type == "application/json" => {

@@ -124,12 +124,22 @@ impl<'t> SchemaReader<'t> {
 
     fn array(&self, items: &Value, depth: usize) -> TypeText {
         let inner = self.type_text(items, depth + 1);
-        let name = if items.as_object().is_none_or(Map::is_empty) { "array".into() } else { format!("array of {}", inner.plural) };
-        TypeText { plural: name.replacen("array", "arrays", 1), singular: name, limits: inner.limits, groups: inner.groups }
+        let name = if items.as_object().is_none_or(Map::is_empty) {
+            "array".into()
+        } else {
+            format!("array of {}", inner.plural)
+        };
+        TypeText {
+            plural: name.replacen("array", "arrays", 1),
+            singular: name,
+            limits: inner.limits,
+            groups: inner.groups,
+        }
     }
 
     fn object(&self, schema: &Value, depth: usize) -> TypeText {
-        let required: BTreeSet<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let required: BTreeSet<&str> =
+            schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         let properties = schema["properties"].as_object();
         let fields: Vec<Field> = properties
             .into_iter()
@@ -152,7 +162,8 @@ impl<'t> SchemaReader<'t> {
     fn combined(&self, parts: &[&Value], depth: usize) -> TypeText {
         let mut text = TypeText::plain("object");
         let described = parts.iter().map(|part| self.type_text(part, depth)).collect::<Vec<_>>();
-        let is_one = described.iter().filter(|part| part.singular.starts_with('[') || !part.groups.is_empty()).count() == 1;
+        let is_one =
+            described.iter().filter(|part| part.singular.starts_with('[') || !part.groups.is_empty()).count() == 1;
         for part in described {
             text.limits.extend(part.limits);
             if part.singular.starts_with('[') {
@@ -161,7 +172,10 @@ impl<'t> SchemaReader<'t> {
                     text.plural = part.plural;
                     continue;
                 }
-                text.groups.push(FieldGroup { label: Some(format!("All fields of {}, and:", part.singular)), fields: Vec::new() });
+                text.groups.push(FieldGroup {
+                    label: Some(format!("All fields of {}, and:", part.singular)),
+                    fields: Vec::new(),
+                });
             } else if let [FieldGroup { label: None, fields: before }] = text.groups.as_mut_slice() {
                 before.extend(part.groups.into_iter().flat_map(|group| group.fields));
             } else {
@@ -187,7 +201,9 @@ impl<'t> SchemaReader<'t> {
                 plurals.push(part.plural);
             }
             let label = (objects > 1).then(|| variant["description"].as_str().map(str::to_owned)).flatten();
-            text.groups.extend(part.groups.into_iter().map(|group| FieldGroup { label: group.label.or(label.clone()), ..group }));
+            text.groups.extend(
+                part.groups.into_iter().map(|group| FieldGroup { label: group.label.or(label.clone()), ..group }),
+            );
         }
         text.singular = names.join(" or ");
         text.plural = plurals.join(" or ");
@@ -248,7 +264,10 @@ fn type_name(schema: &Value) -> &str {
 fn is_nullable(schema: &Value) -> bool {
     let null = Value::from("null");
     let of_type = schema["type"].as_array().is_some_and(|names| names.contains(&null));
-    of_type || ["oneOf", "anyOf"].iter().any(|key| schema[*key].as_array().into_iter().flatten().any(|one| one["type"] == null))
+    of_type
+        || ["oneOf", "anyOf"]
+            .iter()
+            .any(|key| schema[*key].as_array().into_iter().flatten().any(|one| one["type"] == null))
 }
 
 fn limits(schema: &Value) -> Vec<String> {
@@ -271,7 +290,12 @@ fn limits(schema: &Value) -> Vec<String> {
     if schema["contentEncoding"] == "base64" {
         limits.push("base64".into());
     }
-    let ranges = [("minimum", "maximum", ""), ("minLength", "maxLength", "character"), ("minItems", "maxItems", "entry"), ("", "maxProperties", "field")];
+    let ranges = [
+        ("minimum", "maximum", ""),
+        ("minLength", "maxLength", "character"),
+        ("minItems", "maxItems", "entry"),
+        ("", "maxProperties", "field"),
+    ];
     limits.extend(ranges.iter().filter_map(|(min, max, unit)| range(&schema[*min], &schema[*max], unit)));
     if let Some(pattern) = schema["pattern"].as_str() {
         limits.push(if pattern == "\\S" { "not blank".into() } else { format!("pattern `{pattern}`") });
@@ -344,7 +368,9 @@ fn example_field(table: &ApiTable, name: &str, schema: &Value) -> Value {
     let prefix = description.split('`').find(|part| part.ends_with("_…") && !part.contains(' '));
     match prefix {
         Some(prefix) if type_name(schema) == "string" => json!(prefix.replace('…', "01K9ZQ4Y8M3T5V7W2X6B0C1D9E")),
-        _ if schema["type"] == "string" && (name == "email" || schema["format"] == "email") => json!("grace@example.net"),
+        _ if schema["type"] == "string" && (name == "email" || schema["format"] == "email") => {
+            json!("grace@example.net")
+        }
         _ if schema["type"] == "string" && name == "url" => json!("https://example.com/"),
         _ if schema["type"] == "string" && matches!(name, "domain" | "name") => json!("example.com"),
         _ => example_value(table, schema),
@@ -366,18 +392,28 @@ mod tests {
             let field = reader.field("x", &schema, "", false);
             (field.kind, field.limits.join("; "))
         };
-        assert_eq!(kind(json!({"type": ["string", "null"], "maxLength": 9})), ("string or null".into(), "at most 9 characters".into()));
-        assert_eq!(kind(json!({"type": "array", "items": {"type": "object"}, "maxItems": 1})), ("array of objects".into(), "at most 1 entry".into()));
+        assert_eq!(
+            kind(json!({"type": ["string", "null"], "maxLength": 9})),
+            ("string or null".into(), "at most 9 characters".into())
+        );
+        assert_eq!(
+            kind(json!({"type": "array", "items": {"type": "object"}, "maxItems": 1})),
+            ("array of objects".into(), "at most 1 entry".into())
+        );
         let union = json!({"oneOf": [{"type": "string", "minLength": 1}, {"type": "array", "items": {"type": "string"}}, {"type": "null"}]});
         assert_eq!(kind(union), ("string or array of strings or null".into(), "string: not empty".into()));
         assert_eq!(kind(json!({"type": "object", "additionalProperties": {"type": "string"}})).0, "object of strings");
-        assert_eq!(kind(json!({"type": "integer", "minimum": 0, "maximum": 5, "default": 2})).1, "at most 5; default `2`");
+        assert_eq!(
+            kind(json!({"type": "integer", "minimum": 0, "maximum": 5, "default": 2})).1,
+            "at most 5; default `2`"
+        );
         assert_eq!(kind(json!({})).0, "any value");
     }
 
     #[test]
     fn objects_of_several_answers_are_shared() {
-        let emails: Vec<&Value> = table().operations.iter().filter(|one| one.resource == "domains").map(|one| &one.response.schema).collect();
+        let emails: Vec<&Value> =
+            table().operations.iter().filter(|one| one.resource == "domains").map(|one| &one.response.schema).collect();
         let reader = SchemaReader::sharing(table(), &emails);
         assert!(reader.shared.contains("Domain"), "{:?}", reader.shared);
         let groups = reader.outer_groups(emails[0]);

@@ -61,7 +61,8 @@ fn first_email_section(table: &ApiTable) -> Section {
     ]);
     prose.push(Block::List(vec![
         "`postrider dev` runs a whole server on your machine. It shows mail in a browser and sends none.".into(),
-        "An account without a domain can send from the [sandbox sender](/docs/account#get-account) to its owner.".into(),
+        "An account without a domain can send from the [sandbox sender](/docs/account#get-account) to its owner."
+            .into(),
     ]));
     let mut aside = vec![examples("First email", |language| language.first_email.to_owned())];
     if let Some(answer) = table.answers.get("send_email") {
@@ -78,7 +79,8 @@ fn requests_section() -> Section {
         "Unknown fields are ignored, and named in `warnings` of the response.".into(),
         "Times are in RFC 3339, in UTC. Ids begin with their kind: `msg_…`, `dom_…`, `tpl_…`.".into(),
         "Each response has `x-request-id`, by which it is found in the [request log](/docs/logs).".into(),
-        "Where an operation takes `If-Match`, a change is refused if the object changed since you read its `ETag`.".into(),
+        "Where an operation takes `If-Match`, a change is refused if the object changed since you read its `ETag`."
+            .into(),
     ]));
     text_section("requests", "Requests and responses", prose)
 }
@@ -134,7 +136,10 @@ fn rate_limit_section() -> Section {
 
 fn versions_section(table: &ApiTable) -> Section {
     let prose = paragraphs(&[
-        &format!("The current version is `{}`. Send it as `Service-Version` to keep the behaviour of that day.", table.service_version),
+        &format!(
+            "The current version is `{}`. Send it as `Service-Version` to keep the behaviour of that day.",
+            table.service_version
+        ),
         "Fields, codes, events and values may be added at any time without a new version. Accept what you do not know. \
          Changes that break programs get a new version.",
     ]);
@@ -153,7 +158,9 @@ fn webhooks_section() -> Section {
 
 fn machines_section(base_url: &str) -> Section {
     let prose = vec![Block::List(vec![
-        format!("[`/llms.txt`](/llms.txt) lists these pages for language models. Each page is Markdown with `.md` after its path: `{base_url}/docs/emails.md`."),
+        format!(
+            "[`/llms.txt`](/llms.txt) lists these pages for language models. Each page is Markdown with `.md` after its path: `{base_url}/docs/emails.md`."
+        ),
         "[`/openapi.json`](/openapi.json) is the whole API as OpenAPI 3.1.".into(),
         "[All operations](/docs/operations) are on one page.".into(),
     ])];

@@ -41,9 +41,10 @@ pub fn page(table: &ApiTable) -> Page {
     Page {
         slug: "webhooks".into(),
         title: "Webhooks".into(),
-        lead: "The server posts each event to your endpoints, signed. Events are stored before they are sent, and can be \
+        lead:
+            "The server posts each event to your endpoints, signed. Events are stored before they are sent, and can be \
                replayed for 30 days."
-            .into(),
+                .into(),
         sections,
     }
 }
@@ -65,9 +66,14 @@ fn delivery_section() -> Section {
         "A body has less than 20 KB.",
     ];
     let prose = vec![
-        Block::Text("[Create an endpoint](/docs/webhook-endpoints#create-webhook) and keep its `secret`, which is shown once.".into()),
+        Block::Text(
+            "[Create an endpoint](/docs/webhook-endpoints#create-webhook) and keep its `secret`, which is shown once."
+                .into(),
+        ),
         Block::List(rules.map(str::to_owned).to_vec()),
-        Block::Text("Without a public address, read the same events as [pages or as a stream](/docs/webhook-events).".into()),
+        Block::Text(
+            "Without a public address, read the same events as [pages or as a stream](/docs/webhook-events).".into(),
+        ),
     ];
     let code = CodeBlock { title: "Delivery".into(), language: CodeLanguage::Http, text: DELIVERY.into() };
     Section { aside: vec![Block::Code(code)], ..text_section("deliveries", "Deliveries", prose) }
@@ -103,10 +109,7 @@ fn overview_section() -> Section {
         id: None,
         cells: vec![format!("[`{name}`](#{})", event_anchor(name)), (*text).to_owned()],
     });
-    let table = Block::Table {
-        caption: "Events".into(),
-        head: vec!["Event".into(), "Sent when".into()],
-        rows: rows.collect(),
-    };
+    let table =
+        Block::Table { caption: "Events".into(), head: vec!["Event".into(), "Sent when".into()], rows: rows.collect() };
     text_section("events", "Events", vec![table])
 }
