@@ -28,10 +28,13 @@ pub fn page(table: &ApiTable, base_url: &str) -> Page {
         let mut facts = vec![("Status".to_owned(), format!("`{}`", error.status))];
         facts.extend(advice.map(|one| ("SDK class".to_owned(), format!("`{}`", one.class))));
         prose.push(Block::Facts(facts));
+        // Two statuses of one code.
+        let short_title =
+            if name == error.code { error.code.clone() } else { format!("{} {}", error.code, error.status) };
         Section {
             id: name.to_owned(),
             title: format!("`{}` {}", error.code, error.status),
-            short_title: Some(error.code),
+            short_title: Some(short_title),
             prose,
             aside: Vec::new(),
         }

@@ -2,7 +2,7 @@
 
 use super::operation::ApiTable;
 
-/// What to do about an error.
+/// Advice about an error.
 #[derive(Debug, Clone, Copy)]
 pub struct ErrorAdvice {
     /// The name in the operation table; an anchor of `/docs/errors`.

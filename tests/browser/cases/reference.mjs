@@ -11,7 +11,8 @@ const axe = (modules) => readFileSync(createRequire(join(modules, "x.js")).resol
 
 /** A page of its own context that collects what went wrong: messages of the console, errors, foreign requests. */
 async function open(w, options, visit) {
-  const context = await w.context.browser().newContext(options);
+  const { withoutScript, ...settings } = options;
+  const context = await w.context.browser().newContext(settings);
   const wrong = [];
   context.on("console", (message) => wrong.push(`${message.type()}: ${message.text()}`));
   context.on("weberror", (error) => wrong.push(error.error().message));
@@ -40,22 +41,32 @@ async function paths(w) {
   return found;
 }
 
-const everyPage = (width, colorScheme, javaScriptEnabled) => ({
+/** Opens each page, and passes it on. */
+async function openEach(w, options, check = () => {}) {
+  await open(w, options, async (page) => {
+    // An empty script in place of the page's own.
+    if (options.withoutScript) await page.route("**/docs/assets/*.js", (route) => route.fulfill({ body: "" }));
+    for (const path of await paths(w)) {
+      const response = await page.goto(w.program.url + path);
+      assert.equal(response.status(), 200, path);
+      const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      assert.ok(overflow <= 0, `${path} is ${overflow} px wider than the window`);
+      await check(page, path);
+    }
+  });
+}
+
+/** Axe needs JavaScript, so it sees a page without the script; another case switches JavaScript off. */
+const everyPage = (width, colorScheme, withoutScript = false) => ({
   milliseconds: BROWSER_MS,
   async run(w) {
     const source = axe(w.modules);
-    const options = { viewport: { width, height: 900 }, colorScheme, javaScriptEnabled };
-    await open(w, options, async (page) => {
-      for (const path of await paths(w)) {
-        const response = await page.goto(w.program.url + path);
-        assert.equal(response.status(), 200, path);
-        const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-        assert.ok(overflow <= 0, `${path} is ${overflow} px wider than the window`);
-        await page.evaluate(source);
-        const { violations } = await page.evaluate(() => axe.run(document, { resultTypes: ["violations"] }));
-        const found = violations.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map((node) => node.target.join(" "))}`);
-        assert.deepEqual(found, [], path);
-      }
+    const options = { viewport: { width, height: 900 }, colorScheme, withoutScript };
+    await openEach(w, options, async (page, path) => {
+      await page.evaluate(source);
+      const { violations } = await page.evaluate(() => axe.run(document, { resultTypes: ["violations"] }));
+      const found = violations.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map((node) => node.target.join(" "))}`);
+      assert.deepEqual(found, [], path);
     });
   },
 });
@@ -63,10 +74,17 @@ const everyPage = (width, colorScheme, javaScriptEnabled) => ({
 const shown = (page, language) => page.locator(`.x-${language}`).first().isVisible();
 
 export const withServer = {
-  "every page, 1280 px, light": everyPage(1280, "light", true),
-  "every page, 320 px, dark": everyPage(320, "dark", true),
-  "every page, 1280 px, dark, without JavaScript": everyPage(1280, "dark", false),
-  "every page, 320 px, light, without JavaScript": everyPage(320, "light", false),
+  "every page, 1280 px, light": everyPage(1280, "light"),
+  "every page, 320 px, dark": everyPage(320, "dark"),
+  "every page, 1280 px, dark, without the script": everyPage(1280, "dark", true),
+  "every page, 320 px, light, without the script": everyPage(320, "light", true),
+
+  "every page without JavaScript": {
+    milliseconds: BROWSER_MS,
+    async run(w) {
+      for (const width of [320, 1280]) await openEach(w, { viewport: { width, height: 900 }, javaScriptEnabled: false });
+    },
+  },
 
   async "a language is chosen without JavaScript"(w) {
     await open(w, { javaScriptEnabled: false }, async (page) => {
