@@ -21,7 +21,7 @@ fn html_pages(documents: &DocumentSet) -> impl Iterator<Item = (&str, &str)> {
     documents
         .iter()
         .filter(|(_, document)| document.media_type.starts_with("text/html"))
-        .map(|(path, document)| (path, std::str::from_utf8(&document.body).unwrap()))
+        .map(|(path, document)| (path, std::str::from_utf8(&document.body).unwrap_or_default()))
 }
 
 /// An element of a page.

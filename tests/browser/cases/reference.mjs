@@ -124,7 +124,7 @@ export const withServer = {
   async "operations are filtered"(w) {
     await open(w, {}, async (page) => {
       await page.goto(w.program.url + "/docs/operations");
-      await page.getByRole("searchbox").fill("post /emails/batch");
+      await page.getByRole("searchbox").pressSequentially("post /emails/batch");
       assert.equal(await page.locator("tbody tr:visible").count(), 1);
       await page.locator("tbody tr:visible a").click();
       await page.waitForURL("**/docs/emails#send-batch");
