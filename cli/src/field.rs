@@ -165,7 +165,11 @@ fn types_of(schema: &Value, table: &OperationTable<'_>) -> Vec<(String, Value)> 
     if let Some(alternatives) = alternatives {
         return alternatives.iter().flat_map(|one| types_of(&table.resolve(one), table)).collect();
     }
+    let is_text =
+        schema["const"].is_string() || schema["enum"].as_array().is_some_and(|all| all.iter().any(Value::is_string));
     let names: Vec<&str> = match &schema["type"] {
+        // A constant or a list of texts needs no type.
+        Value::Null if is_text => vec!["string"],
         Value::String(name) => vec![name],
         Value::Array(names) => names.iter().filter_map(Value::as_str).collect(),
         _ => Vec::new(),
@@ -224,6 +228,7 @@ mod tests {
         assert_eq!(field("emails send", "variables").kind, FieldKind::Object);
         assert_eq!(field("emails send", "subject").kind, FieldKind::Text);
         assert_eq!(field("emails list", "limit").kind, FieldKind::Integer);
+        assert_eq!(field("templates preview", "version").kind, FieldKind::Scalar);
         assert_eq!(field("automations create", "trigger").kind, FieldKind::Object);
     }
 

@@ -77,7 +77,7 @@ class Examples:
                 self.fixtures.before(operation)
                 command = self.snippets[operation]["cli"]
                 command = fill(command, self.values(json.dumps(example)))
-                if re.search(r"^postrider \S+ .*\b(delete|cancel-rotation)\b|mark-paid", command):
+                if re.search(r"^postrider \S+ .*\b(delete|cancel-rotation)\b|mark-paid|commissions reverse", command):
                     command += " --yes"
                 done = subprocess.run(["sh", "-c", command], env=environment, capture_output=True, timeout=60, stdin=subprocess.DEVNULL)
                 self.fixtures.after(operation)
