@@ -98,7 +98,7 @@ pub const ERRORS: &[ErrorAdvice] = &[
         "Prove that the domain is yours with a [claim](/docs/domains#create-domain-claim).",
     ),
     error("conflict", "ConflictError", "Read the object again and decide from its present state."),
-    error("gone", "ConflictError", "Request a new link."),
+    error("gone", "ApiError", "Request a new link."),
     error(
         "payload_too_large",
         "ValidationError",
