@@ -57,6 +57,7 @@ pub mod sdk;
 pub mod serve;
 pub mod server;
 pub mod state;
+mod suppression_words;
 pub mod suppressions;
 pub mod templates;
 pub mod time_range;

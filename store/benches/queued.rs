@@ -99,19 +99,33 @@ fn queued(number: u64) -> Queued {
         next_attempt_at: Some(now),
         notify: DsnOptions::default(),
     };
-    let task = Task {
-        id: TaskId { email: id, recipient: 0 },
-        partition: (domain % PARTITIONS) as u16,
+    let task = task_of(&email, &recipient, domain);
+    let event = Event {
+        id: EventId::new(now, spread(number + (1 << 40))),
         account,
+        subject: id.into(),
+        kind: EventKind::Sent,
+        recipient: None,
+        created_at: now,
+        detail: serde_json::json!({"recipients_count": 1}),
+    };
+    Queued { email, recipient, task, event }
+}
+
+fn task_of(email: &Email, recipient: &Recipient, domain: u64) -> Task {
+    Task {
+        id: TaskId { email: email.id, recipient: 0 },
+        partition: (domain % PARTITIONS) as u16,
+        account: email.account,
         class: TaskClass::Transactional,
-        due: now,
+        due: email.created_at,
         address: recipient.address.clone(),
         kind: RecipientKind::To,
         domain: email.domain.clone(),
         attempts: 0,
         replies: 0,
-        accepted_at: now,
-        expires_at: now + Duration::from_secs(48 * 3600),
+        accepted_at: email.created_at,
+        expires_at: email.created_at + Duration::from_secs(48 * 3600),
         has_deadline: false,
         size_bytes: BODY_BYTES as u64,
         smtputf8: false,
@@ -127,17 +141,7 @@ fn queued(number: u64) -> Queued {
         held: false,
         way: None,
         plan: None,
-    };
-    let event = Event {
-        id: EventId::new(now, spread(number + (1 << 40))),
-        account,
-        subject: id.into(),
-        kind: EventKind::Sent,
-        recipient: None,
-        created_at: now,
-        detail: serde_json::json!({"recipients_count": 1}),
-    };
-    Queued { email, recipient, task, event }
+    }
 }
 
 /// CPU time of this process so far.

@@ -6,11 +6,11 @@ use mail::timestamp;
 use serde_json::{Value, json};
 use store::suppression::SuppressionFilter;
 
-use super::view::{reason_words, source_words};
 use crate::paging::{self, PageParameters};
 use crate::problem::{FieldErrors, Problem};
 use crate::request::{FromRequest, Request, RequestSpec};
 use crate::schema::{self, Schemas};
+use crate::suppression_words::{reason_words, source_words};
 
 /// The filter of a list or export of suppressions.
 #[derive(Debug, Clone, Default)]

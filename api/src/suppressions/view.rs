@@ -64,16 +64,6 @@ impl SuppressionView {
     }
 }
 
-/// All reasons, for schemas and error messages.
-pub(crate) fn reason_words() -> Vec<&'static str> {
-    SuppressionReason::ALL.iter().map(|reason| reason.word()).collect()
-}
-
-/// All sources, for schemas and error messages.
-pub(crate) fn source_words() -> Vec<&'static str> {
-    SuppressionSource::ALL.iter().map(|source| source.word()).collect()
-}
-
 /// A page of the list
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(name = "SuppressionList")]

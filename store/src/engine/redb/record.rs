@@ -258,7 +258,7 @@ pub(crate) fn compress_entries(entries: &[u8]) -> Option<Vec<u8>> {
 pub(crate) fn decompress_rows(rows: &[u8]) -> Option<Cow<'_, [u8]>> {
     let mut out = Vec::new();
     let mut entries = LogEntries::new(rows, 0, 0);
-    // What was read and is not in `out`.
+    // Bytes that were read and are not in `out` yet.
     let mut pending = rows;
     while let Some(tag) = entries.rest.first() {
         let before = pending.len() - entries.rest.len();
