@@ -79,7 +79,11 @@ class Examples:
                 command = fill(command, self.values(json.dumps(example)))
                 if re.search(r"^postrider \S+ .*\b(delete|cancel-rotation)\b|mark-paid|commissions reverse", command):
                     command += " --yes"
-                done = subprocess.run(["sh", "-c", command], env=environment, capture_output=True, timeout=60, stdin=subprocess.DEVNULL)
+                done = subprocess.run(
+                    # Some commands write a file.
+                    ["sh", "-c", command], env=environment, cwd=directory, capture_output=True, timeout=60,
+                    stdin=subprocess.DEVNULL,
+                )
                 self.fixtures.after(operation)
                 error = None
                 if done.returncode != 0:
