@@ -185,7 +185,7 @@ const (
 	AutomationActionCancelRuns AutomationAction = "cancel_runs"
 )
 
-// AutomationRunCancelledBy: What cancelled the run
+// AutomationRunCancelledBy: The cause of the cancellation
 type AutomationRunCancelledBy string
 
 // Values of AutomationRunCancelledBy.
@@ -399,7 +399,7 @@ const (
 	DNSProviderVultr        DNSProvider = "vultr"
 )
 
-// DomainClaimBlockedReason: What the claim waits for
+// DomainClaimBlockedReason: The condition that the claim waits for
 type DomainClaimBlockedReason string
 
 // Values of DomainClaimBlockedReason.

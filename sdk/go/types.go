@@ -1306,7 +1306,7 @@ type AutomationRun struct {
 	// How the run completed
 	EndedBy AutomationRunEndedBy `json:"ended_by,omitempty"`
 
-	// What cancelled the run
+	// The cause of the cancellation
 	CancelledBy AutomationRunCancelledBy `json:"cancelled_by,omitempty"`
 
 	// The error, if it failed
@@ -1575,7 +1575,7 @@ type BatchItem struct {
 	// Recipients of a blind copy
 	Bcc []string `json:"bcc,omitempty"`
 
-	// Addresses for replies
+	// Addresses for replies (also `replyTo`)
 	ReplyTo []string `json:"reply_to,omitempty"`
 
 	// The subject
@@ -1593,13 +1593,10 @@ type BatchItem struct {
 	// Stored with the email and sent along with its events
 	Tags []EmailTag `json:"tags,omitempty"`
 
-	// The template's variables by name
-	Variables map[string]any `json:"variables,omitempty"`
-
 	// The category
 	Category EmailCategory `json:"category,omitempty"`
 
-	// When to send the email (also `scheduledAt`); attachments are not supported
+	// When to send the email; attachments are not supported (also `scheduledAt`)
 	ScheduledAt *string `json:"scheduled_at,omitempty"`
 
 	// Lifetime in seconds: the email is sent with priority and fails after this time
@@ -1612,11 +1609,16 @@ type BatchItem struct {
 	Unsubscribe *bool `json:"unsubscribe,omitempty"`
 
 	// A published template: its alias, its id (`tpl_…`), or an object. It provides the bodies, and the subject, author,
-	// reply addresses and category if they are omitted
+	// reply addresses and category if they are omitted (also `template_id`, `templateId`, `template_alias`,
+	// `templateAlias`)
 	Template any `json:"template,omitempty"`
 
+	// The template's variables by name (also `template_data`, `templateData`, `data_variables`, `dataVariables`,
+	// `dynamic_template_data`)
+	Variables map[string]any `json:"variables,omitempty"`
+
 	// Idempotency key of this email: for 24 hours the same email with the same key, in any batch, is not sent again and
-	// gets the same entry
+	// gets the same entry (also `idempotencyKey`)
 	IdempotencyKey *string `json:"idempotency_key,omitempty"`
 
 	// Extra has further fields, and null for fields that are to be cleared.
@@ -2502,7 +2504,7 @@ type CreateAPIKeyParams struct {
 	// The name
 	Name string `json:"name,omitempty"`
 
-	// The only domain that the credential may send from; null allows all
+	// The only domain (`dom_…`) that the credential may send from; null allows all
 	DomainID *string `json:"domain_id,omitempty"`
 
 	// Addresses and networks that may use the credential; empty allows all
@@ -2750,7 +2752,7 @@ type CreateSMTPCredentialParams struct {
 	// The name
 	Name string `json:"name,omitempty"`
 
-	// The only domain that the credential may send from; null allows all
+	// The only domain (`dom_…`) that the credential may send from; null allows all
 	DomainID *string `json:"domain_id,omitempty"`
 
 	// Addresses and networks that may use the credential; empty allows all
@@ -3131,7 +3133,7 @@ type DomainClaim struct {
 
 	Record DomainRecord `json:"record"`
 
-	// What the claim waits for
+	// The condition that the claim waits for
 	BlockedReason DomainClaimBlockedReason `json:"blocked_reason,omitempty"`
 
 	// End of the other account's grace period
@@ -3502,7 +3504,7 @@ type DomainRecord struct {
 	// Values found in the DNS
 	Found []string `json:"found"`
 
-	// What is wrong and how to fix it
+	// The problem and how to fix it
 	Error *string `json:"error"`
 
 	// When the record was last checked
@@ -8154,7 +8156,7 @@ type SendEmailParams struct {
 	// Recipients of a blind copy
 	Bcc []string `json:"bcc,omitempty"`
 
-	// Addresses for replies
+	// Addresses for replies (also `replyTo`)
 	ReplyTo []string `json:"reply_to,omitempty"`
 
 	// The subject
@@ -8178,7 +8180,7 @@ type SendEmailParams struct {
 	// The category
 	Category EmailCategory `json:"category,omitempty"`
 
-	// When to send the email (also `scheduledAt`); attachments are not supported
+	// When to send the email; attachments are not supported (also `scheduledAt`)
 	ScheduledAt *string `json:"scheduled_at,omitempty"`
 
 	// Lifetime in seconds: the email is sent with priority and fails after this time
@@ -8191,10 +8193,12 @@ type SendEmailParams struct {
 	Unsubscribe *bool `json:"unsubscribe,omitempty"`
 
 	// A published template: its alias, its id (`tpl_…`), or an object. It provides the bodies, and the subject, author,
-	// reply addresses and category if they are omitted
+	// reply addresses and category if they are omitted (also `template_id`, `templateId`, `template_alias`,
+	// `templateAlias`)
 	Template any `json:"template,omitempty"`
 
-	// The template's variables by name
+	// The template's variables by name (also `template_data`, `templateData`, `data_variables`, `dataVariables`,
+	// `dynamic_template_data`)
 	Variables map[string]any `json:"variables,omitempty"`
 
 	// Extra has further fields, and null for fields that are to be cleared.
@@ -8874,14 +8878,14 @@ type Template struct {
 	// Markup of the preview line after the subject
 	Preheader *string `json:"preheader"`
 
-	// Declared variables
-	Variables []TemplateVariable `json:"variables"`
-
 	// Markup of the HTML body; omitted in lists
 	HTML *string `json:"html,omitempty"`
 
 	// Markup of the plain-text body; omitted in lists
 	Text *string `json:"text,omitempty"`
+
+	// Declared variables
+	Variables []TemplateVariable `json:"variables"`
 
 	// Status
 	Status TemplateStatus `json:"status"`
@@ -9071,14 +9075,14 @@ type TemplateVersionDetail struct {
 	// Markup of the preview line after the subject
 	Preheader *string `json:"preheader"`
 
-	// Declared variables
-	Variables []TemplateVariable `json:"variables"`
-
 	// Markup of the HTML body; omitted in lists
 	HTML *string `json:"html"`
 
 	// Markup of the plain-text body; omitted in lists
 	Text *string `json:"text"`
+
+	// Declared variables
+	Variables []TemplateVariable `json:"variables"`
 
 	// Extra has further fields.
 	Extra map[string]any `json:"-"`
@@ -9884,14 +9888,14 @@ type VisitCountsTotal struct {
 	// Visits
 	Visits int64 `json:"visits"`
 
+	// First-time visitors
+	Visitors int64 `json:"visitors"`
+
 	// Sign-ups, each user counted once
 	SignUps int64 `json:"sign_ups"`
 
 	// Subscriptions, each counted once
 	Subscriptions int64 `json:"subscriptions"`
-
-	// First-time visitors
-	Visitors int64 `json:"visitors"`
 
 	// Extra has further fields.
 	Extra map[string]any `json:"-"`
@@ -9918,14 +9922,14 @@ type VisitCountsVisit struct {
 	// Visits
 	Visits int64 `json:"visits"`
 
+	// First-time visitors
+	Visitors int64 `json:"visitors"`
+
 	// Sign-ups, each user counted once
 	SignUps int64 `json:"sign_ups"`
 
 	// Subscriptions, each counted once
 	Subscriptions int64 `json:"subscriptions"`
-
-	// First-time visitors
-	Visitors int64 `json:"visitors"`
 
 	// Extra has further fields.
 	Extra map[string]any `json:"-"`

@@ -469,13 +469,13 @@ namespace Postrider;
  *     text?: string,
  *     headers?: array<string, string>,
  *     tags?: list<EmailTag>|array<string, string>,
- *     variables?: array<string, mixed>,
  *     category?: 'transactional'|'product'|'newsletter'|string,
  *     scheduled_at?: string|\DateTimeInterface,
  *     expires_in?: int,
  *     on_suppressed?: 'fail'|'skip'|string,
  *     unsubscribe?: bool,
  *     template?: string|EmailTemplate,
+ *     variables?: array<string, mixed>,
  *     idempotency_key?: string,
  * }
  * @phpstan-type BatchResult array{
@@ -2219,9 +2219,9 @@ namespace Postrider;
  *     reply_to: list<string>,
  *     subject: string|null,
  *     preheader: string|null,
- *     variables: list<TemplateVariable>,
  *     html?: string|null,
  *     text?: string|null,
+ *     variables: list<TemplateVariable>,
  *     status: 'draft'|'published'|'archived'|string,
  *     draft_version: int,
  *     published_version: int|null,
@@ -2270,9 +2270,9 @@ namespace Postrider;
  *     reply_to: list<string>,
  *     subject: string|null,
  *     preheader: string|null,
- *     variables: list<TemplateVariable>,
  *     html: string|null,
  *     text: string|null,
+ *     variables: list<TemplateVariable>,
  * }
  * @phpstan-type TemplateVersionList array{
  *     versions: list<TemplateVersion>,
@@ -2448,17 +2448,17 @@ namespace Postrider;
  * @phpstan-type VisitCountsTotal array{
  *     source: string,
  *     visits: int,
+ *     visitors: int,
  *     sign_ups: int,
  *     subscriptions: int,
- *     visitors: int,
  * }
  * @phpstan-type VisitCountsVisit array{
  *     period_start: string,
  *     source: string,
  *     visits: int,
+ *     visitors: int,
  *     sign_ups: int,
  *     subscriptions: int,
- *     visitors: int,
  * }
  * @phpstan-type WaitReason array{
  *     cause: 'held'|'account_suspended'|'queue_held'|'paused'|'suspended'|'schedule'|'other_node'|'resting'|'unreachable'|'rate'|'warm_up'|'connections'|'turn'|'reply'|'look_up'|'memory'|string,

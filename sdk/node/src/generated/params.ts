@@ -121,7 +121,7 @@ export interface BatchItem {
   cc?: string | string[];
   /** Recipients of a blind copy */
   bcc?: string | string[];
-  /** Addresses for replies */
+  /** Addresses for replies (also `replyTo`) */
   replyTo?: string | string[];
   /** The subject */
   subject?: string;
@@ -133,11 +133,9 @@ export interface BatchItem {
   headers?: Record<string, string>;
   /** Stored with the email and sent along with its events */
   tags?: EmailTagInput[] | Record<string, string>;
-  /** The template's variables by name */
-  variables?: Record<string, unknown>;
   /** The category */
   category?: EmailCategory;
-  /** When to send the email (also `scheduledAt`); attachments are not supported */
+  /** When to send the email; attachments are not supported (also `scheduledAt`) */
   scheduledAt?: string | Date;
   /** Lifetime in seconds: the email is sent with priority and fails after this time */
   expiresIn?: number;
@@ -147,12 +145,18 @@ export interface BatchItem {
   unsubscribe?: boolean;
   /**
    * A published template: its alias, its id (`tpl_…`), or an object. It provides the bodies, and the subject,
-   * author, reply addresses and category if they are omitted
+   * author, reply addresses and category if they are omitted (also `template_id`, `templateId`,
+   * `template_alias`, `templateAlias`)
    */
   template?: string | EmailTemplate;
   /**
+   * The template's variables by name (also `template_data`, `templateData`, `data_variables`,
+   * `dataVariables`, `dynamic_template_data`)
+   */
+  variables?: Record<string, unknown>;
+  /**
    * Idempotency key of this email: for 24 hours the same email with the same key, in any batch, is not sent
-   * again and gets the same entry
+   * again and gets the same entry (also `idempotencyKey`)
    */
   idempotencyKey?: string;
 }
@@ -323,7 +327,7 @@ export interface CreateAffiliateReferralParams {
 export interface CreateApiKeyParams {
   /** The name */
   name: string;
-  /** The only domain that the credential may send from; null allows all */
+  /** The only domain (`dom_…`) that the credential may send from; null allows all */
   domainId?: string | null;
   /** Addresses and networks that may use the credential; empty allows all */
   allowedIps?: string[] | null;
@@ -385,7 +389,7 @@ export interface CreateDomainParams {
 export interface CreateSmtpCredentialParams {
   /** The name */
   name: string;
-  /** The only domain that the credential may send from; null allows all */
+  /** The only domain (`dom_…`) that the credential may send from; null allows all */
   domainId?: string | null;
   /** Addresses and networks that may use the credential; empty allows all */
   allowedIps?: string[] | null;
@@ -1094,7 +1098,7 @@ export interface SendEmailParams {
   cc?: string | string[] | null;
   /** Recipients of a blind copy */
   bcc?: string | string[] | null;
-  /** Addresses for replies */
+  /** Addresses for replies (also `replyTo`) */
   replyTo?: string | string[] | null;
   /** The subject */
   subject?: string | null;
@@ -1110,7 +1114,7 @@ export interface SendEmailParams {
   attachments?: EmailAttachment[] | null;
   /** The category */
   category?: EmailCategory | null;
-  /** When to send the email (also `scheduledAt`); attachments are not supported */
+  /** When to send the email; attachments are not supported (also `scheduledAt`) */
   scheduledAt?: string | Date | null;
   /** Lifetime in seconds: the email is sent with priority and fails after this time */
   expiresIn?: number | null;
@@ -1120,10 +1124,14 @@ export interface SendEmailParams {
   unsubscribe?: boolean | null;
   /**
    * A published template: its alias, its id (`tpl_…`), or an object. It provides the bodies, and the subject,
-   * author, reply addresses and category if they are omitted
+   * author, reply addresses and category if they are omitted (also `template_id`, `templateId`,
+   * `template_alias`, `templateAlias`)
    */
   template?: string | EmailTemplate | null;
-  /** The template's variables by name */
+  /**
+   * The template's variables by name (also `template_data`, `templateData`, `data_variables`,
+   * `dataVariables`, `dynamic_template_data`)
+   */
   variables?: Record<string, unknown> | null;
 }
 

@@ -132,7 +132,7 @@ export type AutomationAction =
   | "cancel_runs"
   | (string & {});
 
-/** What cancelled the run */
+/** The cause of the cancellation */
 export type AutomationRunCancelledBy =
   | "event"
   | "api"
@@ -292,7 +292,7 @@ export type DnsProvider =
   | "vultr"
   | (string & {});
 
-/** What the claim waits for */
+/** The condition that the claim waits for */
 export type DomainClaimBlockedReason =
   | "grace_period"
   | "recent_owner_activity"
@@ -1242,7 +1242,7 @@ export interface AutomationRun {
   wait: AutomationRunWait | null;
   /** How the run completed */
   ended_by: AutomationRunEndedBy | null;
-  /** What cancelled the run */
+  /** The cause of the cancellation */
   cancelled_by: AutomationRunCancelledBy | null;
   /** The error, if it failed */
   error: string | null;
@@ -1702,7 +1702,7 @@ export interface DomainClaim {
   /** The status */
   status: DomainClaimStatus;
   record: DomainRecord;
-  /** What the claim waits for */
+  /** The condition that the claim waits for */
   blocked_reason: DomainClaimBlockedReason | null;
   /** End of the other account's grace period */
   grace_ends_at: string | null;
@@ -1874,7 +1874,7 @@ export interface DomainRecord {
   status: DomainRecordStatus;
   /** Values found in the DNS */
   found: string[];
-  /** What is wrong and how to fix it */
+  /** The problem and how to fix it */
   error: string | null;
   /** When the record was last checked */
   checked_at: string | null;
@@ -3471,12 +3471,12 @@ export interface Template {
   subject: string | null;
   /** Markup of the preview line after the subject */
   preheader: string | null;
-  /** Declared variables */
-  variables: TemplateVariable[];
   /** Markup of the HTML body; omitted in lists */
   html?: string | null;
   /** Markup of the plain-text body; omitted in lists */
   text?: string | null;
+  /** Declared variables */
+  variables: TemplateVariable[];
   /** Status */
   status: TemplateStatus;
   /** Number of changes of the draft; send it as `if_version` */
@@ -3569,12 +3569,12 @@ export interface TemplateVersionDetail {
   subject: string | null;
   /** Markup of the preview line after the subject */
   preheader: string | null;
-  /** Declared variables */
-  variables: TemplateVariable[];
   /** Markup of the HTML body; omitted in lists */
   html: string | null;
   /** Markup of the plain-text body; omitted in lists */
   text: string | null;
+  /** Declared variables */
+  variables: TemplateVariable[];
 }
 
 /** A page of the list */
@@ -3712,12 +3712,12 @@ export interface VisitCountsTotal {
   source: string;
   /** Visits */
   visits: number;
+  /** First-time visitors */
+  visitors: number;
   /** Sign-ups, each user counted once */
   sign_ups: number;
   /** Subscriptions, each counted once */
   subscriptions: number;
-  /** First-time visitors */
-  visitors: number;
 }
 
 /** A source on a day */
@@ -3728,12 +3728,12 @@ export interface VisitCountsVisit {
   source: string;
   /** Visits */
   visits: number;
+  /** First-time visitors */
+  visitors: number;
   /** Sign-ups, each user counted once */
   sign_ups: number;
   /** Subscriptions, each counted once */
   subscriptions: number;
-  /** First-time visitors */
-  visitors: number;
 }
 
 /** Why a recipient waits */

@@ -786,7 +786,7 @@ class AutomationRun(TypedDict):
     ended_by: Optional[AutomationRunEndedBy]
     """How the run completed"""
     cancelled_by: Optional[AutomationRunCancelledBy]
-    """What cancelled the run"""
+    """The cause of the cancellation"""
     error: Optional[str]
     """The error, if it failed"""
     created_at: str
@@ -923,13 +923,13 @@ _BatchItemOptional = TypedDict(
         "text": "str",
         "headers": "Mapping[str, str]",
         "tags": "Union[Sequence[EmailTag], Mapping[str, str]]",
-        "variables": "Mapping[str, Any]",
         "category": "EmailCategory",
         "scheduled_at": "Union[str, datetime.datetime]",
         "expires_in": "int",
         "on_suppressed": "OnSuppressed",
         "unsubscribe": "bool",
         "template": "Union[str, EmailTemplate]",
+        "variables": "Mapping[str, Any]",
         "idempotency_key": "str",
     },
     total=False,
@@ -943,22 +943,24 @@ class BatchItem(_BatchItemRequired, _BatchItemOptional):
     to: Recipients
     cc: Recipients of a copy
     bcc: Recipients of a blind copy
-    reply_to: Addresses for replies
+    reply_to: Addresses for replies (also `replyTo`)
     subject: The subject
     html: The HTML body (also `htmlBody`, `html_body`)
     text: The plain-text body (also `textBody`, `text_body`, `plain_body`)
     headers: Custom headers; headers that control transport are rejected
     tags: Stored with the email and sent along with its events
-    variables: The template's variables by name
     category: The category
-    scheduled_at: When to send the email (also `scheduledAt`); attachments are not supported
+    scheduled_at: When to send the email; attachments are not supported (also `scheduledAt`)
     expires_in: Lifetime in seconds: the email is sent with priority and fails after this time
     on_suppressed: If some recipients are suppressed: `skip` sends to the others, `fail` rejects the email
     unsubscribe: Managed unsubscribe (RFC 8058)
     template: A published template: its alias, its id (`tpl_…`), or an object. It provides the bodies, and the
-        subject, author, reply addresses and category if they are omitted
+        subject, author, reply addresses and category if they are omitted (also `template_id`, `templateId`,
+        `template_alias`, `templateAlias`)
+    variables: The template's variables by name (also `template_data`, `templateData`, `data_variables`,
+        `dataVariables`, `dynamic_template_data`)
     idempotency_key: Idempotency key of this email: for 24 hours the same email with the same key, in any batch,
-        is not sent again and gets the same entry
+        is not sent again and gets the same entry (also `idempotencyKey`)
     """
 
 
@@ -1439,7 +1441,7 @@ class CreateApiKeyParams(_CreateApiKeyParamsRequired, total=False):
     """Params of `apiKeys.create`."""
 
     domain_id: Optional[str]
-    """The only domain that the credential may send from; null allows all"""
+    """The only domain (`dom_…`) that the credential may send from; null allows all"""
     allowed_ips: Optional[Sequence[str]]
     """Addresses and networks that may use the credential; empty allows all"""
     expires_at: Optional[Union[str, datetime.datetime]]
@@ -1565,7 +1567,7 @@ class CreateSmtpCredentialParams(_CreateSmtpCredentialParamsRequired, total=Fals
     """Params of `smtpCredentials.create`."""
 
     domain_id: Optional[str]
-    """The only domain that the credential may send from; null allows all"""
+    """The only domain (`dom_…`) that the credential may send from; null allows all"""
     allowed_ips: Optional[Sequence[str]]
     """Addresses and networks that may use the credential; empty allows all"""
     expires_at: Optional[Union[str, datetime.datetime]]
@@ -1776,7 +1778,7 @@ class DomainClaim(TypedDict):
     """The status"""
     record: DomainRecord
     blocked_reason: Optional[DomainClaimBlockedReason]
-    """What the claim waits for"""
+    """The condition that the claim waits for"""
     grace_ends_at: Optional[str]
     """End of the other account's grace period"""
     created_at: str
@@ -1959,7 +1961,7 @@ class DomainRecord(TypedDict):
     found: List[str]
     """Values found in the DNS"""
     error: Optional[str]
-    """What is wrong and how to fix it"""
+    """The problem and how to fix it"""
     checked_at: Optional[str]
     """When the record was last checked"""
 
@@ -4496,7 +4498,7 @@ class SendEmailParams(_SendEmailParamsRequired, _SendEmailParamsOptional):
     to: Recipients
     cc: Recipients of a copy
     bcc: Recipients of a blind copy
-    reply_to: Addresses for replies
+    reply_to: Addresses for replies (also `replyTo`)
     subject: The subject
     html: The HTML body (also `htmlBody`, `html_body`)
     text: The plain-text body (also `textBody`, `text_body`, `plain_body`)
@@ -4504,13 +4506,15 @@ class SendEmailParams(_SendEmailParamsRequired, _SendEmailParamsOptional):
     tags: Stored with the email and sent along with its events
     attachments: The attachments
     category: The category
-    scheduled_at: When to send the email (also `scheduledAt`); attachments are not supported
+    scheduled_at: When to send the email; attachments are not supported (also `scheduledAt`)
     expires_in: Lifetime in seconds: the email is sent with priority and fails after this time
     on_suppressed: If some recipients are suppressed: `skip` sends to the others, `fail` rejects the email
     unsubscribe: Managed unsubscribe (RFC 8058)
     template: A published template: its alias, its id (`tpl_…`), or an object. It provides the bodies, and the
-        subject, author, reply addresses and category if they are omitted
-    variables: The template's variables by name
+        subject, author, reply addresses and category if they are omitted (also `template_id`, `templateId`,
+        `template_alias`, `templateAlias`)
+    variables: The template's variables by name (also `template_data`, `templateData`, `data_variables`,
+        `dataVariables`, `dynamic_template_data`)
     """
 
 
@@ -4877,9 +4881,9 @@ class Template(_TemplateRequired, _TemplateOptional):
     reply_to: Default `Reply-To`, unless the send request has one
     subject: Markup of the subject
     preheader: Markup of the preview line after the subject
-    variables: Declared variables
     html: Markup of the HTML body; omitted in lists
     text: Markup of the plain-text body; omitted in lists
+    variables: Declared variables
     status: Status
     draft_version: Number of changes of the draft; send it as `if_version`
     published_version: The published version, which is sent
@@ -4964,9 +4968,9 @@ _TemplateVersionDetailRequired = TypedDict(
         "reply_to": "List[str]",
         "subject": "Optional[str]",
         "preheader": "Optional[str]",
-        "variables": "List[TemplateVariable]",
         "html": "Optional[str]",
         "text": "Optional[str]",
+        "variables": "List[TemplateVariable]",
     },
 )
 _TemplateVersionDetailOptional = TypedDict(
@@ -4990,9 +4994,9 @@ class TemplateVersionDetail(_TemplateVersionDetailRequired, _TemplateVersionDeta
     reply_to: Default `Reply-To`, unless the send request has one
     subject: Markup of the subject
     preheader: Markup of the preview line after the subject
-    variables: Declared variables
     html: Markup of the HTML body; omitted in lists
     text: Markup of the plain-text body; omitted in lists
+    variables: Declared variables
     """
 
 
@@ -5427,12 +5431,12 @@ class VisitCountsTotal(TypedDict):
     """Source: `utm_source`, the host of the previous page, `ad`, or `(direct)`"""
     visits: int
     """Visits"""
+    visitors: int
+    """First-time visitors"""
     sign_ups: int
     """Sign-ups, each user counted once"""
     subscriptions: int
     """Subscriptions, each counted once"""
-    visitors: int
-    """First-time visitors"""
 
 
 class VisitCountsVisit(TypedDict):
@@ -5444,12 +5448,12 @@ class VisitCountsVisit(TypedDict):
     """Source: `utm_source`, the host of the previous page, `ad`, or `(direct)`"""
     visits: int
     """Visits"""
+    visitors: int
+    """First-time visitors"""
     sign_ups: int
     """Sign-ups, each user counted once"""
     subscriptions: int
     """Subscriptions, each counted once"""
-    visitors: int
-    """First-time visitors"""
 
 
 class WaitReason(TypedDict):

@@ -37,7 +37,7 @@ module Postrider
       # Create an API key; its secret is shown once.
       #
       # - `name` (required): The name
-      # - `domain_id`: The only domain that the credential may send from; null allows all
+      # - `domain_id`: The only domain (`dom_…`) that the credential may send from; null allows all
       # - `allowed_ips`: Addresses and networks that may use the credential; empty allows all
       # - `expires_at`: When the credential expires
       # - `scope` (required): The scope

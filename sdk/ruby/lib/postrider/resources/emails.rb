@@ -68,7 +68,7 @@ module Postrider
       # - `to` (required): Recipients
       # - `cc`: Recipients of a copy
       # - `bcc`: Recipients of a blind copy
-      # - `reply_to`: Addresses for replies
+      # - `reply_to`: Addresses for replies (also `replyTo`)
       # - `subject`: The subject
       # - `html`: The HTML body (also `htmlBody`, `html_body`)
       # - `text`: The plain-text body (also `textBody`, `text_body`, `plain_body`)
@@ -76,13 +76,15 @@ module Postrider
       # - `tags`: Stored with the email and sent along with its events
       # - `attachments`: The attachments
       # - `category`: The category
-      # - `scheduled_at`: When to send the email (also `scheduledAt`); attachments are not supported
+      # - `scheduled_at`: When to send the email; attachments are not supported (also `scheduledAt`)
       # - `expires_in`: Lifetime in seconds: the email is sent with priority and fails after this time
       # - `on_suppressed`: If some recipients are suppressed: `skip` sends to the others, `fail` rejects the email
       # - `unsubscribe`: Managed unsubscribe (RFC 8058)
       # - `template`: A published template: its alias, its id (`tpl_…`), or an object. It provides the bodies, and the
-      #   subject, author, reply addresses and category if they are omitted
-      # - `variables`: The template's variables by name
+      #   subject, author, reply addresses and category if they are omitted (also `template_id`, `templateId`,
+      #   `template_alias`, `templateAlias`)
+      # - `variables`: The template's variables by name (also `template_data`, `templateData`, `data_variables`,
+      #   `dataVariables`, `dynamic_template_data`)
       #
       # Returns the answer, a hash.
       def send(params = nil, **keywords)
