@@ -16,6 +16,7 @@ pub mod client;
 mod clock;
 pub mod commands;
 mod connection;
+mod cursor_trail;
 mod duration;
 pub mod error;
 pub mod event_stream;
