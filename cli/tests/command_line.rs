@@ -352,3 +352,18 @@ fn a_payload_stays_an_object() {
         assert_eq!(run.status, Some(2), "{run:?}");
     }
 }
+
+#[test]
+fn a_stored_key_is_not_sent_to_another_server() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("postrider/profiles.toml");
+    let mut file = cli::profile::ProfileFile { default: Some("a".to_owned()), ..Default::default() };
+    let profile = cli::profile::Profile { base_url: "https://a.example".to_owned(), api_key: KEY.to_owned() };
+    file.profiles.insert("a".to_owned(), profile);
+    file.write(&path).unwrap();
+    let server = ScriptedServer::start(|request| panic!("{}", request.line()));
+    let mut command = server.command(&["account", "get"]);
+    let run =
+        finish(command.env_remove("POSTRIDER_API_KEY").env("XDG_CONFIG_HOME", directory.path()).output().unwrap());
+    assert!(run.status == Some(2) && run.stderr.contains("another server"), "{run:?}");
+}

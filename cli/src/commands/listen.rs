@@ -61,7 +61,10 @@ pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Res
     };
     eprintln!("listening to {}; Ctrl-C stops", client.base_url());
     if let Some(forward) = &forward {
-        eprintln!("forwarding to {}; the secret of the signatures is {}", forward.shown, forward.secret);
+        match forward.new_secret() {
+            Some(secret) => eprintln!("forwarding to {}; the secret of the signatures is {secret}", forward.shown),
+            None => eprintln!("forwarding to {}", forward.shown),
+        }
     }
     let (mut seen, last) = (0_u64, run.matches.get_one::<u64>("count").copied());
     while last.is_none_or(|last| seen < last) {
@@ -111,18 +114,26 @@ pub(super) struct ForwardOutcome {
 pub(super) struct Forwarder {
     url: BaseUrl,
     shown: String,
-    pub(super) secret: String,
+    secret: String,
+    /// True if the caller did not give the secret.
+    is_new: bool,
 }
 
 impl Forwarder {
     pub(super) fn new(url: &str, secret: Option<&str>) -> Result<Self, CliError> {
         let url = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
+        let is_new = secret.is_none();
         let secret = match secret {
             // A file keeps the secret out of the list of processes.
             Some(secret) => file_value::expand(secret)?.trim().to_owned(),
             None => webhook_signature::new_secret()?,
         };
-        Ok(Self { url: BaseUrl::parse(&url, true)?, shown: url, secret })
+        Ok(Self { url: BaseUrl::parse(&url, true)?, shown: url, secret, is_new })
+    }
+
+    /// The secret, if it has to be shown: nobody else knows it.
+    pub(super) fn new_secret(&self) -> Option<&str> {
+        self.is_new.then_some(self.secret.as_str())
     }
 
     pub(super) async fn post(&self, event: &Value) -> ForwardOutcome {

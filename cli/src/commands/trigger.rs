@@ -59,7 +59,7 @@ pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Res
     }
     run.print(&json!({
         "event": kind, "forwarded_to": url, "status": outcome.status, "duration_ms": outcome.duration.as_millis() as u64,
-        "secret": forwarder.secret,
+        "secret": forwarder.new_secret(),
     }))
 }
 
