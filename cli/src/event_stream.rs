@@ -267,6 +267,8 @@ fn created_at(event: &Value) -> Option<jiff::Timestamp> {
 #[derive(Debug, Default)]
 struct SseParser {
     buffer: BytesMut,
+    /// Bytes of the buffer in which no event ends.
+    searched: usize,
 }
 
 impl SseParser {
@@ -274,8 +276,9 @@ impl SseParser {
     fn push(&mut self, chunk: &[u8]) -> Result<Vec<StreamEvent>, CliError> {
         self.buffer.extend_from_slice(chunk);
         let mut events = Vec::new();
-        while let Some(end) = self.buffer.windows(2).position(|two| two == b"\n\n") {
-            let block = self.buffer.split_to(end + 2);
+        while let Some(end) = self.end_of_event() {
+            let block = self.buffer.split_to(end);
+            self.searched = 0;
             events.extend(Self::parse(&block));
         }
         if self.buffer.len() > EVENT_BYTES_MAX {
@@ -283,6 +286,15 @@ impl SseParser {
             return Err(CliError::UnexpectedResponse { status: 200, message });
         }
         Ok(events)
+    }
+
+    /// The length of the first event, with the empty line behind it.
+    fn end_of_event(&mut self) -> Option<usize> {
+        let rest = self.buffer.get(self.searched..)?;
+        let end = rest.windows(2).position(|two| two == b"\n\n").map(|at| self.searched + at + 2);
+        // The last byte may be the first of the two.
+        self.searched = self.buffer.len().saturating_sub(1);
+        end
     }
 
     fn parse(block: &[u8]) -> Option<StreamEvent> {
