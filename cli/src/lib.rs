@@ -34,4 +34,4 @@ mod short_flag;
 mod tree;
 pub mod webhook_signature;
 
-pub use program::{has_command, run};
+pub use program::{arguments, has_command, run};

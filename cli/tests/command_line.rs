@@ -367,3 +367,10 @@ fn a_stored_key_is_not_sent_to_another_server() {
         finish(command.env_remove("POSTRIDER_API_KEY").env("XDG_CONFIG_HOME", directory.path()).output().unwrap());
     assert!(run.status == Some(2) && run.stderr.contains("another server"), "{run:?}");
 }
+
+#[test]
+fn arguments_must_be_text() {
+    let argument: &std::ffi::OsStr = std::os::unix::ffi::OsStrExt::from_bytes(b"a\xff");
+    let run = finish(program().args(["emails", "get"]).arg(argument).output().unwrap());
+    assert_eq!((run.status, run.error()["code"].as_str()), (Some(2), Some("usage")), "{run:?}");
+}
