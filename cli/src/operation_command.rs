@@ -232,6 +232,11 @@ impl OperationRun<'_> {
     /// Writes an answer that is no JSON.
     fn write_content(&self, answer: &Answer) -> Result<(), CliError> {
         let Some(path) = self.text("output") else {
+            if std::io::stdout().is_terminal() {
+                // Somebody else wrote it, for example a received email.
+                let text = String::from_utf8_lossy(&answer.body);
+                return output::print(&text.lines().map(output::safe_line).collect::<Vec<_>>().join("\n"));
+            }
             return output::write(&answer.body);
         };
         std::fs::write(&path, &answer.body).map_err(|error| CliError::Io(format!("cannot write {path}: {error}")))
