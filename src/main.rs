@@ -13,7 +13,10 @@ fn main() -> ExitCode {
     // rustls uses this provider in the whole process.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     // Commands of people who call a server; those of operators go first.
-    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words = match ::cli::arguments() {
+        Ok(words) => words,
+        Err(status) => return status,
+    };
     match words.split_first() {
         Some((word, rest)) if word == cli::CLIENT_COMMAND => return ::cli::run(rest),
         Some((word, _)) if !cli::is_operator_command(word) && ::cli::has_command(word) => return ::cli::run(&words),

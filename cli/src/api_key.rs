@@ -1,5 +1,6 @@
 //! `ApiKey`: a key that is never printed.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use http::HeaderValue;
@@ -42,6 +43,13 @@ impl ApiKey {
         Some(value)
     }
 
+    /// A foreign text without the key: servers and proxies may repeat requests in their errors.
+    #[must_use]
+    pub fn hidden_in<'a>(&self, text: &'a [u8]) -> Cow<'a, str> {
+        let text = String::from_utf8_lossy(text);
+        if text.contains(&self.0) { Cow::Owned(text.replace(&self.0, &self.hint())) } else { text }
+    }
+
     /// The first and the last four characters.
     #[must_use]
     pub fn hint(&self) -> String {
@@ -55,5 +63,17 @@ impl ApiKey {
 impl fmt::Debug for ApiKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ApiKey(…)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_hidden_in_foreign_texts() {
+        let key = ApiKey::parse("rnl_0123456789abcdef").unwrap();
+        assert_eq!(key.hidden_in(b"Bearer rnl_0123456789abcdef."), "Bearer rnl_\u{2026}cdef.");
+        assert_eq!(key.hidden_in(b"\xffx"), "\u{fffd}x");
     }
 }

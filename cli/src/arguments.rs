@@ -149,7 +149,22 @@ impl DottedFlags {
     pub fn take(arguments: &[String], fields: &[Field]) -> Result<(Self, Vec<String>), CliError> {
         let (mut flags, mut others) = (Self::default(), Vec::new());
         let mut arguments = arguments.iter();
+        let takes_value = |flag: &str| {
+            let is_field = |field: &Field| field.flag() == flag || field.wire == flag;
+            fields.iter().any(|field| field.kind != FieldKind::Flag && is_field(field))
+        };
         while let Some(argument) = arguments.next() {
+            if argument == "--" {
+                others.push(argument.clone());
+                others.extend(arguments.cloned());
+                break;
+            }
+            // The value of a flag may look like another flag.
+            if argument.strip_prefix("--").is_some_and(takes_value) {
+                others.push(argument.clone());
+                others.extend(arguments.next().cloned());
+                continue;
+            }
             let name = argument.strip_prefix("--").map(|name| name.split_once('=').map_or(name, |(name, _)| name));
             let field = name.and_then(|name| name.split_once('.')).and_then(|(flag, path)| {
                 let is_object =
@@ -377,6 +392,13 @@ mod tests {
         let values = parse("emails list", &["--limit", "5", "--to", "a@example.net"]).unwrap();
         assert!(values.body.is_none());
         assert!(values.query.contains(&("limit".to_owned(), "5".to_owned())));
+    }
+
+    #[test]
+    fn a_value_that_looks_like_a_dotted_flag_is_a_value() {
+        let values = parse("emails send", &["--text", "--variables.a=1", "--subject", "--variables.b"]).unwrap();
+        let body = Value::Object(values.body.unwrap());
+        assert_eq!(body, json!({"subject": "--variables.b", "text": "--variables.a=1"}));
     }
 
     #[test]

@@ -20,6 +20,7 @@ use tokio::time::Instant;
 use crate::api_key::ApiKey;
 use crate::base_url::BaseUrl;
 use crate::connection::{Connection, lost};
+use crate::cursor_trail::CursorTrail;
 use crate::error::{ApiError, CliError, ConnectionFailure};
 use crate::operation_command::encode;
 
@@ -82,6 +83,7 @@ impl Call {
 pub struct Answer {
     pub headers: HeaderMap,
     pub body: Bytes,
+    key: ApiKey,
 }
 
 impl Answer {
@@ -92,7 +94,10 @@ impl Answer {
     pub fn json(&self) -> Result<Value, CliError> {
         match serde_json::from_slice::<Map<String, Value>>(&self.body) {
             Ok(object) => Ok(Value::Object(object)),
-            Err(_) => Err(unexpected(StatusCode::OK, &self.headers, &self.body)),
+            Err(_) => {
+                let start = self.body.get(..ERROR_BYTES_MAX).unwrap_or(&self.body);
+                Err(unexpected(StatusCode::OK, &self.headers, self.key.hidden_in(start).as_bytes()))
+            }
         }
     }
 }
@@ -129,6 +134,11 @@ impl ApiClient {
         &self.key
     }
 
+    #[must_use]
+    pub const fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
     /// Makes a call and reads its answer. The client's timeout covers all attempts.
     ///
     /// # Errors
@@ -147,7 +157,9 @@ impl ApiClient {
                 }
             };
             let wait = backoff(&error, attempt);
-            if attempt == ATTEMPTS_MAX || !may_retry(&error, call.retry) || Instant::now() + wait >= deadline {
+            // `retry-after` may be any number, so it is not added to the time.
+            let is_late = wait >= deadline.saturating_duration_since(Instant::now());
+            if attempt == ATTEMPTS_MAX || !may_retry(&error, call.retry) || is_late {
                 return Err(error);
             }
             tokio::time::sleep(wait).await;
@@ -175,9 +187,9 @@ impl ApiClient {
             *kept = Some(connection);
         }
         if status.is_success() && body.is_whole {
-            return Ok(Answer { headers, body: body.content });
+            return Ok(Answer { headers, body: body.content, key: self.key.clone() });
         }
-        Err(error_of(status, &headers, &body.content))
+        Err(error_of(status, &headers, self.key.hidden_in(&body.content).as_bytes()))
     }
 
     /// Reads all entries of a list that has pages.
@@ -185,16 +197,17 @@ impl ApiClient {
     /// # Errors
     /// As `call`; or the list has more than [`LIST_ENTRIES_MAX`] entries.
     pub async fn list(&self, path: &str, field: &str) -> Result<Vec<Value>, CliError> {
-        let (mut entries, mut cursor) = (Vec::new(), String::new());
+        let (mut entries, mut cursor, mut trail) = (Vec::new(), String::new(), CursorTrail::default());
         loop {
             let page = self.call(&Call::get(format!("{path}?limit=100{cursor}"))).await?.json()?;
             entries.extend(page[field].as_array().cloned().unwrap_or_default());
             let next = page["next_cursor"].as_str().filter(|_| page["has_more"] == true);
-            let Some(next) = next.map(|next| format!("&cursor={}", encode(next))) else { return Ok(entries) };
-            if next == cursor || entries.len() > LIST_ENTRIES_MAX {
+            let Some(next) = next else { return Ok(entries) };
+            trail.add(next)?;
+            if entries.len() > LIST_ENTRIES_MAX {
                 return Err(CliError::Failed(format!("{path} has more than {LIST_ENTRIES_MAX} entries")));
             }
-            cursor = next;
+            cursor = format!("&cursor={}", encode(next));
         }
     }
 
@@ -211,7 +224,8 @@ impl ApiClient {
                 return Ok(response);
             }
             let (status, headers) = (response.status(), response.headers().clone());
-            Err(error_of(status, &headers, &read_body(response, ERROR_BYTES_MAX).await?.content))
+            let body = read_body(response, ERROR_BYTES_MAX).await?.content;
+            Err(error_of(status, &headers, self.key.hidden_in(&body).as_bytes()))
         };
         let late = || CliError::Timeout(format!("{} did not answer", self.base_url));
         tokio::time::timeout(self.timeout, opening).await.map_err(|_| late())?

@@ -95,23 +95,31 @@ pub async fn run(command: &str, arguments: &[String], table: &OperationTable<'_>
         "whoami" => whoami::run(arguments, table).await,
         "doctor" => doctor::run("doctor", arguments, table).await,
         "open" => open::run(arguments, table),
-        "listen" => listen::run(arguments, table).await,
+        "listen" => until_interrupted(listen::run(arguments, table)).await,
         "trigger" => trigger::run(arguments, table).await,
         "wait" => wait::run(arguments, table).await,
         "explain" => explain::run(arguments, table).await,
         "plan" => plan::plan(arguments, table).await,
         "apply" => plan::apply(arguments, table).await,
         "import" => import::run(arguments, table).await,
-        "emails watch" => emails_watch::run(arguments, table).await,
-        "logs tail" => logs_tail::run(arguments, table).await,
+        "emails watch" => until_interrupted(emails_watch::run(arguments, table)).await,
+        "logs tail" => until_interrupted(logs_tail::run(arguments, table)).await,
         "templates push" => templates::run("push", arguments, table).await,
         "templates pull" => templates::run("pull", arguments, table).await,
         "templates diff" => templates::run("diff", arguments, table).await,
-        "templates watch" => templates::run("watch", arguments, table).await,
+        "templates watch" => until_interrupted(templates::run("watch", arguments, table)).await,
         "completion" => completion::run(arguments, table),
         "skill" => skill::run(),
         "man" => man::run(arguments, table),
         other => Err(CliError::usage(format!("`{other}` is not a command"))),
+    }
+}
+
+/// Runs a command that has no end of its own. Ctrl-C ends it without an error, also while it waits for an answer.
+async fn until_interrupted(work: impl Future<Output = Result<(), CliError>>) -> Result<(), CliError> {
+    tokio::select! {
+        result = work => result,
+        _ = tokio::signal::ctrl_c() => Ok(()),
     }
 }
 

@@ -94,6 +94,28 @@ impl CliError {
         }
     }
 
+    /// Names the idempotency key of a request that may have been carried out, so that it can be repeated with it.
+    #[must_use]
+    pub(crate) fn with_idempotency_key(self, key: &str) -> Self {
+        let more = |message: String| {
+            format!("{message}; the server may have carried it out: repeat it with --idempotency-key {key}")
+        };
+        match self {
+            Self::Timeout(message) => Self::Timeout(more(message)),
+            Self::Connection(ConnectionFailure::Reset, message) => {
+                Self::Connection(ConnectionFailure::Reset, more(message))
+            }
+            Self::UnexpectedResponse { status, message } if status >= 500 => {
+                Self::UnexpectedResponse { status, message: more(message) }
+            }
+            Self::Api(mut error) if error.status >= 500 && !error.did_nothing() => {
+                error.fields.insert("idempotency_key".to_owned(), json!(key));
+                Self::Api(error)
+            }
+            other => other,
+        }
+    }
+
     /// The error as one JSON object.
     #[must_use]
     pub fn to_json(&self) -> Value {
@@ -132,7 +154,12 @@ impl CliError {
             for (name, problem) in fields.into_iter().flatten() {
                 text.push_str(&format!("\n  {name}: {}", problem.as_str().unwrap_or_default()));
             }
-            for (label, field) in [("upgrade", "upgrade_url"), ("read", "doc_url"), ("request", "request_id")] {
+            for (label, field) in [
+                ("upgrade", "upgrade_url"),
+                ("read", "doc_url"),
+                ("request", "request_id"),
+                ("idempotency key", "idempotency_key"),
+            ] {
                 if let Some(value) = error.fields.get(field).and_then(Value::as_str) {
                     text.push_str(&format!("\n  {label}: {value}"));
                 }

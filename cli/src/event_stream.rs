@@ -6,13 +6,14 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use bytes::BytesMut;
-use http::header::ACCEPT;
+use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use serde_json::Value;
 
 use crate::client::{ApiClient, Call};
+use crate::cursor_trail::CursorTrail;
 use crate::error::CliError;
 use crate::operation_command::encode;
 
@@ -48,6 +49,8 @@ pub struct EventStream<'a> {
     /// Events that were received together.
     ready: VecDeque<StreamEvent>,
     failures: u32,
+    /// Begin of the connection that is open.
+    opened_at: Option<tokio::time::Instant>,
     /// True once a connection was open.
     has_opened: bool,
     /// True once the newest event was looked for.
@@ -69,6 +72,7 @@ impl<'a> EventStream<'a> {
             parser,
             ready: VecDeque::new(),
             failures: 0,
+            opened_at: None,
             has_opened: false,
             has_begun: false,
             not_before: None,
@@ -81,11 +85,13 @@ impl<'a> EventStream<'a> {
     /// The list cannot be read.
     pub async fn since(client: &'a ApiClient, types: Vec<String>, time: jiff::Timestamp) -> Result<Self, CliError> {
         let mut stream = Self { not_before: Some(time), ..Self::new(client, types, None) };
+        let mut trail = CursorTrail::default();
         loop {
             let page = stream.page("desc", PAGE).await?;
             let is_older = |event: &Value| created_at(event).is_some_and(|at| at < time);
             let has_older = page.events.iter().any(is_older);
             let Some(next) = page.next_cursor.filter(|next| stream.cursor.as_ref() != Some(next)) else { break };
+            trail.add(&next)?;
             stream.cursor = Some(next);
             if has_older {
                 return Ok(stream);
@@ -99,16 +105,26 @@ impl<'a> EventStream<'a> {
 
     /// Reads all events from the oldest on.
     async fn read_all(&mut self) -> Result<(), CliError> {
+        let mut trail = CursorTrail::default();
         loop {
             let page = self.page("asc", PAGE).await?;
             let Some(next) = page.next_cursor else { return Ok(()) };
             let events = page.events.into_iter().map(|event| StreamEvent { cursor: next.clone(), event });
             self.ready.extend(events);
-            self.cursor = Some(next);
+            self.cursor = Some(next.clone());
             if !page.has_more {
                 return Ok(());
             }
+            trail.add(&next)?;
         }
+    }
+
+    /// Notes the newest event, so that events from now on are not lost.
+    ///
+    /// # Errors
+    /// The list cannot be read.
+    pub async fn begin(&mut self) -> Result<(), CliError> {
+        self.find_position().await
     }
 
     /// Finds the newest event, so that a connection that is lost before the next event loses none.
@@ -132,7 +148,13 @@ impl<'a> EventStream<'a> {
         let target = format!("/webhook-events?order={order}&limit={limit}{cursor}{types}");
         let page = self.client.call(&Call::get(target)).await?.json()?;
         Ok(EventPage {
-            events: page["events"].as_array().cloned().unwrap_or_default(),
+            events: page["events"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter(|event| event.is_object())
+                .cloned()
+                .collect(),
             has_more: page["has_more"] == true,
             next_cursor: page["next_cursor"].as_str().map(str::to_owned),
         })
@@ -158,13 +180,15 @@ impl<'a> EventStream<'a> {
             let Some(body) = &mut self.body else { continue };
             match tokio::time::timeout(SILENCE_MAX, body.frame()).await {
                 Ok(Some(Ok(frame))) => {
-                    self.failures = 0;
                     if let Some(chunk) = frame.data_ref() {
                         self.ready.extend(self.parser.push(chunk)?);
                     }
+                    if !self.ready.is_empty() {
+                        self.failures = 0;
+                    }
                 }
                 // The end, an error, or silence: the connection is lost.
-                Ok(None | Some(Err(_))) | Err(_) => self.body = None,
+                Ok(None | Some(Err(_))) | Err(_) => self.lose_connection().await,
             }
         }
     }
@@ -181,10 +205,23 @@ impl<'a> EventStream<'a> {
         if lasts || (!self.has_opened && matches!(error, CliError::Connection(..))) {
             return Err(error);
         }
-        let wait = BACKOFF_MAX.min(BACKOFF_FIRST * 2_u32.saturating_pow(self.failures));
+        self.back_off().await;
+        Ok(())
+    }
+
+    /// Forgets the connection. A server that ends each one at once is not asked without a pause.
+    async fn lose_connection(&mut self) {
+        self.body = None;
+        match self.opened_at.take() {
+            Some(opened_at) if opened_at.elapsed() >= BACKOFF_MAX => self.failures = 0,
+            _ => self.back_off().await,
+        }
+    }
+
+    async fn back_off(&mut self) {
+        let wait = BACKOFF_MAX.min(BACKOFF_FIRST.saturating_mul(2_u32.saturating_pow(self.failures)));
         self.failures = self.failures.saturating_add(1);
         tokio::time::sleep(wait).await;
-        Ok(())
     }
 
     /// Opens a connection behind the last event.
@@ -203,8 +240,15 @@ impl<'a> EventStream<'a> {
         if let Some(cursor) = position.and_then(|cursor| HeaderValue::from_str(cursor).ok()) {
             call.headers.insert(LAST_EVENT_ID, cursor);
         }
-        self.body = Some(self.client.open_stream(&call).await?.into_body());
+        let response = self.client.open_stream(&call).await?;
+        let media_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        if !media_type.starts_with("text/event-stream") {
+            let message = "the answer is no event stream; is the base URL that of the API, or does a proxy answer?";
+            return Err(CliError::UnexpectedResponse { status: 200, message: message.to_owned() });
+        }
+        self.body = Some(response.into_body());
         self.has_opened = true;
+        self.opened_at = Some(tokio::time::Instant::now());
         Ok(())
     }
 }
@@ -223,6 +267,8 @@ fn created_at(event: &Value) -> Option<jiff::Timestamp> {
 #[derive(Debug, Default)]
 struct SseParser {
     buffer: BytesMut,
+    /// Bytes of the buffer in which no event ends.
+    searched: usize,
 }
 
 impl SseParser {
@@ -230,8 +276,9 @@ impl SseParser {
     fn push(&mut self, chunk: &[u8]) -> Result<Vec<StreamEvent>, CliError> {
         self.buffer.extend_from_slice(chunk);
         let mut events = Vec::new();
-        while let Some(end) = self.buffer.windows(2).position(|two| two == b"\n\n") {
-            let block = self.buffer.split_to(end + 2);
+        while let Some(end) = self.end_of_event() {
+            let block = self.buffer.split_to(end);
+            self.searched = 0;
             events.extend(Self::parse(&block));
         }
         if self.buffer.len() > EVENT_BYTES_MAX {
@@ -239,6 +286,15 @@ impl SseParser {
             return Err(CliError::UnexpectedResponse { status: 200, message });
         }
         Ok(events)
+    }
+
+    /// The length of the first event, with the empty line behind it.
+    fn end_of_event(&mut self) -> Option<usize> {
+        let rest = self.buffer.get(self.searched..)?;
+        let end = rest.windows(2).position(|two| two == b"\n\n").map(|at| self.searched + at + 2);
+        // The last byte may be the first of the two.
+        self.searched = self.buffer.len().saturating_sub(1);
+        end
     }
 
     fn parse(block: &[u8]) -> Option<StreamEvent> {
@@ -261,7 +317,7 @@ impl SseParser {
         }
         // Without data, it tells the position alone.
         let event = if data.is_empty() { Value::Null } else { serde_json::from_str(&data).ok()? };
-        Some(StreamEvent { cursor: cursor?, event })
+        (event.is_null() || event.is_object()).then_some(StreamEvent { cursor: cursor?, event })
     }
 }
 
@@ -280,5 +336,7 @@ mod tests {
             assert_eq!((events[1].cursor.as_str(), events[1].event["type"].as_str()), ("c1", Some("email.sent")));
         }
         assert!(SseParser::default().push(&vec![b'x'; EVENT_BYTES_MAX + 1]).is_err());
+        // An event is an object.
+        assert!(SseParser::default().push(b"id: c\ndata: 5\n\nid: c\ndata: {\n\n").unwrap().is_empty());
     }
 }

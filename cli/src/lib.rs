@@ -16,6 +16,7 @@ pub mod client;
 mod clock;
 pub mod commands;
 mod connection;
+mod cursor_trail;
 mod duration;
 pub mod error;
 pub mod event_stream;
@@ -33,4 +34,4 @@ mod short_flag;
 mod tree;
 pub mod webhook_signature;
 
-pub use program::{has_command, run};
+pub use program::{arguments, has_command, run};

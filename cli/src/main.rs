@@ -3,6 +3,8 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    cli::run(&arguments)
+    match cli::arguments() {
+        Ok(arguments) => cli::run(&arguments),
+        Err(status) => status,
+    }
 }

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::arguments::{DottedFlags, FieldValues, operation_command};
 use crate::client::{Answer, ApiClient, Call};
+use crate::cursor_trail::CursorTrail;
 use crate::error::CliError;
 use crate::field::Field;
 use crate::operation::{Operation, OperationTable, Risk};
@@ -65,7 +66,11 @@ impl OperationRun<'_> {
         if self.flag("all") {
             return self.print_all(&client, &values).await;
         }
-        let answer = client.call(&call).await?;
+        let answer = client.call(&call).await;
+        let answer = answer.map_err(|error| match &call.idempotency_key {
+            Some(key) => error.with_idempotency_key(key),
+            None => error,
+        })?;
         if !self.operation.response.media_type.starts_with("application/json") {
             return self.write_content(&answer);
         }
@@ -101,7 +106,7 @@ impl OperationRun<'_> {
         let key = || ulid::Ulid::generate().to_string();
         Ok(Call {
             method,
-            target: self.target(&values.query),
+            target: self.target(&values.query)?,
             body,
             idempotency_key: self.operation.idempotent.then(|| self.text("idempotency-key").unwrap_or_else(key)),
             if_match: self.text("if-match").map(quoted_version),
@@ -110,10 +115,13 @@ impl OperationRun<'_> {
         })
     }
 
-    fn target(&self, query: &[(String, String)]) -> String {
+    fn target(&self, query: &[(String, String)]) -> Result<String, CliError> {
         let mut path = self.operation.path.clone();
         for (index, parameter) in self.operation.path_parameters.iter().enumerate() {
             let value = self.text(&format!("path:{index}")).unwrap_or_default();
+            if value.is_empty() {
+                return Err(CliError::usage(format!("{} must not be empty", parameter.name.to_uppercase())));
+            }
             // A segment of dots alone would be removed from the path.
             let encoded = match value.as_str() {
                 "." => "%2E".to_owned(),
@@ -124,7 +132,7 @@ impl OperationRun<'_> {
         }
         let query: Vec<String> =
             query.iter().map(|(name, value)| format!("{}={}", encode(name), encode(value))).collect();
-        if query.is_empty() { path } else { format!("{path}?{}", query.join("&")) }
+        Ok(if query.is_empty() { path } else { format!("{path}?{}", query.join("&")) })
     }
 
     /// The request instead of its answer: `--dry-run`.
@@ -160,13 +168,13 @@ impl OperationRun<'_> {
             (Format::Text, Some(entries), _) => {
                 output::print(&output::table(entries, fields.as_deref()))?;
                 if let Some(cursor) = value["next_cursor"].as_str().filter(|_| value["has_more"] == true) {
-                    eprintln!("more: --cursor {cursor}, or --all");
+                    eprintln!("more: --cursor {}, or --all", output::safe_text(cursor));
                 }
                 Ok(())
             }
             (Format::Text, None, None) => output::print_object(value),
             (Format::JsonLines, Some(entries), _) => {
-                entries.iter().try_for_each(|entry| output::print(&selected(entry, fields.as_deref()).to_string()))
+                entries.iter().try_for_each(|entry| output::print_json_line(&selected(entry, fields.as_deref())))
             }
             (_, Some(entries), Some(fields)) => {
                 let entries: Vec<Value> = entries.iter().map(|entry| output::select(entry, fields)).collect();
@@ -177,29 +185,28 @@ impl OperationRun<'_> {
         }
     }
 
-    /// Prints the entries of all pages while they come.
+    /// Prints the entries of all pages while they come. After an error the JSON array stays open, so that nobody takes
+    /// a part of the list for all of it.
     async fn print_all(&self, client: &ApiClient, values: &FieldValues) -> Result<(), CliError> {
         let Some(field) = self.operation.pages.as_deref() else { return Ok(()) };
         let (fields, format) = (self.selected_fields(), self.format());
         let progress = std::io::stderr().is_terminal() && format != Format::Text;
-        let (mut query, mut count, mut last_cursor) = (values.query.clone(), 0_usize, String::new());
-        if format == Format::Json {
-            output::write(b"[")?;
-        }
+        let (mut query, mut count, mut trail) = (values.query.clone(), 0_usize, CursorTrail::default());
         loop {
-            let page = client.call(&Call::get(self.target(&query))).await?.json()?;
+            let page = client.call(&Call::get(self.target(&query)?)).await?.json()?;
             let entries = page[field].as_array().cloned().unwrap_or_default();
             match format {
                 Format::Text => output::print(&output::table(&entries, fields.as_deref()))?,
                 Format::JsonLines => {
                     entries
                         .iter()
-                        .try_for_each(|entry| output::print(&selected(entry, fields.as_deref()).to_string()))?;
+                        .try_for_each(|entry| output::print_json_line(&selected(entry, fields.as_deref())))?;
                 }
                 Format::Json => {
                     for (index, entry) in entries.iter().enumerate() {
-                        let separator = if count + index == 0 { "" } else { "," };
-                        output::write(format!("{separator}{}", selected(entry, fields.as_deref())).as_bytes())?;
+                        let separator = if count + index == 0 { "[" } else { "," };
+                        let entry = output::json_line(&selected(entry, fields.as_deref()));
+                        output::write(format!("{separator}{entry}").as_bytes())?;
                     }
                 }
             }
@@ -209,22 +216,27 @@ impl OperationRun<'_> {
             }
             let cursor = page["next_cursor"].as_str().filter(|_| page["has_more"] == true);
             let Some(cursor) = cursor else { break };
-            if cursor == last_cursor {
-                return Err(CliError::Failed("the server repeats a cursor; the list would never end".to_owned()));
-            }
-            cursor.clone_into(&mut last_cursor);
+            trail.add(cursor)?;
             query.retain(|(name, _)| name != "cursor");
-            query.push(("cursor".to_owned(), last_cursor.clone()));
+            query.push(("cursor".to_owned(), cursor.to_owned()));
         }
         if progress {
             eprintln!();
         }
-        if format == Format::Json { output::print("]") } else { Ok(()) }
+        match format {
+            Format::Json => output::print(if count == 0 { "[]" } else { "]" }),
+            Format::Text | Format::JsonLines => Ok(()),
+        }
     }
 
     /// Writes an answer that is no JSON.
     fn write_content(&self, answer: &Answer) -> Result<(), CliError> {
         let Some(path) = self.text("output") else {
+            if std::io::stdout().is_terminal() {
+                // Somebody else wrote it, for example a received email.
+                let text = String::from_utf8_lossy(&answer.body);
+                return output::print(&text.lines().map(output::safe_line).collect::<Vec<_>>().join("\n"));
+            }
             return output::write(&answer.body);
         };
         std::fs::write(&path, &answer.body).map_err(|error| CliError::Io(format!("cannot write {path}: {error}")))

@@ -66,10 +66,38 @@ pub fn write(content: &[u8]) -> Result<(), CliError> {
 /// Standard output cannot be written.
 pub fn print_json(value: &Value) -> Result<(), CliError> {
     if std::io::stdout().is_terminal() {
-        // JSON escapes control characters, so foreign text cannot control the terminal.
-        return print(&serde_json::to_string_pretty(value).unwrap_or_default());
+        return print(&escaped_json(&serde_json::to_string_pretty(value).unwrap_or_default()));
     }
     print(&value.to_string())
+}
+
+/// Prints a JSON value in one line.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub fn print_json_line(value: &Value) -> Result<(), CliError> {
+    print(&json_line(value))
+}
+
+/// A JSON value in one line, safe for a terminal if standard output is one.
+#[must_use]
+pub fn json_line(value: &Value) -> String {
+    let line = value.to_string();
+    if std::io::stdout().is_terminal() { escaped_json(&line) } else { line }
+}
+
+/// Escapes the characters that could control a terminal and that JSON leaves as they are (RFC 8259 7): DEL, the
+/// controls above it, and direction overrides.
+fn escaped_json(json: &str) -> String {
+    let mut escaped = String::with_capacity(json.len());
+    for c in json.chars() {
+        if is_deceptive(c) && c != '\n' {
+            escaped.push_str(&format!("\\u{:04x}", u32::from(c)));
+        } else {
+            escaped.push(c);
+        }
+    }
+    escaped
 }
 
 /// Prints one object for people.
@@ -90,6 +118,7 @@ fn object_text(value: &Value) -> String {
     let width = object.keys().map(|name| name.chars().count()).max().unwrap_or(0);
     let mut lines = Vec::new();
     for (name, value) in object {
+        let name = safe_text(name);
         match value {
             Value::Array(entries) if entries.iter().any(Value::is_object) => {
                 lines.push(format!("{name}:"));
@@ -108,6 +137,7 @@ fn object_text(value: &Value) -> String {
 /// A table of the entries of a list.
 #[must_use]
 pub fn table(entries: &[Value], columns: Option<&[String]>) -> String {
+    let is_named = columns.is_some();
     let columns: Vec<String> = match columns {
         Some(columns) => columns.to_vec(),
         None => chosen_columns(entries),
@@ -115,8 +145,16 @@ pub fn table(entries: &[Value], columns: Option<&[String]>) -> String {
     if entries.is_empty() {
         return "none".to_owned();
     }
-    let rows: Vec<Vec<String>> = std::iter::once(columns.iter().map(|name| name.to_uppercase()).collect())
-        .chain(entries.iter().map(|entry| columns.iter().map(|name| cell(pick(entry, name))).collect()))
+    let rows: Vec<Vec<String>> = std::iter::once(columns.iter().map(|name| safe_text(&name.to_uppercase())).collect())
+        .chain(entries.iter().map(|entry| {
+            let last = columns.len().saturating_sub(1);
+            // The last of the columns that the caller names is not shortened.
+            let shown = |(index, name): (usize, &String)| match pick(entry, name) {
+                value if is_named && index == last => safe_text(&plain(value)),
+                value => cell(value),
+            };
+            columns.iter().enumerate().map(shown).collect()
+        }))
         .collect();
     let width_of = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|text| text.chars().count()).max();
     let widths: Vec<usize> = (0..columns.len()).map(|column| width_of(column).unwrap_or(0)).collect();
@@ -173,9 +211,13 @@ fn plain(value: &Value) -> String {
 /// Replaces control characters and direction overrides of foreign text, which could change what a terminal shows.
 #[must_use]
 pub fn safe_text(text: &str) -> String {
-    let is_direction =
-        |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    text.chars().map(|c| if c.is_control() || is_direction(c) { '\u{fffd}' } else { c }).collect()
+    text.chars().map(|c| if is_deceptive(c) { '\u{fffd}' } else { c }).collect()
+}
+
+/// A control character, or a formatting character of UAX #9 (bidirectional text).
+fn is_deceptive(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// As `safe_text`, but keeps tabs.
@@ -219,12 +261,22 @@ mod tests {
         );
         assert_eq!(table(&entries, Some(&["id".to_owned()])), "ID\nmsg_1\nmsg_2");
         assert_eq!(table(&[], None), "none");
+        let detail = [json!({"detail": "x".repeat(60)})];
+        assert_eq!(table(&detail, Some(&["detail".to_owned()])).lines().last().map(str::len), Some(60));
     }
 
     #[test]
     fn foreign_text_cannot_control_the_terminal() {
         assert_eq!(cell(&json!("a\u{1b}[31m\u{202e}b\n")), "a\u{fffd}[31m\u{fffd}b\u{fffd}");
         assert_eq!(cell(&json!("x".repeat(60))).chars().count(), CELL_CHARS);
+        let entry = json!({"a\u{1b}[2J": 1});
+        assert!(
+            !object_text(&entry).contains('\u{1b}') && !table(std::slice::from_ref(&entry), None).contains('\u{1b}')
+        );
+        let value = json!({"subject": "a\u{9b}31m\u{7f}\u{202e}é"});
+        let escaped = escaped_json(&value.to_string());
+        assert_eq!(escaped, r#"{"subject":"a\u009b31m\u007f\u202eé"}"#);
+        assert_eq!(serde_json::from_str::<Value>(&escaped).unwrap(), value);
     }
 
     #[test]

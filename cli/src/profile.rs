@@ -92,7 +92,7 @@ impl ProfileFile {
         toml::from_str(&text).map_err(|error| {
             // The library's sentence may show a line with a key.
             CliError::usage(format!(
-                "{} is not valid: {}; `postrider login` writes it anew",
+                "{} is not valid: {}; correct it, or delete it and run `postrider login`",
                 path.display(),
                 error.message()
             ))
@@ -167,6 +167,14 @@ impl Access {
             (Some(_), Some(_)) => None,
             _ => file.profile(chosen.as_deref())?,
         };
+        if let (None, Some(url), Some((name, profile))) = (&key, &url, &stored)
+            && !is_same_server(url, &profile.base_url)
+        {
+            return Err(CliError::usage(format!(
+                "POSTRIDER_BASE_URL names another server than the profile `{name}`, whose key is not sent to it: set \
+                 POSTRIDER_API_KEY, too"
+            )));
+        }
         let url = url.or_else(|| stored.as_ref().map(|(_, profile)| profile.base_url.clone()));
         let url = url.ok_or_else(|| {
             CliError::usage(
@@ -177,6 +185,14 @@ impl Access {
         let key = key.or_else(|| stored.as_ref().map(|(_, profile)| profile.api_key.clone()));
         let key = ApiKey::parse(&key.unwrap_or_default())?;
         Ok(Self { base_url, key, profile: stored.map(|(name, _)| name) })
+    }
+}
+
+fn is_same_server(one: &str, other: &str) -> bool {
+    match (BaseUrl::parse(one, true), BaseUrl::parse(other, true)) {
+        (Ok(one), Ok(other)) => one == other,
+        // The error of the URL says more.
+        _ => true,
     }
 }
 

@@ -14,6 +14,17 @@ pub fn has_command(word: &str) -> bool {
     commands::is_single_word(word) || tree::is_noun(&OperationTable::load(), word)
 }
 
+/// The arguments of this process, without the program's name.
+///
+/// # Errors
+/// One is not UTF-8. The error is printed; the process ends with this status.
+pub fn arguments() -> Result<Vec<String>, ExitCode> {
+    let arguments = std::env::args_os().skip(1).map(std::ffi::OsString::into_string);
+    arguments.collect::<Result<_, _>>().map_err(|argument| {
+        report(&CliError::usage(format!("the argument `{}` is not text in UTF-8", argument.to_string_lossy())))
+    })
+}
+
 /// Runs a command line without the program's name. Errors are printed to standard error: as JSON, or as text on a
 /// terminal.
 #[must_use]

@@ -10,10 +10,20 @@ use crate::error::CliError;
 /// Fields of an answer that are secrets.
 const SECRET_FIELDS: &[&str] = &["secret", "password", "url", "token"];
 
-/// A new file for a secret. It is created before the call, so that no secret is lost because it cannot be written.
+/// A new file for a secret. It is created before the call, so that no secret is lost because it cannot be written. It is
+/// removed again if no secret is written to it.
 pub(crate) struct SecretFile {
     path: String,
     file: std::fs::File,
+    has_secret: bool,
+}
+
+impl Drop for SecretFile {
+    fn drop(&mut self) {
+        if !self.has_secret {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
 }
 
 impl SecretFile {
@@ -24,7 +34,7 @@ impl SecretFile {
     pub(crate) fn create(path: &str) -> Result<Self, CliError> {
         let file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
         let file = file.map_err(|error| CliError::usage(format!("cannot create {path}: {error}")))?;
-        Ok(Self { path: path.to_owned(), file })
+        Ok(Self { path: path.to_owned(), file, has_secret: false })
     }
 
     /// Moves the secret of an answer to the file.
@@ -43,7 +53,25 @@ impl SecretFile {
             eprintln!("{secret}");
             return Err(CliError::Io(format!("cannot write {}: {error}; the secret is printed above", self.path)));
         }
+        self.has_secret = true;
         value["saved_to"] = json!(self.path);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_without_a_secret_is_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("key").display().to_string();
+        drop(SecretFile::create(&path).unwrap());
+        assert!(SecretFile::create(&path).unwrap().take_from(&mut json!({"id": "key_1"})).is_err());
+        SecretFile::create(&path).unwrap().take_from(&mut json!({"secret": "s"})).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "s\n");
+        assert!(SecretFile::create(&path).is_err());
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "s\n");
     }
 }

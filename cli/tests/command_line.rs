@@ -257,3 +257,120 @@ fn manual_pages_cover_the_tree() {
     }
     assert!(!directory.path().join("postrider-man.1").exists());
 }
+
+#[test]
+fn a_failed_call_leaves_no_secret_file() {
+    let server = ScriptedServer::start(|_| error(422, "validation_error"));
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("key").display().to_string();
+    let run = server.run(&["api-keys", "create", "--name", "ci", "--save-secret", &file]);
+    assert_eq!((run.status, std::path::Path::new(&file).exists()), (Some(1), false), "{run:?}");
+}
+
+#[test]
+fn a_list_that_leads_in_circles_ends() {
+    let server = ScriptedServer::start(|request| {
+        let next = if request.target.contains("cursor=a") { "b" } else { "a" };
+        Reply::Json(200, json!({"emails": [{"id": 1}], "templates": [], "has_more": true, "next_cursor": next}))
+    });
+    let run = server.run(&["emails", "list", "--all"]);
+    assert_eq!((run.status, run.stdout.as_str()), (Some(1), r#"[{"id":1},{"id":1},{"id":1}"#), "{run:?}");
+    let directory = tempfile::tempdir().unwrap();
+    let run = server.run(&["templates", "pull", &directory.path().display().to_string()]);
+    assert!(run.status == Some(1) && run.stderr.contains("repeats a cursor"), "{run:?}");
+    let refusing = ScriptedServer::start(|_| error(403, "forbidden"));
+    let run = refusing.run(&["emails", "list", "--all"]);
+    assert_eq!((run.status, run.stdout.as_str()), (Some(1), ""), "{run:?}");
+}
+
+#[test]
+fn any_retry_after_is_read() {
+    let server = ScriptedServer::start(|_| {
+        let body = json!({"error": {"message": "Slow down", "code": "rate_limit_exceeded"}}).to_string();
+        Reply::Raw(429, vec![("retry-after", u64::MAX.to_string())], body.into_bytes())
+    });
+    let run = server.run(&["account", "get"]);
+    assert_eq!((run.status, run.error()["code"].as_str()), (Some(3), Some("rate_limit_exceeded")), "{run:?}");
+}
+
+#[test]
+fn a_server_that_repeats_the_request_does_not_show_the_key() {
+    for status in [200, 400, 502] {
+        let server = ScriptedServer::start(move |request| {
+            let seen = format!("Authorization: {}", request.header("authorization").unwrap_or_default());
+            Reply::Raw(status, Vec::new(), format!("{}{seen}", "x".repeat(150)).into_bytes())
+        });
+        let run = server.run(&["account", "get"]);
+        assert!(run.stderr.contains("Bearer rnl_\u{2026}6789") && !run.stderr.contains("SecretSecret"), "{run:?}");
+    }
+}
+
+#[test]
+fn a_send_without_an_answer_names_its_idempotency_key() {
+    let server = ScriptedServer::start(|_| Reply::Stall);
+    let send =
+        ["emails", "send", "--from", "a@example.com", "--to", "b@example.net", "--subject", "x", "--timeout", "1"];
+    let run = server.run(&send);
+    let key = server.requests()[0].header("idempotency-key").unwrap().to_owned();
+    let message = run.error()["message"].as_str().unwrap_or_default().to_owned();
+    assert!(run.status == Some(3) && message.ends_with(&format!("--idempotency-key {key}")), "{run:?}");
+}
+
+#[test]
+fn an_empty_id_is_refused() {
+    let server = ScriptedServer::start(|request| panic!("{}", request.line()));
+    let run = server.run(&["domains", "delete", "", "--yes"]);
+    assert_eq!((run.status, run.error()["code"].as_str()), (Some(2), Some("usage")), "{run:?}");
+}
+
+#[test]
+fn values_that_are_no_events_are_skipped() {
+    let server = ScriptedServer::start(|request| match request.target.as_str() {
+        "/webhook-events" => {
+            let events = "id: c1\ndata: 5\n\nid: c2\ndata: [1]\n\nid: c3\ndata: {\"id\":\"evt_1\"}\n\n";
+            Reply::Raw(200, vec![("content-type", "text/event-stream".to_owned())], events.as_bytes().to_vec())
+        }
+        "/hook" => Reply::Json(200, json!({})),
+        _ => Reply::Json(200, json!({"events": [7, "x"], "has_more": false, "next_cursor": "c0"})),
+    });
+    let hook = format!("http://{}/hook", server.address);
+    let run = server.run(&["listen", "--forward-to", &hook, "--count", "1"]);
+    assert_eq!((run.status, run.json()["forwarded"]["status"].as_u64()), (Some(0), Some(200)), "{run:?}");
+    let page = ScriptedServer::start(|request| match request.target.as_str() {
+        "/webhook-events" => Reply::Raw(200, vec![("content-type", "text/html".to_owned())], b"<p>Hi".to_vec()),
+        _ => Reply::Json(200, json!({"events": []})),
+    });
+    let run = page.run(&["listen"]);
+    assert_eq!((run.status, run.error()["code"].as_str()), (Some(1), Some("unexpected_response")), "{run:?}");
+}
+
+#[test]
+fn a_payload_stays_an_object() {
+    for change in ["=5", "data.=5"] {
+        let arguments = ["trigger", "email.bounced", "--forward-to", "http://127.0.0.1:9", "--set", change];
+        let run = finish(program().args(arguments).output().unwrap());
+        assert_eq!(run.status, Some(2), "{run:?}");
+    }
+}
+
+#[test]
+fn a_stored_key_is_not_sent_to_another_server() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("postrider/profiles.toml");
+    let mut file = cli::profile::ProfileFile { default: Some("a".to_owned()), ..Default::default() };
+    let profile = cli::profile::Profile { base_url: "https://a.example".to_owned(), api_key: KEY.to_owned() };
+    file.profiles.insert("a".to_owned(), profile);
+    file.write(&path).unwrap();
+    let server = ScriptedServer::start(|request| panic!("{}", request.line()));
+    let mut command = server.command(&["account", "get"]);
+    let run =
+        finish(command.env_remove("POSTRIDER_API_KEY").env("XDG_CONFIG_HOME", directory.path()).output().unwrap());
+    assert!(run.status == Some(2) && run.stderr.contains("another server"), "{run:?}");
+}
+
+#[test]
+fn arguments_must_be_text() {
+    let argument: &std::ffi::OsStr = std::os::unix::ffi::OsStrExt::from_bytes(b"a\xff");
+    let run = finish(program().args(["emails", "get"]).arg(argument).output().unwrap());
+    assert_eq!((run.status, run.error()["code"].as_str()), (Some(2), Some("usage")), "{run:?}");
+}

@@ -29,6 +29,8 @@ pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Res
     let id = run.text("id");
     let target = id.map(|id| format!("/emails/{}", encode(id)));
     if let Some(target) = &target {
+        // An event between this answer and the stream's begin must not be lost.
+        stream.begin().await?;
         let email = client.call(&Call::get(target.clone())).await?.json()?;
         print_state(&email["email"], run.format())?;
         if is_final(&email["email"]) {
@@ -36,10 +38,7 @@ pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Res
         }
     }
     loop {
-        let event = tokio::select! {
-            event = stream.next() => event?.event,
-            _ = tokio::signal::ctrl_c() => return Ok(()),
-        };
+        let event = stream.next().await?.event;
         if id.is_some_and(|id| event["data"]["email_id"] != id) {
             continue;
         }
@@ -59,7 +58,7 @@ fn is_final(email: &Value) -> bool {
 
 fn print_state(email: &Value, format: Format) -> Result<(), CliError> {
     if format != Format::Text {
-        return output::print(&email.to_string());
+        return output::print_json_line(email);
     }
     for recipient in email["recipients"].as_array().into_iter().flatten() {
         let text = |name: &str| recipient[name].as_str().unwrap_or_default();
@@ -71,7 +70,7 @@ fn print_state(email: &Value, format: Format) -> Result<(), CliError> {
 
 fn print_event(event: &Value, format: Format) -> Result<(), CliError> {
     if format != Format::Text {
-        return output::print(&event.to_string());
+        return output::print_json_line(event);
     }
     let data = &event["data"];
     let paths =

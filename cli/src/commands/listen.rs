@@ -19,6 +19,7 @@ use crate::connection::Connection;
 use crate::duration;
 use crate::error::CliError;
 use crate::event_stream::EventStream;
+use crate::file_value;
 use crate::operation::OperationTable;
 use crate::output::{self, Format};
 use crate::webhook_signature;
@@ -37,7 +38,7 @@ pub(super) fn command() -> Command {
         .arg(Arg::new("types").long("types").value_name("A,B").value_delimiter(',').help("Only these event types"))
         .arg(Arg::new("since").long("since").value_name("TIME").help("Begin with the events of this time, for example 1h"))
         .arg(Arg::new("resume").long("resume").action(ArgAction::SetTrue).help("Begin where the last run stopped"))
-        .arg(Arg::new("secret").long("secret").value_name("WHSEC").help("Secret of the signatures [default: a new one]"))
+        .arg(Arg::new("secret").long("secret").value_name("WHSEC").help("Secret of the signatures, or @file [default: a new one]"))
         .arg(Arg::new("count").long("count").value_name("N").value_parser(clap::value_parser!(u64)).help("Stop after N events"))
 }
 
@@ -60,14 +61,14 @@ pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Res
     };
     eprintln!("listening to {}; Ctrl-C stops", client.base_url());
     if let Some(forward) = &forward {
-        eprintln!("forwarding to {}; the secret of the signatures is {}", forward.shown, forward.secret);
+        match forward.new_secret() {
+            Some(secret) => eprintln!("forwarding to {}; the secret of the signatures is {secret}", forward.shown),
+            None => eprintln!("forwarding to {}", forward.shown),
+        }
     }
     let (mut seen, last) = (0_u64, run.matches.get_one::<u64>("count").copied());
     while last.is_none_or(|last| seen < last) {
-        let event = tokio::select! {
-            event = stream.next() => event?,
-            _ = tokio::signal::ctrl_c() => break,
-        };
+        let event = stream.next().await?;
         let outcome = match &forward {
             Some(forward) => Some(forward.post(&event.event).await),
             None => None,
@@ -85,7 +86,7 @@ fn print_event(event: &Value, outcome: Option<&ForwardOutcome>, format: Format) 
         if let Some(outcome) = outcome {
             event["forwarded"] = json!({"status": outcome.status, "duration_ms": outcome.duration.as_millis() as u64, "error": outcome.error});
         }
-        return output::print(&event.to_string());
+        return output::print_json_line(&event);
     }
     let text = |name: &str| event[name].as_str().unwrap_or_default();
     let data = &event["data"];
@@ -113,17 +114,26 @@ pub(super) struct ForwardOutcome {
 pub(super) struct Forwarder {
     url: BaseUrl,
     shown: String,
-    pub(super) secret: String,
+    secret: String,
+    /// True if the caller did not give the secret.
+    is_new: bool,
 }
 
 impl Forwarder {
     pub(super) fn new(url: &str, secret: Option<&str>) -> Result<Self, CliError> {
         let url = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
+        let is_new = secret.is_none();
         let secret = match secret {
-            Some(secret) => secret.to_owned(),
+            // A file keeps the secret out of the list of processes.
+            Some(secret) => file_value::expand(secret)?.trim().to_owned(),
             None => webhook_signature::new_secret()?,
         };
-        Ok(Self { url: BaseUrl::parse(&url, true)?, shown: url, secret })
+        Ok(Self { url: BaseUrl::parse(&url, true)?, shown: url, secret, is_new })
+    }
+
+    /// The secret, if it has to be shown: nobody else knows it.
+    pub(super) fn new_secret(&self) -> Option<&str> {
+        self.is_new.then_some(self.secret.as_str())
     }
 
     pub(super) async fn post(&self, event: &Value) -> ForwardOutcome {

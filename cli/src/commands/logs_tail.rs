@@ -82,16 +82,13 @@ pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Res
             }
         }
         is_first = false;
-        tokio::select! {
-            () = tokio::time::sleep(PAUSE) => {}
-            _ = tokio::signal::ctrl_c() => return Ok(()),
-        }
+        tokio::time::sleep(PAUSE).await;
     }
 }
 
 fn print(log: &Value, format: Format) -> Result<(), CliError> {
     if format != Format::Text {
-        return output::print(&log.to_string());
+        return output::print_json_line(log);
     }
     let text = |name: &str| log[name].as_str().unwrap_or_default();
     let line = format!(

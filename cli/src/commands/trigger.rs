@@ -20,7 +20,7 @@ pub(super) fn command() -> Command {
         )
         .arg(Arg::new("event").value_name("EVENT").required(true).help("Event type, for example email.delivered"))
         .arg(Arg::new("forward-to").long("forward-to").value_name("URL").help("Post it to this URL instead, signed"))
-        .arg(Arg::new("secret").long("secret").value_name("WHSEC").help("Secret of the signature [default: a new one]"))
+        .arg(Arg::new("secret").long("secret").value_name("WHSEC").help("Secret of the signature, or @file [default: a new one]"))
         .arg(
             Arg::new("set")
                 .long("set")
@@ -59,7 +59,7 @@ pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Res
     }
     run.print(&json!({
         "event": kind, "forwarded_to": url, "status": outcome.status, "duration_ms": outcome.duration.as_millis() as u64,
-        "secret": forwarder.secret,
+        "secret": forwarder.new_secret(),
     }))
 }
 
@@ -67,8 +67,11 @@ pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Res
 fn set(payload: &mut Value, change: &str) -> Result<(), CliError> {
     let invalid = || CliError::usage(format!("--set {change}: write PATH=VALUE, for example data.subject=Hello"));
     let (path, value) = change.split_once('=').ok_or_else(invalid)?;
+    if path.split('.').any(str::is_empty) {
+        return Err(invalid());
+    }
     let mut at = payload;
-    for name in path.split('.').filter(|name| !name.is_empty()) {
+    for name in path.split('.') {
         if !at.is_object() {
             *at = Value::Object(Map::new());
         }
@@ -88,6 +91,8 @@ mod tests {
         set(&mut payload, "data.a=2").unwrap();
         set(&mut payload, "data.b.c=x=y").unwrap();
         assert_eq!(payload, json!({"data": {"a": 2, "b": {"c": "x=y"}}}));
-        assert!(set(&mut payload, "data").is_err());
+        for wrong in ["data", "=5", "data.=5"] {
+            assert!(set(&mut payload, wrong).is_err(), "{wrong}");
+        }
     }
 }

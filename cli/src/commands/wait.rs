@@ -15,7 +15,7 @@ use crate::operation::OperationTable;
 use crate::operation_command::encode;
 
 /// Longest wait of one request to the inbox.
-const REQUEST_WAIT_S: u64 = 20;
+const REQUEST_WAIT_MAX: std::time::Duration = std::time::Duration::from_secs(20);
 const PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
 
 pub(super) fn command() -> Command {
@@ -67,9 +67,18 @@ impl WantedEmail {
 
     async fn read_inbox(&self, client: &ApiClient) -> Result<Option<Value>, CliError> {
         let subject = self.subject.as_ref().map(|subject| format!("&subject={}", encode(subject))).unwrap_or_default();
-        let target = format!("/messages?to={}{subject}&limit=1&wait={REQUEST_WAIT_S}s", encode(&self.to));
+        // The answer comes within the client's own timeout.
+        let wait = REQUEST_WAIT_MAX.min(client.timeout() / 2);
+        let target = format!("/messages?to={}{subject}&limit=1&wait={}ms", encode(&self.to), wait.as_millis());
+        let started = tokio::time::Instant::now();
         let page = client.call(&Call::get(target)).await?.json()?;
-        let Some(message) = page["messages"].as_array().and_then(|messages| messages.first()) else { return Ok(None) };
+        let Some(message) = page["messages"].as_array().and_then(|messages| messages.first()) else {
+            // A server that does not wait is not asked without a pause.
+            if started.elapsed() < wait / 2 {
+                tokio::time::sleep(PAUSE).await;
+            }
+            return Ok(None);
+        };
         if !self.is_new(&message["received_at"]) {
             tokio::time::sleep(PAUSE).await;
             return Ok(None);

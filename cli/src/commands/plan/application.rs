@@ -98,20 +98,10 @@ impl<'a> Application<'a> {
         let secret = self.secret_file(change)?;
         let call = Call::with_json(Method::POST, kind.path, &Value::Object(change.body()));
         let call = Call { idempotency_key: takes_key(kind).then(|| ulid::Ulid::generate().to_string()), ..call };
-        let answer = self.client.call(&call).await;
-        let mut answer = match (answer, &secret) {
-            (Ok(answer), _) => answer.json()?,
-            (Err(error), secret) => {
-                // Nothing was created, so the file stays empty.
-                if let Some((path, _)) = secret {
-                    let _ = std::fs::remove_file(path);
-                }
-                return Err(error);
-            }
-        };
+        let mut answer = self.client.call(&call).await?.json()?;
         let mut more = json!({"id": answer[kind.object_field]["id"]});
         match secret {
-            Some((_, file)) => {
+            Some(file) => {
                 file.take_from(&mut answer)?;
                 more["saved_to"] = answer["saved_to"].clone();
             }
@@ -125,7 +115,7 @@ impl<'a> Application<'a> {
     }
 
     /// A new file for the secret of a new webhook.
-    fn secret_file(&self, change: &PlannedChange) -> Result<Option<(PathBuf, SecretFile)>, CliError> {
+    fn secret_file(&self, change: &PlannedChange) -> Result<Option<SecretFile>, CliError> {
         let Some(directory) = self.secrets.as_ref().filter(|_| change.kind.section == "webhooks") else {
             return Ok(None);
         };
@@ -134,8 +124,7 @@ impl<'a> Application<'a> {
         let name = change.key.split_once("://").map_or(change.key.as_str(), |(_, rest)| rest);
         let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).collect();
         let path = directory.join(format!("{}.secret", name.chars().take(200).collect::<String>()));
-        let file = SecretFile::create(&path.display().to_string())?;
-        Ok(Some((path, file)))
+        SecretFile::create(&path.display().to_string()).map(Some)
     }
 
     async fn update(&mut self, change: &PlannedChange, seen: &Value) -> Result<(), CliError> {

@@ -1,5 +1,6 @@
 //! `TemplateFolder`: the files of one template.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -114,7 +115,11 @@ impl TemplateFolder {
     /// Writes a file whole or not at all.
     fn replace_file(&self, name: &str, text: &str) -> Result<(), CliError> {
         let (path, new) = (self.path.join(name), self.path.join(format!(".{name}.new")));
-        let written = std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, &path));
+        // A link with this name is not followed.
+        let _ = std::fs::remove_file(&new);
+        let file = std::fs::OpenOptions::new().write(true).create_new(true).open(&new);
+        let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
+        let written = written.and_then(|()| std::fs::rename(&new, &path));
         written.map_err(|error| CliError::Io(format!("cannot write {}: {error}", path.display())))
     }
 

@@ -30,10 +30,7 @@ pub(super) async fn run(sync: &TemplateSync) -> Result<(), CliError> {
                 push_one(sync, &folder, is_first).await?;
             }
         }
-        tokio::select! {
-            () = tokio::time::sleep(PAUSE) => {}
-            _ = tokio::signal::ctrl_c() => return Ok(()),
-        }
+        tokio::time::sleep(PAUSE).await;
     }
 }
 
