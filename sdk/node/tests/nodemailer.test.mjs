@@ -123,7 +123,7 @@ test("errors, cancelling, callbacks and verify", async (t) => {
   assert.equal(info.messageId, "msg_1");
   assert.equal(await transporter.verify(), true);
   await assert.rejects(new Promise((resolve, reject) => transporter.verify((error, success) => (error ? reject(error) : resolve(success)))), PermissionError);
-  await assert.rejects(transporter.sendMail({ ...mail, attachments: [{ path: "/nonexistent" }] }), /ENOENT/);
+  await assert.rejects(transporter.sendMail({ ...mail, attachments: [{ path: "/no-such-directory/file" }] }), /ENOENT/);
   const stuck = await mailer(t, () => controller.abort());
   const controller = new AbortController();
   await assert.rejects(stuck.transporter.sendMail({ ...mail, signal: controller.signal }), (error) => error instanceof CancelledError || error.name === "AbortError");
