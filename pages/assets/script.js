@@ -1,4 +1,4 @@
-// What pages do beyond HTML: copy buttons, the remembered language, the current section, a filter. Pages work without it.
+// Adds copy buttons, the remembered language, the current section and a filter. Pages work without it.
 (() => {
   "use strict";
   const STORED = "postrider-language";

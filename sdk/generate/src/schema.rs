@@ -84,13 +84,13 @@ impl<'de> Deserialize<'de> for Types {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(untagged)]
-        enum Written {
+        enum StringOrList {
             Single(String),
             Several(Vec<String>),
         }
-        Ok(match Written::deserialize(deserializer)? {
-            Written::Single(name) => Self(vec![name]),
-            Written::Several(names) => Self(names),
+        Ok(match StringOrList::deserialize(deserializer)? {
+            StringOrList::Single(name) => Self(vec![name]),
+            StringOrList::Several(names) => Self(names),
         })
     }
 }
