@@ -4,7 +4,7 @@
 //! [`dev`] does this for a developer's machine. [`doctor`] checks an installation and its environment.
 //! [`admin`] is the operator's socket; [`cli`] is its client and the command line.
 //! [`acme`] renews certificates, [`affiliate_jobs`] runs the affiliate program's background jobs, [`log`] writes the log,
-//! [`docs_pages`] serves the API reference,
+//! [`docs_pages`] serves the API reference, [`dashboard`] the dashboard with its forms ([`form_data`]),
 //! and [`clock_shift`] stores how far the operator has advanced the clock.
 
 pub mod acme;
@@ -14,9 +14,11 @@ pub mod certificate;
 pub mod cli;
 pub mod clock_shift;
 pub mod config;
+pub mod dashboard;
 pub mod dev;
 pub mod docs_pages;
 pub mod doctor;
+pub mod form_data;
 pub mod log;
 pub mod metric_help;
 pub mod metrics;

@@ -42,6 +42,7 @@ use crate::admin::{self, Permissions};
 use crate::affiliate_jobs;
 use crate::certificate::{Certificate, CertificateError};
 use crate::config::{Config, RelaySection, SecretString};
+use crate::dashboard::DashboardPages;
 use crate::docs_pages::DocsPages;
 use crate::metrics::Scrape;
 use crate::reload::{ConfigReloader, ReloadTargets};
@@ -404,6 +405,7 @@ impl Listeners {
                 .mta_sts_mode()
                 .filter(|_| !config.mx.listen.is_empty())
                 .map(|mode| OwnMtaStsPolicy { mode, mx: config.hostname.clone() }),
+            session_pages: Some(Arc::new(DashboardPages { has_root: further_pages.is_none() })),
             overlay: Some(Arc::new(DocsPages::new(base_url, further_pages))),
             ..api::state::ApiOptions::new(base_url)
         };

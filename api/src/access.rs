@@ -135,6 +135,33 @@ async fn authenticate_session(
     Ok(Principal::User(user))
 }
 
+/// The user of a session, for pages; `None` if the session is unknown or has ended.
+///
+/// # Errors
+/// 503 when the store cannot be read.
+pub(crate) async fn session_user(
+    state: &Arc<AppState>,
+    token: &SessionToken,
+    from: Option<IpAddr>,
+) -> Result<Option<SignedInUser>, Problem> {
+    match authenticate_session(state, token, from).await {
+        Ok(Principal::User(user)) => Ok(Some(user)),
+        Ok(_) => Ok(None),
+        Err(problem) if problem.code() == ErrorCode::UNAUTHORIZED => Ok(None),
+        Err(problem) => Err(problem),
+    }
+}
+
+/// Returns whether a role may call an operation.
+#[must_use]
+pub fn role_allows(role: UserRole, operation: &Operation) -> bool {
+    match &operation.handler {
+        OperationHandler::Session(needed, _) => role >= *needed,
+        OperationHandler::Owner(_) => role >= UserRole::Owner,
+        OperationHandler::Public(_) | OperationHandler::ApiKey(..) | OperationHandler::ApiKeyOrSession(..) => true,
+    }
+}
+
 /// Logs a failed authentication. An expired session is not logged: the browser merely sends an old cookie.
 fn log_refused(state: &AppState, kind: LoginKind, from: Option<IpAddr>, error: &AccessError) {
     let reason = match error {

@@ -193,7 +193,7 @@ where
 }
 
 /// Checks the cookie policy, announces access changes and guards a streaming response.
-fn apply_response_policy(
+pub(crate) fn apply_response_policy(
     state: &Arc<AppState>,
     operation: &Operation,
     tenant: Option<&Tenant>,
@@ -217,7 +217,7 @@ fn apply_response_policy(
 }
 
 /// Reserves storage quota for what the operation stores.
-async fn reserve_storage(
+pub(crate) async fn reserve_storage(
     state: &AppState,
     tenant: &Tenant,
     operation: &Operation,
@@ -238,7 +238,7 @@ async fn reserve_storage(
 }
 
 /// Runs a handler in its own task. The task holds the request's memory share and its permit until it ends.
-async fn spawn_handler(
+pub(crate) async fn spawn_handler(
     state: &Arc<AppState>,
     running: HandlerFuture,
     share: MemoryShare,

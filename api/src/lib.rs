@@ -32,6 +32,7 @@ pub mod handler;
 pub mod health;
 pub mod idempotency;
 mod idempotent_operation;
+pub mod in_process;
 pub mod json_limits;
 pub mod json_timestamp;
 pub mod large_response;

@@ -264,6 +264,11 @@ impl Problem {
 
     /// Additional header fields of the response.
     #[must_use]
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    #[must_use]
     pub fn headers(&self) -> &[(HeaderName, String)] {
         &self.0.headers
     }

@@ -23,6 +23,7 @@ pub mod origin;
 pub mod peer_address;
 mod protocol_errors;
 pub mod router;
+pub mod session_pages;
 pub mod static_pages;
 mod write_timeout;
 
@@ -92,9 +93,12 @@ pub fn serve_api(
             let strict = is_tls && header_limits::is_for(&server.state.options.base_url, request.headers());
             let server = Arc::clone(&server);
             async move {
-                let mut response = match server.state.options.overlay.clone() {
-                    Some(overlay) => overlaid(overlay, server, request).await,
-                    None => dispatch(server, request).await,
+                let session_pages = server.state.options.session_pages.as_ref();
+                let session_pages = session_pages.filter(|pages| pages.has(request.uri(), request.headers()));
+                let mut response = match (session_pages.cloned(), server.state.options.overlay.clone()) {
+                    (Some(pages), _) => session_pages::answer(pages, server, request).await,
+                    (None, Some(overlay)) => overlaid(overlay, server, request).await,
+                    (None, None) => dispatch(server, request).await,
                 };
                 if strict {
                     response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, HSTS_VALUE);

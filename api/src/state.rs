@@ -29,6 +29,7 @@ use crate::problem::Problem;
 use crate::request::SEND_BYTES_MAX;
 use crate::request_log::RequestLogWriter;
 use crate::serve::memory_budget::MemoryBudget;
+use crate::serve::session_pages::SessionPages;
 use crate::serve::static_pages::Overlay;
 use crate::visits::limits::VisitRateLimiter;
 
@@ -80,6 +81,8 @@ pub struct ApiOptions {
     pub drain_max: Duration,
     /// Pages that share the API's port (`postrider dev`).
     pub overlay: Option<Arc<dyn Overlay>>,
+    /// Pages with sessions: the dashboard.
+    pub session_pages: Option<Arc<dyn SessionPages>>,
 }
 
 impl ApiOptions {
@@ -101,6 +104,7 @@ impl ApiOptions {
             bytes_in_flight_max: BYTES_IN_FLIGHT_MAX,
             drain_max: DRAIN_MAX,
             overlay: None,
+            session_pages: None,
         }
     }
 }
@@ -184,6 +188,12 @@ impl AppState {
         })
     }
 
+    /// The public base URL, without a trailing slash.
+    #[must_use]
+    pub fn base_url(&self) -> &str {
+        &self.options.base_url
+    }
+
     pub(crate) fn upgrade_url(&self) -> Option<&str> {
         self.options.upgrade_url.as_deref()
     }
@@ -216,7 +226,8 @@ impl AppState {
         reserved.map_err(|error| Problem::from_quota_error(error, self.upgrade_url()))
     }
 
-    pub(crate) fn next_request_id(&self) -> RequestId {
+    /// A new id for a request.
+    pub fn next_request_id(&self) -> RequestId {
         RequestId::new(self.intake.clock().now(), self.intake.entropy().unique_bits())
     }
 }

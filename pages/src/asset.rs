@@ -2,8 +2,10 @@
 
 use sha2::{Digest as _, Sha256};
 
-const STYLE: &str = include_str!("../assets/style.css");
+const STYLE: &str = concat!(include_str!("../assets/base.css"), include_str!("../assets/style.css"));
 const SCRIPT: &str = include_str!("../assets/script.js");
+const DASHBOARD_STYLE: &str = concat!(include_str!("../assets/base.css"), include_str!("../assets/dashboard.css"));
+const DASHBOARD_SCRIPT: &str = include_str!("../../web/dashboard.js");
 const HASH_BYTES: usize = 8;
 
 /// A file that pages load.
@@ -24,6 +26,18 @@ impl Asset {
     #[must_use]
     pub fn script() -> Self {
         Self::new("script", "js", "text/javascript; charset=utf-8", SCRIPT.to_owned())
+    }
+
+    /// The style sheet of the dashboard.
+    #[must_use]
+    pub fn dashboard_style() -> Self {
+        Self::new("dashboard", "css", "text/css; charset=utf-8", strip_css(DASHBOARD_STYLE))
+    }
+
+    /// The script of the dashboard; every page works without it.
+    #[must_use]
+    pub fn dashboard_script() -> Self {
+        Self::new("dashboard", "js", "text/javascript; charset=utf-8", DASHBOARD_SCRIPT.to_owned())
     }
 
     fn new(stem: &str, extension: &str, media_type: &'static str, content: String) -> Self {

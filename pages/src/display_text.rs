@@ -15,10 +15,10 @@ pub fn display_text(text: &str) -> Cow<'_, str> {
 }
 
 /// Control characters (Unicode category Cc), and the formatting characters of UAX #9 (bidirectional text) and zero-width
-/// spaces.
-fn is_deceptive(one: char) -> bool {
+/// spaces. Joiners (U+200C, U+200D) stay: words of Persian and Hindi, and many emoji, need them.
+pub(crate) fn is_deceptive(one: char) -> bool {
     (one.is_control() && one != '\n' && one != '\t')
-        || matches!(one, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+        || matches!(one, '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
 #[cfg(test)]

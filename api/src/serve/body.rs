@@ -75,6 +75,26 @@ where
     }
 }
 
+/// Reads the body of a form, whatever its media type.
+///
+/// # Errors
+/// 413, 408, or 503 when the memory budget is exhausted.
+pub async fn read_form<B>(
+    body: B,
+    headers: &HeaderMap,
+    bytes_max: usize,
+    allowance: &MemoryAllowance,
+) -> Result<(Bytes, MemoryShare), Problem>
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: std::fmt::Display,
+{
+    if body.is_end_stream() {
+        return Ok((Bytes::new(), MemoryShare::default()));
+    }
+    BodyReader::new(body, headers, bytes_max, allowance)?.read_all().await
+}
+
 async fn read_and_decode<B>(
     body: B,
     headers: &HeaderMap,
@@ -91,23 +111,7 @@ where
     }
     let media_type = media_type(headers, media)?;
     let encoding = ContentEncoding::from_headers(headers)?;
-    let content_length = headers
-        .get(CONTENT_LENGTH)
-        .and_then(|value| value.to_str().ok())
-        .and_then(|text| text.parse::<u64>().ok())
-        .map(|n| usize::try_from(n).unwrap_or(usize::MAX));
-    if content_length.is_some_and(|n| n > bytes_max) {
-        return Err(too_large(bytes_max));
-    }
-    let reader = BodyReader {
-        body,
-        bytes_max,
-        allowance,
-        share: MemoryShare::with_expected(content_length.unwrap_or_default()),
-        content_length,
-        started_at: Instant::now(),
-        waited: Duration::ZERO,
-    };
+    let reader = BodyReader::new(body, headers, bytes_max, allowance)?;
     let parsed = match encoding {
         None => reader.read_all().await?,
         Some(encoding) => encoding.decompress(reader.read_compressed().await?, bytes_max, allowance).await?,
@@ -129,11 +133,31 @@ struct BodyReader<'a, B> {
     waited: Duration,
 }
 
-impl<B> BodyReader<'_, B>
+impl<'a, B> BodyReader<'a, B>
 where
     B: Body<Data = Bytes> + Unpin,
     B::Error: std::fmt::Display,
 {
+    fn new(body: B, headers: &HeaderMap, bytes_max: usize, allowance: &'a MemoryAllowance) -> Result<Self, Problem> {
+        let content_length = headers
+            .get(CONTENT_LENGTH)
+            .and_then(|value| value.to_str().ok())
+            .and_then(|text| text.parse::<u64>().ok())
+            .map(|n| usize::try_from(n).unwrap_or(usize::MAX));
+        if content_length.is_some_and(|n| n > bytes_max) {
+            return Err(too_large(bytes_max));
+        }
+        Ok(Self {
+            body,
+            bytes_max,
+            allowance,
+            share: MemoryShare::with_expected(content_length.unwrap_or_default()),
+            content_length,
+            started_at: Instant::now(),
+            waited: Duration::ZERO,
+        })
+    }
+
     async fn read_all(mut self) -> Result<(Bytes, MemoryShare), Problem> {
         // A body in one chunk is not copied.
         let Some(first) = self.next_chunk(0).await? else { return Ok((Bytes::new(), self.share)) };

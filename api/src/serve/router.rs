@@ -78,6 +78,12 @@ impl OperationRouter {
         &self.operations
     }
 
+    /// The operation with an id.
+    #[must_use]
+    pub fn operation(&self, id: &str) -> Option<&Operation> {
+        self.operations.iter().find(|operation| operation.id == id)
+    }
+
     /// Finds the operation, with or without the prefix `/api`. HEAD is handled as GET (RFC 9110 9.3.2).
     #[must_use]
     pub fn find(&self, method: &Method, path: &str) -> RouteMatch<'_> {

@@ -68,7 +68,9 @@ pub enum Policy {
 }
 
 impl Policy {
-    const fn header(self) -> &'static str {
+    /// The value of the header.
+    #[must_use]
+    pub const fn header(self) -> &'static str {
         match self {
             Self::Strict => {
                 "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
@@ -204,7 +206,7 @@ impl StaticPage {
 }
 
 /// Returns whether `Accept-Encoding` names gzip, with a weight above 0 (RFC 9110 12.5.3).
-fn accepts_gzip(request: &HeaderMap) -> bool {
+pub(super) fn accepts_gzip(request: &HeaderMap) -> bool {
     let values = request.get_all(ACCEPT_ENCODING).into_iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).any(|coding| {
         let (name, weight) = coding.split_once(';').unwrap_or((coding, "q=1"));

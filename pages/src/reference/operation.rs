@@ -162,6 +162,12 @@ impl ApiTable {
         Ok(table)
     }
 
+    /// The operation with an id.
+    #[must_use]
+    pub fn operation(&self, id: &str) -> Option<&ApiOperation> {
+        self.operations.iter().find(|operation| operation.id == id)
+    }
+
     /// The errors by name, in the order of their status.
     #[must_use]
     pub fn errors(&self) -> Vec<(&str, ApiErrorCode)> {

@@ -1,0 +1,175 @@
+//! Pages for people on the API's port: the dashboard.
+//!
+//! ```text
+//! request ─► has? ─► session cookie ─► body (bounded) ─► SessionPages::answer ─► gzip ─► response
+//! ```
+//!
+//! The pages call operations with [`in_process::perform`](crate::in_process::perform). They check the CSRF token of
+//! their forms themselves, because it comes in the body.
+
+use std::fmt::Debug;
+use std::io::Write as _;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use futures_util::future::BoxFuture;
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, VARY, X_CONTENT_TYPE_OPTIONS};
+use http::{HeaderMap, Method, Request, StatusCode, Uri};
+use hyper::body::Body;
+use store::access::SignedInUser;
+
+use super::body::{self, ResponseBody};
+use super::memory_budget::MemoryHolder;
+use super::{origin, static_pages};
+use crate::access;
+use crate::auth::cookie;
+use crate::problem::{ErrorCode, Problem};
+use crate::response::Response;
+use crate::server::ApiServer;
+
+/// Largest form: an import of 5,000 rows, or a template of 1 MB with its fields.
+pub const FORM_BYTES_MAX: usize = 12 << 20;
+/// Largest form of a client without a session.
+const ANONYMOUS_FORM_BYTES_MAX: usize = 16 << 10;
+/// Shorter responses are not compressed.
+const GZIP_BYTES_MIN: usize = 1 << 10;
+
+/// Pages that need a session.
+pub trait SessionPages: Debug + Send + Sync + 'static {
+    /// Returns whether a request is for one of its pages. No API operation has such a path.
+    fn has(&self, uri: &Uri, headers: &HeaderMap) -> bool;
+
+    /// Answers a request that it [`has`](Self::has).
+    fn answer(self: Arc<Self>, request: PageRequest) -> BoxFuture<'static, Response>;
+}
+
+/// A request for a page.
+pub struct PageRequest {
+    pub server: Arc<ApiServer>,
+    /// GET or POST; HEAD is answered like GET.
+    pub method: Method,
+    pub uri: Uri,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+    pub client_ip: Option<IpAddr>,
+    /// `None` without a live session.
+    pub user: Option<SignedInUser>,
+}
+
+/// Answers a request with a page.
+pub(super) async fn answer<B>(
+    pages: Arc<dyn SessionPages>,
+    server: Arc<ApiServer>,
+    request: Request<B>,
+) -> http::Response<ResponseBody>
+where
+    B: Body<Data = Bytes> + Unpin + Send + 'static,
+    B::Error: std::fmt::Display,
+{
+    let is_head = request.method() == Method::HEAD;
+    let accepts_gzip = static_pages::accepts_gzip(request.headers());
+    let response = match read_request(server, request).await {
+        Ok((request, _share)) => pages.answer(request).await,
+        Err(problem) => error_response(&problem),
+    };
+    into_http(response, is_head, accepts_gzip)
+}
+
+async fn read_request<B>(
+    server: Arc<ApiServer>,
+    request: Request<B>,
+) -> Result<(PageRequest, super::memory_budget::MemoryShare), Problem>
+where
+    B: Body<Data = Bytes> + Unpin + Send + 'static,
+    B::Error: std::fmt::Display,
+{
+    let state = Arc::clone(&server.state);
+    let (head, mut body) = request.into_parts();
+    let checked = async {
+        super::header_limits::check_head(&head)?;
+        let method = match &head.method {
+            &Method::GET | &Method::HEAD => Method::GET,
+            &Method::POST => {
+                origin::check_same_site(&head.headers, &state.options.base_url)?;
+                Method::POST
+            }
+            _ => return Err(Problem::new(ErrorCode::METHOD_NOT_ALLOWED, "Use GET or POST")),
+        };
+        let user = match cookie::token(&head.headers) {
+            Some(token) => access::session_user(&state, &token, access::client_ip(&head)).await?,
+            None => None,
+        };
+        Ok((method, user))
+    };
+    let (method, user) = match checked.await {
+        Ok(checked) => checked,
+        Err(problem) => {
+            state.tasks.spawn(body::drain(body));
+            return Err(problem);
+        }
+    };
+    let client_ip = access::client_ip(&head);
+    let (holder, bytes_max) = match &user {
+        Some(user) => (MemoryHolder::Account(user.tenant().account().id), FORM_BYTES_MAX),
+        None => (MemoryHolder::network(client_ip), ANONYMOUS_FORM_BYTES_MAX),
+    };
+    let allowance = state.memory_budget.allowance(holder);
+    let read = body::read_form(&mut body, &head.headers, bytes_max, &allowance).await;
+    if !body.is_end_stream() {
+        state.tasks.spawn(body::drain(body));
+    }
+    let (body, share) = read?;
+    let request = PageRequest { server, method, uri: head.uri, headers: head.headers, body, client_ip, user };
+    Ok((request, share))
+}
+
+/// An error in plain text: the request did not reach a page.
+fn error_response(problem: &Problem) -> Response {
+    if let Some(cause) = problem.cause() {
+        tracing::error!(cause, "a page request failed");
+    }
+    Response {
+        status: problem.status(),
+        media_type: HeaderValue::from_static("text/plain; charset=utf-8"),
+        headers: Vec::new(),
+        body: format!("{}\n", problem.message()).into(),
+        stream: None,
+    }
+}
+
+fn into_http(response: Response, is_head: bool, accepts_gzip: bool) -> http::Response<ResponseBody> {
+    let Response { status, media_type, headers, body, stream } = response;
+    let is_text = media_type.to_str().is_ok_and(|text| text.starts_with("text/"));
+    let gzip = (accepts_gzip && is_text && stream.is_none() && body.len() >= GZIP_BYTES_MIN)
+        .then(|| compress(&body))
+        .flatten();
+    let is_gzip = gzip.is_some();
+    let body = gzip.unwrap_or(body);
+    let length = stream.is_none().then_some(body.len());
+    let (body, stream) = if is_head { (Bytes::new(), None) } else { (body, stream) };
+    let mut answer = http::Response::new(ResponseBody::with_stream(body, stream, Default::default()));
+    *answer.status_mut() = status;
+    let fields = answer.headers_mut();
+    for (name, value) in headers {
+        fields.append(name, value);
+    }
+    fields.insert(CONTENT_TYPE, media_type);
+    fields.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    fields.insert(VARY, HeaderValue::from_static("accept-encoding, cookie"));
+    if is_gzip {
+        fields.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    }
+    if let Some(length) = length.filter(|_| status != StatusCode::NO_CONTENT) {
+        fields.insert(CONTENT_LENGTH, length.into());
+    }
+    answer
+}
+
+fn compress(body: &[u8]) -> Option<Bytes> {
+    let mut encoder = GzEncoder::new(Vec::with_capacity(body.len() / 4), Compression::fast());
+    encoder.write_all(body).ok()?;
+    encoder.finish().ok().map(Bytes::from)
+}

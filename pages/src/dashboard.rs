@@ -1,0 +1,26 @@
+//! The dashboard: pages for the people of an account, below `/dashboard`.
+//!
+//! ```text
+//! request ─► router ─► page table ─┬─ GET ──► show ─► Page ─► frame ─► HTML
+//!                                  └─ POST ─► form ─► operation ─┬─ done ───► 303 to a page, or a secret shown once
+//!                                                                └─ refused ► show again, errors beside the fields
+//! ```
+//!
+//! Pages read and write by calling the API's operations in this process ([`backend::Backend`]), so the rules of the API
+//! hold here too. Every page works without JavaScript.
+
+pub mod answer;
+pub mod backend;
+pub mod context;
+pub mod form;
+pub mod frame;
+pub mod kit;
+pub mod page;
+pub mod request;
+pub mod router;
+pub mod screens;
+pub mod table;
+pub mod viewer;
+
+/// The path of the start page; all others are below it.
+pub const PATH: &str = "/dashboard";

@@ -1,0 +1,149 @@
+//! The operations of the API, as pages call them.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use jiff::Timestamp;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// Calls operations as the signed-in user; without one, public operations.
+pub trait Backend: Send + Sync {
+    /// Calls an operation.
+    fn perform<'a>(&'a self, call: &'a Call) -> BoxFuture<'a, Result<Reply, Failure>>;
+
+    /// Returns whether the user's role allows an operation.
+    fn allows(&self, operation: &str) -> bool;
+
+    /// The time of the server.
+    fn now(&self) -> Timestamp;
+
+    /// The public base URL of the API, without a trailing slash.
+    fn base_url(&self) -> &str;
+}
+
+/// A call of an operation: what a page reads, or what a form sends. The "same as" lines show it in other languages.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Call {
+    /// The operation's id: `list_emails`.
+    pub operation: &'static str,
+    /// Path parameters, not encoded.
+    pub path: Vec<(&'static str, String)>,
+    /// Query parameters, not encoded.
+    pub query: Vec<(String, String)>,
+    pub body: CallBody,
+    /// `Idempotency-Key`, where the operation takes one.
+    pub idempotency_key: Option<String>,
+}
+
+/// The body of a call.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum CallBody {
+    #[default]
+    None,
+    Json(Value),
+    /// A file with its media type, for imports.
+    File(&'static str, Bytes),
+}
+
+impl Call {
+    #[must_use]
+    pub fn new(operation: &'static str) -> Self {
+        Self { operation, ..Self::default() }
+    }
+
+    /// Sets the path parameter `id`.
+    #[must_use]
+    pub fn id(self, id: impl Into<String>) -> Self {
+        self.parameter("id", id)
+    }
+
+    #[must_use]
+    pub fn parameter(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.path.push((name, value.into()));
+        self
+    }
+
+    /// Adds a query parameter, unless its value is empty.
+    #[must_use]
+    pub fn query(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        let value = value.into();
+        if !value.is_empty() {
+            self.query.push((name.into(), value));
+        }
+        self
+    }
+
+    #[must_use]
+    pub fn json(mut self, body: Value) -> Self {
+        self.body = CallBody::Json(body);
+        self
+    }
+}
+
+/// The answer of an operation.
+#[derive(Debug, Default)]
+pub struct Reply {
+    pub status: u16,
+    pub media_type: String,
+    pub body: Bytes,
+    /// `Set-Cookie` of operations that begin or end a session.
+    pub cookies: Vec<String>,
+}
+
+impl Reply {
+    /// Reads the JSON body.
+    ///
+    /// # Errors
+    /// The body has another form.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+        serde_json::from_slice(&self.body).map_err(|error| Failure::internal(error.to_string()))
+    }
+}
+
+/// An operation refused the call, or failed.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Failure {
+    pub status: u16,
+    /// The error code of the API.
+    pub code: String,
+    pub message: String,
+    /// Errors by field: the name as in the request, for example `html` or `steps[0].wait`.
+    pub fields: BTreeMap<String, String>,
+    pub details: Value,
+    pub upgrade_url: Option<String>,
+    pub request_id: Option<String>,
+}
+
+impl Failure {
+    /// A failure of this program. `cause` is for the log of the server and is not shown.
+    #[must_use]
+    pub fn internal(cause: String) -> Self {
+        Self {
+            status: 500,
+            code: "internal_error".into(),
+            message: "The page could not be made; the server's log says why".into(),
+            details: Value::String(cause),
+            ..Self::default()
+        }
+    }
+
+    #[must_use]
+    pub fn not_found() -> Self {
+        Self { status: 404, code: "not_found".into(), message: "There is no such page".into(), ..Self::default() }
+    }
+
+    /// A field of a form is wrong.
+    #[must_use]
+    pub fn field(name: &str, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self {
+            status: 400,
+            code: "validation_error".into(),
+            fields: [(name.to_owned(), message.clone())].into(),
+            message,
+            ..Self::default()
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! The context of a request, for the functions of the page table.
+
+use hypertext::Raw;
+use jiff::Timestamp;
+use serde::de::DeserializeOwned;
+
+use super::backend::{Backend, Call, Failure, Reply};
+use super::request::{Fields, PageRequest};
+use super::viewer::Viewer;
+
+/// A routed request with its user and the operations.
+pub struct Context<'a> {
+    pub request: &'a PageRequest,
+    /// Path parameters, decoded.
+    pub parameters: Vec<(String, String)>,
+    pub viewer: Option<&'a Viewer>,
+    pub backend: &'a dyn Backend,
+    /// The form that was refused, when its page is shown again.
+    pub refused: Option<RefusedForm>,
+}
+
+/// A form that was refused.
+#[derive(Debug, Clone)]
+pub struct RefusedForm {
+    /// The form's name in the page table.
+    pub name: String,
+    pub failure: Failure,
+}
+
+impl Context<'_> {
+    /// A path parameter, decoded; empty if the path has none of that name.
+    #[must_use]
+    pub fn parameter(&self, name: &str) -> &str {
+        self.parameters.iter().find(|(other, _)| other == name).map_or("", |(_, value)| value)
+    }
+
+    /// The path parameter `id`.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        self.parameter("id")
+    }
+
+    #[must_use]
+    pub fn query(&self) -> &Fields {
+        &self.request.query
+    }
+
+    #[must_use]
+    pub fn form(&self) -> &Fields {
+        &self.request.form
+    }
+
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.backend.now()
+    }
+
+    #[must_use]
+    pub fn allows(&self, operation: &str) -> bool {
+        self.backend.allows(operation)
+    }
+
+    /// Calls an operation.
+    ///
+    /// # Errors
+    /// The operation refused or failed.
+    pub async fn perform(&self, call: &Call) -> Result<Reply, Failure> {
+        self.backend.perform(call).await
+    }
+
+    /// Calls an operation and reads its answer.
+    ///
+    /// # Errors
+    /// The operation refused or failed.
+    pub async fn read<T: DeserializeOwned>(&self, call: &Call) -> Result<T, Failure> {
+        self.perform(call).await?.read()
+    }
+
+    /// The failure of a form, when its page is shown again.
+    #[must_use]
+    pub fn failure_of(&self, form: &str) -> Option<&Failure> {
+        self.refused.as_ref().filter(|refused| refused.name == form).map(|refused| &refused.failure)
+    }
+
+    /// The CSRF token of the session; empty without one.
+    #[must_use]
+    pub fn csrf(&self) -> &str {
+        self.viewer.map_or("", |viewer| &viewer.csrf)
+    }
+}
+
+/// Inserts rendered markup.
+#[must_use]
+pub fn raw(rendered: &str) -> Raw<&str> {
+    Raw::dangerously_create(rendered)
+}

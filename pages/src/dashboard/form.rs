@@ -1,0 +1,544 @@
+//! Forms as rows of fields: rendered with values and errors, and read into the JSON body of an operation.
+
+use std::borrow::Cow;
+
+use hypertext::{Buffer, prelude::*};
+use serde_json::{Map, Value};
+
+use super::backend::Failure;
+use super::context::Context;
+use super::kit::text::input_value;
+use super::request::Fields;
+
+/// A form of a page.
+#[derive(Debug, Clone)]
+pub struct Form<'a> {
+    /// The name in the page table.
+    pub name: &'a str,
+    /// The label of the button.
+    pub submit: &'a str,
+    pub fields: Vec<Field>,
+    /// The button warns: it deletes, or cannot be taken back.
+    pub danger: bool,
+    /// The form takes files.
+    pub multipart: bool,
+    /// A part of the page that the script replaces with the answer while the person types.
+    pub preview: Option<&'a str>,
+}
+
+impl<'a> Form<'a> {
+    #[must_use]
+    pub fn new(name: &'a str, submit: &'a str, fields: Vec<Field>) -> Self {
+        Self { name, submit, fields, danger: false, multipart: false, preview: None }
+    }
+
+    #[must_use]
+    pub fn danger(mut self) -> Self {
+        self.danger = true;
+        self
+    }
+
+    /// The form in a context: with the values and errors of the last attempt.
+    #[must_use]
+    pub fn within<'c>(&'c self, context: &'c Context<'c>) -> FormView<'c> {
+        FormView { form: self, context }
+    }
+
+    /// Reads the fields that belong to the operation's body.
+    ///
+    /// # Errors
+    /// A number is no number, or JSON is no JSON; the failure names the fields.
+    pub fn read(&self, fields: &Fields) -> Result<Value, Failure> {
+        read_fields(&self.fields, fields)
+    }
+}
+
+/// A field of a form. Its name is its path in the operation's body: `data.plan` is `{"data": {"plan": …}}`.
+#[derive(Debug, Clone)]
+pub struct Field {
+    pub name: Cow<'static, str>,
+    pub label: Cow<'static, str>,
+    pub control: Control,
+    /// The value before anything was entered.
+    pub value: String,
+    pub help: Option<Cow<'static, str>>,
+    pub placeholder: &'static str,
+    pub required: bool,
+    /// The meaning of an empty control.
+    pub empty: Empty,
+    /// `autocomplete` (HTML, "autofill").
+    pub autocomplete: &'static str,
+}
+
+/// How a field is entered, and its type in JSON.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Control {
+    Text,
+    Email,
+    Url,
+    Password,
+    /// An integer.
+    Number {
+        min: Option<i64>,
+        max: Option<i64>,
+    },
+    /// Lines of text.
+    Area {
+        rows: u8,
+    },
+    /// Code in lines.
+    Code {
+        rows: u8,
+    },
+    /// One of several values, with their labels.
+    Select(Vec<(String, String)>),
+    /// One of several values, all visible.
+    Radio(Vec<(String, String)>),
+    /// A boolean.
+    Checkbox,
+    /// Several of several values, with their labels: an array.
+    Checkboxes(Vec<(String, String)>),
+    /// An array: one entry a line, or separated by commas.
+    Lines {
+        rows: u8,
+    },
+    /// Any JSON value.
+    Json {
+        rows: u8,
+    },
+    /// Local date and time in UTC; `2026-01-31T09:00`.
+    DateTime,
+    /// A file; its content is read by the form's function.
+    File {
+        accept: &'static str,
+    },
+    Hidden,
+}
+
+/// The meaning of an empty control.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Empty {
+    /// The field is left out.
+    #[default]
+    Omitted,
+    /// The field is null, which removes a value.
+    Null,
+    /// The field is an empty string or array.
+    Kept,
+    /// The field does not belong to the operation's body.
+    Ignored,
+}
+
+impl Field {
+    #[must_use]
+    pub fn new(name: impl Into<Cow<'static, str>>, label: impl Into<Cow<'static, str>>, control: Control) -> Self {
+        Self {
+            name: name.into(),
+            label: label.into(),
+            control,
+            value: String::new(),
+            help: None,
+            placeholder: "",
+            required: false,
+            empty: Empty::Omitted,
+            autocomplete: "off",
+        }
+    }
+
+    #[must_use]
+    pub fn text(name: &'static str, label: &'static str) -> Self {
+        Self::new(name, label, Control::Text)
+    }
+
+    /// A hidden field with a value.
+    #[must_use]
+    pub fn hidden(name: &'static str, value: impl Into<String>) -> Self {
+        Self::new(name, "", Control::Hidden).value(value)
+    }
+
+    #[must_use]
+    pub fn value(mut self, value: impl Into<String>) -> Self {
+        self.value = value.into();
+        self
+    }
+
+    #[must_use]
+    pub fn help(mut self, help: impl Into<Cow<'static, str>>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    #[must_use]
+    pub fn placeholder(mut self, example: &'static str) -> Self {
+        self.placeholder = example;
+        self
+    }
+
+    #[must_use]
+    pub fn required(mut self) -> Self {
+        self.required = true;
+        self
+    }
+
+    #[must_use]
+    pub fn empty(mut self, meaning: Empty) -> Self {
+        self.empty = meaning;
+        self
+    }
+
+    /// The field does not belong to the operation's body.
+    #[must_use]
+    pub fn ignored(self) -> Self {
+        self.empty(Empty::Ignored)
+    }
+
+    #[must_use]
+    pub fn autocomplete(mut self, token: &'static str) -> Self {
+        self.autocomplete = token;
+        self
+    }
+
+    /// Reads the value; `None` leaves the field out.
+    fn read(&self, fields: &Fields) -> Result<Option<Value>, String> {
+        let entered = fields.get(&self.name);
+        let trimmed = entered.trim();
+        let value = match &self.control {
+            Control::File { .. } => return Ok(None),
+            Control::Checkbox => return Ok(Some(Value::Bool(fields.find(&self.name).is_some()))),
+            Control::Checkboxes(_) => Value::from(fields.all(&self.name).map(Value::from).collect::<Vec<_>>()),
+            Control::Lines { .. } => {
+                let entries = entered.split(['\n', ',']).map(str::trim).filter(|entry| !entry.is_empty());
+                Value::from(entries.map(Value::from).collect::<Vec<_>>())
+            }
+            _ if trimmed.is_empty() => Value::String(String::new()),
+            Control::Number { .. } => match trimmed.parse::<i64>() {
+                Ok(number) => Value::from(number),
+                Err(_) => return Err("Enter a whole number".into()),
+            },
+            Control::Json { .. } => {
+                serde_json::from_str(trimmed).map_err(|error| format!("This is not valid JSON: {error}"))?
+            }
+            Control::DateTime => {
+                Value::String(if trimmed.len() == 16 { format!("{trimmed}:00Z") } else { trimmed.into() })
+            }
+            Control::Area { .. } | Control::Code { .. } | Control::Password => Value::String(entered.into()),
+            _ => Value::String(trimmed.into()),
+        };
+        let is_empty = value.as_str().is_some_and(str::is_empty) || value.as_array().is_some_and(Vec::is_empty);
+        Ok(match self.empty {
+            Empty::Omitted if is_empty => None,
+            Empty::Null if is_empty => Some(Value::Null),
+            _ => Some(value),
+        })
+    }
+}
+
+/// Reads fields into a JSON object.
+///
+/// # Errors
+/// As [`Form::read`].
+pub fn read_fields(rows: &[Field], fields: &Fields) -> Result<Value, Failure> {
+    let (mut body, mut failure) = (Map::new(), None::<Failure>);
+    for field in rows.iter().filter(|field| field.empty != Empty::Ignored) {
+        match field.read(fields) {
+            Ok(None) => {}
+            Ok(Some(value)) => insert(&mut body, &field.name, value),
+            Err(message) => match &mut failure {
+                Some(failure) => {
+                    failure.fields.insert(field.name.clone().into_owned(), message);
+                }
+                None => failure = Some(Failure::field(&field.name, message)),
+            },
+        }
+    }
+    failure.map_or(Ok(Value::Object(body)), Err)
+}
+
+/// Inserts a value at a dotted path.
+fn insert(object: &mut Map<String, Value>, path: &str, value: Value) {
+    match path.split_once('.') {
+        None => {
+            object.insert(path.to_owned(), value);
+        }
+        Some((first, rest)) => {
+            let inner = object.entry(first).or_insert_with(|| Value::Object(Map::new()));
+            if let Value::Object(inner) = inner {
+                insert(inner, rest, value);
+            }
+        }
+    }
+}
+
+/// A form with the values and errors of the last attempt.
+#[derive(Clone, Copy)]
+pub struct FormView<'c> {
+    form: &'c Form<'c>,
+    context: &'c Context<'c>,
+}
+
+impl FormView<'_> {
+    fn failure(&self) -> Option<&Failure> {
+        self.context.failure_of(self.form.name)
+    }
+}
+
+impl Renderable for FormView<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let (form, context) = (self.form, self.context);
+        let failure = self.failure();
+        let entered = failure.map(|_| context.form());
+        let has_files = form.multipart || form.fields.iter().any(|field| matches!(field.control, Control::File { .. }));
+        let action = context.request.target();
+        maud! {
+            form.form method="post" action=(action) enctype=[has_files.then_some("multipart/form-data")]
+                data-preview=[form.preview] data-once="" {
+                input type="hidden" name="csrf" value=(context.csrf());
+                input type="hidden" name="form" value=(form.name);
+                @if let Some(failure) = failure { (FormErrors { failure, fields: &form.fields }) }
+                @for field in &form.fields {
+                    (FieldView { form: form.name, field, entered, failure })
+                }
+                div.buttons {
+                    button.button.danger[form.danger].primary[!form.danger] type="submit" { (form.submit) }
+                }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+/// The message of a refused form, and the errors that belong to no field of it.
+struct FormErrors<'f> {
+    failure: &'f Failure,
+    fields: &'f [Field],
+}
+
+impl Renderable for FormErrors<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let Self { failure, fields } = *self;
+        let is_shown =
+            |name: &str| fields.iter().any(|field| field.control != Control::Hidden && belongs_to(name, &field.name));
+        let others: Vec<_> = failure.fields.iter().filter(|(name, _)| !is_shown(name)).collect();
+        maud! {
+            div.notice.bad role="alert" {
+                p { (failure.message) }
+                @if !others.is_empty() {
+                    ul { @for (name, message) in &others { li { code { (name) } ": " (message) } } }
+                }
+                @if let Some(url) = &failure.upgrade_url { p { a href=(url) { "Change the plan" } } }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+/// True if an error of the API belongs to a field: `to` has the error of `to[2]`.
+fn belongs_to(error: &str, field: &str) -> bool {
+    error.strip_prefix(field).is_some_and(|rest| rest.is_empty() || rest.starts_with(['[', '.']))
+}
+
+/// A field with its label, help and error.
+pub struct FieldView<'f> {
+    pub form: &'f str,
+    pub field: &'f Field,
+    /// The values of the last attempt.
+    pub entered: Option<&'f Fields>,
+    pub failure: Option<&'f Failure>,
+}
+
+impl FieldView<'_> {
+    fn error(&self) -> Option<String> {
+        let failure = self.failure?;
+        let errors = failure.fields.iter().filter(|(name, _)| belongs_to(name, &self.field.name));
+        let texts: Vec<_> = errors
+            .map(|(name, text)| if *name == self.field.name { text.clone() } else { format!("{name}: {text}") })
+            .collect();
+        (!texts.is_empty()).then(|| texts.join("; "))
+    }
+
+    fn value(&self) -> &str {
+        match self.entered {
+            // Passwords are not sent back.
+            Some(_) if self.field.control == Control::Password => "",
+            Some(entered) => entered.find(&self.field.name).unwrap_or_default(),
+            None => &self.field.value,
+        }
+    }
+}
+
+impl Renderable for FieldView<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let (field, value) = (self.field, self.value());
+        if field.control == Control::Hidden {
+            maud! { input type="hidden" name=(field.name) value=(input_value(value)); }.render_to(buffer);
+            return;
+        }
+        let id = format!("{}-{}", self.form, field.name.replace(['.', '[', ']'], "-"));
+        let id = id.as_str();
+        let error = self.error();
+        let (help_id, error_id) = (format!("{id}-help"), format!("{id}-error"));
+        let described = match (&field.help, &error) {
+            (Some(_), Some(_)) => Some(format!("{help_id} {error_id}")),
+            (Some(_), None) => Some(help_id.clone()),
+            (None, Some(_)) => Some(error_id.clone()),
+            (None, None) => None,
+        };
+        let view = ControlView { id, field, value, entered: self.entered, described, invalid: error.is_some() };
+        let is_group = matches!(field.control, Control::Radio(_) | Control::Checkboxes(_));
+        let optional = !field.required
+            && !matches!(field.control, Control::Checkbox | Control::Checkboxes(_) | Control::Select(_));
+        maud! {
+            div.field.check[field.control == Control::Checkbox].wrong[error.is_some()] {
+                @if is_group {
+                    fieldset aria-describedby=[view.described.as_deref()] {
+                        legend { (field.label) }
+                        (view)
+                    }
+                } @else if field.control == Control::Checkbox {
+                    (view)
+                    label for=(id) { (field.label) }
+                } @else {
+                    label for=(id) { (field.label) @if optional { span.optional { " optional" } } }
+                    (view)
+                }
+                @if let Some(help) = &field.help { p.help id=(help_id) { (help) } }
+                @if let Some(error) = &error { p.error id=(error_id) { (error) } }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+struct ControlView<'f> {
+    id: &'f str,
+    field: &'f Field,
+    value: &'f str,
+    entered: Option<&'f Fields>,
+    described: Option<String>,
+    invalid: bool,
+}
+
+impl ControlView<'_> {
+    fn input(&self, kind: &str, buffer: &mut Buffer) {
+        let field = self.field;
+        let (min, max) = match field.control {
+            Control::Number { min, max } => (min, max),
+            _ => (None, None),
+        };
+        maud! {
+            input id=(self.id) name=(field.name) type=(kind) value=(input_value(self.value)) required[field.required]
+                placeholder=[(!field.placeholder.is_empty()).then_some(field.placeholder)]
+                min=[min] max=[max] autocomplete=(field.autocomplete)
+                aria-describedby=[self.described.as_deref()] aria-invalid=[self.invalid.then_some("true")];
+        }
+        .render_to(buffer);
+    }
+
+    fn area(&self, rows: u8, is_code: bool, buffer: &mut Buffer) {
+        let field = self.field;
+        // The parser drops a line feed after the start tag, so one precedes the text (HTML, "textarea").
+        maud! {
+            textarea.mono[is_code] id=(self.id) name=(field.name) rows=(rows) required[field.required]
+                placeholder=[(!field.placeholder.is_empty()).then_some(field.placeholder)]
+                spellcheck=[is_code.then_some("false")] autocomplete=(field.autocomplete)
+                aria-describedby=[self.described.as_deref()] aria-invalid=[self.invalid.then_some("true")] {
+                "\n" (input_value(self.value))
+            }
+        }
+        .render_to(buffer);
+    }
+
+    /// Whether a choice of several is made.
+    fn is_chosen(&self, choice: &str) -> bool {
+        match self.entered {
+            Some(entered) => entered.all(&self.field.name).any(|value| value == choice),
+            None => self.field.value.split('\n').any(|value| value == choice),
+        }
+    }
+
+    fn choices(&self, kind: &str, choices: &[(String, String)], buffer: &mut Buffer) {
+        maud! {
+            @for (n, (choice, label)) in choices.iter().enumerate() {
+                div.choice {
+                    input id={ (self.id) "-" (n) } type=(kind) name=(self.field.name) value=(choice)
+                        checked[self.is_chosen(choice)];
+                    label for={ (self.id) "-" (n) } { (label) }
+                }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+impl Renderable for ControlView<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let field = self.field;
+        match &field.control {
+            Control::Text => self.input("text", buffer),
+            Control::Email => self.input("email", buffer),
+            Control::Url => self.input("url", buffer),
+            Control::Password => self.input("password", buffer),
+            Control::Number { .. } => self.input("number", buffer),
+            Control::DateTime => self.input("datetime-local", buffer),
+            Control::Area { rows } | Control::Lines { rows } => self.area(*rows, false, buffer),
+            Control::Code { rows } | Control::Json { rows } => self.area(*rows, true, buffer),
+            Control::Select(choices) => maud! {
+                select id=(self.id) name=(field.name) aria-describedby=[self.described.as_deref()]
+                    aria-invalid=[self.invalid.then_some("true")] {
+                    @for (choice, label) in choices {
+                        option value=(choice) selected[choice == self.value] { (label) }
+                    }
+                }
+            }
+            .render_to(buffer),
+            Control::Radio(choices) => self.choices("radio", choices, buffer),
+            Control::Checkboxes(choices) => self.choices("checkbox", choices, buffer),
+            Control::Checkbox => maud! {
+                input id=(self.id) type="checkbox" name=(field.name) value="true"
+                    checked[self.value == "true"] aria-describedby=[self.described.as_deref()];
+            }
+            .render_to(buffer),
+            Control::File { accept } => maud! {
+                input id=(self.id) type="file" name=(field.name) accept=(*accept) required[field.required]
+                    aria-describedby=[self.described.as_deref()];
+            }
+            .render_to(buffer),
+            Control::Hidden => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn forms_become_bodies() {
+        let form = Form::new(
+            "x",
+            "Save",
+            vec![
+                Field::text("name", "Name"),
+                Field::new("to", "To", Control::Lines { rows: 2 }),
+                Field::new("data.count", "Count", Control::Number { min: None, max: None }),
+                Field::new("on", "On", Control::Checkbox),
+                Field::text("note", "Note").empty(Empty::Null),
+                Field::text("password", "Password").ignored(),
+            ],
+        );
+        let body = form.read(&Fields::parse(b"name=+A+&to=a%40b.example%2C+c%0A%0Ad&data.count=7&note=&password=x"));
+        let expected =
+            json!({"name": "A", "to": ["a@b.example", "c", "d"], "data": {"count": 7}, "on": false, "note": null});
+        assert_eq!(body.unwrap(), expected);
+        let failure = form.read(&Fields::parse(b"data.count=x")).unwrap_err();
+        assert_eq!(failure.fields["data.count"], "Enter a whole number");
+    }
+
+    #[test]
+    fn errors_belong_to_fields() {
+        assert!(belongs_to("to[2]", "to") && belongs_to("to", "to") && belongs_to("data.x", "data"));
+        assert!(!belongs_to("token", "to"));
+    }
+}

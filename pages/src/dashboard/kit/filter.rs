@@ -1,0 +1,109 @@
+//! Filters of a list. They are fields of a GET form, so a filtered list has an address.
+
+use hypertext::{Buffer, prelude::*};
+
+use super::text::input_value;
+use crate::dashboard::context::Context;
+
+/// A filter.
+#[derive(Debug, Clone)]
+pub struct Filter {
+    /// The query parameter.
+    pub name: &'static str,
+    pub label: &'static str,
+    pub control: FilterControl,
+}
+
+/// How a filter is entered.
+#[derive(Debug, Clone)]
+pub enum FilterControl {
+    Text {
+        placeholder: &'static str,
+    },
+    /// One of several values with their labels; an empty value means all.
+    Select(Vec<(String, String)>),
+    Date,
+}
+
+impl Filter {
+    #[must_use]
+    pub fn text(name: &'static str, label: &'static str, placeholder: &'static str) -> Self {
+        Self { name, label, control: FilterControl::Text { placeholder } }
+    }
+
+    /// One of these words of the API, or all.
+    #[must_use]
+    pub fn words(name: &'static str, label: &'static str, words: &[&str]) -> Self {
+        let all = (String::new(), "All".to_owned());
+        let choices = words.iter().map(|word| ((*word).to_owned(), super::text::sentence_case(word)));
+        Self { name, label, control: FilterControl::Select(std::iter::once(all).chain(choices).collect()) }
+    }
+
+    #[must_use]
+    pub fn date(name: &'static str, label: &'static str) -> Self {
+        Self { name, label, control: FilterControl::Date }
+    }
+}
+
+/// The filters of a list in their form.
+#[derive(Clone, Copy)]
+pub struct FilterBar<'c> {
+    pub context: &'c Context<'c>,
+    pub filters: &'c [Filter],
+}
+
+impl FilterBar<'_> {
+    /// True if a filter is set.
+    #[must_use]
+    pub fn is_active(&self) -> bool {
+        self.filters.iter().any(|filter| !self.context.query().get(filter.name).is_empty())
+    }
+}
+
+impl Renderable for FilterBar<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let request = self.context.request;
+        maud! {
+            form.filters method="get" action=(request.path) role="search" data-swap="list" {
+                @for filter in self.filters { (FilterView { filter, value: request.query.get(filter.name) }) }
+                div.buttons {
+                    button.button type="submit" { "Filter" }
+                    @if self.is_active() { a.button.quiet href=(request.path) { "Clear" } }
+                }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+struct FilterView<'f> {
+    filter: &'f Filter,
+    value: &'f str,
+}
+
+impl Renderable for FilterView<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let Self { filter, value } = *self;
+        let id = format!("filter-{}", filter.name);
+        maud! {
+            div.field {
+                label for=(id) { (filter.label) }
+                @match &filter.control {
+                    FilterControl::Text { placeholder } => {
+                        input id=(id) type="search" name=(filter.name) value=(input_value(value)) placeholder=(*placeholder)
+                            autocomplete="off";
+                    }
+                    FilterControl::Select(choices) => {
+                        select id=(id) name=(filter.name) {
+                            @for (choice, label) in choices {
+                                option value=(choice) selected[choice == value] { (label) }
+                            }
+                        }
+                    }
+                    FilterControl::Date => { input id=(id) type="date" name=(filter.name) value=(input_value(value)); }
+                }
+            }
+        }
+        .render_to(buffer);
+    }
+}

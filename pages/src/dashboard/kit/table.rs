@@ -1,0 +1,97 @@
+//! Tables of lists. A narrow screen shows each row as a card, with the column's name before each value.
+
+use hypertext::{Buffer, prelude::*};
+
+use crate::dashboard::context::raw;
+use crate::dashboard::page::render;
+
+/// A table; the first column names the row.
+#[derive(Debug, Clone, Default)]
+pub struct Table {
+    caption: String,
+    columns: Vec<Column>,
+    rows: Vec<Vec<String>>,
+}
+
+#[derive(Debug, Clone)]
+struct Column {
+    title: &'static str,
+    is_number: bool,
+}
+
+impl Table {
+    /// A table; `caption` describes it to screen readers.
+    #[must_use]
+    pub fn new(caption: impl Into<String>, columns: &[&'static str]) -> Self {
+        let columns = columns.iter().map(|title| Column { title, is_number: false }).collect();
+        Self { caption: caption.into(), columns, rows: Vec::new() }
+    }
+
+    /// Aligns the columns with these titles as numbers.
+    #[must_use]
+    pub fn numbers(mut self, titles: &[&str]) -> Self {
+        for column in &mut self.columns {
+            column.is_number |= titles.contains(&column.title);
+        }
+        self
+    }
+
+    /// Adds a row of rendered cells.
+    pub fn push(&mut self, row: Row) {
+        self.rows.push(row.0);
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+}
+
+/// A row under construction.
+#[derive(Debug, Clone, Default)]
+pub struct Row(Vec<String>);
+
+impl Row {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    #[must_use]
+    pub fn cell(mut self, content: impl Renderable) -> Self {
+        self.0.push(render(content));
+        self
+    }
+
+    /// A cell that links to a page.
+    #[must_use]
+    pub fn link(self, path: impl AsRef<str>, text: impl AsRef<str>) -> Self {
+        let (path, text) = (path.as_ref(), text.as_ref());
+        self.cell(maud! { a href=(path) { (text) } })
+    }
+}
+
+impl Renderable for Table {
+    fn render_to(&self, buffer: &mut Buffer) {
+        maud! {
+            div.table {
+                table {
+                    caption.hidden { (self.caption) }
+                    thead {
+                        tr { @for column in &self.columns { th.number[column.is_number] scope="col" { (column.title) } } }
+                    }
+                    tbody {
+                        @for row in &self.rows {
+                            tr {
+                                @for (column, cell) in self.columns.iter().zip(row) {
+                                    td.number[column.is_number] data-label=(column.title) { (raw(cell)) }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        .render_to(buffer);
+    }
+}

@@ -1,0 +1,53 @@
+//! Times. Without the script they are shown in UTC; the script shows how long ago they were.
+
+use hypertext::{Buffer, prelude::*};
+use jiff::Timestamp;
+
+/// A time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Time(pub Timestamp);
+
+impl Time {
+    /// Reads a timestamp of the API.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        text.parse().ok().map(Self)
+    }
+}
+
+/// `14 Nov 2026, 09:30`.
+#[must_use]
+pub fn date_and_time(time: Timestamp) -> String {
+    time.strftime("%-d %b %Y, %H:%M").to_string()
+}
+
+impl Renderable for Time {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let machine = self.0.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        maud! {
+            time datetime=(machine) title={ (self.0.strftime("%Y-%m-%d %H:%M:%S").to_string()) " UTC" } {
+                (date_and_time(self.0))
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+/// The time of a field of the API, or a dash.
+#[must_use]
+pub fn time_or_dash(text: Option<&str>) -> TimeOrDash {
+    TimeOrDash(text.and_then(Time::parse))
+}
+
+/// See [`time_or_dash`].
+#[derive(Debug, Clone, Copy)]
+pub struct TimeOrDash(Option<Time>);
+
+impl Renderable for TimeOrDash {
+    fn render_to(&self, buffer: &mut Buffer) {
+        match self.0 {
+            Some(time) => time.render_to(buffer),
+            None => maud! { span.dash { "–" } }.render_to(buffer),
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! The content of a page, before its frame.
+
+use hypertext::{Buffer, Renderable, Rendered};
+
+use super::backend::Call;
+
+/// A page.
+#[derive(Debug, Default)]
+pub struct Page {
+    pub title: String,
+    /// Path and title of the pages above it.
+    pub trail: Vec<(String, String)>,
+    /// A sentence below the title.
+    pub lead: Option<String>,
+    /// Rendered links and buttons beside the title.
+    pub actions: String,
+    /// The rendered content.
+    pub body: String,
+    /// The calls that show the same in other languages.
+    pub same_as: Vec<Call>,
+    /// Reload the content when an event arrives.
+    pub live: bool,
+}
+
+impl Page {
+    #[must_use]
+    pub fn new(title: impl Into<String>, body: impl Renderable) -> Self {
+        Self { title: title.into(), body: render(body), ..Self::default() }
+    }
+
+    /// Adds a page above this one.
+    #[must_use]
+    pub fn below(mut self, path: impl Into<String>, title: impl Into<String>) -> Self {
+        self.trail.push((path.into(), title.into()));
+        self
+    }
+
+    #[must_use]
+    pub fn lead(mut self, lead: impl Into<String>) -> Self {
+        self.lead = Some(lead.into());
+        self
+    }
+
+    #[must_use]
+    pub fn actions(mut self, actions: impl Renderable) -> Self {
+        self.actions = render(actions);
+        self
+    }
+
+    /// Shows a call as "same as".
+    #[must_use]
+    pub fn same_as(mut self, call: Call) -> Self {
+        self.same_as.push(call);
+        self
+    }
+
+    /// Reloads the content when an event arrives.
+    #[must_use]
+    pub fn live(mut self) -> Self {
+        self.live = true;
+        self
+    }
+}
+
+/// Renders markup to text.
+#[must_use]
+pub fn render(markup: impl Renderable) -> String {
+    let mut buffer = Buffer::new();
+    markup.render_to(&mut buffer);
+    let rendered: Rendered<String> = buffer.rendered();
+    rendered.into_inner()
+}

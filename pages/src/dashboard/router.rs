@@ -1,0 +1,155 @@
+//! Routes a request to its page or form, and puts the page in its frame.
+
+use super::PATH;
+use super::answer::{PageAnswer, PageContent};
+use super::backend::{Backend, Failure};
+use super::context::{Context, RefusedForm};
+use super::frame::{self, Frame};
+use super::request::PageRequest;
+use super::screens::{self, assets};
+use super::table::{self, Outcome, PageAccess, PageRow, View};
+use super::viewer::Viewer;
+
+/// The path of the sign-in page.
+pub const SIGN_IN: &str = "/dashboard/sign-in";
+
+/// Returns whether a path belongs to the dashboard. The API has operations below `/dashboard/api`.
+#[must_use]
+pub fn is_dashboard(path: &str) -> bool {
+    path.strip_prefix(PATH)
+        .is_some_and(|rest| rest.is_empty() || (rest.starts_with('/') && rest != "/api" && !rest.starts_with("/api/")))
+}
+
+/// Answers a request.
+pub async fn answer(backend: &dyn Backend, viewer: Option<&Viewer>, request: &PageRequest) -> PageAnswer {
+    let path = request.path.strip_prefix(PATH).unwrap_or_default();
+    let path = path.strip_suffix('/').unwrap_or(path);
+    if let Some(asset) = assets::find(path) {
+        return asset;
+    }
+    let Some((row, parameters)) = table::find(path) else {
+        return failure_answer(backend, viewer, request, &Failure::not_found());
+    };
+    let mut context = Context { request, parameters, viewer, backend, refused: None };
+    if row.access == PageAccess::SignedIn {
+        let Some(_) = viewer else { return sign_in_first(request) };
+        if !row.reads.iter().all(|operation| backend.allows(operation)) {
+            return failure_answer(backend, viewer, request, &role_failure());
+        }
+    }
+    if request.is_post {
+        match submit(row, &context).await {
+            Ok(outcome) => return outcome_answer(&context, outcome),
+            Err(failure) if failure.code == "unauthorized" && row.access == PageAccess::SignedIn => {
+                return sign_in_first(request);
+            }
+            Err(failure) => {
+                let name = context.form().get("form").to_owned();
+                context.refused = Some(RefusedForm { name, failure });
+            }
+        }
+    }
+    match (row.show)(&context).await {
+        Ok(view) => view_answer(&context, view),
+        Err(failure) if failure.code == "unauthorized" && row.access == PageAccess::SignedIn => sign_in_first(request),
+        Err(failure) => failure_answer(backend, viewer, request, &failure),
+    }
+}
+
+/// Carries out the form that the request names.
+async fn submit(row: &PageRow, context: &Context<'_>) -> Result<Outcome, Failure> {
+    let name = context.form().get("form");
+    let form = row.forms.iter().find(|form| form.name == name).ok_or_else(|| Failure {
+        status: 400,
+        code: "bad_request".into(),
+        message: "This page has no such form; reload it and try again".into(),
+        ..Failure::default()
+    })?;
+    if let Some(viewer) = context.viewer
+        && !same_secret(context.form().get("csrf"), &viewer.csrf)
+    {
+        return Err(Failure {
+            status: 403,
+            code: "forbidden".into(),
+            message: "The form is older than your session; check it and send it again".into(),
+            ..Failure::default()
+        });
+    }
+    if !context.allows(form.operation) {
+        return Err(role_failure());
+    }
+    (form.submit)(context).await
+}
+
+/// Compares secrets without revealing by time where they differ.
+fn same_secret(a: &str, b: &str) -> bool {
+    a.len() == b.len() && a.bytes().zip(b.bytes()).fold(0, |different, (a, b)| different | (a ^ b)) == 0
+}
+
+fn role_failure() -> Failure {
+    Failure {
+        status: 403,
+        code: "forbidden".into(),
+        message: "Your role does not allow this; an owner of the account can change your role".into(),
+        ..Failure::default()
+    }
+}
+
+/// Leads to the sign-in page, which leads back.
+fn sign_in_first(request: &PageRequest) -> PageAnswer {
+    if request.is_post || request.path == PATH {
+        return PageAnswer::see_other(SIGN_IN);
+    }
+    let next = screens::encode(&request.target());
+    PageAnswer::see_other(format!("{SIGN_IN}?next={next}"))
+}
+
+fn outcome_answer(context: &Context<'_>, outcome: Outcome) -> PageAnswer {
+    match outcome {
+        Outcome::SeeOther(path) => PageAnswer::see_other(path),
+        Outcome::SignedIn { path, cookies } => PageAnswer { cookies, ..PageAnswer::see_other(path) },
+        Outcome::Once(page) => PageAnswer::html(200, Frame { context, page: &page }.render()),
+    }
+}
+
+fn view_answer(context: &Context<'_>, view: View) -> PageAnswer {
+    let status = context.refused.as_ref().map_or(200, |refused| match refused.failure.status {
+        status @ 400..=599 => status,
+        _ => 400,
+    });
+    let content = match view {
+        View::Page(page) => PageContent::Html(Frame { context, page: &page }.render()),
+        View::SeeOther(path) => return PageAnswer::see_other(path),
+        View::Download { call, file_name } => PageContent::Download { call, file_name },
+        View::File { media_type, file_name, content } => PageContent::File { media_type, file_name, content },
+        View::Foreign { html, remote } => PageContent::Foreign { html, remote },
+    };
+    PageAnswer { status, content, cookies: Vec::new() }
+}
+
+/// A page that says why there is no other.
+pub fn failure_answer(
+    backend: &dyn Backend,
+    viewer: Option<&Viewer>,
+    request: &PageRequest,
+    failure: &Failure,
+) -> PageAnswer {
+    let context = Context { request, parameters: Vec::new(), viewer, backend, refused: None };
+    let page = frame::failure_page(failure);
+    PageAnswer::html(failure.status, Frame { context: &context, page: &page }.render())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_api_below_the_dashboard_is_left_alone() {
+        for path in ["/dashboard", "/dashboard/", "/dashboard/emails", "/dashboard/apis"] {
+            assert!(is_dashboard(path), "{path}");
+        }
+        for path in ["/", "/dashboards", "/dashboard/api", "/dashboard/api/affiliate-program"] {
+            assert!(!is_dashboard(path), "{path}");
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Sign-in: by password, or by a mailed link.
+
+use hypertext::prelude::*;
+
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::form::{Control, Field, Form};
+use crate::dashboard::page::Page;
+use crate::dashboard::router::is_dashboard;
+use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+
+pub const PAGES: &[PageRow] = &[PageRow {
+    path: "/sign-in",
+    access: PageAccess::Public,
+    reads: &[],
+    show: |context| Box::pin(async move { Ok(show(context)) }),
+    forms: &[
+        FormRow { name: "password", operation: "sign_in", submit: |context| Box::pin(sign_in(context)) },
+        FormRow { name: "link", operation: "ask_for_sign_in_link", submit: |context| Box::pin(mail_link(context)) },
+    ],
+}];
+
+fn email_field() -> Field {
+    Field::new("email", "Email address", Control::Email).required().autocomplete("username")
+}
+
+fn password_form() -> Form<'static> {
+    let password = Field::new("password", "Password", Control::Password).required().autocomplete("current-password");
+    Form::new("password", "Sign in", vec![email_field(), password])
+}
+
+fn link_form() -> Form<'static> {
+    Form::new("link", "Mail me a link", vec![email_field()])
+}
+
+/// The page that the person wanted: only pages of the dashboard, so that a link cannot lead to another site.
+fn next_path<'c>(context: &'c Context<'_>) -> &'c str {
+    let next = context.query().get("next");
+    let path = next.split('?').next().unwrap_or_default();
+    if is_dashboard(path) && !next.contains('\\') { next } else { "/dashboard" }
+}
+
+fn show(context: &Context<'_>) -> View {
+    if context.viewer.is_some() && !context.request.is_post {
+        return View::SeeOther(next_path(context).to_owned());
+    }
+    let (password, link) = (password_form(), link_form());
+    let body = maud! {
+        div.sign-in {
+            (password.within(context))
+            p.or { "or" }
+            (link.within(context))
+        }
+    };
+    Page::new("Sign in", body).into()
+}
+
+async fn sign_in(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let body = password_form().read(context.form())?;
+    let reply = context.perform(&Call::new("sign_in").json(body)).await?;
+    Ok(Outcome::SignedIn { path: next_path(context).to_owned(), cookies: reply.cookies })
+}
+
+async fn mail_link(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let body = link_form().read(context.form())?;
+    context.perform(&Call::new("ask_for_sign_in_link").json(body)).await?;
+    Ok(Outcome::done("/dashboard/sign-in", "mailed"))
+}

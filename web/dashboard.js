@@ -1,0 +1,214 @@
+// The script of the dashboard. Every page works without it; it adds what the page's attributes ask for:
+//   time[datetime]           how long ago, and the local time as title
+//   button[data-copy]        copies a text
+//   form[data-swap=NAME]     filters: the answer's [data-fragment=NAME] replaces the page's
+//   form[data-preview=NAME]  posts while the person types, with `preview`, and replaces [data-fragment=NAME]
+//   main[data-live=URL]      replaces all fragments when an event arrives on the stream at URL
+//   ol[data-reorder=FORM]    dragging an entry submits the form with the fields `from` and `to`
+//   button[data-palette]     opens the palette, as Ctrl-K does
+"use strict";
+(() => {
+  const all = (selector, within = document) => [...within.querySelectorAll(selector)];
+  const policy = window.trustedTypes?.createPolicy("dashboard", { createHTML: (text) => text });
+  // Only answers of this server are parsed.
+  const parse = (text) => new DOMParser().parseFromString(policy ? policy.createHTML(text) : text, "text/html");
+
+  // Times
+  const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "auto", style: "short" });
+  const local = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+  const units = [["day", 86400], ["hour", 3600], ["minute", 60], ["second", 1]];
+  function showTimes(within = document) {
+    for (const element of all("time[datetime]", within)) {
+      const time = new Date(element.dateTime);
+      if (isNaN(time)) continue;
+      const seconds = Math.round((time - Date.now()) / 1000);
+      const [unit, size] = units.find(([, size]) => Math.abs(seconds) >= size) ?? units[3];
+      element.textContent = Math.abs(seconds) < 7 * 86400 ? relative.format(Math.round(seconds / size), unit) : local.format(time);
+      element.title = `${local.format(time)} (${element.dateTime})`;
+    }
+  }
+
+  function prepare(within = document) {
+    showTimes(within);
+    for (const button of all("button[data-copy], button[data-palette]", within)) button.hidden = false;
+    for (const list of all("[data-reorder]", within)) for (const entry of list.children) entry.draggable = true;
+  }
+
+  // Fragments
+  let latest = 0;
+  async function load(request, names) {
+    const number = ++latest;
+    const response = await fetch(request);
+    const type = response.headers.get("content-type") ?? "";
+    if (number !== latest || !type.startsWith("text/html")) return;
+    if (response.redirected && new URL(response.url).pathname.endsWith("/sign-in")) return location.reload();
+    const page = parse(await response.text());
+    for (const old of all("[data-fragment]")) {
+      const name = old.dataset.fragment;
+      const fresh = page.querySelector(`[data-fragment="${name}"]`);
+      if (!fresh || (names && !names.includes(name)) || old.isEqualNode(fresh)) continue;
+      if (!names && old.contains(document.activeElement) && document.activeElement.matches("input, textarea, select")) continue;
+      const open = all("details[open][id]", old).map((element) => element.id);
+      const adopted = document.adoptNode(fresh);
+      for (const id of open) adopted.querySelector(`#${CSS.escape(id)}`)?.setAttribute("open", "");
+      old.replaceWith(adopted);
+      prepare(adopted);
+    }
+  }
+  const waiting = new WeakMap();
+  function later(key, delay, action) {
+    clearTimeout(waiting.get(key));
+    waiting.set(key, setTimeout(action, delay));
+  }
+  function filter(form) {
+    const fields = [...new FormData(form)].filter(([, value]) => value !== "");
+    const query = new URLSearchParams(fields).toString();
+    history.replaceState(null, "", form.action.split("?")[0] + (query && `?${query}`));
+    load(location.href, [form.dataset.swap]).catch(() => form.submit());
+  }
+  function preview(form) {
+    const body = new FormData(form);
+    body.set("preview", "1");
+    const encoded = form.enctype === "multipart/form-data" ? body : new URLSearchParams(body);
+    load(new Request(form.action, { method: "POST", body: encoded }), [form.dataset.preview]).catch(() => {});
+  }
+  document.addEventListener("input", ({ target }) => {
+    const form = target.form;
+    if (form?.dataset.swap) later(form, 250, () => filter(form));
+    if (form?.dataset.preview) later(form, 400, () => preview(form));
+  });
+  document.addEventListener("submit", (event) => {
+    const form = event.target;
+    if (form.dataset.swap) {
+      event.preventDefault();
+      filter(form);
+    } else if (form.method === "post") {
+      // After the fields are collected, so that the button's own value is sent.
+      setTimeout(() => all("button", form).forEach((button) => (button.disabled = true)));
+    }
+  });
+  addEventListener("pageshow", () => all("form button").forEach((button) => (button.disabled = false)));
+  document.addEventListener("click", async (event) => {
+    const copy = event.target.closest("button[data-copy]");
+    if (copy) {
+      const label = copy.textContent;
+      try {
+        await navigator.clipboard.writeText(copy.dataset.copy);
+        copy.textContent = "Copied";
+      } catch {
+        copy.textContent = "Not allowed";
+      }
+      setTimeout(() => (copy.textContent = label), 1500);
+    }
+    if (event.target.closest("button[data-palette]")) openPalette();
+    for (const box of all("details.menu-box[open]")) if (!box.contains(event.target)) box.open = false;
+  });
+
+  // Live rows: one tab reads the stream and tells the others.
+  const live = document.querySelector("main[data-live]");
+  const refresh = () => {
+    if (live && !document.hidden) later(live, 700, () => load(location.href).catch(() => {}));
+  };
+  const channel = window.BroadcastChannel && new BroadcastChannel("postrider-live");
+  if (channel) channel.onmessage = refresh;
+  async function follow(url) {
+    for (let wait = 1; ; wait = Math.min(wait * 2, 60)) {
+      try {
+        const response = await fetch(url, { headers: { accept: "text/event-stream" } });
+        if (response.status === 401 || response.status === 403) return;
+        const reader = response.ok && response.body.pipeThrough(new TextDecoderStream()).getReader();
+        for (let chunk; reader && !(chunk = await reader.read()).done; ) {
+          wait = 1;
+          if (!/^data:/m.test(chunk.value)) continue;
+          refresh();
+          channel?.postMessage("event");
+        }
+      } catch {
+        // The connection broke: it is opened again.
+      }
+      await new Promise((resume) => setTimeout(resume, wait * 1000));
+    }
+  }
+  if (live?.dataset.live) {
+    const start = () => follow(live.dataset.live);
+    if (navigator.locks) navigator.locks.request("postrider-live", start);
+    else start();
+    document.addEventListener("visibilitychange", refresh);
+  }
+
+  // Palette
+  const places = { msg: "emails", inb: "received", dom: "domains", tpl: "templates", key: "api-keys", smtp: "smtp-credentials", whk: "webhooks", aut: "automations", aff: "affiliate/partners", ref: "affiliate/referrals", com: "affiliate/commissions", req: "logs" };
+  let palette;
+  function openPalette() {
+    palette ??= buildPalette();
+    palette.showModal();
+    palette.querySelector("input").select();
+  }
+  function buildPalette() {
+    const make = (name, properties) => Object.assign(document.createElement(name), properties);
+    const dialog = make("dialog", { className: "palette-box" });
+    dialog.setAttribute("aria-label", "Go to");
+    const input = make("input", { type: "search", placeholder: "A page, an id, an address" });
+    input.setAttribute("aria-label", "A page, an id, an address");
+    const list = make("ul", {});
+    const links = all("nav.sidebar a").map((link) => [link.textContent, link.href]);
+    function show() {
+      const text = input.value.trim();
+      const found = links.filter(([title]) => title.toLowerCase().includes(text.toLowerCase()));
+      const kind = places[/^([a-z]+)_\w+$/.exec(text)?.[1]];
+      if (kind) found.unshift([`Open ${text}`, `/dashboard/${kind}/${encodeURIComponent(text)}`]);
+      if (text.includes("@")) {
+        found.unshift([`Emails to ${text}`, `/dashboard/emails?to=${encodeURIComponent(text)}`],
+          [`Suppression of ${text}`, `/dashboard/suppressions?email=${encodeURIComponent(text)}`]);
+      }
+      list.replaceChildren(...found.slice(0, 12).map(([title, href]) => {
+        const entry = make("li", {});
+        entry.append(make("a", { href, textContent: title }));
+        return entry;
+      }));
+    }
+    input.addEventListener("input", show);
+    dialog.addEventListener("keydown", (event) => {
+      const entries = all("a", list);
+      const at = entries.indexOf(document.activeElement);
+      if (event.key === "Enter" && at < 0) entries[0]?.click();
+      const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+      if (!step) return;
+      event.preventDefault();
+      (entries[at + step] ?? input).focus();
+    });
+    dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
+    dialog.append(input, list);
+    document.body.append(dialog);
+    show();
+    return dialog;
+  }
+  document.addEventListener("keydown", (event) => {
+    if ((event.ctrlKey || event.metaKey) && event.key === "k" && document.querySelector("nav.sidebar")) {
+      event.preventDefault();
+      openPalette();
+    }
+  });
+
+  // Reordering
+  let dragged;
+  const entryOf = (event) => event.target.closest?.("[data-reorder] > *");
+  document.addEventListener("dragstart", (event) => (dragged = entryOf(event)));
+  document.addEventListener("dragover", (event) => {
+    const over = entryOf(event);
+    if (dragged && over?.parentElement === dragged.parentElement) event.preventDefault();
+  });
+  document.addEventListener("drop", (event) => {
+    const over = entryOf(event);
+    if (!dragged || !over || over === dragged || over.parentElement !== dragged.parentElement) return;
+    event.preventDefault();
+    const entries = [...over.parentElement.children];
+    const form = document.getElementById(over.parentElement.dataset.reorder);
+    form.elements.from.value = entries.indexOf(dragged);
+    form.elements.to.value = entries.indexOf(over);
+    form.requestSubmit();
+  });
+
+  prepare();
+  setInterval(showTimes, 30000);
+})();
