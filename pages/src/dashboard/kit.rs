@@ -7,6 +7,7 @@ pub mod filter;
 pub mod notice;
 pub mod pager;
 pub mod same_as;
+pub mod snippet;
 pub mod table;
 pub mod text;
 pub mod time;
