@@ -32,6 +32,9 @@ use crate::request::Request;
 pub fn user_error_problem(error: UserError) -> Problem {
     match error {
         UserError::Unknown => Problem::not_found("user"),
+        UserError::NotPermitted => {
+            Problem::new(ErrorCode::FORBIDDEN, "Only an owner can make, change or remove owners and admins")
+        }
         UserError::Taken(_) | UserError::LastOwner | UserError::TooMany | UserError::Conflict => {
             Problem::new(ErrorCode::CONFLICT, error.to_string())
         }

@@ -5,9 +5,8 @@
 use http::Method;
 use mail::credential::{ApiKey, ApiKeyScope, SmtpCredential};
 use mail::quota::Noun;
-use mail::user::UserRole;
 
-use crate::operation::{Operation, OperationBuilder, operation};
+use crate::operation::{Operation, OperationBuilder, SessionSubject, operation};
 use crate::problem::ErrorCode;
 use crate::sdk::Risk;
 use crate::{
@@ -229,7 +228,7 @@ fn smtp_credential_operations() -> Vec<Operation> {
 }
 
 fn user_operations() -> Vec<Operation> {
-    use UserRole::{Member, Owner};
+    use SessionSubject::{Account, Own};
     vec![
         post("/auth/sign-in", "sign_in")
             .about("auth", "Sign in with a password")
@@ -246,32 +245,35 @@ fn user_operations() -> Vec<Operation> {
             .about("auth", "Sign in with a mailed link (works once); accepts an invitation")
             .errors(&[ErrorCode::UNAUTHORIZED, ErrorCode::CONFLICT, ErrorCode::RATE_LIMIT_EXCEEDED])
             .public(auth::link_sign_in::use_link),
-        get("/auth/session", "get_session")
-            .about("auth", "Get the current session")
-            .session(Member, auth::session::get),
+        get("/auth/session", "get_session").about("auth", "Get the current session").session(Own, auth::session::get),
         get("/auth/sessions", "list_sessions")
             .about("auth", "List the user's sessions, newest first")
-            .session(Member, auth::session::list),
+            .session(Own, auth::session::list),
         delete("/auth/sessions", "end_other_sessions")
             .about("auth", "End all other sessions of the user")
-            .session(Member, auth::session::end_others),
+            .session(Own, auth::session::end_others),
         delete("/auth/sessions/{id}", "end_session")
             .about("auth", "End one of the user's sessions")
-            .session(Member, auth::session::end),
+            .session(Own, auth::session::end),
         post("/auth/sign-out", "sign_out")
             .about("auth", "Sign out: end the current session")
-            .session(Member, auth::session::sign_out),
+            .session(Own, auth::session::sign_out),
         post("/auth/password", "set_password")
             .about("auth", "Set the user's password; ends the user's other sessions")
-            .session(Member, auth::own_password::set_password),
-        get("/users", "list_users").about("users", "List users, newest first").session(Member, users::list),
+            .session(Own, auth::own_password::set_password),
+        get("/users", "list_users").about("users", "List users, newest first").session(Account, users::list),
         post("/users", "invite_user")
             .about("users", "Invite a user to the account, or resend an open invitation")
             .errors(&[ErrorCode::CONFLICT, ErrorCode::PLAN_FULL])
-            .session(Owner, users::invite),
-        patch("/users/{id}", "update_user").about("users", "Change a user's role").session(Owner, users::update_role),
+            .risk(Risk::Team)
+            .session(Account, users::invite),
+        patch("/users/{id}", "update_user")
+            .about("users", "Change a user's role")
+            .risk(Risk::Team)
+            .session(Account, users::update_role),
         delete("/users/{id}", "remove_user")
             .about("users", "Remove a user and end the user's sessions")
-            .session(Owner, users::remove),
+            .risk(Risk::Team)
+            .session(Account, users::remove),
     ]
 }

@@ -25,22 +25,44 @@ pub const OPERATOR_SESSION: Duration = Duration::from_secs(15 * 60);
 /// Use of a session is stored only if it extends the expiry by at least this much.
 const EXTENSION_MIN: Duration = Duration::from_secs(3600);
 
+/// What a user may do in the account, from the least role to the highest. The role table of the API lists the
+/// operations of each role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UserRole {
-    /// Everything except management of the users and of the account itself.
-    Member,
+    /// Reads everything except secrets.
+    Viewer,
+    /// Everything except money and the team. Stored as `member`, its name in earlier versions.
+    #[serde(rename = "member", alias = "developer")]
+    Developer,
+    /// Everything except approving payout runs and managing owners and admins.
+    Admin,
     /// Everything.
     Owner,
 }
 
 impl UserRole {
+    /// All roles, from the least to the highest.
+    pub const ALL: [Self; 4] = [Self::Viewer, Self::Developer, Self::Admin, Self::Owner];
+
     /// Name in the API.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
+            Self::Viewer => "viewer",
+            Self::Developer => "developer",
+            Self::Admin => "admin",
             Self::Owner => "owner",
-            Self::Member => "member",
+        }
+    }
+
+    /// Returns whether a user with this role may give the role `other`, and change or remove a user who has it.
+    #[must_use]
+    pub fn may_manage(self, other: Self) -> bool {
+        match self {
+            Self::Owner => true,
+            Self::Admin => other < Self::Admin,
+            Self::Developer | Self::Viewer => false,
         }
     }
 }
@@ -49,9 +71,11 @@ impl std::str::FromStr for UserRole {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
+            "viewer" => Ok(Self::Viewer),
+            "developer" | "member" => Ok(Self::Developer),
+            "admin" => Ok(Self::Admin),
             "owner" => Ok(Self::Owner),
-            "member" => Ok(Self::Member),
-            _ => Err("must be `owner` or `member`".to_owned()),
+            _ => Err("must be `owner`, `admin`, `developer` or `viewer`".to_owned()),
         }
     }
 }
@@ -290,6 +314,29 @@ impl SignInLinkToken {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn roles_have_their_names_and_keep_the_stored_one() {
+        for role in UserRole::ALL {
+            assert_eq!(role.word().parse(), Ok(role));
+        }
+        assert_eq!("member".parse(), Ok(UserRole::Developer));
+        assert!(UserRole::ALL.is_sorted());
+        // An unchanged row must encode to the same bytes.
+        assert_eq!(serde_json::to_string(&UserRole::Developer).unwrap(), r#""member""#);
+        for stored in [r#""member""#, r#""developer""#] {
+            assert_eq!(serde_json::from_str::<UserRole>(stored).unwrap(), UserRole::Developer);
+        }
+    }
+
+    #[test]
+    fn admins_manage_the_roles_below_their_own() {
+        for other in UserRole::ALL {
+            assert!(UserRole::Owner.may_manage(other));
+            assert_eq!(UserRole::Admin.may_manage(other), other < UserRole::Admin);
+            assert!(!UserRole::Developer.may_manage(other) && !UserRole::Viewer.may_manage(other));
+        }
+    }
 
     #[test]
     fn links_round_trip() {

@@ -36,6 +36,9 @@ pub enum UserError {
     /// An account must have an owner.
     #[error("the account's last owner cannot be removed or demoted; make another user an owner first")]
     LastOwner,
+    /// An admin tried to give, change or remove the role of an owner or admin.
+    #[error("only an owner can make, change or remove owners and admins")]
+    NotPermitted,
     /// The account has [`USERS_MAX`] users.
     #[error("an account has at most {USERS_MAX} users")]
     TooMany,
@@ -166,17 +169,26 @@ impl UserService {
         Ok(find_by_email(&store::user::list(&self.store, account.id).await?, email).is_some())
     }
 
-    /// Invites an address to an account, or renews its invitation. The result does not depend on other accounts.
+    /// Invites an address to an account, or renews its invitation, by the authority of a user with the role `by`. The
+    /// result does not depend on other accounts.
     ///
     /// # Errors
     /// [`UserError`]; [`UserError::Taken`] when the address is a user of this account.
-    pub async fn invite(&self, account: &Account, email: Address, role: UserRole) -> Result<User, UserError> {
+    pub async fn invite(
+        &self,
+        account: &Account,
+        email: Address,
+        role: UserRole,
+        by: UserRole,
+    ) -> Result<User, UserError> {
         self.owner(account).await?;
+        require_authority(by, role)?;
         let users = store::user::list(&self.store, account.id).await?;
         if let Some(existing) = find_by_email(&users, &email) {
             if !existing.invited {
                 return Err(UserError::Taken(email));
             }
+            require_authority(by, existing.role)?;
             let after = User { role, ..existing.clone() };
             let mut batch = Batch::progress();
             store::user::update(&mut batch, existing, &after);
@@ -214,13 +226,14 @@ impl UserService {
         }
     }
 
-    /// Removes a user and ends their sessions.
+    /// Removes a user and ends their sessions, by the authority of a user with the role `by`.
     ///
     /// # Errors
-    /// `Unknown` when the user does not exist, `LastOwner` for the last owner, `Conflict` on a concurrent change; the
-    /// store cannot be read or written.
-    pub async fn remove_user(&self, account: AccountId, id: UserId) -> Result<(), UserError> {
+    /// `Unknown` when the user does not exist, `NotPermitted`, `LastOwner` for the last owner, `Conflict` on a
+    /// concurrent change; the store cannot be read or written.
+    pub async fn remove_user(&self, account: AccountId, id: UserId, by: UserRole) -> Result<(), UserError> {
         let user = store::user::get(&self.store, account, id).await?.ok_or(UserError::Unknown)?;
+        require_authority(by, user.role)?;
         let mut batch = Batch::progress();
         self.require_another_owner(&mut batch, &user).await?;
         store::user::delete(&mut batch, &user);
@@ -228,13 +241,21 @@ impl UserService {
         Ok(self.store.commit(batch).await?)
     }
 
-    /// Changes a user's role.
+    /// Changes a user's role, by the authority of a user with the role `by`.
     ///
     /// # Errors
-    /// `Unknown` when the user does not exist, `LastOwner` for the last owner, `Conflict` on a concurrent change; the
-    /// store cannot be read or written.
-    pub async fn change_role(&self, account: AccountId, id: UserId, role: UserRole) -> Result<User, UserError> {
+    /// `Unknown` when the user does not exist, `NotPermitted`, `LastOwner` for the last owner, `Conflict` on a
+    /// concurrent change; the store cannot be read or written.
+    pub async fn change_role(
+        &self,
+        account: AccountId,
+        id: UserId,
+        role: UserRole,
+        by: UserRole,
+    ) -> Result<User, UserError> {
         let before = store::user::get(&self.store, account, id).await?.ok_or(UserError::Unknown)?;
+        require_authority(by, before.role)?;
+        require_authority(by, role)?;
         let after = User { role, ..before.clone() };
         let mut batch = Batch::progress();
         if role != UserRole::Owner {
@@ -317,6 +338,11 @@ impl UserService {
         store::user::check_unchanged(batch, other.ok_or(UserError::LastOwner)?);
         Ok(())
     }
+}
+
+/// Requires that a user with the role `by` may manage users with the role `other`.
+fn require_authority(by: UserRole, other: UserRole) -> Result<(), UserError> {
+    by.may_manage(other).then_some(()).ok_or(UserError::NotPermitted)
 }
 
 fn find_by_email<'a>(users: &'a [User], email: &Address) -> Option<&'a User> {

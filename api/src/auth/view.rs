@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::header::{HeaderValue, SET_COOKIE};
-use mail::user::{SessionToken, User, UserRole, UserSession};
+use mail::user::{SessionToken, User, UserSession};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -20,8 +20,8 @@ pub struct UserView {
     /// The user's email address
     email: String,
     /// The role
-    #[schema(as = String, enum = ["owner", "member"])]
-    role: UserRole,
+    #[schema(enum = ["owner", "admin", "developer", "viewer"])]
+    role: &'static str,
     /// Whether the user has accepted the invitation
     #[schema(enum = ["invited", "active"])]
     status: &'static str,
@@ -37,7 +37,7 @@ impl UserView {
         Self {
             id: user.id,
             email: user.email.to_string(),
-            role: user.role,
+            role: user.role.word(),
             status: if user.invited { "invited" } else { "active" },
             has_password: user.password.is_some(),
             created_at: JsonTimestamp(user.created_at),

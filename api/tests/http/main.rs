@@ -53,6 +53,7 @@ mod reach;
 mod received;
 mod rehearsal;
 mod returned;
+mod roles;
 mod scheduled;
 mod server;
 mod sessions;

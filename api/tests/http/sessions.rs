@@ -232,7 +232,7 @@ async fn owners_invite_and_remove_but_one_remains() {
     let owner = world.session(1).await;
     let invited =
         world.call_with_session(&owner, Method::POST, "/users", &json!({"email": "member@example.net"})).await.json();
-    assert_eq!(invited["user"]["role"], "member");
+    assert_eq!(invited["user"]["role"], "developer");
     assert_eq!(invited["link_mailed"], true);
     let member = TestSession::from_response(
         &world.call_without_key(Method::POST, &mailed_link(&world).await, &Value::Null).await,
