@@ -160,7 +160,7 @@ fn access_error_problem(error: AccessError) -> Problem {
 /// Checks that the principal may call the operation.
 ///
 /// # Errors
-/// 403 `forbidden` when the scope, domain binding, CSRF token or role ([`role_table`]) does not allow it.
+/// 403 `reauthentication_required`; 403 `forbidden` when the scope, domain binding, CSRF token or role ([`role_table`]) does not allow it.
 pub fn authorize(caller: &Principal, operation: &Operation, head: &Parts) -> Result<(), Problem> {
     let forbidden = |text: &str| Err(Problem::new(ErrorCode::FORBIDDEN, text));
     match (caller, &operation.handler) {
@@ -181,14 +181,41 @@ pub fn authorize(caller: &Principal, operation: &Operation, head: &Parts) -> Res
             if !reads && !csrf_token_matches(&head.headers, user.token()) {
                 return forbidden("`x-csrf-token` is missing or does not match the session");
             }
-            let role = user.user().role;
-            if !role_table::role_allows(role, operation) {
-                return forbidden(&format!("The role `{}` does not permit this operation", role.word()));
-            }
-            Ok(())
+            authorize_user(user, operation)
         }
         (Principal::Anonymous, _) => Ok(()),
     }
+}
+
+/// Checks that a signed-in user may call the operation: by role ([`role_table`]) and, for secrets and money, by a recent
+/// proof of identity.
+///
+/// # Errors
+/// 403 `forbidden` or `reauthentication_required`.
+pub fn authorize_user(user: &SignedInUser, operation: &Operation) -> Result<(), Problem> {
+    let role = user.user().role;
+    if !role_table::role_allows(role, operation) {
+        let text = format!("The role `{}` does not permit this operation", role.word());
+        return Err(Problem::new(ErrorCode::FORBIDDEN, text));
+    }
+    match role_table::needs_recent_authentication(operation) {
+        true => require_recent_authentication(user),
+        false => Ok(()),
+    }
+}
+
+/// Requires that the user signed in or proved their identity again within
+/// [`REAUTHENTICATION_AGE_MAX`](mail::user::REAUTHENTICATION_AGE_MAX).
+///
+/// # Errors
+/// 403 `reauthentication_required`.
+pub fn require_recent_authentication(user: &SignedInUser) -> Result<(), Problem> {
+    if user.is_recently_authenticated() {
+        return Ok(());
+    }
+    let text = "Confirm your password or a one-time password (`POST /auth/reauthenticate`), or sign in again: this \
+                operation is available for 15 minutes after it";
+    Err(Problem::new(ErrorCode::REAUTHENTICATION_REQUIRED, text))
 }
 
 /// Checks that a key with scope `held` may call an operation that needs `needed`.

@@ -67,6 +67,7 @@ pub fn operations() -> Vec<Operation> {
         commission_operations(),
         processor_operations(),
         payout_operations(),
+        payout_file_operations(),
         owner_operations(),
         visits::operations(),
     ]
@@ -293,7 +294,6 @@ fn payout_operations() -> Vec<Operation> {
             "approve_affiliate_payout_run",
         )
         .about(OWNER_NOUN, "Approve a payout run in the version that was reviewed")
-        .errors(&[ErrorCode::NOT_FOUND, ErrorCode::REAUTHENTICATION_REQUIRED])
         .risk(Risk::Payout)
         .owner_idempotent(payout_runs::approve),
         affiliate_operation(
@@ -304,6 +304,13 @@ fn payout_operations() -> Vec<Operation> {
         .about(OWNER_NOUN, "Cancel a payout run that is not yet approved")
         .risk(Risk::Money)
         .owner_idempotent(payout_runs::cancel),
+    ]
+}
+
+/// Files that owners exchange with the payment provider.
+fn payout_file_operations() -> Vec<Operation> {
+    let get = Method::GET;
+    vec![
         affiliate_operation(
             Method::POST,
             "/dashboard/api/affiliate-program/payout-runs/{id}/results",

@@ -9,6 +9,9 @@
 //! the user's own sign-in        x        x           x       x
 //! ```
 //!
+//! Operations that concern secrets or money also need a recent proof of the user's identity
+//! ([`needs_recent_authentication`]).
+//!
 //! A viewer calls GET operations only, so that its session changes nothing but its own sign-in. The operations of team
 //! management also compare the roles of both users ([`UserRole::may_manage`]). API keys have scopes instead of roles: a
 //! developer can create one with full access.
@@ -46,6 +49,12 @@ pub fn role_allows(role: UserRole, operation: &Operation) -> bool {
     }
 }
 
+/// Returns whether a session that calls the operation needs a recent proof of the user's identity.
+#[must_use]
+pub fn needs_recent_authentication(operation: &Operation) -> bool {
+    operation.accepts_sessions() && matches!(operation.risk, Risk::Secret | Risk::Money | Risk::Payout)
+}
+
 /// The least role that may call the operation.
 #[must_use]
 pub fn least_role(operation: &Operation) -> UserRole {
@@ -72,7 +81,8 @@ mod tests {
             if operation.method != Method::GET && role_allows(UserRole::Viewer, operation) {
                 assert!(operation.path.starts_with("/auth/"), "{}", operation.id);
             }
-            if matches!(operation.risk, Risk::Secret | Risk::Money | Risk::Payout | Risk::Team) {
+            let is_own = matches!(operation.handler, OperationHandler::Session(SessionSubject::Own, _));
+            if !is_own && matches!(operation.risk, Risk::Secret | Risk::Money | Risk::Payout | Risk::Team) {
                 assert!(!role_allows(UserRole::Viewer, operation), "{}", operation.id);
             }
         }

@@ -63,6 +63,7 @@ mod templated;
 mod templates;
 mod timeline;
 mod tls;
+mod totp;
 mod tracking;
 mod unsubscribe;
 mod warnings;
