@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -101,21 +102,23 @@ func checkTime(signed string, tolerance time.Duration, now time.Time) error {
 	return nil
 }
 
-// headerOf finds a header whatever its case.
+// headerOf finds a header whatever its case. The values of one that occurs several times are joined by commas
+// (RFC 9110, 5.2).
 func headerOf(header http.Header, name string) string {
+	var all []string
 	for key, values := range header {
-		if strings.EqualFold(key, name) && len(values) > 0 {
-			return values[0]
+		if strings.EqualFold(key, name) {
+			all = append(all, values...)
 		}
 	}
-	return ""
+	return strings.Join(all, ", ")
 }
 
-// serviceSignature reads `t=…,v1=…[,v1=…]`.
+// serviceSignature reads `t=…,v1=…[,v1=…]`. The first time counts.
 func serviceSignature(text string) (time string, signatures [][]byte) {
 	for _, part := range strings.Split(text, ",") {
 		name, value, _ := strings.Cut(strings.TrimSpace(part), "=")
-		if name == "t" {
+		if name == "t" && time == "" {
 			time = value
 		} else if signature, err := hex.DecodeString(value); name == "v1" && err == nil {
 			signatures = append(signatures, signature)
@@ -124,11 +127,12 @@ func serviceSignature(text string) (time string, signatures [][]byte) {
 	return time, signatures
 }
 
-// standardSignatures reads `v1,… [v1,…]` (Standard Webhooks).
+var standardSignature = regexp.MustCompile(`(?:^|[\s,])v1,([A-Za-z0-9+/=]+)`)
+
+// standardSignatures reads `v1,… [v1,…]` (Standard Webhooks), also if repeated headers were joined by commas.
 func standardSignatures(text string) (signatures [][]byte) {
-	for _, part := range strings.Fields(text) {
-		version, value, _ := strings.Cut(part, ",")
-		if signature, err := base64.StdEncoding.DecodeString(value); version == "v1" && err == nil {
+	for _, part := range standardSignature.FindAllStringSubmatch(text, -1) {
+		if signature, err := base64.StdEncoding.DecodeString(part[1]); err == nil {
 			signatures = append(signatures, signature)
 		}
 	}
@@ -220,7 +224,7 @@ func WebhookHandler(secrets []string, handle func(context.Context, *WebhookEvent
 			return
 		}
 		if err != nil {
-			http.Error(writer, err.Error(), http.StatusBadRequest)
+			http.Error(writer, err.Error(), http.StatusUnauthorized)
 			return
 		}
 		if err := handle(request.Context(), event); err != nil {

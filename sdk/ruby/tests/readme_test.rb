@@ -30,7 +30,7 @@ class ReadmeTest < Minitest::Test
       headers = headers.transform_keys { |name| "HTTP_#{name.upcase.tr('-', '_')}" }
       Rack::MockRequest.new(endpoint).post("/", headers.merge(input: body)).status
     end
-    _, warned = capture_io { assert_equal [204, 400], [post.call(SECRET), post.call("whsec_Zm9yZ2Vk")] }
+    _, warned = capture_io { assert_equal [204, 401], [post.call(SECRET), post.call("whsec_Zm9yZ2Vk")] }
     assert_equal "grace@example.net bounced\n", warned
   ensure
     ENV.delete("POSTRIDER_WEBHOOK_SECRET")
