@@ -23,18 +23,6 @@ class ValidationException extends ApiException
         $this->fields = \is_array($fields) ? array_map(self::sentence(...), $fields) : [];
     }
 
-    /** A request that is not sent, because the value of a field cannot be right. */
-    public static function ofField(string $field, string $reason): self
-    {
-        $details = ['fields' => [$field => $reason]];
-
-        return new self(new Response(0), [
-            'message' => "`$field` $reason",
-            'code' => 'validation_error',
-            'details' => $details,
-        ]);
-    }
-
     private static function sentence(mixed $reason): string
     {
         return \is_string($reason) ? $reason : (string) json_encode($reason);

@@ -17,7 +17,7 @@ from ._base import ClientBase
 from ._exchange import ANSWER_BYTES_MAX, ERROR_BODY_BYTES_MAX, Operation, Request, Response
 from ._pages import AsyncList, AsyncPage
 from ._steps import (
-    STREAM_LINE_BYTES_MAX,
+    STREAM_EVENT_BYTES_MAX,
     STREAM_SILENCE_SECONDS_MAX,
     Attempt,
     Emit,
@@ -43,12 +43,13 @@ class AsyncClient(ClientBase):
             return request
 
         # Deadlines of calls replace httpx's timeouts.
-        self._http = httpx.AsyncClient(
-            timeout=None,
-            verify=ssl.create_default_context(),
-            auth=authorize,
-            trust_env=not is_loopback(httpx.URL(self._base_url).host),
-        )
+        try:
+            is_local = is_loopback(httpx.URL(self._base_url).host)
+            context = ssl.create_default_context()
+            self._http = httpx.AsyncClient(timeout=None, verify=context, auth=authorize, trust_env=not is_local)
+        except (ValueError, httpx.InvalidURL):  # Their texts show the proxy's address.
+            text = "The proxies of the environment must be http:// addresses: correct http_proxy and https_proxy"
+            raise errors.ConfigurationError(text) from None
         self._pause: Callable[[Pause], Awaitable[None]] = lambda pause: anyio.sleep(pause.seconds)
         self.dev = AsyncDev(self)
 
@@ -111,10 +112,9 @@ class AsyncClient(ClientBase):
         raise TypeError(step)
 
     async def _send(self, request: Request) -> httpx.Response:
-        headers = {"Accept-Encoding": "identity", **request.headers}
         try:
             url = self._base_url + request.target
-            built = self._http.build_request(request.method, url, headers=headers, content=request.body)
+            built = self._http.build_request(request.method, url, headers=request.headers, content=request.body)
             return await self._http.send(built, stream=True)
         except httpx.ProxyError as error:
             text = f"The proxy refused a connection to the server ({error}): correct https_proxy or no_proxy"
@@ -181,7 +181,7 @@ class _Lines:
 
     async def readline(self) -> bytes:
         """A line; empty at the end, and if the connection is lost."""
-        while b"\n" not in self._buffer and len(self._buffer) < STREAM_LINE_BYTES_MAX:
+        while b"\n" not in self._buffer and len(self._buffer) <= STREAM_EVENT_BYTES_MAX:
             try:
                 with anyio.fail_after(STREAM_SILENCE_SECONDS_MAX):
                     self._buffer += await self._chunks.__anext__()

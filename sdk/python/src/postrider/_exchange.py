@@ -18,6 +18,10 @@ ERROR_BODY_BYTES_MAX = 1 << 20
 ANSWER_BYTES_MAX = 256 << 20
 EXCERPT_CHARS = 200
 JSON = "application/json"
+# Headers that say where a request ends and how the connection is used.
+FRAMING_HEADERS = re.compile(
+    "connection|content-length|expect|host|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade"
+)
 
 
 class Operation(NamedTuple):
@@ -79,11 +83,12 @@ def build_request(
     """Builds the request of a call, without the API key. Raises `ConfigurationError` for what HTTP cannot carry."""
     values = iter(path_parameters)
     path = re.sub(r"\{[^}]*\}", lambda name: _path_segment(name.group(), next(values), operation), operation.path)
-    headers = {
-        "accept": operation.answer,
-        "service-version": SERVICE_VERSION,
-        "user-agent": f"postrider-python/{VERSION}",
-    }
+    headers = {name.lower(): str(value) for name, value in (options.get("extra_headers") or {}).items()}
+    agents = (f"postrider-python/{VERSION}", headers.get("user-agent", ""))
+    headers.update({
+        "accept": operation.answer, "accept-encoding": "identity", "service-version": SERVICE_VERSION,
+        "user-agent": " ".join(filter(None, agents)),
+    })  # fmt: skip
     body: Optional[bytes] = None
     if isinstance(params, (bytes, bytearray, str)) and operation.raw_body:
         body, query = params.encode() if isinstance(params, str) else bytes(params), {}
@@ -99,7 +104,6 @@ def build_request(
         for one in (value if name in operation.repeated and isinstance(value, (list, tuple)) else [value])
     ]  # fmt: skip
     text = urlencode(pairs)
-    headers.update({name.lower(): value for name, value in (options.get("extra_headers") or {}).items()})
     if options.get("if_match") is not None:
         headers["if-match"] = str(options["if_match"])
     if options.get("idempotency_key") is not None:
@@ -107,6 +111,8 @@ def build_request(
     elif operation.idempotent:
         headers.setdefault("idempotency-key", str(uuid.uuid4()))
     for name, value in headers.items():
+        if FRAMING_HEADERS.fullmatch(name):
+            raise errors.ConfigurationError(f"The header {name!r} cannot be set: the SDK writes it itself")
         if not re.fullmatch(r"[!#-'*+.^-z|~0-9A-Z-]+", name) or not re.fullmatch(r"[\t -~\x80-\xff]*", value):
             raise errors.ConfigurationError(
                 f"The value of the header {name!r} has a character that HTTP does not allow"

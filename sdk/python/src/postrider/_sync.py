@@ -10,7 +10,7 @@ from ._deadline import Cancellation
 from ._exchange import Operation
 from ._pages import Page
 from ._steps import (
-    STREAM_LINE_BYTES_MAX,
+    STREAM_EVENT_BYTES_MAX,
     STREAM_SILENCE_SECONDS_MAX,
     Attempt,
     Emit,
@@ -107,7 +107,7 @@ class SyncClient(ClientBase):
                 return exchange, None
             return None, self._transport.read(exchange, step.deadline)
         if isinstance(step, ReadLine):
-            return step.stream.readline(STREAM_LINE_BYTES_MAX)
+            return step.stream.readline(STREAM_EVENT_BYTES_MAX + 1)
         raise TypeError(step)
 
     def _stream(

@@ -116,8 +116,7 @@ module Postrider
     private
 
     def stream_request(operation, params, options, cursor)
-      headers = { "Accept" => "text/event-stream" }.merge(options[:extra_headers] || {})
-      headers["Last-Event-ID"] = cursor if cursor
+      headers = (options[:extra_headers] || {}).merge(cursor ? { "Last-Event-ID" => cursor } : {})
       @requests.build(operation, [], params, options.merge(extra_headers: headers))
     end
 

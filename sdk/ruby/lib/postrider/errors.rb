@@ -23,7 +23,7 @@ module Postrider
     end
   end
 
-  # The signature of a webhook is missing or wrong: answer 400 and do not use the payload.
+  # The signature of a webhook is missing or wrong: answer 401 and do not use the payload.
   class SignatureError < Error
   end
 
@@ -149,12 +149,6 @@ module Postrider
 
   # The request is malformed.
   class ValidationError < ApiError
-    # A request that is not sent, because the value of a field cannot be right.
-    def self.of_field(field, reason)
-      new(Response.new(0), { message: "`#{field}` #{reason}", code: "validation_error",
-                             details: { fields: { field.to_sym => reason } } })
-    end
-
     # What is wrong, by field.
     def fields
       details[:fields].is_a?(Hash) ? details[:fields] : {}

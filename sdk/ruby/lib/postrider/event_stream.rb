@@ -10,7 +10,7 @@ module Postrider
   class EventStream
     # Seconds without any byte after which the connection counts as lost.
     SILENCE = 60
-    EVENT_MAX = 4 * 1024 * 1024
+    EVENT_MAX = 1024 * 1024
 
     def initialize(transport, requests)
       @transport = transport
@@ -27,10 +27,11 @@ module Postrider
         buffer << part
         if stream?(head)
           while (block = buffer.slice!(/\A.*?(?:\r\n\r\n|\n\n|\r\r)/mn))
+            check_size(head, block)
             event = parse(block)
             yield event if event
           end
-          raise UnexpectedResponseError.too_large(head, EVENT_MAX) if buffer.bytesize > EVENT_MAX
+          check_size(head, buffer)
         elsif buffer.bytesize > Transport::ERROR_MAX
           break
         end
@@ -42,6 +43,10 @@ module Postrider
 
     def stream?(head)
       head.status == 200 && head.content_type.start_with?("text/event-stream")
+    end
+
+    def check_size(head, text)
+      raise UnexpectedResponseError.too_large(head, EVENT_MAX) if text.bytesize > EVENT_MAX
     end
 
     def parse(block)

@@ -9,9 +9,12 @@ module Postrider
     include Enumerable
 
     # fetch: a function that gets the answer at a cursor; field: the field of the answer with the items.
-    def initialize(answer, field, &fetch)
+    # number: the position in the list; seen: the position that each cursor of the list led to.
+    def initialize(answer, field, number = 0, seen = {}, &fetch)
       @answer = answer
       @field = field
+      @number = number
+      @seen = seen
       @fetch = fetch
     end
 
@@ -29,12 +32,11 @@ module Postrider
       return unless more?
 
       cursor = @answer[:next_cursor]
-      answer = @fetch.call(cursor)
-      if answer[:has_more] && answer[:next_cursor] == cursor
-        raise UnexpectedResponseError.new("The server answered the same page again.", Response.new(200))
+      if (@seen[cursor] ||= @number) < @number
+        raise UnexpectedResponseError.new("The server repeats a cursor, so the list would never end.", Response.new(200))
       end
 
-      Page.new(answer, @field, &@fetch)
+      Page.new(@fetch.call(cursor), @field, @number + 1, @seen, &@fetch)
     end
 
     def each(&block)
