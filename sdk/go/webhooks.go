@@ -1,7 +1,6 @@
 package postrider
 
 import (
-	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -9,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -19,8 +17,6 @@ import (
 
 // DefaultTolerance is how far the time of a webhook may be from this machine's.
 const DefaultTolerance = 5 * time.Minute
-
-const webhookBytesMax = 32 << 20
 
 // WebhookEvent is an event of a webhook or of the event stream.
 type WebhookEvent struct {
@@ -202,35 +198,4 @@ func GenerateTestHeader(payload []byte, secret string, at time.Time, id string) 
 	header.Set("Webhook-Timestamp", time)
 	header.Set("Webhook-Signature", "v1,"+base64.StdEncoding.EncodeToString(sum(key, id+"."+time+".", payload)))
 	return header, nil
-}
-
-// WebhookHandler verifies webhooks and passes their events to handle. If handle fails, the answer is 500, and the server
-// delivers the webhook again.
-func WebhookHandler(secrets []string, handle func(context.Context, *WebhookEvent) error) http.Handler {
-	return http.HandlerFunc(func(writer http.ResponseWriter, request *http.Request) {
-		if request.Method != http.MethodPost {
-			http.Error(writer, "Webhooks are POST requests", http.StatusMethodNotAllowed)
-			return
-		}
-		payload, err := io.ReadAll(http.MaxBytesReader(writer, request.Body, webhookBytesMax))
-		if err != nil {
-			http.Error(writer, "The body cannot be read", http.StatusRequestEntityTooLarge)
-			return
-		}
-		event, err := ConstructEvent(payload, request.Header, secrets, DefaultTolerance)
-		var misconfigured *ConfigurationError
-		if errors.As(err, &misconfigured) {
-			http.Error(writer, err.Error(), http.StatusInternalServerError)
-			return
-		}
-		if err != nil {
-			http.Error(writer, err.Error(), http.StatusUnauthorized)
-			return
-		}
-		if err := handle(request.Context(), event); err != nil {
-			http.Error(writer, "The webhook could not be handled", http.StatusInternalServerError)
-			return
-		}
-		writer.WriteHeader(http.StatusNoContent)
-	})
 }

@@ -6,10 +6,11 @@
  *    └─ wait ◄┴─ isRetried ◄─┘
  */
 
+import { apiError } from "./api_error.js";
 import { CallSignal } from "./call_signal.js";
 import { connectionError } from "./connection_error.js";
 import {
-  ApiError, apiError, ConnectionError, type Headers, NotFoundError, type PostriderError, SendUnconfirmedError, UnexpectedResponseError,
+  ApiError, ConnectionError, type Headers, NotFoundError, type PostriderError, SendUnconfirmedError, UnexpectedResponseError,
 } from "./errors.js";
 import type { EmailDetail } from "./generated/types.js";
 import { SERVICE_VERSION, VERSION } from "./generated/version.js";

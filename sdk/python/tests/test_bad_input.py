@@ -204,7 +204,15 @@ class BadInput:
             self.assertEqual(self.server.requests, [])
 
     def test_headers_that_frame_the_request(self):
-        for name in ("Transfer-Encoding", "content-length", "HOST", "Connection", "Expect", "TE", "Proxy-Authorization"):
+        for name in (
+            "Transfer-Encoding",
+            "content-length",
+            "HOST",
+            "Connection",
+            "Expect",
+            "TE",
+            "Proxy-Authorization",
+        ):
             call = lambda client: client.emails.send({"to": "a@b"}, extra_headers={name: "1"})  # noqa: B023, E731
             self.fails(postrider.ConfigurationError, answer(), call=call)
             self.assertEqual(self.server.requests, [])
@@ -394,7 +402,11 @@ class Proxies:
 
     def test_nothing_shows_the_credentials_of_the_proxy(self):
         word = "pa55word"
-        for address in (f"http://user:{word}@127.0.0.1:9", f"ftp://user:{word}@127.0.0.1:9", f"http://user:{word}/@127.0.0.1:9"):
+        for address in (
+            f"http://user:{word}@127.0.0.1:9",
+            f"ftp://user:{word}@127.0.0.1:9",
+            f"http://user:{word}/@127.0.0.1:9",
+        ):
             with mock.patch.dict(os.environ, {"http_proxy": address, "https_proxy": address}):
                 for url in ("http://mail.test", "https://mail.test"):
                     try:

@@ -7,11 +7,11 @@ import datetime
 import json
 import re
 import uuid
-from email.utils import parsedate_to_datetime
 from typing import Any, Callable, Dict, FrozenSet, Mapping, NamedTuple, Optional, Tuple, Union
 from urllib.parse import quote, urlencode
 
 from . import errors
+from ._error_bases import integer
 from ._version import SERVICE_VERSION, VERSION
 
 ERROR_BODY_BYTES_MAX = 1 << 20
@@ -161,7 +161,7 @@ def read_answer(
     if not 200 <= status < 300:
         error = (_parse_object(hide(body)) or {}).get("error")
         if isinstance(error, dict) and isinstance(error.get("message"), str):
-            raise errors.from_answer(status, headers, error, retry_after(headers))
+            raise errors.from_answer(status, headers, error)
         raise _unexpected(response, _advice(status, headers), hide)
     if not response.is_complete:
         advice = f"The answer is larger than {ANSWER_BYTES_MAX >> 20} MiB: ask for less"
@@ -219,26 +219,9 @@ def _advice(status: int, headers: Dict[str, str]) -> str:
     return "The answer is not in the API's format, perhaps a proxy's page: is the base URL the one of the API?"
 
 
-def retry_after(headers: Dict[str, str]) -> Optional[float]:
-    """Seconds that `retry-after` asks for; a date is relative to the answer's own `date`."""
-    text = headers.get("retry-after", "").strip()
-    if text.isascii() and text.isdigit():
-        return float(text[:9])
-    until, now = _http_date(text), _http_date(headers.get("date", "")) or datetime.datetime.now(datetime.timezone.utc)
-    return max(0.0, (until - now).total_seconds()) if until else None
-
-
-def _http_date(text: str) -> Optional[datetime.datetime]:
-    try:
-        date = parsedate_to_datetime(text)
-    except (TypeError, ValueError, IndexError):
-        return None
-    return date if date.tzinfo else date.replace(tzinfo=datetime.timezone.utc)
-
-
 def last_response(response: Response, data: Any) -> LastResponse:
     headers = response.headers
-    numbers = [errors.integer(headers.get(f"ratelimit-{name}")) for name in ("limit", "remaining", "reset")]
+    numbers = [integer(headers.get(f"ratelimit-{name}")) for name in ("limit", "remaining", "reset")]
     warnings = data.get("warnings") if isinstance(data, dict) else None
     warnings = tuple(map(str, warnings)) if isinstance(warnings, list) else ()
     return LastResponse(response.status, headers.get("x-request-id"), headers, RateLimit(*numbers), warnings)

@@ -11,20 +11,12 @@ import logging
 import random
 import time
 from contextvars import ContextVar
-from typing import Any, Callable, Dict, Generator, List, Mapping, NamedTuple, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Generator, Mapping, NamedTuple, Optional, Tuple, Union
 
 from . import errors
 from ._deadline import Cancellation, Deadline
-from ._exchange import (
-    LastResponse,
-    Operation,
-    Request,
-    Response,
-    build_request,
-    last_response,
-    read_answer,
-    retry_after,
-)
+from ._exchange import LastResponse, Operation, Request, Response, build_request, last_response, read_answer
+from ._retry_after import retry_after
 
 logger = logging.getLogger("postrider")
 
@@ -42,20 +34,16 @@ class Pause(NamedTuple):
     cancellation: Cancellation
 
 
-class Attempt(NamedTuple):
-    """Send a request and read the answer: results in a `Response`."""
+class Send(NamedTuple):
+    """Send a request: results in (stream, None) if `streams` and the answer is an event stream, else (None, `Response`)."""
 
     request: Request
     deadline: Deadline
     cancellation: Cancellation
+    streams: bool = False
 
-
-class OpenStream(NamedTuple):
-    """Send a request: results in (stream, None), or in (None, `Response`) if the answer is no event stream."""
-
-    request: Request
-    deadline: Deadline
-    cancellation: Cancellation
+    def is_stream(self, status: int, content_type: str) -> bool:
+        return self.streams and status == 200 and content_type.startswith("text/event-stream")
 
 
 class ReadLine(NamedTuple):
@@ -68,7 +56,7 @@ class Emit(NamedTuple):
     event: Dict[str, Any]
 
 
-Step = Union[Pause, Attempt, OpenStream, ReadLine, Emit]
+Step = Union[Pause, Send, ReadLine, Emit]
 Steps = Generator[Step, Any, Any]
 _last_response: ContextVar[Tuple[int, Optional[LastResponse]]] = ContextVar(
     "postrider_last_response", default=(0, None)
@@ -105,7 +93,7 @@ class Core:
         attempt = 0
         while True:
             try:
-                response = yield Attempt(request, deadline, cancellation)
+                _, response = yield Send(request, deadline, cancellation)
                 return self._read(operation, response)
             except errors.PostriderError as error:
                 wait = self._wait(attempt, error)
@@ -194,7 +182,8 @@ class Core:
                 resume = {"Last-Event-ID": cursor} if cursor else {}
                 options = {"extra_headers": {**resume, "cache-control": "no-store"}}
                 request = build_request(event_stream, (), params, options)
-                stream, response = yield OpenStream(request, Deadline(self.timeout, self.clock), cancellation)
+                deadline = Deadline(self.timeout, self.clock)
+                stream, response = yield Send(request, deadline, cancellation, streams=True)
                 if response is not None:
                     self._read(operation, response)
                     raise errors.UnexpectedResponseError("The answer is no event stream: is the base URL the API's?")
