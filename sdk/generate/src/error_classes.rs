@@ -35,8 +35,8 @@ pub enum FieldKind {
     Messages,
     /// An integer in a header.
     Header,
-    /// Seconds, from the header `retry-after`.
-    RetryAfter,
+    /// The time that the header `retry-after` asks for.
+    Wait,
 }
 
 const fn answer(name: &'static str, doc: &'static str, fields: &'static [ErrorField]) -> ErrorClass {
@@ -117,7 +117,7 @@ pub const CLASSES: &[ErrorClass] = &[
             field("limit", FieldKind::Header, &["ratelimit-limit"], "Calls that are allowed."),
             field("remaining", FieldKind::Header, &["ratelimit-remaining"], "Calls that are left."),
             field("reset", FieldKind::Header, &["ratelimit-reset"], "Seconds until all calls are allowed again."),
-            field("retry_after", FieldKind::RetryAfter, &["retry-after"], "Time to wait before the next call."),
+            field("retry_after", FieldKind::Wait, &["retry-after"], "Time to wait before the next call."),
         ],
     ),
     answer("UpstreamError", "A service behind the server refused or failed, for example a DNS provider.", &[]),

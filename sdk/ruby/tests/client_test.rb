@@ -143,7 +143,11 @@ class ClientTest < Minitest::Test
     assert_equal "https://mail.example.com/emails/msg_3", @transport.requests.last.url
     client = client(lost, *[unconfirmed] * 9)
     failure = assert_raises(Postrider::SendUnconfirmedError) { client.emails.send(**EMAIL) }
-    assert_raises(Postrider::TimeoutError) { failure.resolve(timeout: 5) }
+    assert_equal "failed", failure.resolve(timeout: 5)[:status]
+    missing = FakeTransport.error(404, "not_found")
+    client = client(lost, missing, unconfirmed, *[missing] * 9)
+    failure = assert_raises(Postrider::SendUnconfirmedError) { client.emails.send(**EMAIL) }
+    assert_raises(Postrider::NotFoundError) { failure.resolve(timeout: 5) }
   end
 
   def page(ids, following)

@@ -52,7 +52,7 @@ class ApiError(PostriderError):
     def _header(self, _: Dict[str, Any], name: str) -> Optional[int]:
         return integer(self.headers.get(name))
 
-    def _retryafter(self, _: Dict[str, Any], __: str) -> Optional[float]:
+    def _wait(self, _: Dict[str, Any], __: str) -> Optional[float]:
         return retry_after(self.headers)
 
 

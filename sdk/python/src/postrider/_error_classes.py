@@ -144,7 +144,7 @@ class RateLimitError(ApiError):
         self.limit = self._header(error, "ratelimit-limit")
         self.remaining = self._header(error, "ratelimit-remaining")
         self.reset = self._header(error, "ratelimit-reset")
-        self.retry_after = self._retryafter(error, "retry-after")
+        self.retry_after = self._wait(error, "retry-after")
 
 
 class UpstreamError(ApiError):

@@ -9,7 +9,7 @@ module Postrider
   # Verifies the webhooks that the server sends.
   module Webhooks
     # Bytes of a request's body that are read.
-    BODY_MAX = 4 * 1024 * 1024
+    BODY_MAX = 1024 * 1024
 
     module_function
 
