@@ -84,13 +84,6 @@ func newTransport(base string, s settings) *transport {
 	}
 }
 
-func minimum(a, b time.Duration) time.Duration {
-	if a < b {
-		return a
-	}
-	return b
-}
-
 func randomFraction() float64 {
 	number, err := rand.Int(rand.Reader, big.NewInt(1<<53))
 	if err != nil {
