@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "forwardable"
 require_relative "errors"
 
 module Postrider
@@ -7,6 +8,9 @@ module Postrider
   # of Enumerable, goes over the items of this page and of all later ones, which are fetched when they are needed.
   class Page
     include Enumerable
+    extend Forwardable
+
+    def_delegators :@answer, :[], :dig, :key?, :to_json
 
     # fetch: a function that gets the answer at a cursor; field: the field of the answer with the items.
     # number: the position in the list; seen: the position that each cursor of the list led to.
@@ -56,18 +60,6 @@ module Postrider
       end
     end
 
-    def [](name)
-      @answer[name]
-    end
-
-    def dig(*names)
-      @answer.dig(*names)
-    end
-
-    def key?(name)
-      @answer.key?(name)
-    end
-
     # The answer of this page.
     def to_h
       @answer
@@ -75,10 +67,6 @@ module Postrider
 
     def deconstruct_keys(_names)
       @answer
-    end
-
-    def to_json(*options)
-      @answer.to_json(*options)
     end
 
     def inspect

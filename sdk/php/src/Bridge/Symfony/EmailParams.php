@@ -23,9 +23,6 @@ use Symfony\Component\Mime\Part\DataPart;
  */
 final class EmailParams
 {
-    /** The field with the idempotency key of a message that is tried again; see `KeepsIdempotencyKey`. */
-    public const ATTEMPT_KEY = 'X-Postrider-Attempt-Key';
-
     /** Header fields that the server writes itself. They are left out. */
     private const OWN = ['from', 'to', 'cc', 'bcc', 'sender', 'subject', 'date', 'message-id', 'reply-to', 'return-path',
         'mime-version', 'content-type', 'content-transfer-encoding', 'content-disposition', 'content-id',
@@ -95,8 +92,8 @@ final class EmailParams
                 $tags[$header->getKey()] = $header->getValue();
             } elseif ($name === 'idempotency-key' || $name === 'service-idempotency-key') {
                 $options['idempotency_key'] = self::value($header);
-            } elseif ($name === strtolower(self::ATTEMPT_KEY)) {
-                $options['attempt_key'] = self::value($header);
+            } elseif ($header instanceof AttemptKeyHeader) {
+                $options['attempt_key'] = $header->getValue();
             } elseif (\in_array($name, ['service-category', 'service-scheduled-at', 'service-template'], true)) {
                 $options[strtr(substr($name, 8), '-', '_')] = self::value($header);
             } elseif ($name === 'service-unsubscribe') {

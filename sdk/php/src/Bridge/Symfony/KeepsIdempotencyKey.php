@@ -24,8 +24,8 @@ trait KeepsIdempotencyKey
             return parent::send($message, $envelope);
         }
         $headers = $message->getHeaders();
-        if (!$headers->has(EmailParams::ATTEMPT_KEY)) {
-            $headers->addTextHeader(EmailParams::ATTEMPT_KEY, bin2hex(random_bytes(16)));
+        if (!$headers->has(AttemptKeyHeader::NAME)) {
+            $headers->add(new AttemptKeyHeader());
         }
         try {
             $sent = parent::send($message, $envelope);
@@ -33,11 +33,11 @@ trait KeepsIdempotencyKey
             $cause = $failure->getPrevious();
             $isRefused = $cause instanceof ApiException && $cause->status < 500 && !\in_array($cause->status, [408, 409, 429], true);
             if ($isRefused) {
-                $headers->remove(EmailParams::ATTEMPT_KEY);
+                $headers->remove(AttemptKeyHeader::NAME);
             }
             throw $failure;
         }
-        $headers->remove(EmailParams::ATTEMPT_KEY);
+        $headers->remove(AttemptKeyHeader::NAME);
 
         return $sent;
     }
