@@ -4,7 +4,10 @@
 
 package postrider
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // ConfigurationError: the API key, the base URL or another argument cannot be used. Nothing was sent.
 type ConfigurationError struct{ Message string }
@@ -12,6 +15,26 @@ type ConfigurationError struct{ Message string }
 func (e *ConfigurationError) Error() string { return "postrider: " + e.Message }
 
 func (*ConfigurationError) isPostrider() {}
+
+// TimeoutError: the deadline of the call passed. The server may have carried it out.
+type TimeoutError struct{ Message string }
+
+func (e *TimeoutError) Error() string { return "postrider: " + e.Message }
+
+func (*TimeoutError) isPostrider() {}
+
+// Unwrap makes it a context.DeadlineExceeded for errors.Is.
+func (*TimeoutError) Unwrap() error { return context.DeadlineExceeded }
+
+// CancelledError: the caller cancelled the call. The server may have carried it out.
+type CancelledError struct{ Message string }
+
+func (e *CancelledError) Error() string { return "postrider: " + e.Message }
+
+func (*CancelledError) isPostrider() {}
+
+// Unwrap makes it a context.Canceled for errors.Is.
+func (*CancelledError) Unwrap() error { return context.Canceled }
 
 // SignatureError: the signature of a webhook is missing or wrong: answer 401 and do not use the payload.
 type SignatureError struct{ Message string }

@@ -95,20 +95,8 @@ func (e *ConnectionError) Error() string { return "postrider: " + e.Message }
 func (e *ConnectionError) Unwrap() error { return e.cause }
 func (*ConnectionError) isPostrider()    {}
 
-// TimeoutError: the deadline of the call passed. It is a context.DeadlineExceeded for errors.Is.
-type TimeoutError struct{ Message string }
-
-func (e *TimeoutError) Error() string { return "postrider: " + e.Message }
-func (*TimeoutError) Unwrap() error   { return context.DeadlineExceeded }
-func (*TimeoutError) Timeout() bool   { return true }
-func (*TimeoutError) isPostrider()    {}
-
-// CancelledError: the context was cancelled. It is a context.Canceled for errors.Is.
-type CancelledError struct{ Message string }
-
-func (e *CancelledError) Error() string { return "postrider: " + e.Message }
-func (*CancelledError) Unwrap() error   { return context.Canceled }
-func (*CancelledError) isPostrider()    {}
+// Timeout makes it a timeout for net.Error.
+func (*TimeoutError) Timeout() bool { return true }
 
 // UnexpectedResponseError: an answer that is not the API's, for example the page of a proxy.
 type UnexpectedResponseError struct {
