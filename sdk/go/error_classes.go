@@ -51,7 +51,7 @@ func (e *TimestampError) Unwrap() error { return &e.SignatureError }
 // ValidationError: the request is not valid.
 type ValidationError struct {
 	APIError
-	// What is wrong, by the name of the field.
+	// Messages by the name of the field.
 	Fields map[string]string
 }
 
@@ -73,7 +73,7 @@ func (e *SuppressedRecipientError) Unwrap() error { return &e.ValidationError }
 // AuthenticationError: the API key is missing, unknown, revoked or expired.
 type AuthenticationError struct {
 	APIError
-	// Which of these.
+	// Why, for example `expired`.
 	Reason string
 }
 

@@ -64,7 +64,7 @@ pub const CLASSES: &[ErrorClass] = &[
     answer(
         "ValidationError",
         "The request is not valid.",
-        &[field("fields", FieldKind::Messages, &["fields"], "What is wrong, by the name of the field.")],
+        &[field("fields", FieldKind::Messages, &["fields"], "Messages by the name of the field.")],
     ),
     ErrorClass {
         parent: "ValidationError",
@@ -86,7 +86,7 @@ pub const CLASSES: &[ErrorClass] = &[
     answer(
         "AuthenticationError",
         "The API key is missing, unknown, revoked or expired.",
-        &[field("reason", FieldKind::Text, &["reason"], "Which of these.")],
+        &[field("reason", FieldKind::Text, &["reason"], "Why, for example `expired`.")],
     ),
     answer("PermissionError", "The API key, the domain or the account may not do this.", &[]),
     answer("NotFoundError", "There is no such object in this account.", &[]),

@@ -19,7 +19,7 @@ export class TimestampError extends SignatureError {}
 
 /** The request is not valid. */
 export class ValidationError extends ApiError {
-  /** What is wrong, by the name of the field. */
+  /** Messages by the name of the field. */
   readonly fields: Record<string, string> = this.details.fields ?? {};
 }
 
@@ -35,7 +35,7 @@ export class SuppressedRecipientError extends ValidationError {
 
 /** The API key is missing, unknown, revoked or expired. */
 export class AuthenticationError extends ApiError {
-  /** Which of these. */
+  /** Why, for example `expired`. */
   readonly reason: string | undefined = this.details.reason;
 }
 

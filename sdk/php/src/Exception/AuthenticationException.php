@@ -10,7 +10,7 @@ use Postrider\Response;
 /** The API key is missing, unknown, revoked or expired. */
 class AuthenticationException extends ApiException
 {
-    /** Which of these. */
+    /** Why, for example `expired`. */
     public readonly ?string $reason;
 
     public function __construct(Response $response, array $error)

@@ -10,7 +10,7 @@ use Postrider\Response;
 /** The request is not valid. */
 class ValidationException extends ApiException
 {
-    /** @var array<string, string> What is wrong, by the name of the field. */
+    /** @var array<string, string> Messages by the name of the field. */
     public readonly array $fields;
 
     public function __construct(Response $response, array $error)

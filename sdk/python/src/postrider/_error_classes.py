@@ -52,7 +52,7 @@ class TimestampError(SignatureError):
 class ValidationError(ApiError):
     """The request is not valid."""
 
-    # What is wrong, by the name of the field.
+    # Messages by the name of the field.
     fields: Dict[str, str] = {}
 
     def _read(self, error: Dict[str, Any]) -> None:
@@ -80,7 +80,7 @@ class SuppressedRecipientError(ValidationError):
 class AuthenticationError(ApiError):
     """The API key is missing, unknown, revoked or expired."""
 
-    # Which of these.
+    # Why, for example `expired`.
     reason: Optional[str] = None
 
     def _read(self, error: Dict[str, Any]) -> None:

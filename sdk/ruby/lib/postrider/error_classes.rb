@@ -27,7 +27,7 @@ module Postrider
 
   # The request is not valid.
   class ValidationError < ApiError
-    # What is wrong, by the name of the field.
+    # Messages by the name of the field.
     def fields
       messages(:fields)
     end
@@ -53,7 +53,7 @@ module Postrider
 
   # The API key is missing, unknown, revoked or expired.
   class AuthenticationError < ApiError
-    # Which of these.
+    # Why, for example `expired`.
     def reason
       text(:reason)
     end
