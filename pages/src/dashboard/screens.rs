@@ -1,16 +1,18 @@
 //! The screens: each file has the pages of one subject, as rows of the page table.
 
 pub mod assets;
+pub mod automations;
 pub mod emails;
 pub mod sign_in;
 pub mod start;
+pub mod templates;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::table::PageRow;
 
 /// The rows of all screens.
-pub const ALL: &[&[PageRow]] = &[start::PAGES, sign_in::PAGES, emails::PAGES];
+pub const ALL: &[&[PageRow]] = &[start::PAGES, sign_in::PAGES, emails::PAGES, templates::PAGES, automations::PAGES];
 
 /// The characters of a path segment or a query value that are not encoded.
 const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
