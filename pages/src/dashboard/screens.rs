@@ -1,7 +1,10 @@
 //! The screens: each file has the pages of one subject, as rows of the page table.
 
 pub mod assets;
+pub mod credentials;
+pub mod domains;
 pub mod emails;
+pub mod logs;
 pub mod sign_in;
 pub mod start;
 
@@ -10,7 +13,15 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use super::table::PageRow;
 
 /// The rows of all screens.
-pub const ALL: &[&[PageRow]] = &[start::PAGES, sign_in::PAGES, emails::PAGES];
+pub const ALL: &[&[PageRow]] = &[
+    start::PAGES,
+    sign_in::PAGES,
+    emails::PAGES,
+    credentials::API_KEY_PAGES,
+    credentials::SMTP_PAGES,
+    domains::PAGES,
+    logs::PAGES,
+];
 
 /// The characters of a path segment or a query value that are not encoded.
 const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
