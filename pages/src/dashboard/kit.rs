@@ -10,6 +10,7 @@ pub mod notice;
 pub mod pager;
 pub mod same_as;
 pub mod secret;
+pub mod snippet;
 pub mod table;
 pub mod text;
 pub mod time;
