@@ -10,6 +10,7 @@ use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::form::{Control, Field, Form};
 use crate::dashboard::kit::secret::{SecretUse, ShownSecret};
+use crate::dashboard::kit::snippet::{SnippetLanguage, snippet};
 use crate::dashboard::page::Page;
 use crate::dashboard::table::{Outcome, View};
 
@@ -113,27 +114,15 @@ fn connection(credential: &Credential) -> impl Renderable {
 
 /// First calls with a new key.
 fn api_uses(context: &Context<'_>, secret: &str, from: &str) -> Vec<SecretUse> {
-    let base = context.backend.base_url();
+    let base_url = context.backend.base_url();
     let to = context.viewer.map_or("you@example.net", |viewer| &viewer.email);
-    let body = json!({"from": from, "to": to, "subject": "Hello", "text": "It works."});
-    let environment = format!("POSTRIDER_API_KEY={secret}\nPOSTRIDER_BASE_URL={base}");
-    let curl = format!(
-        "curl {base}/emails \\\n  -H 'Authorization: Bearer {secret}' \\\n  -H 'Content-Type: application/json' \\\n  -d '{body}'"
-    );
-    let node = format!(
-        "import {{ Postrider }} from \"postrider\";\n\nconst postrider = new Postrider();\nconst {{ data, error }} = \
-         await postrider.emails.send({{\n  from: \"{from}\",\n  to: \"{to}\",\n  subject: \"Hello\",\n  text: \"It works.\",\n}});"
-    );
-    let python = format!(
-        "from postrider import Postrider\n\nclient = Postrider()\nclient.emails.send({{\n    \"from\": \"{from}\",\n    \
-         \"to\": \"{to}\",\n    \"subject\": \"Hello\",\n    \"text\": \"It works.\",\n}})"
-    );
-    let cli = format!("postrider emails send --from {from} --to {to} --subject Hello --text 'It works.'");
-    vec![
-        SecretUse { title: "Environment of your program (the SDKs and the command line read it)", code: environment },
-        SecretUse { title: "curl", code: curl },
-        SecretUse { title: "Node", code: node },
-        SecretUse { title: "Python", code: python },
-        SecretUse { title: "Command line", code: cli },
-    ]
+    let call = Call::new("send_email").json(json!({"from": from, "to": [to], "subject": "Hello", "text": "It works."}));
+    let environment = SecretUse {
+        title: "Environment of your program",
+        code: format!("export POSTRIDER_API_KEY={secret}\nexport POSTRIDER_BASE_URL={base_url}"),
+    };
+    let calls = SnippetLanguage::ALL.into_iter().filter_map(|language| {
+        Some(SecretUse { title: language.label(), code: snippet(&call, language, base_url)? })
+    });
+    std::iter::once(environment).chain(calls).collect()
 }
