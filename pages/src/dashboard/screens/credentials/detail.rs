@@ -17,7 +17,7 @@ use crate::dashboard::table::{Outcome, View};
 
 fn switch_form<'a>(credential: &Credential) -> Form<'a> {
     let (label, next) = if credential.enabled { ("Disable", "false") } else { ("Enable", "true") };
-    Form::new("switch", label, vec![Field::hidden("enabled", next).ignored()])
+    Form::new("switch", label, vec![Field::hidden("enabled", next).ignored()]).secondary()
 }
 
 fn facts(context: &Context<'_>, pages: &CredentialPages, credential: &Credential, domains: &[(String, String)]) -> Facts {

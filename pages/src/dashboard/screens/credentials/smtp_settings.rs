@@ -49,7 +49,7 @@ pub(super) fn uses(credential: &Credential, password: &str) -> Vec<SecretUse> {
             ),
         ),
         entry(
-            "Ruby on Rails (config/environments/production.rb)",
+            "Ruby on Rails (production.rb)",
             format!(
                 "config.action_mailer.delivery_method = :smtp\nconfig.action_mailer.smtp_settings = {{\n  address: \"{host}\",\n  \
                  port: {port},\n  user_name: \"{user}\",\n  password: \"{password}\",\n  authentication: :plain,\n  {}: true\n}}",

@@ -121,7 +121,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("get_domain_claim").id(context.id());
     let OneClaim { claim } = context.read(&call).await?;
     let verify = Form::new("verify", "Verify now", Vec::new());
-    let cancel = Form::new("cancel", "Cancel the claim", Vec::new()).danger();
+    let cancel = Form::new("cancel", "Cancel the claim", Vec::new()).secondary();
     let facts = Facts::new()
         .row("State", claim.badge())
         .optional("Grace period of the other account ends", claim.grace_ends_at.as_deref().map(|time| time_or_dash(Some(time))))

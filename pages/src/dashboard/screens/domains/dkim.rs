@@ -25,7 +25,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
         .optional("Former selector", dkim.former_selector.as_ref().map(|selector| maud! { code { (selector) } }))
         .optional("Keep its record until", dkim.former_until.as_deref().map(|time| time_or_dash(Some(time))));
     let rotate = Form::new("rotate", "Make new keys", Vec::new());
-    let cancel = Form::new("cancel", "Cancel the rotation", Vec::new());
+    let cancel = Form::new("cancel", "Cancel the rotation", Vec::new()).secondary();
     let is_new = |name: &str| dkim.pending_selector.as_deref().is_some_and(|selector| name.starts_with(selector));
     let new_records: Vec<_> = domain.records.iter().filter(|one| one.purpose == "dkim" && is_new(&one.name)).collect();
     let is_rotating = dkim.pending_selector.is_some();

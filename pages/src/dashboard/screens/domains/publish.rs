@@ -64,7 +64,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let path = format!("{}/publish", domain.page());
     let saved_form = saved_form(&saved);
     let token_form = providers::find(chosen).map(token_form);
-    let connect = Form::new("connect", "Continue at your provider", Vec::new());
+    let connect = Form::new("connect", "Continue at your provider", Vec::new()).secondary();
     let content = maud_borrow! {
         div.columns {
             @if !saved.is_empty() {
