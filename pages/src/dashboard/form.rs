@@ -9,6 +9,7 @@ use super::backend::Failure;
 use super::context::Context;
 use super::kit::text::input_value;
 use super::request::Fields;
+use super::router::{PROOF, proof_field};
 
 /// A form of a page.
 #[derive(Debug, Clone)]
@@ -20,6 +21,8 @@ pub struct Form<'a> {
     pub fields: Vec<Field>,
     /// The button warns: it deletes, or cannot be taken back.
     pub danger: bool,
+    /// The button is one of several beside each other, and not the main one.
+    pub secondary: bool,
     /// The form takes files.
     pub multipart: bool,
     /// A part of the page that the script replaces with the answer while the person types.
@@ -29,12 +32,18 @@ pub struct Form<'a> {
 impl<'a> Form<'a> {
     #[must_use]
     pub fn new(name: &'a str, submit: &'a str, fields: Vec<Field>) -> Self {
-        Self { name, submit, fields, danger: false, multipart: false, preview: None }
+        Self { name, submit, fields, danger: false, secondary: false, multipart: false, preview: None }
     }
 
     #[must_use]
     pub fn danger(mut self) -> Self {
         self.danger = true;
+        self
+    }
+
+    #[must_use]
+    pub fn secondary(mut self) -> Self {
+        self.secondary = true;
         self
     }
 
@@ -292,6 +301,8 @@ impl Renderable for FormView<'_> {
         let entered = failure.map(|_| context.form());
         let has_files = form.multipart || form.fields.iter().any(|field| matches!(field.control, Control::File { .. }));
         let action = context.request.target();
+        let is_proof = form.fields.iter().any(|field| field.name == PROOF);
+        let proof = failure.filter(|_| !is_proof).and_then(proof_field);
         maud! {
             form.form method="post" action=(action) enctype=[has_files.then_some("multipart/form-data")]
                 data-preview=[form.preview] data-once="" {
@@ -301,8 +312,11 @@ impl Renderable for FormView<'_> {
                 @for field in &form.fields {
                     (FieldView { form: form.name, field, entered, failure })
                 }
+                @if let (Some(field), Some(failure)) = (&proof, failure) {
+                    (FieldView { form: form.name, field, entered, failure: Some(failure) })
+                }
                 div.buttons {
-                    button.button.danger[form.danger].primary[!form.danger] type="submit" { (form.submit) }
+                    button.button.danger[form.danger].primary[!form.danger && !form.secondary] type="submit" { (form.submit) }
                     @if form.preview.is_some() {
                         button.button type="submit" name="preview" value="1" formnovalidate { "Preview" }
                     }
@@ -325,8 +339,10 @@ impl Renderable for FormErrors<'_> {
         if failure.message.is_empty() && failure.fields.is_empty() {
             return;
         }
-        let is_shown =
-            |name: &str| fields.iter().any(|field| field.control != Control::Hidden && belongs_to(name, &field.name));
+        let is_shown = |name: &str| {
+            let mut visible = fields.iter().filter(|field| field.control != Control::Hidden);
+            name == PROOF || visible.any(|field| belongs_to(name, &field.name))
+        };
         let others: Vec<_> = failure.fields.iter().filter(|(name, _)| !is_shown(name)).collect();
         maud! {
             div.notice.bad role="alert" {

@@ -1,12 +1,16 @@
 //! The kit: the parts of which pages are made.
 
 pub mod badge;
+pub mod confirm;
+pub mod diff;
 pub mod empty;
 pub mod facts;
 pub mod filter;
 pub mod notice;
 pub mod pager;
 pub mod same_as;
+pub mod secret;
+pub mod snippet;
 pub mod table;
 pub mod text;
 pub mod time;

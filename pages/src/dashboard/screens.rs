@@ -2,7 +2,10 @@
 
 pub mod assets;
 pub mod automations;
+pub mod credentials;
+pub mod domains;
 pub mod emails;
+pub mod logs;
 pub mod sign_in;
 pub mod start;
 pub mod templates;
@@ -12,7 +15,17 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use super::table::PageRow;
 
 /// The rows of all screens.
-pub const ALL: &[&[PageRow]] = &[start::PAGES, sign_in::PAGES, emails::PAGES, templates::PAGES, automations::PAGES];
+pub const ALL: &[&[PageRow]] = &[
+    start::PAGES,
+    sign_in::PAGES,
+    emails::PAGES,
+    credentials::API_KEY_PAGES,
+    credentials::SMTP_PAGES,
+    domains::PAGES,
+    templates::PAGES,
+    automations::PAGES,
+    logs::PAGES,
+];
 
 /// The characters of a path segment or a query value that are not encoded.
 const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
