@@ -17,6 +17,8 @@ pub mod runs;
 pub mod step_card;
 pub mod step_form;
 pub mod test_run;
+#[cfg(test)]
+mod tests;
 pub mod versions;
 pub mod working_copy;
 

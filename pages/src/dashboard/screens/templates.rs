@@ -12,6 +12,8 @@ pub mod list;
 pub mod preview;
 pub mod settings;
 pub mod test_send;
+#[cfg(test)]
+mod tests;
 pub mod versions;
 
 use hypertext::{Buffer, prelude::*};

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::definition_text::definition_text;
 use super::step_card::{CardContext, Comparisons, CountedRun, InsertStep, StepCard, count_steps};
-use super::step_form::{find, trigger_fields};
+use super::step_form::{OPERATORS, find, trigger_fields};
 use super::working_copy::WorkingCopy;
 use super::{AutomationDetail, automation_page, call, path, read_automation};
 use crate::dashboard::backend::{Call, Failure};
@@ -15,6 +15,7 @@ use crate::dashboard::form::{Field, FormErrors, belongs_to};
 use crate::dashboard::kit::badge::Badge;
 use crate::dashboard::kit::diff::LineDiff;
 use crate::dashboard::kit::text::grouped;
+use crate::dashboard::request::Fields;
 use crate::dashboard::table::{Outcome, View};
 
 /// The form's name.
@@ -184,7 +185,7 @@ impl Renderable for StepsEditor<'_> {
                         }
                     }
                     @if self.copy.steps.is_empty() { p.soft { "There is no step yet. Add the first one: mostly an email." } }
-                    ol.steps data-reorder="" {
+                    ol.step-list data-reorder="" {
                         @for (n, step) in self.copy.steps.iter().enumerate() {
                             @if n > 0 { li.between { (InsertStep { card, at: n }) } }
                             (StepCard { card, n, step })
@@ -245,6 +246,7 @@ impl Renderable for TriggerCard<'_> {
         maud! {
             section.card.trigger id="step-trigger" aria-labelledby="trigger-title" {
                 h2 #trigger-title { "Starts at " code { (card.fields.get("trigger.event")) } }
+                p.soft.small { (trigger_summary(card.fields)) }
                 details open[is_open] {
                     summary { "Edit name and trigger" }
                     div.step-fields {
@@ -257,6 +259,27 @@ impl Renderable for TriggerCard<'_> {
         }
         .render_to(buffer);
     }
+}
+
+/// What a trigger does besides its event, in a line.
+fn trigger_summary(fields: &Fields) -> String {
+    let mut sentences = vec![match fields.get("trigger.reentry") {
+        "once" => "One run per person, ever.".to_owned(),
+        "while_not_running" => "One run per person at a time.".to_owned(),
+        _ => "Every event starts a run.".to_owned(),
+    }];
+    let field = fields.get("trigger.filter.all[0].field");
+    if !field.is_empty() {
+        let word = fields.get("trigger.filter.all[0].op");
+        let operator = OPERATORS.iter().find(|(operator, _)| *operator == word).map_or(word, |(_, label)| label);
+        let more = if fields.get("trigger.filter.all[1].field").is_empty() { "" } else { " …" };
+        sentences.push(format!("Only if {field} {operator} {}{more}.", fields.get("trigger.filter.all[0].value")));
+    }
+    let canceling = fields.get("trigger.cancel_on_events").lines().collect::<Vec<_>>().join(", ");
+    if !canceling.is_empty() {
+        sentences.push(format!("Canceled by {canceling}."));
+    }
+    sentences.join(" ")
 }
 
 /// What saving would change.

@@ -21,7 +21,6 @@ use super::{AutomationDetail, OneAutomation, automation_page, call, path, read_a
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::form::{Control, Field, Form};
-use crate::dashboard::kit::badge::Badge;
 use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::screens::encode;
@@ -193,8 +192,17 @@ enum ReplayedEvent {
     Filtered,
     /// The person had a run already.
     OncePerPerson,
-    /// Subjects of the emails, and where the run ends if not at the last step.
-    Ran { messages: Vec<String>, end: Option<String>, is_failed: bool },
+    /// The messages with their steps, and where the run ends if not at the last step.
+    Ran { messages: Vec<ReplayedMessage>, end: Option<String>, is_failed: bool },
+}
+
+/// A message that would be sent.
+#[derive(Debug, Clone, PartialEq)]
+struct ReplayedMessage {
+    /// The number of its step, from 1.
+    step: usize,
+    /// The subject, or the text of a text message.
+    text: String,
 }
 
 /// Runs the events, newest first, as long as there is time.
@@ -242,13 +250,16 @@ fn judge(run: &RunDetail, has_filter: bool, is_repeated: bool) -> ReplayedEvent 
     if is_repeated {
         return ReplayedEvent::OncePerPerson;
     }
-    let messages = run.steps.iter().filter_map(|step| match step.r#type.as_str() {
-        "send_email" => step.output["subject"].as_str().map(str::to_owned),
-        "sms" => step.output["body"].as_str().map(|body| format!("SMS: {body}")),
-        _ => None,
-    });
     let shift = usize::from(has_filter);
     let number = |index: usize| index.saturating_add(1).saturating_sub(shift);
+    let messages = run.steps.iter().filter_map(|step| {
+        let text = match step.r#type.as_str() {
+            "send_email" => step.output["subject"].as_str(),
+            "sms" => step.output["body"].as_str(),
+            _ => None,
+        };
+        Some(ReplayedMessage { step: number(step.index), text: text?.to_owned() })
+    });
     let failed = run.steps.iter().find(|step| step.status == "failed");
     let end = match (failed, run.ended_by.as_deref()) {
         (Some(step), _) => Some(format!(
@@ -289,18 +300,19 @@ impl ReplayResult<'_> {
         })
     }
 
-    /// Messages by subject with their number, most first.
-    fn by_subject(&self) -> Vec<(&str, usize)> {
-        let mut numbers = BTreeMap::<&str, usize>::new();
+    /// The number of messages by step, with one of their texts.
+    fn by_step(&self) -> Table {
+        let mut steps = BTreeMap::<usize, (usize, &str)>::new();
         for replayed in self.replayed {
             if let ReplayedEvent::Ran { messages, .. } = replayed {
-                messages.iter().for_each(|subject| *numbers.entry(subject).or_default() += 1);
+                messages.iter().for_each(|message| steps.entry(message.step).or_insert((0, &message.text)).0 += 1);
             }
         }
-        let mut numbers: Vec<_> = numbers.into_iter().collect();
-        numbers.sort_by_key(|(subject, number)| (std::cmp::Reverse(*number), *subject));
-        numbers.truncate(20);
-        numbers
+        let mut table = Table::new("Messages by step", &["Step", "Messages", "For example"]).numbers(&["Messages"]);
+        for (step, (number, text)) in steps {
+            table.push(Row::new().cell(maud! { "Step " (step) }).cell(number).cell(maud! { "“" (text) "”" }));
+        }
+        table
     }
 
     fn table(&self) -> Table {
@@ -336,7 +348,7 @@ impl Renderable for &ReplayedEvent {
                 ReplayedEvent::OncePerPerson => { span.soft { "No run: one per person" } }
                 ReplayedEvent::Ran { messages, end, is_failed } => {
                     @if messages.is_empty() && end.is_none() { span.soft { "No message" } }
-                    @if !messages.is_empty() { ul.plain { @for message in messages { li { "“" (message) "”" } } } }
+                    @if !messages.is_empty() { ul.bare { @for message in messages { li { (message.step) ". “" (message.text) "”" } } } }
                     @if let Some(end) = end { p.soft[!is_failed].error[*is_failed] { (end) } }
                 }
             }
@@ -351,7 +363,7 @@ impl Renderable for ReplayResult<'_> {
         let (replayed, found) = (self.replayed.len(), self.events.len());
         let event = self.definition["trigger"]["event"].as_str().unwrap_or_default();
         let base = path(&self.automation.id);
-        let subjects = self.by_subject();
+        let by_step = self.by_step();
         maud! {
             @if found == 0 {
                 div.empty {
@@ -373,16 +385,7 @@ impl Renderable for ReplayResult<'_> {
                 @if !self.is_saved {
                     p.help { "Go back in your browser to continue editing." }
                 }
-                @if !subjects.is_empty() {
-                    section.card {
-                        h2 { "Messages" }
-                        ul.plain {
-                            @for (subject, number) in &subjects {
-                                li { (Badge::new(number.to_string(), crate::dashboard::kit::badge::Tone::Neutral)) " " (subject) }
-                            }
-                        }
-                    }
-                }
+                @if !by_step.is_empty() { section { h2 { "Messages" } (by_step) } }
                 section { h2 { "Events" } (self.table()) }
                 @if replayed > ROWS_MAX { p.soft { "The table shows the latest " (ROWS_MAX) "; the sums are of all." } }
             }
@@ -425,7 +428,7 @@ mod tests {
         }))
         .unwrap();
         let expected =
-            ReplayedEvent::Ran { messages: vec!["Hi".into()], end: Some("Ends at step 2".into()), is_failed: false };
+            ReplayedEvent::Ran { messages: vec![ReplayedMessage { step: 1, text: "Hi".into() }], end: Some("Ends at step 2".into()), is_failed: false };
         assert_eq!(judge(&run, true, false), expected);
         assert_eq!(judge(&run, true, true), ReplayedEvent::OncePerPerson);
     }

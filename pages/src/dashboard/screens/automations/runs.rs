@@ -270,7 +270,7 @@ impl Renderable for StepResult<'_> {
             } @else if let Some(received) = output["received"].as_bool() {
                 @if received { "The event came" } @else { "The event did not come" }
             } @else if let Some(until) = text("until") {
-                "Until " (time_or_dash(Some(until)))
+                "Ends " (time_or_dash(Some(until)))
             } @else if let Some(body) = text("body") {
                 (body)
             } @else {

@@ -89,6 +89,33 @@ fn condition_summary(step: &Pairs) -> String {
     format!("{} {operator} {}{more}, else {otherwise}", first("field"), first("value"))
 }
 
+/// The values of a step in one order, without those that mean nothing.
+fn comparable(step: &Pairs) -> Pairs {
+    let means_nothing = |name: &str, value: &str| {
+        let prefix = name.strip_suffix("mode");
+        value.trim().is_empty() || prefix.is_some_and(|prefix| find(step, &format!("{prefix}all[0].field")).is_empty())
+    };
+    let filled = step.iter().filter(|(name, value)| !means_nothing(name, value));
+    // JSON with other spaces is the same.
+    let written = filled.map(|(name, value)| match serde_json::from_str::<serde_json::Value>(value) {
+        Ok(json) if name == "variables" => (name.clone(), json.to_string()),
+        _ => (name.clone(), value.trim().to_owned()),
+    });
+    let mut pairs: Pairs = written.collect();
+    pairs.sort();
+    pairs
+}
+
+/// True if a field is needed seldom; it is shown below the others. The bodies of an email are, with a template.
+fn is_rare(kind: StepKind, local: &str, has_template: bool) -> bool {
+    match local {
+        "name" | "key" | "from" | "reply_to" | "category" | "tags" | "template_version" | "match" | "include_machine" => true,
+        "to" => kind == StepKind::SendEmail,
+        "html" | "text" => has_template,
+        local => local.starts_with("window."),
+    }
+}
+
 /// The state that all cards of a page share.
 pub struct CardContext<'e> {
     pub fields: &'e Fields,
@@ -169,12 +196,7 @@ impl StepCard<'_, '_> {
     }
 
     fn is_edited(&self) -> bool {
-        let filled = |pairs: &Pairs| {
-            let mut pairs: Pairs = pairs.iter().filter(|(_, value)| !value.trim().is_empty()).cloned().collect();
-            pairs.sort();
-            pairs
-        };
-        self.stored().is_some_and(|stored| filled(stored) != filled(self.step))
+        self.stored().is_some_and(|stored| comparable(stored) != comparable(self.step))
     }
 
     /// Errors of the step that belong to none of its controls.
@@ -202,6 +224,13 @@ impl Renderable for StepCard<'_, '_> {
         let mut fields = step_fields(kind, &prefix, card.templates);
         fields.extend(naming_fields(&prefix));
         let errors = self.stray_errors(&fields);
+        let has_template = !find(self.step, "template").is_empty();
+        let local = |field: &Field| field.name.strip_prefix(&prefix).map_or("", |local| local.trim_start_matches('.')).to_owned();
+        let (rare, usual): (Vec<&Field>, Vec<&Field>) =
+            fields.iter().partition(|field| is_rare(kind, &local(field), has_template));
+        let has_rare_error = card.failure.is_some_and(|failure| {
+            rare.iter().any(|field| failure.fields.keys().any(|name| belongs_to(name, &field.name)))
+        });
         let is_open = self.has_errors() || card.focus == Some(n) || self.is_edited();
         let name = find(self.step, "name");
         let comparisons = match kind {
@@ -210,7 +239,7 @@ impl Renderable for StepCard<'_, '_> {
             _ => None,
         };
         maud! {
-            li.step id={ "step-" (n) } {
+            li.step-card id={ "step-" (n) } {
                 input type="hidden" name={ (prefix) ".type" } value=(kind.word());
                 @if let Some(origin) = self.origin() {
                     input type="hidden" name={ (prefix) "." (ORIGIN) } value=(origin);
@@ -231,9 +260,13 @@ impl Renderable for StepCard<'_, '_> {
                 details open[is_open] {
                     summary { @if card.may_edit { "Edit" } @else { "Show" } span.hidden { " step " (n + 1) } }
                     div.step-fields {
-                        @for field in &fields { (card.field(field)) }
+                        @for field in &usual { (card.field(field)) }
                         @if let Some((prefix, title)) = &comparisons {
                             (Comparisons { card, prefix, title, action: format!("row-{n}") })
+                        }
+                        details.more open[has_rare_error] {
+                            summary { "More settings" span.hidden { " of step " (n + 1) } }
+                            div.step-fields { @for field in &rare { (card.field(field)) } }
                         }
                     }
                 }

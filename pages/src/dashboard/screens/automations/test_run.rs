@@ -123,7 +123,7 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
                 @if examples.is_empty() {
                     p.soft { "There was no event of this name yet." }
                 } @else {
-                    ul.plain {
+                    ul.bare {
                         @for example in &examples {
                             li {
                                 a href={ (context.request.path) "?event=" (encode(&example.id)) } { (example.person()) }
