@@ -12,7 +12,9 @@
 pub mod answer;
 pub mod backend;
 pub mod context;
+pub mod csv;
 pub mod form;
+pub mod form_key;
 pub mod frame;
 pub mod kit;
 pub mod page;

@@ -112,6 +112,10 @@ pub enum Control {
     File {
         accept: &'static str,
     },
+    /// Several files.
+    Files {
+        accept: &'static str,
+    },
     Hidden,
 }
 
@@ -203,7 +207,7 @@ impl Field {
         let entered = fields.get(&self.name);
         let trimmed = entered.trim();
         let value = match &self.control {
-            Control::File { .. } => return Ok(None),
+            Control::File { .. } | Control::Files { .. } => return Ok(None),
             Control::Checkbox => return Ok(Some(Value::Bool(fields.find(&self.name).is_some()))),
             Control::Checkboxes(_) => Value::from(fields.all(&self.name).map(Value::from).collect::<Vec<_>>()),
             Control::Lines { .. } => {
@@ -287,7 +291,8 @@ impl Renderable for FormView<'_> {
         let (form, context) = (self.form, self.context);
         let failure = self.failure();
         let entered = failure.map(|_| context.form());
-        let has_files = form.multipart || form.fields.iter().any(|field| matches!(field.control, Control::File { .. }));
+        let is_file = |field: &Field| matches!(field.control, Control::File { .. } | Control::Files { .. });
+        let has_files = form.multipart || form.fields.iter().any(is_file);
         let action = context.request.target();
         maud! {
             form.form method="post" action=(action) enctype=[has_files.then_some("multipart/form-data")]
@@ -498,8 +503,9 @@ impl Renderable for ControlView<'_> {
                     checked[self.value == "true"] aria-describedby=[self.described.as_deref()];
             }
             .render_to(buffer),
-            Control::File { accept } => maud! {
-                input id=(self.id) type="file" name=(field.name) accept=(*accept) required[field.required]
+            Control::File { accept } | Control::Files { accept } => maud! {
+                input id=(self.id) type="file" name=(field.name) accept=[(!accept.is_empty()).then_some(*accept)]
+                    multiple[matches!(field.control, Control::Files { .. })] required[field.required]
                     aria-describedby=[self.described.as_deref()];
             }
             .render_to(buffer),

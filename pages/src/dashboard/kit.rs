@@ -1,12 +1,15 @@
 //! The kit: the parts of which pages are made.
 
 pub mod badge;
+pub mod code;
 pub mod empty;
 pub mod facts;
 pub mod filter;
+pub mod mail_frame;
 pub mod notice;
 pub mod pager;
 pub mod same_as;
 pub mod table;
 pub mod text;
 pub mod time;
+pub mod timeline;
