@@ -326,9 +326,13 @@ impl Renderable for FormErrors<'_> {
         let others: Vec<_> = failure.fields.iter().filter(|(name, _)| !is_shown(name)).collect();
         maud! {
             div.notice.bad role="alert" {
-                p { (failure.message) }
+                @if others.is_empty() && !failure.fields.is_empty() {
+                    p { "Nothing was changed. Correct what is marked below, and try again." }
+                } @else {
+                    p { (plain(&failure.message)) }
+                }
                 @if !others.is_empty() {
-                    ul { @for (name, message) in &others { li { code { (name) } ": " (message) } } }
+                    ul { @for (name, message) in &others { li { code { (name) } ": " (plain(message)) } } }
                 }
                 @if let Some(url) = &failure.upgrade_url { p { a href=(url) { "Change the plan" } } }
             }
@@ -340,6 +344,22 @@ impl Renderable for FormErrors<'_> {
 /// True if an error of the API belongs to a field: `to` has the error of `to[2]`.
 fn belongs_to(error: &str, field: &str) -> bool {
     error.strip_prefix(field).is_some_and(|rest| rest.is_empty() || rest.starts_with(['[', '.']))
+}
+
+/// A message of the API without its marks of code.
+fn plain(message: &str) -> String {
+    message.replace('`', "")
+}
+
+/// The part of a field that has an error: `[2].name` is "Entry 3, name".
+fn part_in_words(part: &str) -> String {
+    let entry = part.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+    let found = entry.and_then(|(number, rest)| Some((number.parse::<u32>().ok()?, rest)));
+    match found {
+        Some((number, "")) => format!("Entry {}", number.saturating_add(1)),
+        Some((number, rest)) => format!("Entry {}, {}", number.saturating_add(1), rest.trim_start_matches('.')),
+        None => part.trim_start_matches('.').to_owned(),
+    }
 }
 
 /// A field with its label, help and error.
@@ -356,7 +376,10 @@ impl FieldView<'_> {
         let failure = self.failure?;
         let errors = failure.fields.iter().filter(|(name, _)| belongs_to(name, &self.field.name));
         let texts: Vec<_> = errors
-            .map(|(name, text)| if *name == self.field.name { text.clone() } else { format!("{name}: {text}") })
+            .map(|(name, text)| match name.strip_prefix(&*self.field.name).unwrap_or_default() {
+                "" => plain(text),
+                part => format!("{}: {}", part_in_words(part), plain(text)),
+            })
             .collect();
         (!texts.is_empty()).then(|| texts.join("; "))
     }
@@ -546,5 +569,7 @@ mod tests {
     fn errors_belong_to_fields() {
         assert!(belongs_to("to[2]", "to") && belongs_to("to", "to") && belongs_to("data.x", "data"));
         assert!(!belongs_to("token", "to"));
+        let parts = ["[2]", "[0].name", ".plan", "[x]"].map(part_in_words);
+        assert_eq!(parts, ["Entry 3", "Entry 1, name", "plan", "[x]"]);
     }
 }

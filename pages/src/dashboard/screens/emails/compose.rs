@@ -163,7 +163,7 @@ fn content_fields(template: Option<&PublishedTemplate>) -> Vec<Field> {
         return vec![
             Field::text("subject", "Subject").required(),
             Field::new("text", "Text", Control::Area { rows: 8 })
-                .help("For readers without HTML. Left empty beside HTML, it is made from the HTML"),
+                .help("Text, HTML, or both: readers without HTML see the text"),
             Field::new("html", "HTML", Control::Code { rows: 8 }),
         ];
     };
