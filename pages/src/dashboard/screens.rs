@@ -6,6 +6,7 @@ pub mod credentials;
 pub mod domains;
 pub mod emails;
 pub mod logs;
+pub mod received;
 pub mod sign_in;
 pub mod start;
 pub mod templates;
@@ -19,6 +20,7 @@ pub const ALL: &[&[PageRow]] = &[
     start::PAGES,
     sign_in::PAGES,
     emails::PAGES,
+    received::PAGES,
     credentials::API_KEY_PAGES,
     credentials::SMTP_PAGES,
     domains::PAGES,
