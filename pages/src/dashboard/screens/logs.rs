@@ -1,0 +1,275 @@
+//! The request log: every request to the API, with filters.
+
+use std::collections::BTreeMap;
+
+use hypertext::{maud_borrow, prelude::*};
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, ToSpan as _};
+use serde::Deserialize;
+
+use super::encode;
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::kit::badge::{Badge, Tone};
+use crate::dashboard::kit::empty::EmptyState;
+use crate::dashboard::kit::facts::Facts;
+use crate::dashboard::kit::filter::{Filter, FilterBar, FilterControl};
+use crate::dashboard::kit::pager::Pager;
+use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::text::grouped;
+use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::page::Page;
+use crate::dashboard::table::{PageAccess, PageRow, View};
+use crate::reference::operation::{ApiErrorCode, ApiTable};
+
+pub const PAGES: &[PageRow] = &[
+    PageRow {
+        path: "/logs",
+        access: PageAccess::SignedIn,
+        reads: &["list_logs"],
+        show: |context| Box::pin(list(context)),
+        forms: &[],
+    },
+    PageRow {
+        path: "/logs/{id}",
+        access: PageAccess::SignedIn,
+        reads: &["get_log"],
+        show: |context| Box::pin(detail(context)),
+        forms: &[],
+    },
+];
+
+const PATH: &str = "/dashboard/logs";
+
+#[derive(Debug, Deserialize)]
+struct LogList {
+    logs: Vec<LoggedRequest>,
+    next_cursor: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct OneLog {
+    log: LoggedRequest,
+}
+
+#[derive(Debug, Deserialize)]
+struct LoggedRequest {
+    id: String,
+    method: String,
+    path: String,
+    operation: String,
+    status: u16,
+    error_code: Option<String>,
+    duration_ms: u64,
+    api_key_id: Option<String>,
+    user_id: Option<String>,
+    created_at: String,
+}
+
+impl LoggedRequest {
+    fn status_badge(&self) -> Badge {
+        let tone = match self.status {
+            0..400 => Tone::Good,
+            400..500 => Tone::Warning,
+            _ => Tone::Bad,
+        };
+        Badge::new(self.status.to_string(), tone)
+    }
+}
+
+/// The names of the account's credentials by id, for the column "By".
+async fn key_names(context: &Context<'_>) -> Result<BTreeMap<String, String>, Failure> {
+    #[derive(Deserialize)]
+    struct List {
+        api_keys: Vec<Key>,
+    }
+    #[derive(Deserialize)]
+    struct Key {
+        id: String,
+        name: String,
+    }
+    if !context.allows("list_api_keys") {
+        return Ok(BTreeMap::new());
+    }
+    let list: List = context.read(&Call::new("list_api_keys").query("limit", "100")).await?;
+    Ok(list.api_keys.into_iter().map(|key| (key.id, key.name)).collect())
+}
+
+/// Key or user of a request.
+fn made_by<'a>(request: &'a LoggedRequest, keys: &'a BTreeMap<String, String>) -> impl Renderable + 'a {
+    maud! {
+        @match (&request.api_key_id, &request.user_id) {
+            (Some(key), _) => {
+                a href={ "/dashboard/api-keys/" (encode(key)) } { (keys.get(key).unwrap_or(key)) }
+            }
+            (None, Some(_)) => "A user's session",
+            (None, None) => span.soft { "Nobody" },
+        }
+    }
+}
+
+/// The start of a day in UTC, as the API takes it; text that is no date is passed on, so that the API says so.
+fn day_start(date: &str, days_later: i8) -> String {
+    let parsed: Option<Date> = date.parse().ok();
+    let start = parsed.and_then(|date| date.checked_add(days_later.days()).ok()?.to_zoned(TimeZone::UTC).ok());
+    start.map_or_else(|| date.to_owned(), |start| Timestamp::from(start).to_string())
+}
+
+fn filters() -> [Filter; 5] {
+    let choices = |choices: &[(&str, &str)]| {
+        FilterControl::Select(choices.iter().map(|(value, label)| ((*value).into(), (*label).into())).collect())
+    };
+    let methods =
+        [("", "All"), ("GET", "GET"), ("POST", "POST"), ("PATCH", "PATCH"), ("PUT", "PUT"), ("DELETE", "DELETE")];
+    let statuses = [
+        ("", "All"),
+        ("2xx", "Succeeded (2xx)"),
+        ("4xx", "Refused (4xx)"),
+        ("5xx", "Failed (5xx)"),
+        ("400", "400 invalid"),
+        ("401", "401 not signed in"),
+        ("403", "403 not allowed"),
+        ("404", "404 not found"),
+        ("409", "409 conflict"),
+        ("429", "429 too many"),
+    ];
+    [
+        Filter { name: "status", label: "Status", control: choices(&statuses) },
+        Filter { name: "method", label: "Method", control: choices(&methods) },
+        Filter::text("path", "Path begins with", "/emails"),
+        Filter::date("from", "From"),
+        Filter::date("to", "Up to and including"),
+    ]
+}
+
+fn list_call(context: &Context<'_>) -> Call {
+    let query = context.query();
+    Call::new("list_logs")
+        .query("status", query.get("status"))
+        .query("method", query.get("method"))
+        .query("path", query.get("path").trim())
+        .query("created_after", day_start(query.get("from"), 0))
+        .query("created_before", day_start(query.get("to"), 1))
+        .query("cursor", query.get("cursor"))
+}
+
+async fn list(context: &Context<'_>) -> Result<View, Failure> {
+    let (filters, call) = (filters(), list_call(context));
+    let bar = FilterBar { context, filters: &filters };
+    let lead = "Requests to the API with their answers, newest first. Addresses in paths are left out.";
+    let found: LogList = match context.read(&call).await {
+        Ok(found) => found,
+        // A filter that the API refuses is shown with the reason, so that it can be corrected.
+        Err(failure) if failure.status == 400 && bar.is_active() => {
+            let body = maud_borrow! { (bar) div data-fragment="list" { div.notice.bad role="alert" { p { (failure.message) } } } };
+            return Ok(Page::new("Request log", body).lead(lead).into());
+        }
+        Err(failure) => return Err(failure),
+    };
+    let keys = if found.logs.iter().any(|one| one.api_key_id.is_some()) { key_names(context).await? } else { BTreeMap::new() };
+    let mut table = Table::new("Requests", &["Request", "Status", "Error", "By", "Duration", "Time"]).numbers(&["Duration"]);
+    for one in &found.logs {
+        table.push(
+            Row::new()
+                .cell(maud! {
+                    a.request href={ (PATH) "/" (encode(&one.id)) } { b { (one.method) } " " (one.path) }
+                })
+                .cell(one.status_badge())
+                .cell(maud! { @match &one.error_code { Some(code) => code { (code) }, None => span.dash { "–" } } })
+                .cell(made_by(one, &keys))
+                .cell(maud! { (grouped(one.duration_ms)) " ms" })
+                .cell(time_or_dash(Some(&one.created_at))),
+        );
+    }
+    let empty = if bar.is_active() {
+        EmptyState { title: "No such request", text: "No stored request fits the filters.", action: Some((PATH, "Show all")) }
+    } else {
+        EmptyState {
+            title: "No requests yet",
+            text: "Every request of your programs is listed here with its answer, so that you see what they did and what was refused.",
+            action: context.allows("create_api_key").then_some(("/dashboard/api-keys/new", "Create an API key")),
+        }
+    };
+    let body = maud_borrow! {
+        (bar)
+        div data-fragment="list" {
+            @if table.is_empty() { (empty) } @else { (table) (Pager { context, next_cursor: found.next_cursor.as_deref() }) }
+        }
+    };
+    Ok(Page::new("Request log", body).lead(lead).same_as(call).into())
+}
+
+/// What the error code of a request means.
+fn error_description(code: &str, status: u16) -> Option<String> {
+    let errors = ApiTable::load().errors();
+    let fits = |exact: bool| {
+        errors.iter().find(|(_, error): &&(&str, ApiErrorCode)| error.code == code && (!exact || error.status == status))
+    };
+    fits(true).or_else(|| fits(false)).map(|(_, error)| error.description.clone())
+}
+
+async fn detail(context: &Context<'_>) -> Result<View, Failure> {
+    let call = Call::new("get_log").id(context.id());
+    let OneLog { log } = context.read(&call).await?;
+    let keys = if log.api_key_id.is_some() { key_names(context).await? } else { BTreeMap::new() };
+    let operation = ApiTable::load().operation(&log.operation);
+    let facts = Facts::new()
+        .row("Status", log.status_badge())
+        .row("Time", time_or_dash(Some(&log.created_at)))
+        .row("Duration", maud_borrow! { (grouped(log.duration_ms)) " ms" })
+        .row(
+            "Operation",
+            maud_borrow! {
+                @match operation {
+                    Some(operation) => {
+                        a href={ "/docs/" (operation.top_resource()) "#" (operation.anchor()) } { (operation.summary) }
+                    }
+                    None => code { (log.operation) },
+                }
+            },
+        )
+        .row("Made by", made_by(&log, &keys))
+        .row("Request id", maud_borrow! { code { (log.id) } });
+    let like_this = |name: &str, value: &str| format!("{PATH}?{name}={}", encode(value));
+    let body = maud_borrow! {
+        div.card { (facts) }
+        @if let Some(code) = &log.error_code {
+            section {
+                h2 { "Why it was refused" }
+                div.card {
+                    p { code { (code) } }
+                    @if let Some(text) = error_description(code, log.status) { p { (text) } }
+                    p { a href={ "/docs/errors#" (encode(code)) } { "What to do about it" } }
+                }
+            }
+        }
+        section {
+            h2 { "Others like this" }
+            ul.links {
+                li { a href=(like_this("path", &log.path)) { "Requests to the same path" } }
+                li { a href=(like_this("status", &log.status.to_string())) { "Requests with status " (log.status) } }
+            }
+        }
+    };
+    let page = Page::new(format!("{} {}", log.method, log.path), body).below(PATH, "Request log");
+    Ok(page.same_as(call).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_become_times() {
+        assert_eq!(day_start("2026-11-30", 0), "2026-11-30T00:00:00Z");
+        assert_eq!(day_start("2026-11-30", 1), "2026-12-01T00:00:00Z");
+        assert_eq!((day_start("", 1), day_start("x", 0)), (String::new(), "x".into()));
+    }
+
+    #[test]
+    fn errors_are_described() {
+        assert!(error_description("validation_error", 400).is_some());
+        assert!(error_description("never_heard_of", 400).is_none());
+    }
+}
