@@ -9,8 +9,6 @@ HIDDEN = ["man"]
 GROUP = re.compile(r"^Commands:\n((?:  .*\n)+)", re.M)
 EXAMPLES = re.compile(r"^Examples?:\n(.*)\Z", re.M | re.S)
 HELP_S = 30
-# The longest line that a terminal of the usual width shows unbroken.
-COLUMNS = 80
 
 
 class HelpError(Exception):
@@ -41,20 +39,17 @@ class CommandHelp:
         self.texts[" ".join(words)] = done.stdout
         return []
 
-    def examples(self, command):
-        """The examples of a command, each in one line."""
+    def examples(self, command, columns=None):
+        """The examples of a command, each in one line. A terminal breaks lines that are longer than `columns`, which
+        makes two commands of one."""
         section = EXAMPLES.search(self.texts[command])
         if not section:
             raise HelpError("the help has no example")
         text = section[1].rstrip("\n")
+        for line in text.splitlines():
+            if columns and len(line) > columns:
+                raise HelpError(f"a line of the example is longer than {columns} characters: {line}")
         examples = re.split(r"^  (?=postrider )", text, flags=re.M)[1:]
         if not examples:
             raise HelpError("no example begins with `postrider`")
         return [re.sub(r" \\\n +", " ", example.rstrip("\n")) for example in examples]
-
-    def narrow_examples(self, command):
-        """The same for examples that must fit the usual terminal, which would break a longer line into two commands."""
-        for line in EXAMPLES.search(self.texts[command])[1].splitlines() if EXAMPLES.search(self.texts[command]) else []:
-            if len(line) > COLUMNS:
-                raise HelpError(f"a line of the example is longer than {COLUMNS} characters: {line}")
-        return self.examples(command)

@@ -30,6 +30,10 @@ from example_run import ExampleRun, Home  # noqa: E402
 from fixtures import Fixtures  # noqa: E402
 from server import DevServer  # noqa: E402
 
+# The usual width of a terminal.
+COLUMNS = 80
+
+
 def of_operations():
     """The example of each operation, by its command."""
     operations = json.loads((ROOT / "sdk" / "operations.json").read_text())["operations"]
@@ -54,7 +58,7 @@ def collect(command_help):
     for command in sorted(command_help.texts):
         try:
             if command not in operations:
-                examples += command_help.narrow_examples(command)
+                examples += command_help.examples(command, COLUMNS)
             elif not any(is_same(shown, operations[command]) for shown in command_help.examples(command)):
                 problems[command] = f"the example is not the one that is run: {command_help.examples(command)}"
         except HelpError as problem:
