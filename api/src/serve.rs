@@ -37,7 +37,6 @@ use tokio_util::sync::CancellationToken;
 
 use self::connection_limiter::HttpConnectionLimiter;
 use self::listener::{HttpListenerConfig, TlsConfigReceiver, run_listener};
-use self::static_pages::{AnsweredRequest, Overlay};
 use crate::dispatch::dispatch;
 use crate::problem::{ErrorCode, Problem};
 use crate::server::ApiServer;
@@ -92,10 +91,7 @@ pub fn serve_api(
             let strict = is_tls && header_limits::is_for(&server.state.options.base_url, request.headers());
             let server = Arc::clone(&server);
             async move {
-                let mut response = match server.state.options.overlay.clone() {
-                    Some(overlay) => overlaid(overlay, server, request).await,
-                    None => dispatch(server, request).await,
-                };
+                let mut response = respond(server, request).await;
                 if strict {
                     response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, HSTS_VALUE);
                 }
@@ -114,18 +110,19 @@ pub fn serve_api(
 }
 
 /// Answers a request with a page of the overlay, or passes it to the API.
-async fn overlaid(
-    overlay: Arc<dyn Overlay>,
+async fn respond(
     server: Arc<ApiServer>,
     request: http::Request<hyper::body::Incoming>,
 ) -> http::Response<body::ResponseBody> {
+    let Some(overlay) = &server.state.options.overlay else { return dispatch(server, request).await };
     if overlay.has(request.uri(), request.headers()) {
-        return static_pages::answer(overlay, request).await;
+        return static_pages::answer(Arc::clone(overlay), request).await;
     }
-    let started_at = tokio::time::Instant::now();
-    let (method, uri) = (request.method().clone(), request.uri().clone());
+    let observer = overlay.observe(request.method(), request.uri());
     let response = dispatch(server, request).await;
-    overlay.answered(&AnsweredRequest { method, uri, status: response.status(), duration: started_at.elapsed() });
+    if let Some(observer) = observer {
+        observer(response.status());
+    }
     response
 }
 
