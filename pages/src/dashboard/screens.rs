@@ -11,8 +11,10 @@ pub mod received;
 pub mod security;
 pub mod sign_in;
 pub mod start;
+pub mod suppressions;
 pub mod team;
 pub mod templates;
+pub mod webhooks;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
@@ -29,6 +31,9 @@ pub const ALL: &[&[PageRow]] = &[
     domains::PAGES,
     templates::PAGES,
     automations::PAGES,
+    webhooks::PAGES,
+    suppressions::PAGES,
+    suppressions::OPT_OUT_PAGES,
     logs::PAGES,
     team::PAGES,
     security::PAGES,
