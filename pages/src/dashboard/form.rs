@@ -113,6 +113,10 @@ pub enum Control {
     File {
         accept: &'static str,
     },
+    /// Several files.
+    Files {
+        accept: &'static str,
+    },
     Hidden,
 }
 
@@ -204,7 +208,7 @@ impl Field {
         let entered = fields.get(&self.name);
         let trimmed = entered.trim();
         let value = match &self.control {
-            Control::File { .. } => return Ok(None),
+            Control::File { .. } | Control::Files { .. } => return Ok(None),
             Control::Checkbox => return Ok(Some(Value::Bool(fields.find(&self.name).is_some()))),
             Control::Checkboxes(_) => Value::from(fields.all(&self.name).map(Value::from).collect::<Vec<_>>()),
             Control::Lines { .. } => {
@@ -288,7 +292,8 @@ impl Renderable for FormView<'_> {
         let (form, context) = (self.form, self.context);
         let failure = self.failure();
         let entered = failure.map(|_| context.form());
-        let has_files = form.multipart || form.fields.iter().any(|field| matches!(field.control, Control::File { .. }));
+        let is_file = |field: &Field| matches!(field.control, Control::File { .. } | Control::Files { .. });
+        let has_files = form.multipart || form.fields.iter().any(is_file);
         let action = context.request.target();
         let is_proof = form.fields.iter().any(|field| field.name == PROOF);
         let proof = failure.filter(|_| !is_proof).and_then(proof_field);
@@ -329,9 +334,13 @@ impl Renderable for FormErrors<'_> {
         let others: Vec<_> = failure.fields.iter().filter(|(name, _)| !is_shown(name)).collect();
         maud! {
             div.notice.bad role="alert" {
-                p { (failure.message) }
+                @if others.is_empty() && !failure.fields.is_empty() {
+                    p { "Nothing was changed. Correct what is marked below, and try again." }
+                } @else {
+                    p { (plain(&failure.message)) }
+                }
                 @if !others.is_empty() {
-                    ul { @for (name, message) in &others { li { code { (name) } ": " (message) } } }
+                    ul { @for (name, message) in &others { li { code { (name) } ": " (plain(message)) } } }
                 }
                 @if let Some(url) = &failure.upgrade_url { p { a href=(url) { "Change the plan" } } }
             }
@@ -343,6 +352,22 @@ impl Renderable for FormErrors<'_> {
 /// True if an error of the API belongs to a field: `to` has the error of `to[2]`.
 fn belongs_to(error: &str, field: &str) -> bool {
     error.strip_prefix(field).is_some_and(|rest| rest.is_empty() || rest.starts_with(['[', '.']))
+}
+
+/// A message of the API without its marks of code.
+fn plain(message: &str) -> String {
+    message.replace('`', "")
+}
+
+/// The part of a field that has an error: `[2].name` is "Entry 3, name".
+fn part_in_words(part: &str) -> String {
+    let entry = part.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+    let found = entry.and_then(|(number, rest)| Some((number.parse::<u32>().ok()?, rest)));
+    match found {
+        Some((number, "")) => format!("Entry {}", number.saturating_add(1)),
+        Some((number, rest)) => format!("Entry {}, {}", number.saturating_add(1), rest.trim_start_matches('.')),
+        None => part.trim_start_matches('.').to_owned(),
+    }
 }
 
 /// A field with its label, help and error.
@@ -359,7 +384,10 @@ impl FieldView<'_> {
         let failure = self.failure?;
         let errors = failure.fields.iter().filter(|(name, _)| belongs_to(name, &self.field.name));
         let texts: Vec<_> = errors
-            .map(|(name, text)| if *name == self.field.name { text.clone() } else { format!("{name}: {text}") })
+            .map(|(name, text)| match name.strip_prefix(&*self.field.name).unwrap_or_default() {
+                "" => plain(text),
+                part => format!("{}: {}", part_in_words(part), plain(text)),
+            })
             .collect();
         (!texts.is_empty()).then(|| texts.join("; "))
     }
@@ -506,8 +534,9 @@ impl Renderable for ControlView<'_> {
                     checked[self.value == "true"] aria-describedby=[self.described.as_deref()];
             }
             .render_to(buffer),
-            Control::File { accept } => maud! {
-                input id=(self.id) type="file" name=(field.name) accept=(*accept) required[field.required]
+            Control::File { accept } | Control::Files { accept } => maud! {
+                input id=(self.id) type="file" name=(field.name) accept=[(!accept.is_empty()).then_some(*accept)]
+                    multiple[matches!(field.control, Control::Files { .. })] required[field.required]
                     aria-describedby=[self.described.as_deref()];
             }
             .render_to(buffer),
@@ -548,5 +577,7 @@ mod tests {
     fn errors_belong_to_fields() {
         assert!(belongs_to("to[2]", "to") && belongs_to("to", "to") && belongs_to("data.x", "data"));
         assert!(!belongs_to("token", "to"));
+        let parts = ["[2]", "[0].name", ".plan", "[x]"].map(part_in_words);
+        assert_eq!(parts, ["Entry 3", "Entry 1, name", "plan", "[x]"]);
     }
 }

@@ -1,9 +1,11 @@
 //! The kit: the parts of which pages are made.
 
 pub mod badge;
+pub mod code;
 pub mod empty;
 pub mod facts;
 pub mod filter;
+pub mod mail_frame;
 pub mod notice;
 pub mod pager;
 pub mod qr_code;
@@ -12,3 +14,4 @@ pub mod snippet;
 pub mod table;
 pub mod text;
 pub mod time;
+pub mod timeline;

@@ -4,6 +4,7 @@ pub mod assets;
 pub mod billing;
 pub mod emails;
 pub mod security;
+pub mod received;
 pub mod sign_in;
 pub mod start;
 pub mod team;
@@ -15,6 +16,7 @@ use super::table::PageRow;
 /// The rows of all screens.
 pub const ALL: &[&[PageRow]] =
     &[start::PAGES, sign_in::PAGES, emails::PAGES, team::PAGES, security::PAGES, billing::PAGES];
+pub const ALL: &[&[PageRow]] = &[start::PAGES, sign_in::PAGES, emails::PAGES, received::PAGES];
 
 /// The characters of a path segment or a query value that are not encoded.
 const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
