@@ -167,8 +167,10 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
         }
         Err(failure) => return Err(failure),
     };
-    let keys = if found.logs.iter().any(|one| one.api_key_id.is_some()) { key_names(context).await? } else { BTreeMap::new() };
-    let mut table = Table::new("Requests", &["Request", "Status", "Error", "By", "Duration", "Time"]).numbers(&["Duration"]);
+    let keys =
+        if found.logs.iter().any(|one| one.api_key_id.is_some()) { key_names(context).await? } else { BTreeMap::new() };
+    let mut table =
+        Table::new("Requests", &["Request", "Status", "Error", "By", "Duration", "Time"]).numbers(&["Duration"]);
     for one in &found.logs {
         table.push(
             Row::new()
@@ -183,7 +185,11 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
         );
     }
     let empty = if bar.is_active() {
-        EmptyState { title: "No such request", text: "No stored request fits the filters.", action: Some((PATH, "Show all")) }
+        EmptyState {
+            title: "No such request",
+            text: "No stored request fits the filters.",
+            action: Some((PATH, "Show all")),
+        }
     } else {
         EmptyState {
             title: "No requests yet",
@@ -204,7 +210,9 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
 fn error_description(code: &str, status: u16) -> Option<String> {
     let errors = ApiTable::load().errors();
     let fits = |exact: bool| {
-        errors.iter().find(|(_, error): &&(&str, ApiErrorCode)| error.code == code && (!exact || error.status == status))
+        errors
+            .iter()
+            .find(|(_, error): &&(&str, ApiErrorCode)| error.code == code && (!exact || error.status == status))
     };
     fits(true).or_else(|| fits(false)).map(|(_, error)| error.description.clone())
 }
@@ -258,7 +266,44 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::dashboard::fake_backend::{FakeBackend, HOSTILE, assert_harmless, html};
+
+    fn request(path: &str) -> serde_json::Value {
+        json!({
+            "id": "req_1", "method": "POST", "path": path, "operation": "send_email", "status": 400,
+            "error_code": "validation_error", "duration_ms": 12, "api_key_id": "key_1", "user_id": null,
+            "created_at": "2026-11-20T10:00:00Z",
+        })
+    }
+
+    #[test]
+    fn requests_are_filtered_and_shown() {
+        let keys = json!({"api_keys": [{"id": "key_1", "name": "shop"}]});
+        let backend = FakeBackend::new()
+            .answer("list_logs", json!({"logs": [request(HOSTILE)], "next_cursor": null}))
+            .answer("get_log", json!({"log": request(HOSTILE)}))
+            .answer("list_api_keys", keys);
+        let page = html(backend.get("/logs?status=4xx&from=2026-11-01&path=%2Femails"));
+        assert_harmless(&page);
+        assert!(page.contains(">shop</a>"), "{page}");
+        let expected = [("status", "4xx"), ("path", "/emails"), ("created_after", "2026-11-01T00:00:00Z")];
+        let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(backend.calls("list_logs")[0].query, expected);
+        let page = html(backend.get("/logs/req_1"));
+        assert_harmless(&page);
+        assert!(page.contains("Why it was refused"), "{page}");
+    }
+
+    #[test]
+    fn a_refused_filter_is_shown_with_the_reason() {
+        let refused = Failure { status: 400, message: "`status`: is wrong".into(), ..Failure::default() };
+        let answer = FakeBackend::new().refuse("list_logs", refused).get("/logs?status=x");
+        assert_eq!(answer.status, 200);
+        assert!(html(answer).contains("is wrong"));
+    }
 
     #[test]
     fn dates_become_times() {

@@ -121,11 +121,19 @@ fn unverified(domain: &DomainItem) -> Item {
 
 fn of_webhook(webhook: &WebhookItem) -> Option<Item> {
     let path = format!("/webhooks/{}", encode(&webhook.id));
-    let item = |tone, title: &str, text: &str| Some(Item::new(tone, "Webhook", format!("{} {title}", webhook.url), text, &path));
+    let item = |tone, title: &str, text: &str| {
+        Some(Item::new(tone, "Webhook", format!("{} {title}", webhook.url), text, &path))
+    };
     match (webhook.disabled_reason.as_deref(), &webhook.failing_since) {
-        (Some("gone"), _) => item(Tone::Bad, "is switched off", "It answered 410 Gone. Enable it again when it is back."),
-        (Some("failing"), _) => item(Tone::Bad, "is switched off", "It failed for too long. Mend it, enable it and replay what it missed."),
-        (None, Some(_)) => item(Tone::Warning, "fails", "Deliveries are tried again; if it goes on, it is switched off."),
+        (Some("gone"), _) => {
+            item(Tone::Bad, "is switched off", "It answered 410 Gone. Enable it again when it is back.")
+        }
+        (Some("failing"), _) => {
+            item(Tone::Bad, "is switched off", "It failed for too long. Mend it, enable it and replay what it missed.")
+        }
+        (None, Some(_)) => {
+            item(Tone::Warning, "fails", "Deliveries are tried again; if it goes on, it is switched off.")
+        }
         _ => None,
     }
 }
@@ -163,23 +171,42 @@ fn of_key(key: &KeyItem, now: Timestamp) -> Option<Item> {
 fn of_program(readings: &Readings, items: &mut Vec<Item>) {
     if readings.has_reviews {
         let text = "They earn nothing until you allow or reject them.";
-        items.push(Item::new(Tone::Warning, "Affiliate", "Referrals wait for your review", text, "/affiliate/referrals"));
+        items.push(Item::new(
+            Tone::Warning,
+            "Affiliate",
+            "Referrals wait for your review",
+            text,
+            "/affiliate/referrals",
+        ));
     }
     for run in &readings.runs {
         let payouts = grouped(run.payouts_count);
         match (run.status.as_str(), run.partial) {
             ("draft", _) => {
                 let text = format!("It has {payouts} payouts. Partners are paid when you approve it.");
-                items.push(Item::new(Tone::Warning, "Affiliate", "A payout run waits for approval", text, "/affiliate/payouts"));
+                items.push(Item::new(
+                    Tone::Warning,
+                    "Affiliate",
+                    "A payout run waits for approval",
+                    text,
+                    "/affiliate/payouts",
+                ));
             }
             (_, true) => {
                 let text = "Look at the failed payouts and pay them in another way.";
-                items.push(Item::new(Tone::Warning, "Affiliate", "A payout run failed in part", text, "/affiliate/payouts"));
+                items.push(Item::new(
+                    Tone::Warning,
+                    "Affiliate",
+                    "A payout run failed in part",
+                    text,
+                    "/affiliate/payouts",
+                ));
             }
             _ => {}
         }
     }
-    let failed = readings.program.as_ref().and_then(|program| program.processor.as_ref()).map_or(0, |one| one.failed_events);
+    let failed =
+        readings.program.as_ref().and_then(|program| program.processor.as_ref()).map_or(0, |one| one.failed_events);
     if failed > 0 {
         let title = format!("{} events of the payment processor could not be processed", grouped(failed));
         items.push(Item::new(Tone::Warning, "Affiliate", title, "Look at them and try them again.", "/affiliate"));
