@@ -8,6 +8,7 @@ pub mod facts;
 pub mod filter;
 pub mod notice;
 pub mod pager;
+pub mod qr_code;
 pub mod same_as;
 pub mod secret;
 pub mod snippet;

@@ -1,12 +1,15 @@
 //! The screens: each file has the pages of one subject, as rows of the page table.
 
 pub mod assets;
+pub mod billing;
 pub mod credentials;
 pub mod domains;
 pub mod emails;
 pub mod logs;
+pub mod security;
 pub mod sign_in;
 pub mod start;
+pub mod team;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
@@ -21,6 +24,9 @@ pub const ALL: &[&[PageRow]] = &[
     credentials::SMTP_PAGES,
     domains::PAGES,
     logs::PAGES,
+    team::PAGES,
+    security::PAGES,
+    billing::PAGES,
 ];
 
 /// The characters of a path segment or a query value that are not encoded.
