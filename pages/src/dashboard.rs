@@ -12,6 +12,7 @@
 pub mod answer;
 pub mod backend;
 pub mod context;
+pub mod csv;
 #[cfg(test)]
 mod fake_backend;
 pub mod form;

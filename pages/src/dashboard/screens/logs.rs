@@ -11,6 +11,7 @@ use serde::Deserialize;
 use super::encode;
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
+use crate::dashboard::csv::CsvText;
 use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::facts::Facts;
@@ -32,6 +33,13 @@ pub const PAGES: &[PageRow] = &[
         forms: &[],
     },
     PageRow {
+        path: "/logs/export.csv",
+        access: PageAccess::SignedIn,
+        reads: &["list_logs"],
+        show: |context| Box::pin(export(context)),
+        forms: &[],
+    },
+    PageRow {
         path: "/logs/{id}",
         access: PageAccess::SignedIn,
         reads: &["get_log"],
@@ -41,6 +49,9 @@ pub const PAGES: &[PageRow] = &[
 ];
 
 const PATH: &str = "/dashboard/logs";
+const EXPORT: &str = "/dashboard/logs/export.csv";
+/// Pages of 100 requests in an export.
+const EXPORT_CALLS: usize = 100;
 
 #[derive(Debug, Deserialize)]
 struct LogList {
@@ -184,26 +195,87 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
                 .cell(time_or_dash(Some(&one.created_at))),
         );
     }
-    let empty = if bar.is_active() {
-        EmptyState {
+    let pager = Pager { context, next_cursor: found.next_cursor.as_deref() };
+    let empty = match (bar.is_active(), found.next_cursor.is_some()) {
+        (true, true) => EmptyState {
+            title: "Not among the newest requests",
+            text: "None of the requests that were looked at fits the filters. Older ones are on the next page.",
+            action: None,
+        },
+        (true, false) => EmptyState {
             title: "No such request",
             text: "No stored request fits the filters.",
             action: Some((PATH, "Show all")),
-        }
-    } else {
-        EmptyState {
+        },
+        (false, _) => EmptyState {
             title: "No requests yet",
-            text: "Every request of your programs is listed here with its answer, so that you see what they did and what was refused.",
+            text: "Every request of your programs is listed here with its answer, so that you see what they did and what \
+                   was refused.",
             action: context.allows("create_api_key").then_some(("/dashboard/api-keys/new", "Create an API key")),
-        }
+        },
     };
+    let export = export_path(context);
     let body = maud_borrow! {
         (bar)
         div data-fragment="list" {
-            @if table.is_empty() { (empty) } @else { (table) (Pager { context, next_cursor: found.next_cursor.as_deref() }) }
+            @if table.is_empty() { (empty) } @else { (table) }
+            (pager)
         }
     };
-    Ok(Page::new("Request log", body).lead(lead).same_as(call).into())
+    let actions = maud_borrow! { @if !table.is_empty() { a.button href=(export) { "Export as CSV" } } };
+    Ok(Page::new("Request log", body).lead(lead).actions(actions).same_as(call).into())
+}
+
+/// The address of the export with the filters of the list.
+fn export_path(context: &Context<'_>) -> String {
+    let query = context.query().with("cursor", "").to_query();
+    if query.is_empty() { EXPORT.to_owned() } else { format!("{EXPORT}?{query}") }
+}
+
+/// The filtered list as CSV.
+async fn export(context: &Context<'_>) -> Result<View, Failure> {
+    let columns = [
+        "id",
+        "created_at",
+        "method",
+        "path",
+        "operation",
+        "status",
+        "error_code",
+        "duration_ms",
+        "api_key_id",
+        "user_id",
+    ];
+    let (mut csv, mut call) = (CsvText::new(&columns), list_call(context).query("limit", "100"));
+    let mut is_complete = false;
+    for _ in 0..EXPORT_CALLS {
+        let found: LogList = context.read(&call).await?;
+        for one in &found.logs {
+            let (status, duration) = (one.status.to_string(), one.duration_ms.to_string());
+            let or_empty = |text: &'_ Option<String>| text.clone().unwrap_or_default();
+            csv.push(&[
+                one.id.clone(),
+                one.created_at.clone(),
+                one.method.clone(),
+                one.path.clone(),
+                one.operation.clone(),
+                status,
+                or_empty(&one.error_code),
+                duration,
+                or_empty(&one.api_key_id),
+                or_empty(&one.user_id),
+            ]);
+        }
+        let Some(cursor) = found.next_cursor else {
+            is_complete = true;
+            break;
+        };
+        call.query.retain(|(name, _)| name != "cursor");
+        call = call.query("cursor", cursor);
+    }
+    let part = if is_complete { "" } else { "-newest-part" };
+    let file_name = format!("requests-{}{part}.csv", context.now().strftime("%Y-%m-%d"));
+    Ok(View::File { media_type: "text/csv; charset=utf-8", file_name, content: csv.finish() })
 }
 
 /// What the error code of a request means.
@@ -269,6 +341,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::dashboard::answer::PageContent;
     use crate::dashboard::fake_backend::{FakeBackend, HOSTILE, assert_harmless, html};
 
     fn request(path: &str) -> serde_json::Value {
@@ -292,6 +365,12 @@ mod tests {
         let expected = [("status", "4xx"), ("path", "/emails"), ("created_after", "2026-11-01T00:00:00Z")];
         let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
         assert_eq!(backend.calls("list_logs")[0].query, expected);
+        match backend.get("/logs/export.csv?status=4xx").content {
+            PageContent::File { content, .. } => {
+                assert!(content.contains("req_1,2026-11-20T10:00:00Z,POST,"), "{content}")
+            }
+            other => panic!("no file: {other:?}"),
+        }
         let page = html(backend.get("/logs/req_1"));
         assert_harmless(&page);
         assert!(page.contains("Why it was refused"), "{page}");
