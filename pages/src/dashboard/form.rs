@@ -21,6 +21,8 @@ pub struct Form<'a> {
     pub fields: Vec<Field>,
     /// The button warns: it deletes, or cannot be taken back.
     pub danger: bool,
+    /// The button is one of several beside each other, and not the main one.
+    pub secondary: bool,
     /// The form takes files.
     pub multipart: bool,
     /// A part of the page that the script replaces with the answer while the person types.
@@ -30,12 +32,18 @@ pub struct Form<'a> {
 impl<'a> Form<'a> {
     #[must_use]
     pub fn new(name: &'a str, submit: &'a str, fields: Vec<Field>) -> Self {
-        Self { name, submit, fields, danger: false, multipart: false, preview: None }
+        Self { name, submit, fields, danger: false, secondary: false, multipart: false, preview: None }
     }
 
     #[must_use]
     pub fn danger(mut self) -> Self {
         self.danger = true;
+        self
+    }
+
+    #[must_use]
+    pub fn secondary(mut self) -> Self {
+        self.secondary = true;
         self
     }
 
@@ -310,7 +318,7 @@ impl Renderable for FormView<'_> {
                     (FieldView { form: form.name, field, entered, failure: Some(failure) })
                 }
                 div.buttons {
-                    button.button.danger[form.danger].primary[!form.danger] type="submit" { (form.submit) }
+                    button.button.danger[form.danger].primary[!form.danger && !form.secondary] type="submit" { (form.submit) }
                 }
             }
         }

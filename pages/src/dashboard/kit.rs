@@ -2,6 +2,8 @@
 
 pub mod badge;
 pub mod code;
+pub mod confirm;
+pub mod diff;
 pub mod empty;
 pub mod facts;
 pub mod filter;
@@ -10,6 +12,7 @@ pub mod notice;
 pub mod pager;
 pub mod qr_code;
 pub mod same_as;
+pub mod secret;
 pub mod snippet;
 pub mod table;
 pub mod text;

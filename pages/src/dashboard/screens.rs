@@ -2,7 +2,10 @@
 
 pub mod assets;
 pub mod billing;
+pub mod credentials;
+pub mod domains;
 pub mod emails;
+pub mod logs;
 pub mod security;
 pub mod received;
 pub mod sign_in;
@@ -17,6 +20,18 @@ use super::table::PageRow;
 pub const ALL: &[&[PageRow]] =
     &[start::PAGES, sign_in::PAGES, emails::PAGES, team::PAGES, security::PAGES, billing::PAGES];
 pub const ALL: &[&[PageRow]] = &[start::PAGES, sign_in::PAGES, emails::PAGES, received::PAGES];
+pub const ALL: &[&[PageRow]] = &[
+    start::PAGES,
+    sign_in::PAGES,
+    emails::PAGES,
+    credentials::API_KEY_PAGES,
+    credentials::SMTP_PAGES,
+    domains::PAGES,
+    logs::PAGES,
+    team::PAGES,
+    security::PAGES,
+    billing::PAGES,
+];
 
 /// The characters of a path segment or a query value that are not encoded.
 const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
