@@ -212,7 +212,10 @@ impl Field {
     }
 
     /// Reads the value; `None` leaves the field out.
-    fn read(&self, fields: &Fields) -> Result<Option<Value>, String> {
+    ///
+    /// # Errors
+    /// The entered text has no such value: what to enter.
+    pub fn read(&self, fields: &Fields) -> Result<Option<Value>, String> {
         let entered = fields.get(&self.name);
         let trimmed = entered.trim();
         let value = match &self.control {
@@ -268,7 +271,7 @@ pub fn read_fields(rows: &[Field], fields: &Fields) -> Result<Value, Failure> {
 }
 
 /// Inserts a value at a dotted path.
-fn insert(object: &mut Map<String, Value>, path: &str, value: Value) {
+pub fn insert(object: &mut Map<String, Value>, path: &str, value: Value) {
     match path.split_once('.') {
         None => {
             object.insert(path.to_owned(), value);
@@ -319,6 +322,9 @@ impl Renderable for FormView<'_> {
                 }
                 div.buttons {
                     button.button.danger[form.danger].primary[!form.danger && !form.secondary] type="submit" { (form.submit) }
+                    @if form.preview.is_some() {
+                        button.button type="submit" name="preview" value="1" formnovalidate { "Preview" }
+                    }
                 }
             }
         }
@@ -327,14 +333,17 @@ impl Renderable for FormView<'_> {
 }
 
 /// The message of a refused form, and the errors that belong to no field of it.
-struct FormErrors<'f> {
-    failure: &'f Failure,
-    fields: &'f [Field],
+pub struct FormErrors<'f> {
+    pub failure: &'f Failure,
+    pub fields: &'f [Field],
 }
 
 impl Renderable for FormErrors<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let Self { failure, fields } = *self;
+        if failure.message.is_empty() && failure.fields.is_empty() {
+            return;
+        }
         let is_shown = |name: &str| {
             let mut visible = fields.iter().filter(|field| field.control != Control::Hidden);
             name == PROOF || visible.any(|field| belongs_to(name, &field.name))
@@ -358,7 +367,7 @@ impl Renderable for FormErrors<'_> {
 }
 
 /// True if an error of the API belongs to a field: `to` has the error of `to[2]`.
-fn belongs_to(error: &str, field: &str) -> bool {
+pub fn belongs_to(error: &str, field: &str) -> bool {
     error.strip_prefix(field).is_some_and(|rest| rest.is_empty() || rest.starts_with(['[', '.']))
 }
 

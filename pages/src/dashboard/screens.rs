@@ -2,6 +2,7 @@
 
 pub mod assets;
 pub mod billing;
+pub mod automations;
 pub mod credentials;
 pub mod domains;
 pub mod emails;
@@ -11,6 +12,7 @@ pub mod received;
 pub mod sign_in;
 pub mod start;
 pub mod team;
+pub mod templates;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
@@ -24,9 +26,12 @@ pub const ALL: &[&[PageRow]] = &[
     start::PAGES,
     sign_in::PAGES,
     emails::PAGES,
+    received::PAGES,
     credentials::API_KEY_PAGES,
     credentials::SMTP_PAGES,
     domains::PAGES,
+    templates::PAGES,
+    automations::PAGES,
     logs::PAGES,
     team::PAGES,
     security::PAGES,
