@@ -153,16 +153,6 @@ pub(crate) async fn session_user(
     }
 }
 
-/// Returns whether a role may call an operation.
-#[must_use]
-pub fn role_allows(role: UserRole, operation: &Operation) -> bool {
-    match &operation.handler {
-        OperationHandler::Session(needed, _) => role >= *needed,
-        OperationHandler::Owner(_) => role >= UserRole::Owner,
-        OperationHandler::Public(_) | OperationHandler::ApiKey(..) | OperationHandler::ApiKeyOrSession(..) => true,
-    }
-}
-
 /// Logs a failed authentication. An expired session is not logged: the browser merely sends an old cookie.
 fn log_refused(state: &AppState, kind: LoginKind, from: Option<IpAddr>, error: &AccessError) {
     let reason = match error {
