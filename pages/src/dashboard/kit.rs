@@ -1,9 +1,11 @@
 //! The kit: the parts of which pages are made.
 
 pub mod badge;
+pub mod chart;
 pub mod code;
 pub mod confirm;
 pub mod diff;
+pub mod date_range;
 pub mod empty;
 pub mod facts;
 pub mod filter;

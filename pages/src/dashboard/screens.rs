@@ -8,6 +8,7 @@ pub mod domains;
 pub mod emails;
 pub mod logs;
 pub mod security;
+pub mod metrics;
 pub mod received;
 pub mod sign_in;
 pub mod start;
@@ -37,6 +38,7 @@ pub const ALL: &[&[PageRow]] = &[
     security::PAGES,
     billing::PAGES,
 ];
+pub const ALL: &[&[PageRow]] = &[start::PAGES, sign_in::PAGES, emails::PAGES, received::PAGES, metrics::PAGES];
 
 /// The characters of a path segment or a query value that are not encoded.
 const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
