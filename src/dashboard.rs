@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use api::in_process::{self, OperationCall};
 use api::problem::Problem;
@@ -25,7 +25,7 @@ use jiff::Timestamp;
 use pages::dashboard::answer::{PageAnswer, PageContent};
 use pages::dashboard::backend::{Backend, Call, CallBody, Failure, Reply};
 use pages::dashboard::request::{Fields, PageRequest, UploadedFile};
-use pages::dashboard::router;
+use pages::dashboard::router::{self, REAUTHENTICATE};
 use pages::dashboard::screens::encode;
 use pages::dashboard::viewer::Viewer;
 use serde_json::Value;
@@ -61,7 +61,7 @@ async fn answer(request: ApiPageRequest) -> Response {
     }
     let backend = SessionBackend {
         server: &request.server,
-        user: request.user.as_ref(),
+        user: RwLock::new(request.user.clone()),
         client_ip: request.client_ip,
         headers: &request.headers,
     };
@@ -128,7 +128,8 @@ fn page_request(request: &ApiPageRequest) -> Result<PageRequest, Failure> {
 /// The operations as the user of a session.
 struct SessionBackend<'a> {
     server: &'a Arc<ApiServer>,
-    user: Option<&'a SignedInUser>,
+    /// Read again after the user confirmed a password.
+    user: RwLock<Option<SignedInUser>>,
     client_ip: Option<IpAddr>,
     headers: &'a HeaderMap,
 }
@@ -158,7 +159,17 @@ impl SessionBackend<'_> {
             body,
             client_ip: self.client_ip,
         };
-        in_process::perform(self.server, self.user, call).await
+        let is_confirmation = call.operation == REAUTHENTICATE;
+        let response = in_process::perform(self.server, self.user().as_ref(), call).await?;
+        if is_confirmation {
+            let user = in_process::session_user(self.server, self.headers, self.client_ip).await?;
+            *self.user.write().unwrap_or_else(PoisonError::into_inner) = user;
+        }
+        Ok(response)
+    }
+
+    fn user(&self) -> Option<SignedInUser> {
+        self.user.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -183,7 +194,7 @@ impl Backend for SessionBackend<'_> {
     }
 
     fn allows(&self, operation: &str) -> bool {
-        in_process::allows(self.server, self.user, operation)
+        in_process::allows(self.server, self.user().as_ref(), operation)
     }
 
     fn now(&self) -> Timestamp {

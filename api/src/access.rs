@@ -11,6 +11,7 @@
 //! also carry the session's `x-csrf-token`, which only the dashboard's own pages can read.
 
 pub mod revalidation;
+pub mod role_table;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{HeaderMap, Method};
 use mail::credential::{ApiKeyScope, SecretHash};
-use mail::user::{SessionToken, UserRole};
+use mail::user::SessionToken;
 use store::access::{AccessError, Denial, SignedInUser, Tenant};
 use store::engine::Batch;
 
@@ -152,16 +153,6 @@ pub(crate) async fn session_user(
     }
 }
 
-/// Returns whether a role may call an operation.
-#[must_use]
-pub fn role_allows(role: UserRole, operation: &Operation) -> bool {
-    match &operation.handler {
-        OperationHandler::Session(needed, _) => role >= *needed,
-        OperationHandler::Owner(_) => role >= UserRole::Owner,
-        OperationHandler::Public(_) | OperationHandler::ApiKey(..) | OperationHandler::ApiKeyOrSession(..) => true,
-    }
-}
-
 /// Logs a failed authentication. An expired session is not logged: the browser merely sends an old cookie.
 fn log_refused(state: &AppState, kind: LoginKind, from: Option<IpAddr>, error: &AccessError) {
     let reason = match error {
@@ -186,7 +177,7 @@ fn access_error_problem(error: AccessError) -> Problem {
 /// Checks that the principal may call the operation.
 ///
 /// # Errors
-/// 403 `forbidden` when the scope, domain binding, CSRF token or role does not allow it.
+/// 403 `reauthentication_required`; 403 `forbidden` when the scope, domain binding, CSRF token or role ([`role_table`]) does not allow it.
 pub fn authorize(caller: &Principal, operation: &Operation, head: &Parts) -> Result<(), Problem> {
     let forbidden = |text: &str| Err(Problem::new(ErrorCode::FORBIDDEN, text));
     match (caller, &operation.handler) {
@@ -202,25 +193,46 @@ pub fn authorize(caller: &Principal, operation: &Operation, head: &Parts) -> Res
                 _ => Ok(()),
             }
         }
-        (Principal::User(user), action) => {
+        (Principal::User(user), _) => {
             let reads = matches!(head.method, Method::GET | Method::HEAD);
             if !reads && !csrf_token_matches(&head.headers, user.token()) {
                 return forbidden("`x-csrf-token` is missing or does not match the session");
             }
-            let needed = match action {
-                OperationHandler::Session(needed, _) => Some(*needed),
-                OperationHandler::Owner(_) => Some(UserRole::Owner),
-                OperationHandler::Public(_) | OperationHandler::ApiKey(..) | OperationHandler::ApiKeyOrSession(..) => {
-                    None
-                }
-            };
-            if needed.is_some_and(|needed| user.user().role < needed) {
-                return forbidden("This operation requires an owner of the account");
-            }
-            Ok(())
+            authorize_user(user, operation)
         }
         (Principal::Anonymous, _) => Ok(()),
     }
+}
+
+/// Checks that a signed-in user may call the operation: by role ([`role_table`]) and, for secrets and money, by a recent
+/// proof of identity.
+///
+/// # Errors
+/// 403 `forbidden` or `reauthentication_required`.
+pub fn authorize_user(user: &SignedInUser, operation: &Operation) -> Result<(), Problem> {
+    let role = user.user().role;
+    if !role_table::role_allows(role, operation) {
+        let text = format!("The role `{}` does not permit this operation", role.word());
+        return Err(Problem::new(ErrorCode::FORBIDDEN, text));
+    }
+    match role_table::needs_recent_authentication(operation) {
+        true => require_recent_authentication(user),
+        false => Ok(()),
+    }
+}
+
+/// Requires that the user signed in or proved their identity again within
+/// [`REAUTHENTICATION_AGE_MAX`](mail::user::REAUTHENTICATION_AGE_MAX).
+///
+/// # Errors
+/// 403 `reauthentication_required`.
+pub fn require_recent_authentication(user: &SignedInUser) -> Result<(), Problem> {
+    if user.is_recently_authenticated() {
+        return Ok(());
+    }
+    let text = "Confirm your password or a one-time password (`POST /auth/reauthenticate`), or sign in again: this \
+                operation is available for 15 minutes after it";
+    Err(Problem::new(ErrorCode::REAUTHENTICATION_REQUIRED, text))
 }
 
 /// Checks that a key with scope `held` may call an operation that needs `needed`.
@@ -284,6 +296,5 @@ mod tests {
             check_scope(ApiKeyScope::Sending, Some(ApiKeyScope::Full)).unwrap_err().code(),
             ErrorCode::FORBIDDEN
         );
-        assert!(UserRole::Member < UserRole::Owner);
     }
 }

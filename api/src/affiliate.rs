@@ -67,6 +67,7 @@ pub fn operations() -> Vec<Operation> {
         commission_operations(),
         processor_operations(),
         payout_operations(),
+        payout_file_operations(),
         owner_operations(),
         visits::operations(),
     ]
@@ -210,6 +211,7 @@ fn commission_operations() -> Vec<Operation> {
             "reinstate_affiliate_commission",
         )
         .about(OWNER_NOUN, "Reinstate a reversed commission")
+        .risk(Risk::Money)
         .owner_idempotent(commissions::reinstate),
         affiliate_operation(Method::GET, "/dashboard/api/affiliate-program/reviews", "list_affiliate_reviews")
             .about(OWNER_NOUN, "List referrals held for review, newest first")
@@ -220,6 +222,7 @@ fn commission_operations() -> Vec<Operation> {
             "allow_affiliate_referral",
         )
         .about(OWNER_NOUN, "Allow a referral that is held for review")
+        .risk(Risk::Money)
         .owner(reviews::allow),
         affiliate_operation(
             Method::POST,
@@ -227,15 +230,18 @@ fn commission_operations() -> Vec<Operation> {
             "reject_affiliate_referral",
         )
         .about(OWNER_NOUN, "Reject a referral and reverse its commissions")
+        .risk(Risk::Money)
         .owner(reviews::reject),
         affiliate_operation(Method::POST, "/dashboard/api/affiliate-program/backfill", "begin_affiliate_backfill")
             .about(OWNER_NOUN, "Start a backfill of past invoices from the payment processor")
+            .risk(Risk::Money)
             .owner_idempotent(backfill::start),
         affiliate_operation(Method::GET, "/dashboard/api/affiliate-program/backfill/{id}", "get_affiliate_backfill")
             .about(OWNER_NOUN, "Get the progress of a backfill")
             .owner(backfill::get),
         affiliate_operation(Method::POST, "/dashboard/api/affiliate-program/imports", "import_affiliates")
             .about(OWNER_NOUN, "Import a list of partners, or preview the import")
+            .risk(Risk::Money)
             .owner(imports::import),
         affiliate_operation(Method::GET, "/dashboard/api/affiliate-program/audit", "audit_affiliate_program")
             .about(OWNER_NOUN, "Check the invariants of the ledger")
@@ -266,9 +272,11 @@ fn payout_operations() -> Vec<Operation> {
             "fail_affiliate_payout",
         )
         .about(OWNER_NOUN, "Mark a payout as failed: its commissions return to the next run")
+        .risk(Risk::Money)
         .owner_idempotent(payouts::fail),
         affiliate_operation(post.clone(), "/dashboard/api/affiliate-program/payout-runs", "draft_affiliate_payout_run")
             .about(OWNER_NOUN, "Draft a payout run of all payable commissions")
+            .risk(Risk::Money)
             .owner_idempotent(payout_runs::draft),
         affiliate_operation(get.clone(), "/dashboard/api/affiliate-program/payout-runs", "list_affiliate_payout_runs")
             .about(OWNER_NOUN, "List payout runs, newest first")
@@ -286,7 +294,7 @@ fn payout_operations() -> Vec<Operation> {
             "approve_affiliate_payout_run",
         )
         .about(OWNER_NOUN, "Approve a payout run in the version that was reviewed")
-        .errors(&[ErrorCode::NOT_FOUND, ErrorCode::REAUTHENTICATION_REQUIRED])
+        .risk(Risk::Payout)
         .owner_idempotent(payout_runs::approve),
         affiliate_operation(
             post,
@@ -294,13 +302,22 @@ fn payout_operations() -> Vec<Operation> {
             "cancel_affiliate_payout_run",
         )
         .about(OWNER_NOUN, "Cancel a payout run that is not yet approved")
+        .risk(Risk::Money)
         .owner_idempotent(payout_runs::cancel),
+    ]
+}
+
+/// Files that owners exchange with the payment provider.
+fn payout_file_operations() -> Vec<Operation> {
+    let get = Method::GET;
+    vec![
         affiliate_operation(
             Method::POST,
             "/dashboard/api/affiliate-program/payout-runs/{id}/results",
             "mark_affiliate_payouts",
         )
         .about(OWNER_NOUN, "Import the results of a run's payouts from the payment provider's file")
+        .risk(Risk::Money)
         .owner(payout_results::mark_payouts),
         affiliate_operation(
             get.clone(),
@@ -309,6 +326,7 @@ fn payout_operations() -> Vec<Operation> {
         )
         .about(OWNER_NOUN, "Get the payment file of a run for one payout method")
         .errors(&[ErrorCode::NOT_FOUND, ErrorCode::CONFLICT])
+        .risk(Risk::Money)
         .owner(payout_runs::get_file),
         affiliate_operation(
             get,
@@ -317,6 +335,7 @@ fn payout_operations() -> Vec<Operation> {
         )
         .about(OWNER_NOUN, "Get all payment files of a run")
         .errors(&[ErrorCode::NOT_FOUND, ErrorCode::CONFLICT])
+        .risk(Risk::Money)
         .owner(payout_runs::list_files),
     ]
 }
@@ -350,12 +369,14 @@ fn owner_operations() -> Vec<Operation> {
         affiliate_operation(post.clone(), "/dashboard/api/affiliate-program", "enable_affiliate_program")
             .about(OWNER_NOUN, "Enable the account's affiliate program")
             .errors(&[ErrorCode::NOT_FOUND, ErrorCode::PLAN_FULL])
+            .risk(Risk::Money)
             .owner(program::enable),
         affiliate_operation(get.clone(), "/dashboard/api/affiliate-program", "get_affiliate_program")
             .about(OWNER_NOUN, "Get the program, its payment processor and missing set-up steps")
             .owner(program::get),
         affiliate_operation(Method::PATCH, "/dashboard/api/affiliate-program", "update_affiliate_program")
             .about(OWNER_NOUN, "Change settings (all or nothing)")
+            .risk(Risk::Money)
             .owner(program::update),
         affiliate_operation(
             put.clone(),
@@ -363,10 +384,12 @@ fn owner_operations() -> Vec<Operation> {
             "set_default_affiliate_campaign",
         )
         .about(OWNER_NOUN, "Create or update the default campaign")
+        .risk(Risk::Money)
         .owner(campaigns::set_default),
         affiliate_operation(put.clone(), "/dashboard/api/affiliate-program/processor", "connect_affiliate_processor")
             .about(OWNER_NOUN, "Connect a payment processor, replacing the previous one")
             .errors(&[ErrorCode::NOT_FOUND, ErrorCode::UPSTREAM_ERROR])
+            .risk(Risk::Money)
             .owner(program::connect),
         affiliate_operation(
             post.clone(),
@@ -378,12 +401,15 @@ fn owner_operations() -> Vec<Operation> {
         .owner(program::test_processor),
         affiliate_operation(post.clone(), "/dashboard/api/affiliate-program/go-live", "start_affiliate_program")
             .about(OWNER_NOUN, "Start the program")
+            .risk(Risk::Money)
             .owner(program::go_live),
         affiliate_operation(post.clone(), "/dashboard/api/affiliate-program/pause", "pause_affiliate_program")
             .about(OWNER_NOUN, "Pause the program: visits and new referrals are no longer recorded")
+            .risk(Risk::Money)
             .owner(program::pause),
         affiliate_operation(get, "/dashboard/api/affiliate-program/partners/{id}", "get_affiliate_inside")
             .about(OWNER_NOUN, "Get a partner including its postback secret")
+            .risk(Risk::Secret)
             .owner(owner_partners::get),
         affiliate_operation(
             Method::GET,
@@ -401,6 +427,7 @@ fn owner_operations() -> Vec<Operation> {
             "set_affiliate_payout_method",
         )
         .about(OWNER_NOUN, "Set a partner's payout method")
+        .risk(Risk::Money)
         .owner(owner_partners::set_payout_method),
     ]
 }

@@ -1,23 +1,31 @@
-//! Signing in and out: by password or by mailed link. A session is a cookie and a CSRF token.
+//! Signing in and out: by password or by mailed link, and then by a one-time password for users who have set them up. A
+//! session is a cookie and a CSRF token.
 //!
 //! ```text
-//! POST /auth/sign-in {email, password} ────────────────────────────────────────┐
-//! POST /auth/link {email} ─► email ─► GET (page) ─► POST /auth/link/{token} ─┴─► session cookie + CSRF token
+//! POST /auth/sign-in {email, password} ──────────────────────────────────────┐
+//! POST /auth/link {email} ─► email ─► GET (page) ─► POST /auth/link/{token} ─┤
+//!                     without one-time passwords: session cookie + CSRF token ◄┤
+//!                       with them: challenge ─► POST /auth/code/{challenge} ◄┘
 //! ```
 //!
 //! Responses do not reveal whether an address has a user. A wrong password and an unknown address get the same response
 //! after the same time, and requesting a link always succeeds. Failures are rate-limited where they occur
 //! ([`sign_in_limiter`]).
 
+pub mod code_sign_in;
+pub mod confirmation;
 pub mod cookie;
+mod link_page;
 pub mod link_sign_in;
 pub mod login_links;
 pub(crate) mod login_log;
 pub mod own_password;
 pub mod password_hashing;
 pub mod password_sign_in;
+pub mod reauthentication;
 pub mod session;
 pub mod sign_in_limiter;
+pub mod totp;
 pub mod view;
 
 use mail::address::Address;
@@ -32,9 +40,18 @@ use crate::request::Request;
 pub fn user_error_problem(error: UserError) -> Problem {
     match error {
         UserError::Unknown => Problem::not_found("user"),
-        UserError::Taken(_) | UserError::LastOwner | UserError::TooMany | UserError::Conflict => {
-            Problem::new(ErrorCode::CONFLICT, error.to_string())
+        UserError::NotPermitted => {
+            Problem::new(ErrorCode::FORBIDDEN, "Only an owner can make, change or remove owners and admins")
         }
+        UserError::WrongCode => Problem::new(ErrorCode::FORBIDDEN, "The code is wrong or was used"),
+        UserError::Seal => Problem::internal(error),
+        UserError::Taken(_)
+        | UserError::LastOwner
+        | UserError::TotpActive
+        | UserError::TotpNotPending
+        | UserError::TotpNotActive
+        | UserError::TooMany
+        | UserError::Conflict => Problem::new(ErrorCode::CONFLICT, error.to_string()),
         UserError::Read(error) => Problem::outage(error),
         UserError::Commit(error) => Problem::outage(error),
     }

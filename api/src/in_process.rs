@@ -15,6 +15,7 @@ use http::HeaderMap;
 use store::access::{Denial, SignedInUser};
 
 use crate::access;
+use crate::auth::cookie;
 use crate::dispatch;
 use crate::handler::Owner;
 use crate::operation::{Operation, OperationHandler};
@@ -36,6 +37,21 @@ pub struct OperationCall {
     pub headers: HeaderMap,
     pub body: Bytes,
     pub client_ip: Option<IpAddr>,
+}
+
+/// The user of the session of a request, read anew; `None` without a live session.
+///
+/// # Errors
+/// 503 when the store cannot be read.
+pub async fn session_user(
+    server: &ApiServer,
+    headers: &HeaderMap,
+    client_ip: Option<IpAddr>,
+) -> Result<Option<SignedInUser>, Problem> {
+    match cookie::token(headers) {
+        Some(token) => access::session_user(&server.state, &token, client_ip).await,
+        None => Ok(None),
+    }
 }
 
 /// Runs an operation as the signed-in user; without one, a public operation.
@@ -64,7 +80,7 @@ pub fn perform<'a>(
 pub fn allows(server: &ApiServer, user: Option<&SignedInUser>, operation: &str) -> bool {
     server.router.operation(operation).is_some_and(|operation| match (&operation.handler, user) {
         (OperationHandler::Public(_), _) => true,
-        (_, Some(user)) => access::role_allows(user.user().role, operation),
+        (_, Some(user)) => access::role_table::role_allows(user.user().role, operation),
         (_, None) => false,
     })
 }
@@ -76,8 +92,8 @@ async fn run(
     call: OperationCall,
 ) -> Result<Response, Problem> {
     let state = &server.state;
-    if user.is_some_and(|user| !access::role_allows(user.user().role, operation)) {
-        return Err(Problem::new(ErrorCode::FORBIDDEN, "Your role does not allow this; ask an owner of the account"));
+    if let Some(user) = user {
+        access::authorize_user(user, operation)?;
     }
     if let Some(bytes_max) = operation.body_bytes_max {
         if call.body.len() > bytes_max {

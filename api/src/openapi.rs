@@ -12,10 +12,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use mail::credential::ApiKeyScope;
-use mail::user::UserRole;
 use serde_json::{Map, Value, json};
 
 use self::responses::SharedResponses;
+use crate::access::role_table;
 use crate::auth::cookie;
 use crate::operation::{Operation, OperationHandler};
 use crate::problem::{ErrorCode, Problem};
@@ -230,10 +230,8 @@ fn describe_operation(operation: &Operation, schemas: &mut Schemas, shared: &mut
         OperationHandler::ApiKeyOrSession(..) => json!([{"api_key": []}, {"session": []}]),
         OperationHandler::Session(..) | OperationHandler::Owner(_) => json!([{"session": []}]),
     };
-    match operation.handler {
-        OperationHandler::Session(role, _) => entry["x-role"] = json!(role),
-        OperationHandler::Owner(_) => entry["x-role"] = json!(UserRole::Owner),
-        OperationHandler::Public(_) | OperationHandler::ApiKey(..) | OperationHandler::ApiKeyOrSession(..) => {}
+    if operation.accepts_sessions() {
+        entry["x-role"] = json!(role_table::least_role(operation).word());
     }
     if let Some(sdk) = operation.sdk {
         entry["x-sdk"] = sdk::sdk_extension(operation, sdk, &entry);

@@ -9,7 +9,6 @@ use http::Method;
 use mail::credential::ApiKeyScope;
 use mail::idempotency::IdempotencyScope as Keyed;
 use mail::quota::Noun;
-use mail::user::UserRole;
 use store::access::{SignedInUser, Tenant};
 
 use crate::handler::{
@@ -32,10 +31,19 @@ pub enum OperationHandler {
     ApiKey(ApiKeyScope, ApiKeyHandler),
     /// An API key with this scope or, with the path prefix `/api`, a signed-in user.
     ApiKeyOrSession(ApiKeyScope, ApiKeyHandler),
-    /// A signed-in user with this role or a higher one.
-    Session(UserRole, UserHandler),
-    /// A signed-in owner, or the operator on the owner's behalf ([`crate::operator`]).
+    /// A signed-in user.
+    Session(SessionSubject, UserHandler),
+    /// A signed-in user whose role permits it, or the operator on the owner's behalf ([`crate::operator`]).
     Owner(OwnerHandler),
+}
+
+/// What an operation of a signed-in user concerns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SessionSubject {
+    /// The caller's own sign-in: every role may call it.
+    Own,
+    /// The account: the role table decides ([`crate::access::role_table`]).
+    Account,
 }
 
 impl fmt::Debug for OperationHandler {
@@ -44,7 +52,7 @@ impl fmt::Debug for OperationHandler {
             Self::Public(_) => f.write_str("Public"),
             Self::ApiKey(scope, _) => write!(f, "Keyed({scope:?})"),
             Self::ApiKeyOrSession(scope, _) => write!(f, "Either({scope:?})"),
-            Self::Session(role, _) => write!(f, "SignedIn({role:?})"),
+            Self::Session(subject, _) => write!(f, "Session({subject:?})"),
             Self::Owner(_) => f.write_str("Owner"),
         }
     }
@@ -92,6 +100,8 @@ pub struct Operation {
     /// Scope of its idempotency keys, if it accepts keys and has a storage cost: a completed request is replayed even
     /// if the quota is exhausted.
     pub idempotency_scope: Option<Keyed>,
+    /// The most serious effect of a call; decides which roles may call it in a session.
+    pub risk: Risk,
     /// Name in SDKs, CLI and MCP tools; `None` if the operation accepts no API keys.
     pub sdk: Option<SdkMethod>,
     pub handler: OperationHandler,
@@ -259,17 +269,17 @@ impl OperationBuilder {
         self.build::<I, O>(OperationHandler::ApiKeyOrSession(scope, api_key_handler(handler)))
     }
 
-    /// Allows signed-in users with this role or a higher one.
+    /// Allows signed-in users.
     #[must_use]
-    pub fn session<I: FromRequest, O: IntoResponse, F, Run>(self, role: UserRole, handler: F) -> Operation
+    pub fn session<I: FromRequest, O: IntoResponse, F, Run>(self, subject: SessionSubject, handler: F) -> Operation
     where
         F: Fn(Arc<AppState>, SignedInUser, I) -> Run + Send + Sync + Copy + 'static,
         Run: Future<Output = Result<O, Problem>> + Send + 'static,
     {
-        self.build::<I, O>(OperationHandler::Session(role, user_handler(handler)))
+        self.build::<I, O>(OperationHandler::Session(subject, user_handler(handler)))
     }
 
-    /// Allows signed-in owners and the operator. A POST operation accepts an idempotency key ([`crate::idempotent_operation`]).
+    /// Allows signed-in users whose role permits it, and the operator. A POST operation accepts an idempotency key ([`crate::idempotent_operation`]).
     #[must_use]
     pub fn owner<I: FromRequest, O: IntoResponse, F, Run>(self, handler: F) -> Operation
     where
@@ -315,6 +325,7 @@ impl OperationBuilder {
                 extra_responses: O::EXTRA_RESPONSES,
                 cookies: O::COOKIES,
             },
+            risk: self.risk,
             sdk: self.sdk_name.map(|name| SdkMethod { name, risk: self.risk, actions: self.sdk_actions }),
             handler: action,
         }

@@ -5,9 +5,8 @@
 use http::Method;
 use mail::credential::{ApiKey, ApiKeyScope, SmtpCredential};
 use mail::quota::Noun;
-use mail::user::UserRole;
 
-use crate::operation::{Operation, OperationBuilder, operation};
+use crate::operation::{Operation, OperationBuilder, SessionSubject, operation};
 use crate::problem::ErrorCode;
 use crate::sdk::Risk;
 use crate::{
@@ -229,10 +228,13 @@ fn smtp_credential_operations() -> Vec<Operation> {
 }
 
 fn user_operations() -> Vec<Operation> {
-    use UserRole::{Member, Owner};
+    use SessionSubject::{Account, Own};
     vec![
         post("/auth/sign-in", "sign_in")
-            .about("auth", "Sign in with a password")
+            .about(
+                "auth",
+                "Sign in with a password; users with one-time passwords get a challenge instead of a session",
+            )
             .errors(&[ErrorCode::UNAUTHORIZED, ErrorCode::RATE_LIMIT_EXCEEDED])
             .public(auth::password_sign_in::sign_in),
         post("/auth/link", "ask_for_sign_in_link")
@@ -243,35 +245,65 @@ fn user_operations() -> Vec<Operation> {
             .about("auth", "Show the page of a mailed link; changes nothing")
             .public(auth::link_sign_in::show_link),
         post("/auth/link/{token}", "use_sign_in_link")
-            .about("auth", "Sign in with a mailed link (works once); accepts an invitation")
+            .about(
+                "auth",
+                "Sign in with a link (works once); accepts an invitation. May return a challenge, as `sign_in`",
+            )
             .errors(&[ErrorCode::UNAUTHORIZED, ErrorCode::CONFLICT, ErrorCode::RATE_LIMIT_EXCEEDED])
             .public(auth::link_sign_in::use_link),
-        get("/auth/session", "get_session")
-            .about("auth", "Get the current session")
-            .session(Member, auth::session::get),
+        get("/auth/code/{challenge}", "show_code_page")
+            .about("auth", "Show the page that asks for a one-time password; changes nothing")
+            .public(auth::code_sign_in::show_page),
+        post("/auth/code/{challenge}", "sign_in_with_code")
+            .about("auth", "Finish signing in with a one-time password or recovery code")
+            .errors(&[ErrorCode::UNAUTHORIZED, ErrorCode::CONFLICT, ErrorCode::RATE_LIMIT_EXCEEDED])
+            .public(auth::code_sign_in::sign_in),
+        get("/auth/session", "get_session").about("auth", "Get the current session").session(Own, auth::session::get),
         get("/auth/sessions", "list_sessions")
             .about("auth", "List the user's sessions, newest first")
-            .session(Member, auth::session::list),
+            .session(Own, auth::session::list),
         delete("/auth/sessions", "end_other_sessions")
             .about("auth", "End all other sessions of the user")
-            .session(Member, auth::session::end_others),
+            .session(Own, auth::session::end_others),
         delete("/auth/sessions/{id}", "end_session")
             .about("auth", "End one of the user's sessions")
-            .session(Member, auth::session::end),
+            .session(Own, auth::session::end),
         post("/auth/sign-out", "sign_out")
             .about("auth", "Sign out: end the current session")
-            .session(Member, auth::session::sign_out),
+            .session(Own, auth::session::sign_out),
         post("/auth/password", "set_password")
             .about("auth", "Set the user's password; ends the user's other sessions")
-            .session(Member, auth::own_password::set_password),
-        get("/users", "list_users").about("users", "List users, newest first").session(Member, users::list),
+            .session(Own, auth::own_password::set_password),
+        post("/auth/reauthenticate", "reauthenticate")
+            .about("auth", "Prove the user's identity again, for operations about secrets and money")
+            .session(Own, auth::reauthentication::reauthenticate),
+        post("/auth/totp", "begin_totp")
+            .about("auth", "Create a secret for one-time passwords; it is inactive until it is confirmed")
+            .risk(Risk::Secret)
+            .session(Own, auth::totp::begin),
+        post("/auth/totp/confirm", "confirm_totp")
+            .about("auth", "Activate one-time passwords with a code; returns the recovery codes once")
+            .session(Own, auth::totp::confirm),
+        post("/auth/totp/disable", "disable_totp")
+            .about("auth", "Remove one-time passwords and recovery codes")
+            .session(Own, auth::totp::disable),
+        post("/auth/totp/recovery-codes", "replace_recovery_codes")
+            .about("auth", "Replace the recovery codes; returns the new ones once")
+            .risk(Risk::Secret)
+            .session(Own, auth::totp::replace_recovery_codes),
+        get("/users", "list_users").about("users", "List users, newest first").session(Account, users::list),
         post("/users", "invite_user")
             .about("users", "Invite a user to the account, or resend an open invitation")
             .errors(&[ErrorCode::CONFLICT, ErrorCode::PLAN_FULL])
-            .session(Owner, users::invite),
-        patch("/users/{id}", "update_user").about("users", "Change a user's role").session(Owner, users::update_role),
+            .risk(Risk::Team)
+            .session(Account, users::invite),
+        patch("/users/{id}", "update_user")
+            .about("users", "Change a user's role")
+            .risk(Risk::Team)
+            .session(Account, users::update_role),
         delete("/users/{id}", "remove_user")
             .about("users", "Remove a user and end the user's sessions")
-            .session(Owner, users::remove),
+            .risk(Risk::Team)
+            .session(Account, users::remove),
     ]
 }

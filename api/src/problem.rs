@@ -61,7 +61,7 @@ codes! {
     INVALID_CURSOR 400 "invalid_cursor" "Invalid cursor: it was not returned by this list.";
     UNAUTHORIZED 401 "unauthorized" "The API key or session is missing, invalid, revoked or expired; `details.reason` says which.";
     FORBIDDEN 403 "forbidden" "The scope of the API key or the role of the user does not allow this.";
-    REAUTHENTICATION_REQUIRED 403 "reauthentication_required" "The session signed in too long ago for this operation: sign in again.";
+    REAUTHENTICATION_REQUIRED 403 "reauthentication_required" "The session signed in too long ago for this operation: confirm the password or sign in again.";
     DOMAIN_NOT_VERIFIED 403 "domain_not_verified" "The domain of `from` is not verified for the account.";
     SANDBOX_RESTRICTED 403 "sandbox_restricted" "The sandbox sender can only send to the account's own address.";
     PRODUCTION_ACCESS_REQUIRED 403 "production_access_required" "Sending to other recipients requires production access.";

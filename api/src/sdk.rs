@@ -20,8 +20,12 @@ pub enum Risk {
     Delete,
     /// Returns or replaces a secret.
     Secret,
-    /// Changes what partners are paid.
+    /// Changes what partners are paid, or returns how they are paid.
     Money,
+    /// Releases money to partners.
+    Payout,
+    /// Gives, changes or removes the access of the account's users.
+    Team,
 }
 
 /// The place of an operation in the SDKs: a path of resources in camelCase, and a method, for example

@@ -1,4 +1,5 @@
-//! Users of an account: list, invite, change role, remove. Signed-in users may list them; only owners may change them.
+//! Users of an account: list, invite, change role, remove. Signed-in users may list them; owners and admins may change
+//! them. Only owners manage owners and admins.
 
 use std::sync::Arc;
 
@@ -57,7 +58,10 @@ fn read_role(fields: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<
 }
 
 fn role_schema() -> Value {
-    schema::string_enum(&["owner", "member"], "Role: owners can invite, change and remove users")
+    schema::string_enum(
+        &["owner", "admin", "developer", "viewer"],
+        "Role; owners and admins manage users, and only owners manage owners and admins. `member` means `developer`",
+    )
 }
 
 /// The request body of `POST /users`.
@@ -86,7 +90,7 @@ impl FromRequest for InviteUser {
                 .and_then(|text| text.trim().parse().map_err(|_| "is not an email address".to_owned())),
         };
         let email = email.map_err(|text| notes.errors.add(EMAIL, text)).ok();
-        let role = read_role(&fields, &mut notes).unwrap_or(UserRole::Member);
+        let role = read_role(&fields, &mut notes).unwrap_or(UserRole::Developer);
         match email {
             Some(email) if notes.errors.is_empty() => Ok(Self { email, role }),
             _ => Err(notes.errors.into()),
@@ -159,8 +163,8 @@ pub async fn list(state: Arc<AppState>, user: SignedInUser, _: NoInput) -> Resul
 /// to a user of another account; the invited user is informed of that on acceptance.
 ///
 /// # Errors
-/// 409 for a user of this account, or when there are too many users; 403 when the plan's quota is used up; 429 after
-/// too many invitations.
+/// 409 for a user of this account, or when there are too many users; 403 when the plan's quota is used up, or when an
+/// admin invites an owner or admin; 429 after too many invitations.
 pub async fn invite(
     state: Arc<AppState>,
     signed_in: SignedInUser,
@@ -174,7 +178,7 @@ pub async fn invite(
         true => None,
         false => Some(state.reserve_storage(signed_in.tenant(), Noun::Users, 1).await?),
     };
-    let user = users.invite(account, email, role).await.map_err(user_error_problem)?;
+    let user = users.invite(account, email, role, signed_in.user().role).await.map_err(user_error_problem)?;
     reserved.into_iter().for_each(StorageReservation::confirm);
     let link_mailed = login_links::send_link(&state, &user, LinkPurpose::Invitation).await.is_ok();
     notify_owner_added(&state, account, &user);
@@ -191,7 +195,7 @@ fn notify_owner_added(state: &Arc<AppState>, account: &Account, user: &User) {
 /// `PATCH /users/{id}`.
 ///
 /// # Errors
-/// The user does not exist; 409 when no owner would be left.
+/// The user does not exist; 403 when an admin manages an owner or admin; 409 when no owner would be left.
 pub async fn update_role(
     state: Arc<AppState>,
     signed_in: SignedInUser,
@@ -199,8 +203,9 @@ pub async fn update_role(
 ) -> Result<UserResponse, Problem> {
     let UpdateUserRole(id, role) = request;
     let account = signed_in.tenant().account();
-    let user =
-        UserService::from_intake(&state.intake).change_role(account.id, id, role).await.map_err(user_error_problem)?;
+    let users = UserService::from_intake(&state.intake);
+    let changed = users.change_role(account.id, id, role, signed_in.user().role).await;
+    let user = changed.map_err(user_error_problem)?;
     notify_owner_added(&state, account, &user);
     Ok(UserResponse { user: UserView::from_user(&user) })
 }
@@ -208,10 +213,10 @@ pub async fn update_role(
 /// `DELETE /users/{id}`.
 ///
 /// # Errors
-/// The user does not exist; 409 when no owner would be left.
+/// The user does not exist; 403 when an admin manages an owner or admin; 409 when no owner would be left.
 pub async fn remove(state: Arc<AppState>, user: SignedInUser, UserPath(id): UserPath) -> Result<OkResponse, Problem> {
     UserService::from_intake(&state.intake)
-        .remove_user(user.tenant().account().id, id)
+        .remove_user(user.tenant().account().id, id, user.user().role)
         .await
         .map_err(user_error_problem)?;
     Ok(OkResponse::OK)

@@ -75,6 +75,7 @@ pub mod task_filter;
 pub mod template;
 pub mod timestamp;
 pub mod tls_report;
+pub mod totp;
 pub mod tracking;
 pub mod trigger_event;
 pub mod unsubscribe;

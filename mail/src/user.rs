@@ -15,32 +15,57 @@ use crate::address::Address;
 use crate::credential::SecretHash;
 use crate::id::{AccountId, SessionId, UserId};
 use crate::session_token::SessionCookieToken;
+use crate::totp::Totp;
 
 /// A session expires after this time without use.
 pub const SESSION_IDLE_MAX: Duration = Duration::from_secs(14 * 24 * 3600);
 /// Maximum lifetime of a session.
 pub const SESSION_AGE_MAX: Duration = Duration::from_secs(90 * 24 * 3600);
+/// Secrets and money are available to a session for this long after the user proved their identity.
+pub const REAUTHENTICATION_AGE_MAX: Duration = Duration::from_secs(15 * 60);
 /// Lifetime of a session created by the operator.
 pub const OPERATOR_SESSION: Duration = Duration::from_secs(15 * 60);
 /// Use of a session is stored only if it extends the expiry by at least this much.
 const EXTENSION_MIN: Duration = Duration::from_secs(3600);
 
+/// What a user may do in the account, from the least role to the highest. The role table of the API lists the
+/// operations of each role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UserRole {
-    /// Everything except management of the users and of the account itself.
-    Member,
+    /// Reads everything except secrets.
+    Viewer,
+    /// Everything except money and the team. Stored as `member`, its name in earlier versions.
+    #[serde(rename = "member", alias = "developer")]
+    Developer,
+    /// Everything except approving payout runs and managing owners and admins.
+    Admin,
     /// Everything.
     Owner,
 }
 
 impl UserRole {
+    /// All roles, from the least to the highest.
+    pub const ALL: [Self; 4] = [Self::Viewer, Self::Developer, Self::Admin, Self::Owner];
+
     /// Name in the API.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
+            Self::Viewer => "viewer",
+            Self::Developer => "developer",
+            Self::Admin => "admin",
             Self::Owner => "owner",
-            Self::Member => "member",
+        }
+    }
+
+    /// Returns whether a user with this role may give the role `other`, and change or remove a user who has it.
+    #[must_use]
+    pub fn may_manage(self, other: Self) -> bool {
+        match self {
+            Self::Owner => true,
+            Self::Admin => other < Self::Admin,
+            Self::Developer | Self::Viewer => false,
         }
     }
 }
@@ -49,9 +74,11 @@ impl std::str::FromStr for UserRole {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
+            "viewer" => Ok(Self::Viewer),
+            "developer" | "member" => Ok(Self::Developer),
+            "admin" => Ok(Self::Admin),
             "owner" => Ok(Self::Owner),
-            "member" => Ok(Self::Member),
-            _ => Err("must be `owner` or `member`".to_owned()),
+            _ => Err("must be `owner`, `admin`, `developer` or `viewer`".to_owned()),
         }
     }
 }
@@ -80,11 +107,28 @@ pub struct User {
     pub invited: bool,
     /// Current series of sign-in links. A password change or reset starts a new series and invalidates earlier links.
     pub link_series: u32,
+    /// One-time passwords, if the user has set them up.
+    pub totp: Option<Totp>,
     /// Time of the invitation.
     pub created_at: Timestamp,
 }
 
 impl User {
+    /// Returns whether sign-in asks for a one-time password.
+    #[must_use]
+    pub fn has_totp(&self) -> bool {
+        self.recovery_codes_left().is_some()
+    }
+
+    /// Number of unused recovery codes; `None` without active one-time passwords.
+    #[must_use]
+    pub fn recovery_codes_left(&self) -> Option<usize> {
+        match &self.totp {
+            Some(Totp::Active { recovery_codes, .. }) => Some(recovery_codes.len()),
+            Some(Totp::Pending { .. }) | None => None,
+        }
+    }
+
     /// Sets or removes the password and invalidates existing sign-in links.
     #[must_use]
     pub fn with_password(&self, password: Option<PasswordHash>) -> Self {
@@ -148,8 +192,13 @@ impl SessionStart {
     /// A session that the operator creates for a script.
     #[must_use]
     pub fn for_operator() -> Self {
-        let start = Self::new(SignInMethod::Operator, None, None);
-        Self { idle_max: OPERATOR_SESSION, age_max: OPERATOR_SESSION, ..start }
+        Self::new(SignInMethod::Operator, None, None).lasting(OPERATOR_SESSION)
+    }
+
+    /// Ends the session after this time, used or not.
+    #[must_use]
+    pub fn lasting(self, age_max: Duration) -> Self {
+        Self { idle_max: age_max, age_max, ..self }
     }
 }
 
@@ -173,6 +222,8 @@ pub struct UserSession {
     pub user_agent: Option<String>,
     /// Time of the last use, to the hour.
     pub last_used_at: Option<Timestamp>,
+    /// When the user last proved their identity again after signing in.
+    pub reauthenticated_at: Option<Timestamp>,
 }
 
 impl UserSession {
@@ -192,7 +243,21 @@ impl UserSession {
             from,
             user_agent,
             last_used_at: Some(now),
+            reauthenticated_at: None,
         }
+    }
+
+    /// When the user last proved their identity.
+    #[must_use]
+    pub fn authenticated_at(&self) -> Timestamp {
+        self.reauthenticated_at.map_or(self.created_at, |again| again.max(self.created_at))
+    }
+
+    /// Returns whether the user proved their identity within [`REAUTHENTICATION_AGE_MAX`].
+    #[must_use]
+    pub fn is_recently_authenticated(&self, now: Timestamp) -> bool {
+        let until = self.authenticated_at().checked_add(REAUTHENTICATION_AGE_MAX).unwrap_or(Timestamp::MAX);
+        now <= until
     }
 
     /// Returns whether the user signed in by a mailed link within [`FRESH_LINK_MAX_AGE`].
@@ -220,7 +285,21 @@ impl UserSession {
 /// The token in the browser's cookie.
 pub type SessionToken = SessionCookieToken<UserId>;
 
-/// A mailed link that signs a user in once.
+/// What the token of a stored sign-in link is good for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SignInLinkKind {
+    /// A link that signs the user in, mailed or handed over by the operator.
+    #[default]
+    SignIn,
+    /// A link of the operator: it begins a session like [`SessionStart::for_operator`], which ends when the link
+    /// expires.
+    Operator,
+    /// No link: the user signed in by this method, and must also give a one-time password.
+    SecondFactor(SignInMethod),
+}
+
+/// A link or challenge that signs a user in once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignInLink {
     pub account: AccountId,
@@ -228,12 +307,13 @@ pub struct SignInLink {
     /// The user's link series at creation.
     pub series: u32,
     pub expires_at: Timestamp,
+    pub kind: SignInLinkKind,
 }
 
 impl SignInLink {
     #[must_use]
-    pub fn new(user: &User, token: &SignInLinkToken) -> Self {
-        Self { account: user.account, user: user.id, series: user.link_series, expires_at: token.expires_at }
+    pub fn new(user: &User, token: &SignInLinkToken, kind: SignInLinkKind) -> Self {
+        Self { account: user.account, user: user.id, series: user.link_series, expires_at: token.expires_at, kind }
     }
 
     /// Returns whether the link is still valid for the user: no password change or reset since its creation.
@@ -292,6 +372,29 @@ mod tests {
     use super::*;
 
     #[test]
+    fn roles_have_their_names_and_keep_the_stored_one() {
+        for role in UserRole::ALL {
+            assert_eq!(role.word().parse(), Ok(role));
+        }
+        assert_eq!("member".parse(), Ok(UserRole::Developer));
+        assert!(UserRole::ALL.is_sorted());
+        // An unchanged row must encode to the same bytes.
+        assert_eq!(serde_json::to_string(&UserRole::Developer).unwrap(), r#""member""#);
+        for stored in [r#""member""#, r#""developer""#] {
+            assert_eq!(serde_json::from_str::<UserRole>(stored).unwrap(), UserRole::Developer);
+        }
+    }
+
+    #[test]
+    fn admins_manage_the_roles_below_their_own() {
+        for other in UserRole::ALL {
+            assert!(UserRole::Owner.may_manage(other));
+            assert_eq!(UserRole::Admin.may_manage(other), other < UserRole::Admin);
+            assert!(!UserRole::Developer.may_manage(other) && !UserRole::Viewer.may_manage(other));
+        }
+    }
+
+    #[test]
     fn links_round_trip() {
         let link = SignInLinkToken::new(Timestamp::from_second(7).unwrap(), [5; 32]);
         assert_eq!(SignInLinkToken::parse(&link.text()), Some(link));
@@ -316,6 +419,12 @@ mod tests {
         }
         assert_eq!(session.expires_at, start + SESSION_AGE_MAX);
         assert!(!session.is_live(start + SESSION_AGE_MAX));
+        let mut again = UserSession { reauthenticated_at: Some(start + Duration::from_secs(3600)), ..session };
+        let recent =
+            |session: &UserSession, second| session.is_recently_authenticated(start + Duration::from_secs(second));
+        assert!(recent(&again, 3600 + 900) && !recent(&again, 3600 + 901));
+        again.reauthenticated_at = None;
+        assert!(recent(&again, 900) && !recent(&again, 901));
         let short = UserSession::new(&token, start, SessionStart::for_operator());
         assert_eq!(short.extended(start + Duration::from_secs(600)), None);
     }

@@ -1,6 +1,7 @@
 //! Provisioning of accounts: creates accounts with their first credentials, and changes accounts.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
@@ -11,7 +12,7 @@ use mail::credential::{
     SmtpCredential,
 };
 use mail::id::{AccountId, ApiKeyId, SmtpCredentialId};
-use mail::user::UserRole;
+use mail::user::{SignInLinkKind, SignInLinkToken, UserRole};
 use store::engine::{Batch, CommitError, ReadError, Store};
 use store::queue_hold::{self, Hold, HoldScope};
 use thiserror::Error;
@@ -42,6 +43,9 @@ pub enum ProvisionError {
     Commit(CommitError),
 }
 
+/// Lifetime of the link that signs the owner of a new account in.
+const FIRST_LINK_TTL: Duration = Duration::from_secs(24 * 3600);
+
 /// A new account with its first credentials.
 #[derive(Debug)]
 pub struct ProvisionedAccount {
@@ -50,6 +54,8 @@ pub struct ProvisionedAccount {
     pub api_key: CredentialSecret,
     /// The SMTP password; shown once.
     pub smtp_password: CredentialSecret,
+    /// A link that signs the new account's owner in once.
+    pub sign_in_link: Option<SignInLinkToken>,
 }
 
 /// Creates and changes accounts.
@@ -80,7 +86,7 @@ impl AccountProvisioning {
         UserService { store, clock, entropy: self.entropy.clone() }
     }
 
-    /// Creates an account with its owner, an API key and an SMTP credential.
+    /// Creates an account with its owner, the owner's first sign-in link, an API key and an SMTP credential.
     ///
     /// # Errors
     /// Returns a [`ProvisionError`] if the address has an account or the store fails.
@@ -99,10 +105,11 @@ impl AccountProvisioning {
             store::account::create(&mut batch, &account);
             let owner = self.users().new_user(id, account.email.clone(), UserRole::Owner);
             store::user::create(&mut batch, &owner);
+            let link = self.users().create_link(&mut batch, &owner, SignInLinkKind::SignIn, FIRST_LINK_TTL);
             let api_key = self.create_api_key(&mut batch, id, now);
             let smtp_password = self.create_smtp_credential(&mut batch, id, now);
             self.commit(batch, || account.email.to_string()).await?;
-            Ok(ProvisionedAccount { account, api_key, smtp_password })
+            Ok(ProvisionedAccount { account, api_key, smtp_password, sign_in_link: Some(link) })
         })
     }
 
@@ -117,7 +124,7 @@ impl AccountProvisioning {
         let api_key = self.create_api_key(&mut batch, account.id, now);
         let smtp_password = self.create_smtp_credential(&mut batch, account.id, now);
         self.commit(batch, || account.email.to_string()).await?;
-        Ok(ProvisionedAccount { account, api_key, smtp_password })
+        Ok(ProvisionedAccount { account, api_key, smtp_password, sign_in_link: None })
     }
 
     fn create_api_key(&self, batch: &mut Batch, account: AccountId, now: Timestamp) -> CredentialSecret {

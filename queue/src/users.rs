@@ -8,6 +8,8 @@
 //! for others, or find out whether it signs in elsewhere. The address is claimed when its reader accepts the
 //! invitation, and only that person is informed that it is taken.
 
+mod totp;
+
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -15,7 +17,8 @@ use mail::account::Account;
 use mail::address::Address;
 use mail::id::{AccountId, SessionId, UserId};
 use mail::user::{
-    PasswordHash, SessionStart, SessionToken, SignInLink, SignInLinkToken, SignInMethod, User, UserRole, UserSession,
+    PasswordHash, SessionStart, SessionToken, SignInLink, SignInLinkKind, SignInLinkToken, SignInMethod, User,
+    UserRole, UserSession,
 };
 use store::engine::{Batch, CommitError, ReadError, Store};
 use store::user::USERS_MAX;
@@ -24,6 +27,9 @@ use thiserror::Error;
 use crate::clock::Clock;
 use crate::entropy::Entropy;
 use crate::intake::Intake;
+
+/// Attempts to record a re-authentication in a session that other requests change.
+const REAUTHENTICATION_ATTEMPTS: usize = 5;
 
 /// Error of a user operation.
 #[derive(Debug, Error)]
@@ -36,6 +42,21 @@ pub enum UserError {
     /// An account must have an owner.
     #[error("the account's last owner cannot be removed or demoted; make another user an owner first")]
     LastOwner,
+    /// An admin tried to give, change or remove the role of an owner or admin.
+    #[error("only an owner can make, change or remove owners and admins")]
+    NotPermitted,
+    #[error("one-time passwords are already set up; disable them first")]
+    TotpActive,
+    #[error("no secret waits for confirmation; begin the set-up of one-time passwords first")]
+    TotpNotPending,
+    #[error("one-time passwords are not set up")]
+    TotpNotActive,
+    /// A one-time password or recovery code is malformed, wrong or was used.
+    #[error("the code is wrong or was used")]
+    WrongCode,
+    /// The secret cannot be sealed, or was sealed with another key.
+    #[error("the secret of the one-time passwords cannot be sealed or opened")]
+    Seal,
     /// The account has [`USERS_MAX`] users.
     #[error("an account has at most {USERS_MAX} users")]
     TooMany,
@@ -78,7 +99,7 @@ impl UserService {
     pub fn new_user(&self, account: AccountId, email: Address, role: UserRole) -> User {
         let now = self.clock.now();
         let id = UserId::new(now, self.entropy.unique_bits());
-        User { id, account, email, role, password: None, invited: false, link_series: 0, created_at: now }
+        User { id, account, email, role, password: None, invited: false, link_series: 0, totp: None, created_at: now }
     }
 
     /// Finds the user of an address. The account's own address is its first owner, who is created here if needed.
@@ -166,17 +187,26 @@ impl UserService {
         Ok(find_by_email(&store::user::list(&self.store, account.id).await?, email).is_some())
     }
 
-    /// Invites an address to an account, or renews its invitation. The result does not depend on other accounts.
+    /// Invites an address to an account, or renews its invitation, by the authority of a user with the role `by`. The
+    /// result does not depend on other accounts.
     ///
     /// # Errors
     /// [`UserError`]; [`UserError::Taken`] when the address is a user of this account.
-    pub async fn invite(&self, account: &Account, email: Address, role: UserRole) -> Result<User, UserError> {
+    pub async fn invite(
+        &self,
+        account: &Account,
+        email: Address,
+        role: UserRole,
+        by: UserRole,
+    ) -> Result<User, UserError> {
         self.owner(account).await?;
+        require_authority(by, role)?;
         let users = store::user::list(&self.store, account.id).await?;
         if let Some(existing) = find_by_email(&users, &email) {
             if !existing.invited {
                 return Err(UserError::Taken(email));
             }
+            require_authority(by, existing.role)?;
             let after = User { role, ..existing.clone() };
             let mut batch = Batch::progress();
             store::user::update(&mut batch, existing, &after);
@@ -214,13 +244,14 @@ impl UserService {
         }
     }
 
-    /// Removes a user and ends their sessions.
+    /// Removes a user and ends their sessions, by the authority of a user with the role `by`.
     ///
     /// # Errors
-    /// `Unknown` when the user does not exist, `LastOwner` for the last owner, `Conflict` on a concurrent change; the
-    /// store cannot be read or written.
-    pub async fn remove_user(&self, account: AccountId, id: UserId) -> Result<(), UserError> {
+    /// `Unknown` when the user does not exist, `NotPermitted`, `LastOwner` for the last owner, `Conflict` on a
+    /// concurrent change; the store cannot be read or written.
+    pub async fn remove_user(&self, account: AccountId, id: UserId, by: UserRole) -> Result<(), UserError> {
         let user = store::user::get(&self.store, account, id).await?.ok_or(UserError::Unknown)?;
+        require_authority(by, user.role)?;
         let mut batch = Batch::progress();
         self.require_another_owner(&mut batch, &user).await?;
         store::user::delete(&mut batch, &user);
@@ -228,13 +259,21 @@ impl UserService {
         Ok(self.store.commit(batch).await?)
     }
 
-    /// Changes a user's role.
+    /// Changes a user's role, by the authority of a user with the role `by`.
     ///
     /// # Errors
-    /// `Unknown` when the user does not exist, `LastOwner` for the last owner, `Conflict` on a concurrent change; the
-    /// store cannot be read or written.
-    pub async fn change_role(&self, account: AccountId, id: UserId, role: UserRole) -> Result<User, UserError> {
+    /// `Unknown` when the user does not exist, `NotPermitted`, `LastOwner` for the last owner, `Conflict` on a
+    /// concurrent change; the store cannot be read or written.
+    pub async fn change_role(
+        &self,
+        account: AccountId,
+        id: UserId,
+        role: UserRole,
+        by: UserRole,
+    ) -> Result<User, UserError> {
         let before = store::user::get(&self.store, account, id).await?.ok_or(UserError::Unknown)?;
+        require_authority(by, before.role)?;
+        require_authority(by, role)?;
         let after = User { role, ..before.clone() };
         let mut batch = Batch::progress();
         if role != UserRole::Owner {
@@ -264,9 +303,9 @@ impl UserService {
         Ok(sessions_ended)
     }
 
-    /// Removes a user's password, ends all their sessions and links, and creates a sign-in link for one use. It serves
-    /// stolen addresses and forgotten passwords where no mail reaches the user. Returns the link's token and the number
-    /// of ended sessions.
+    /// Removes a user's password and one-time passwords, ends all their sessions and links, and creates a sign-in link
+    /// for one use. It serves stolen addresses, and forgotten passwords and lost authenticator apps where no mail
+    /// reaches the user. Returns the link's token and the number of ended sessions.
     ///
     /// # Errors
     /// [`UserError`]; [`UserError::Unknown`] when the address signs in to no account.
@@ -276,16 +315,55 @@ impl UserService {
         link_holds: Duration,
     ) -> Result<(SignInLinkToken, usize), UserError> {
         let before = self.by_email(email).await?.ok_or(UserError::Unknown)?;
-        let after = before.with_password(None);
-        let expires_at = self.clock.now().checked_add(link_holds).unwrap_or(Timestamp::MAX);
-        let token = SignInLinkToken::new(expires_at, self.entropy.secret());
-        let link = SignInLink::new(&after, &token);
+        let after = User { totp: None, ..before.with_password(None) };
         let mut batch = Batch::progress();
         store::user::update(&mut batch, &before, &after);
-        store::sign_in_link::create(&mut batch, &token, &link);
+        let token = self.create_link(&mut batch, &after, SignInLinkKind::SignIn, link_holds);
         let sessions_ended = self.end_sessions(&mut batch, &before, None).await?;
         self.store.commit(batch).await?;
         Ok((token, sessions_ended))
+    }
+
+    /// Adds a sign-in link for one use to the commit. Returns its token.
+    pub fn create_link(
+        &self,
+        batch: &mut Batch,
+        user: &User,
+        kind: SignInLinkKind,
+        lifetime: Duration,
+    ) -> SignInLinkToken {
+        let expires_at = self.clock.now().checked_add(lifetime).unwrap_or(Timestamp::MAX);
+        let token = SignInLinkToken::new(expires_at, self.entropy.secret());
+        store::sign_in_link::create(batch, &token, &SignInLink::new(user, &token, kind));
+        token
+    }
+
+    /// Records in the session that the user proved their identity again. `after` is the user as it must be stored: an
+    /// accepted code is used up. Returns the session.
+    ///
+    /// # Errors
+    /// [`UserError`]; [`UserError::Conflict`] when the stored user differs from `before`, or the session has ended.
+    pub async fn reauthenticate(
+        &self,
+        session: &UserSession,
+        before: &User,
+        after: &User,
+    ) -> Result<UserSession, UserError> {
+        // A request may extend the session at the same time, which changes its row.
+        for _ in 0..REAUTHENTICATION_ATTEMPTS {
+            let stored = store::session::get(&self.store, session.account, session.user, session.id).await?;
+            let stored = stored.ok_or(UserError::Conflict)?;
+            let stamped = UserSession { reauthenticated_at: Some(self.clock.now()), ..stored.clone() };
+            let mut batch = Batch::progress();
+            store::session::update(&mut batch, &stored, &stamped);
+            store::user::update(&mut batch, before, after);
+            match self.store.commit(batch).await {
+                Ok(()) => return Ok(stamped),
+                Err(CommitError::Conflict { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(UserError::Conflict)
     }
 
     /// Ends all sessions of a user except `stays`. Returns their number.
@@ -317,6 +395,11 @@ impl UserService {
         store::user::check_unchanged(batch, other.ok_or(UserError::LastOwner)?);
         Ok(())
     }
+}
+
+/// Requires that a user with the role `by` may manage users with the role `other`.
+fn require_authority(by: UserRole, other: UserRole) -> Result<(), UserError> {
+    by.may_manage(other).then_some(()).ok_or(UserError::NotPermitted)
 }
 
 fn find_by_email<'a>(users: &'a [User], email: &Address) -> Option<&'a User> {

@@ -108,17 +108,50 @@ func TestTLSFailures(t *testing.T) {
 	untrusted := httptest.NewTLSServer(answers(200, account))
 	defer untrusted.Close()
 	plain := serve(t, answers(200, account))
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer silent.Close()
-	for _, base := range []string{untrusted.URL, strings.Replace(plain.URL, "http:", "https:", 1), "https://" + silent.Addr().String()} {
+	for _, base := range []string{untrusted.URL, strings.Replace(plain.URL, "http:", "https:", 1)} {
 		client, pauses := clientOf(t, base, WithTimeout(2*time.Second))
 		_, err := client.Account.Get(context.Background())
 		var connection *ConnectionError
 		if !errors.As(err, &connection) || connection.Reason != "tls" || len(*pauses) != 0 {
 			t.Fatalf("%s: %v", base, err)
+		}
+	}
+}
+
+func TestASlowTLSHandshakeIsATimeout(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	own := &http.Transport{TLSHandshakeTimeout: 50 * time.Millisecond}
+	for _, options := range [][]Option{{WithTimeout(200 * time.Millisecond)}, {WithTransport(own)}} {
+		client, pauses := clientOf(t, "https://"+silent.Addr().String(), options...)
+		_, err := client.Account.Get(context.Background())
+		var slow *TimeoutError
+		if !errors.As(err, &slow) || len(*pauses) != 0 {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestHeadersOfTheCaller(t *testing.T) {
+	server := serve(t, answers(200, account))
+	client, _ := clientOf(t, server.URL, WithHeader("user-agent", "shop/1.0"))
+	if _, err := client.Account.Get(context.Background(), WithHeader("Accept", "text/html"), WithHeader("Authorization", "no"), WithHeader("X-Own", "1")); err != nil {
+		t.Fatal(err)
+	}
+	got := server.requests[0].Header
+	if got.Get("Accept") != "application/json" || got.Get("Authorization") != "Bearer "+testKey || got.Get("X-Own") != "1" || got.Get("User-Agent") != "postrider-go/"+Version+" shop/1.0" {
+		t.Fatal(got)
+	}
+	for _, name := range []string{"Transfer-Encoding", "content-length", "HOST", "Connection", "te", "Proxy-Authorization"} {
+		var configuration *ConfigurationError
+		if _, err := client.Account.Get(context.Background(), WithHeader(name, "1")); !errors.As(err, &configuration) {
+			t.Error(name, err)
+		}
+		if _, err := New(WithAPIKey(testKey), WithBaseURL(server.URL), WithHeader(name, "1")); !errors.As(err, &configuration) {
+			t.Error(name, err)
 		}
 	}
 }

@@ -76,7 +76,8 @@ func WithTimeout(timeout time.Duration) SharedOption {
 // WithMaxRetries sets how often a failed call is tried again; the default is 2.
 func WithMaxRetries(count int) SharedOption { return func(s *settings) { s.maxRetries = count } }
 
-// WithHeader sends a further header.
+// WithHeader sends a further header. A User-Agent is appended to the package's; Accept, Authorization, Content-Type and
+// Service-Version stay the package's. Headers that frame the request, such as Transfer-Encoding, are refused.
 func WithHeader(name, value string) SharedOption {
 	return func(s *settings) {
 		s.headers = s.headers.Clone()
@@ -133,6 +134,9 @@ func (s *settings) check() error {
 		return &ConfigurationError{"The idempotency key and the value of If-Match may have printable ASCII characters only"}
 	}
 	for name, values := range s.headers {
+		if isFraming(name) {
+			return &ConfigurationError{"The header " + name + " cannot be set: the package writes it itself"}
+		}
 		isToken := name != "" && isPrintable(name) && !strings.ContainsAny(name, " \"(),/:;<=>?@[\\]{}")
 		for _, value := range values {
 			if !isToken || !isPrintable(value) {
@@ -141,6 +145,15 @@ func (s *settings) check() error {
 		}
 	}
 	return nil
+}
+
+// isFraming: the header says where a request ends or how the connection is used.
+func isFraming(name string) bool {
+	switch http.CanonicalHeaderKey(name) {
+	case "Connection", "Content-Length", "Expect", "Host", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade":
+		return true
+	}
+	return strings.HasPrefix(http.CanonicalHeaderKey(name), "Proxy-")
 }
 
 func isPrintable(text string) bool {

@@ -45,7 +45,10 @@ func (i *DevInbox) WaitForEmail(ctx context.Context, params WaitForEmailParams) 
 	defer cancel()
 	for {
 		deadline, _ := ctx.Deadline()
-		wait := minimum(time.Until(deadline), 20*time.Second)
+		wait := time.Until(deadline)
+		if wait > 20*time.Second {
+			wait = 20 * time.Second
+		}
 		params.Extra = map[string]any{"limit": 1, "wait": fmt.Sprintf("%dms", wait.Milliseconds())}
 		list := operation{name: "dev.waitForEmail", method: "GET", path: "/messages", retried: true, media: "application/json"}
 		found, err := callJSON[struct{ Messages []DevEmail }](ctx, i.transport, list, nil, &params, []CallOption{WithTimeout(wait + 10*time.Second)})

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"time"
 )
 
@@ -28,6 +29,7 @@ type APIError struct {
 	DocURL  string
 	Headers http.Header
 	Details map[string]any
+	answer  map[string]any
 }
 
 func (e *APIError) Error() string {
@@ -39,83 +41,6 @@ func (e *APIError) Error() string {
 }
 
 func (*APIError) isPostrider() {}
-
-// ValidationError says what is wrong in the request.
-type ValidationError struct {
-	APIError
-	// Fields has a message for each wrong field.
-	Fields map[string]string
-}
-
-func (e *ValidationError) Unwrap() error { return &e.APIError }
-
-// SuppressedRecipientError is a ValidationError: recipients are suppressed, or opted out of the category.
-type SuppressedRecipientError struct {
-	ValidationError
-	Suppressed []string
-	Category   string
-	EmailID    string
-}
-
-func (e *SuppressedRecipientError) Unwrap() error { return &e.ValidationError }
-
-// AuthenticationError: the API key is missing, unknown or expired.
-type AuthenticationError struct {
-	APIError
-	Reason string
-}
-
-func (e *AuthenticationError) Unwrap() error { return &e.APIError }
-
-// PermissionError: the key or the account may not do this.
-type PermissionError struct{ APIError }
-
-func (e *PermissionError) Unwrap() error { return &e.APIError }
-
-// NotFoundError: there is nothing with this id.
-type NotFoundError struct{ APIError }
-
-func (e *NotFoundError) Unwrap() error { return &e.APIError }
-
-// ConflictError: the request does not fit the current state.
-type ConflictError struct{ APIError }
-
-func (e *ConflictError) Unwrap() error { return &e.APIError }
-
-// IdempotencyConflictError is a ConflictError: the idempotency key was used with another body.
-type IdempotencyConflictError struct{ ConflictError }
-
-func (e *IdempotencyConflictError) Unwrap() error { return &e.ConflictError }
-
-// PlanLimitError: a limit of the plan is reached.
-type PlanLimitError struct {
-	APIError
-	UpgradeURL string
-	Limit      string
-	Used, Cap  int64
-	ResetsAt   string
-}
-
-func (e *PlanLimitError) Unwrap() error { return &e.APIError }
-
-// RateLimitError: too many requests, also after retries.
-type RateLimitError struct {
-	APIError
-	RateLimit
-	RetryAfter time.Duration
-}
-
-func (e *RateLimitError) Unwrap() error { return &e.APIError }
-
-// UpstreamError: another service, for example a DNS provider, refused or failed.
-type UpstreamError struct{ APIError }
-
-func (e *UpstreamError) Unwrap() error { return &e.APIError }
-
-// ServerError: the server has a fault or is overloaded.
-type ServerError struct{ APIError }
-
-func (e *ServerError) Unwrap() error { return &e.APIError }
 
 // SendUnconfirmedError: the server does not know whether it took the email. Sending again could deliver it twice; call
 // Resolve.
@@ -170,20 +95,8 @@ func (e *ConnectionError) Error() string { return "postrider: " + e.Message }
 func (e *ConnectionError) Unwrap() error { return e.cause }
 func (*ConnectionError) isPostrider()    {}
 
-// TimeoutError: the deadline of the call passed. It is a context.DeadlineExceeded for errors.Is.
-type TimeoutError struct{ Message string }
-
-func (e *TimeoutError) Error() string { return "postrider: " + e.Message }
-func (*TimeoutError) Unwrap() error   { return context.DeadlineExceeded }
-func (*TimeoutError) Timeout() bool   { return true }
-func (*TimeoutError) isPostrider()    {}
-
-// CancelledError: the context was cancelled. It is a context.Canceled for errors.Is.
-type CancelledError struct{ Message string }
-
-func (e *CancelledError) Error() string { return "postrider: " + e.Message }
-func (*CancelledError) Unwrap() error   { return context.Canceled }
-func (*CancelledError) isPostrider()    {}
+// Timeout makes it a timeout for net.Error.
+func (*TimeoutError) Timeout() bool { return true }
 
 // UnexpectedResponseError: an answer that is not the API's, for example the page of a proxy.
 type UnexpectedResponseError struct {
@@ -199,23 +112,6 @@ type UnexpectedResponseError struct {
 func (e *UnexpectedResponseError) Error() string { return "postrider: " + e.Message }
 func (*UnexpectedResponseError) isPostrider()    {}
 
-// ConfigurationError: the client or the call was made with an invalid value.
-type ConfigurationError struct{ Message string }
-
-func (e *ConfigurationError) Error() string { return "postrider: " + e.Message }
-func (*ConfigurationError) isPostrider()    {}
-
-// SignatureError: the signature of a webhook is missing or wrong.
-type SignatureError struct{ Message string }
-
-func (e *SignatureError) Error() string { return "postrider: " + e.Message }
-func (*SignatureError) isPostrider()    {}
-
-// TimestampError is a SignatureError: the time of a webhook is outside of the tolerance.
-type TimestampError struct{ SignatureError }
-
-func (e *TimestampError) Unwrap() error { return &e.SignatureError }
-
 // ended is the error of a context that has ended.
 func ended(ctx context.Context, text string) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
@@ -226,88 +122,81 @@ func ended(ctx context.Context, text string) error {
 
 // apiError reads the API's error format; nil if the body has another one.
 func apiError(client *Client, response *Response, body []byte) error {
-	var answer struct {
-		Error *struct {
-			Message, Code string
-			RequestID     string `json:"request_id"`
-			DocURL        string `json:"doc_url"`
-			UpgradeURL    string `json:"upgrade_url"`
-			Details       map[string]any
-		} `json:"error"`
-	}
-	if json.Unmarshal(body, &answer) != nil || answer.Error == nil || answer.Error.Message == "" {
+	var answer struct{ Error map[string]any }
+	if json.Unmarshal(body, &answer) != nil {
 		return nil
 	}
-	from := answer.Error
-	base := APIError{response.Status, from.Code, from.Message, from.RequestID, from.DocURL, response.Headers, from.Details}
-	if base.RequestID == "" {
+	details, _ := answer.Error["details"].(map[string]any)
+	base := APIError{Status: response.Status, Headers: response.Headers, Details: details, answer: answer.Error}
+	base.Code, base.Message, base.DocURL = base.text("code"), base.text("message"), base.text("doc_url")
+	if base.RequestID = base.text("request_id"); base.RequestID == "" {
 		base.RequestID = response.RequestID
 	}
-	text := func(name string) string { value, _ := from.Details[name].(string); return value }
-	number := func(name string) int64 { value, _ := from.Details[name].(float64); return int64(value) }
-	class := errorClass(from.Code)
+	class := errorClass(base.Code)
 	switch {
+	case base.Message == "":
+		return nil
+	case base.Code == "validation_error" && base.addresses("suppressed", "category_unsubscribed") != nil:
+		class = "SuppressedRecipientError"
+	case class == "SendUnconfirmedError":
+		return &SendUnconfirmedError{base, base.text("email_id"), client}
 	case class == "" && response.Status == http.StatusUnauthorized:
 		class = "AuthenticationError"
 	case class == "" && response.Status >= 500:
 		class = "ServerError"
 	}
-	switch class {
-	case "ValidationError":
-		validation := ValidationError{base, map[string]string{}}
-		if fields, ok := from.Details["fields"].(map[string]any); ok {
-			for name, value := range fields {
-				validation.Fields[name] = fmt.Sprint(value)
-			}
-		}
-		addresses := texts(from.Details["suppressed"])
-		if addresses == nil {
-			addresses = texts(from.Details["category_unsubscribed"])
-		}
-		if addresses != nil && from.Code == "validation_error" {
-			return &SuppressedRecipientError{validation, addresses, text("category"), text("email_id")}
-		}
-		return &validation
-	case "AuthenticationError":
-		return &AuthenticationError{base, text("reason")}
-	case "PermissionError":
-		return &PermissionError{base}
-	case "NotFoundError":
-		return &NotFoundError{base}
-	case "ConflictError":
-		return &ConflictError{base}
-	case "IdempotencyConflictError":
-		return &IdempotencyConflictError{ConflictError{base}}
-	case "PlanLimitError":
-		return &PlanLimitError{base, from.UpgradeURL, text("limit"), number("used"), number("cap"), text("resets_at")}
-	case "RateLimitError":
-		limited := &RateLimitError{APIError: base}
-		limited.RetryAfter, _ = retryAfter(response.Headers, time.Now())
-		if response.RateLimit != nil {
-			limited.RateLimit = *response.RateLimit
-		}
-		return limited
-	case "UpstreamError":
-		return &UpstreamError{base}
-	case "SendUnconfirmedError":
-		return &SendUnconfirmedError{base, text("email_id"), client}
-	case "ServerError":
-		return &ServerError{base}
-	}
-	return &base
+	return newError(class, base)
 }
 
-func texts(value any) []string {
-	list, ok := value.([]any)
-	if !ok {
-		return nil
+// field is a value of the details or of the answer's `error`.
+func (e *APIError) field(key string) any {
+	if value, ok := e.Details[key]; ok {
+		return value
 	}
-	all := []string{}
-	for _, one := range list {
-		if object, ok := one.(map[string]any); ok {
-			one = object["email"]
+	return e.answer[key]
+}
+
+func (e *APIError) text(key string) string {
+	value, _ := e.field(key).(string)
+	return value
+}
+
+func (e *APIError) integer(key string) int64 {
+	value, _ := e.field(key).(float64)
+	return int64(value)
+}
+
+func (e *APIError) addresses(keys ...string) (all []string) {
+	for _, key := range keys {
+		list, _ := e.Details[key].([]any)
+		for _, one := range list {
+			if object, ok := one.(map[string]any); ok {
+				one = object["email"]
+			}
+			all = append(all, fmt.Sprint(one))
 		}
-		all = append(all, fmt.Sprint(one))
+		if all != nil {
+			break
+		}
 	}
 	return all
+}
+
+func (e *APIError) messages(key string) map[string]string {
+	messages := map[string]string{}
+	values, _ := e.Details[key].(map[string]any)
+	for name, value := range values {
+		messages[name] = fmt.Sprint(value)
+	}
+	return messages
+}
+
+func (e *APIError) header(name string) int64 {
+	value, _ := strconv.ParseInt(e.Headers.Get(name), 10, 64)
+	return value
+}
+
+func (e *APIError) retryAfter(string) time.Duration {
+	wait, _ := retryAfter(e.Headers, time.Now())
+	return wait
 }

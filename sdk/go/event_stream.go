@@ -13,7 +13,7 @@ import (
 
 const (
 	silenceMax    = time.Minute
-	eventBytesMax = 16 << 20
+	eventBytesMax = 1 << 20
 )
 
 // StreamParams are those of WebhookEvents.Stream.
@@ -95,10 +95,10 @@ func (s *EventStream) Next() bool {
 
 // isAgain: a stream that has never been connected tries as often as a call, so that a wrong base URL is noticed.
 func (s *EventStream) isAgain(err error) bool {
-	if status, _, _ := answered(err); s.isConnected {
-		return isRetried(err, true) || status >= 500
-	}
-	return isRetried(err, true) && s.failures < s.transport.settings.maxRetries
+	var slow *TimeoutError
+	status, _, _ := answered(err)
+	isLost := isRetried(err, true) || errors.As(err, &slow) || s.isConnected && status >= 500
+	return isLost && (s.isConnected || s.failures < s.transport.settings.maxRetries)
 }
 
 // Value is the current event.
@@ -135,7 +135,7 @@ func (s *EventStream) connect() error {
 	}
 	s.isConnected = true
 	s.lines = bufio.NewScanner(s.body)
-	s.lines.Buffer(nil, eventBytesMax)
+	s.lines.Buffer(nil, eventBytesMax+1)
 	return nil
 }
 
@@ -155,16 +155,19 @@ func lostStream(cause error) error {
 // read reads one event (HTML Living Standard, 9.2).
 func (s *EventStream) read() (*WebhookEvent, error) {
 	var data strings.Builder
-	cursor := s.cursor
+	cursor, size := s.cursor, 0
 	// The time that the caller spends with an event does not count.
 	defer s.silence.Stop()
 	for s.silence.Reset(silenceMax); s.lines.Scan(); s.silence.Reset(silenceMax) {
 		name, value, _ := strings.Cut(s.lines.Text(), ":")
 		value = strings.TrimPrefix(value, " ")
+		size += len(s.lines.Bytes()) + 1
 		switch {
+		case size > eventBytesMax:
+			return nil, tooLargeEvent()
 		case name == "id":
 			cursor = value
-		case name == "data" && data.Len()+len(value) < eventBytesMax:
+		case name == "data":
 			data.WriteString(value + "\n")
 		case s.lines.Text() == "" && data.Len() > 0:
 			event, err := parseEvent([]byte(data.String()))
@@ -174,11 +177,15 @@ func (s *EventStream) read() (*WebhookEvent, error) {
 			s.cursor, event.Cursor = cursor, cursor
 			return event, nil
 		case s.lines.Text() == "":
-			s.cursor = cursor
+			s.cursor, size = cursor, 0
 		}
 	}
 	if errors.Is(s.lines.Err(), bufio.ErrTooLong) {
-		return nil, &UnexpectedResponseError{Message: "An event of the stream is longer than 16 MiB: check the proxy in front of the server", Status: 200}
+		return nil, tooLargeEvent()
 	}
 	return nil, lostStream(s.lines.Err())
+}
+
+func tooLargeEvent() error {
+	return &UnexpectedResponseError{Message: "An event of the stream is larger than 1 MiB: check the proxy in front of the server", Status: 200}
 }

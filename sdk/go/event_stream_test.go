@@ -61,6 +61,19 @@ func TestAStreamThatCannotBegin(t *testing.T) {
 	}
 }
 
+func TestTheSizeOfAnEvent(t *testing.T) {
+	sized := func(size int) string {
+		return `data: {"id":"evt_1","type":"email.sent","data":{"text":"` + strings.Repeat("x", size) + "\"}}\n\n"
+	}
+	client, _ := clientOf(t, serve(t, stream(sized(1040000)+sized(1040000)+sized(1060000))).URL)
+	events := client.WebhookEvents.Stream(context.Background(), nil)
+	defer events.Close()
+	var unexpected *UnexpectedResponseError
+	if !events.Next() || !events.Next() || events.Next() || !errors.As(events.Err(), &unexpected) {
+		t.Fatal(events.Err())
+	}
+}
+
 func TestAClosedStreamEnds(t *testing.T) {
 	server := serve(t, raw("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"+frame, true, false))
 	client, _ := clientOf(t, server.URL)

@@ -13,6 +13,7 @@ type Iterator[T any] struct {
 	items  []T
 	value  T
 	cursor *string
+	seen   map[string]bool
 	done   bool
 	err    error
 }
@@ -28,8 +29,13 @@ func (i *Iterator[T]) Next() bool {
 			i.err = err
 			return false
 		}
-		if hasMore && (next == nil || *next == "" || i.cursor != nil && *i.cursor == *next) {
-			i.err = &UnexpectedResponseError{Message: "The server repeats a page or says no cursor, so the list would not end: check the server's version", Status: 200}
+		if hasMore && (next == nil || *next == "" || i.seen[*next]) {
+			i.err = &UnexpectedResponseError{Message: "The server repeats a cursor or says none, so the list would not end: check the server's version", Status: 200}
+		} else if hasMore {
+			if i.seen == nil {
+				i.seen = map[string]bool{}
+			}
+			i.seen[*next] = true
 		}
 		i.items, i.cursor, i.done = items, next, !hasMore
 	}

@@ -186,4 +186,12 @@ func TestPages(t *testing.T) {
 	if !errors.As(endless.Err(), &unexpected) || server.seen() != 2 {
 		t.Fatal(endless.Err(), server.seen())
 	}
+	server = serve(t, page("msg_1", "true", `"a"`), page("msg_2", "true", `"b"`), page("msg_1", "true", `"a"`))
+	client, _ = clientOf(t, server.URL)
+	circle := client.Emails.ListAll(context.Background(), nil)
+	for circle.Next() {
+	}
+	if !errors.As(circle.Err(), &unexpected) || server.seen() != 3 {
+		t.Fatal(circle.Err(), server.seen())
+	}
 }

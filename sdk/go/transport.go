@@ -76,21 +76,12 @@ func newTransport(base string, s settings) *transport {
 			MaxIdleConnsPerHost:    32,
 			IdleConnTimeout:        90 * time.Second,
 			MaxResponseHeaderBytes: errorBytesMax,
-			// Shorter than the call, so that a server without TLS is not taken for a slow one.
-			TLSHandshakeTimeout: minimum(s.timeout/2, 10*time.Second),
 		}
 	}
 	return &transport{
 		base: base, http: s.roundTripper, settings: s, key: func() string { return key },
 		now: time.Now, random: randomFraction, sleep: sleep,
 	}
-}
-
-func minimum(a, b time.Duration) time.Duration {
-	if a < b {
-		return a
-	}
-	return b
 }
 
 func randomFraction() float64 {
@@ -254,7 +245,7 @@ func (t *transport) send(ctx context.Context, method, target string, headers htt
 	request.Header = headers.Clone()
 	request.Header.Set("Authorization", "Bearer "+t.key())
 	request.Header.Set("Service-Version", serviceVersion)
-	request.Header.Set("User-Agent", "postrider-go/"+Version)
+	request.Header.Set("User-Agent", strings.TrimSpace("postrider-go/"+Version+" "+headers.Get("User-Agent")))
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}
@@ -263,7 +254,7 @@ func (t *transport) send(ctx context.Context, method, target string, headers htt
 		if ctx.Err() != nil {
 			return nil, nil, ended(ctx, request.URL.Host+" did not answer within the call's timeout: try again, or raise the timeout")
 		}
-		return nil, nil, t.connectionError(err, request.URL.Host)
+		return nil, nil, t.unanswered(err, request.URL.Host)
 	}
 	response := t.received(got)
 	if got.StatusCode >= 200 && got.StatusCode < 300 {
@@ -355,18 +346,23 @@ func (t *transport) redacted(text string) string {
 	return strings.ReplaceAll(text, t.key(), "[API key]")
 }
 
-func (t *transport) connectionError(cause error, host string) error {
+// unanswered is the error of a request without an answer, although the call's time is not over.
+func (t *transport) unanswered(cause error, host string) error {
 	text := t.redacted(cause.Error())
 	reason, advice := "other", "check the network and the base URL"
 	var dns *net.DNSError
 	var op *net.OpError
+	var slow net.Error
 	unsent := errors.As(cause, &op) && op.Op == "dial"
+	if errors.As(cause, &slow) && slow.Timeout() && !unsent && !errors.As(cause, &dns) && !errors.Is(cause, syscall.ETIMEDOUT) {
+		return &TimeoutError{host + " did not answer within the transport's own time (" + text + "): check the server and the network"}
+	}
 	switch {
 	case errors.As(cause, &dns):
 		reason, advice = "dns", "check the host name in the base URL"
 	case errors.Is(cause, syscall.ECONNREFUSED):
 		reason, advice = "refused", "check that the server runs, and the port in the base URL"
-	case strings.Contains(text, "tls: ") || strings.Contains(text, "x509: ") || strings.Contains(text, "TLS") || strings.Contains(text, "HTTPS client"):
+	case strings.Contains(text, "tls: ") || strings.Contains(text, "x509: ") || strings.Contains(text, "HTTPS client"):
 		reason, advice = "tls", "check the server's certificate, and that the port in the base URL is the one for https"
 	case errors.Is(cause, syscall.ECONNRESET) || errors.Is(cause, syscall.EPIPE) || errors.Is(cause, io.EOF) || errors.Is(cause, io.ErrUnexpectedEOF) || strings.Contains(text, "closed"):
 		reason, advice = "reset", "the connection was lost; try again"

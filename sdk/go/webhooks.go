@@ -1,7 +1,6 @@
 package postrider
 
 import (
-	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -9,8 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -18,8 +17,6 @@ import (
 
 // DefaultTolerance is how far the time of a webhook may be from this machine's.
 const DefaultTolerance = 5 * time.Minute
-
-const webhookBytesMax = 32 << 20
 
 // WebhookEvent is an event of a webhook or of the event stream.
 type WebhookEvent struct {
@@ -101,21 +98,23 @@ func checkTime(signed string, tolerance time.Duration, now time.Time) error {
 	return nil
 }
 
-// headerOf finds a header whatever its case.
+// headerOf finds a header whatever its case. The values of one that occurs several times are joined by commas
+// (RFC 9110, 5.2).
 func headerOf(header http.Header, name string) string {
+	var all []string
 	for key, values := range header {
-		if strings.EqualFold(key, name) && len(values) > 0 {
-			return values[0]
+		if strings.EqualFold(key, name) {
+			all = append(all, values...)
 		}
 	}
-	return ""
+	return strings.Join(all, ", ")
 }
 
-// serviceSignature reads `t=…,v1=…[,v1=…]`.
+// serviceSignature reads `t=…,v1=…[,v1=…]`. The first time counts.
 func serviceSignature(text string) (time string, signatures [][]byte) {
 	for _, part := range strings.Split(text, ",") {
 		name, value, _ := strings.Cut(strings.TrimSpace(part), "=")
-		if name == "t" {
+		if name == "t" && time == "" {
 			time = value
 		} else if signature, err := hex.DecodeString(value); name == "v1" && err == nil {
 			signatures = append(signatures, signature)
@@ -124,11 +123,12 @@ func serviceSignature(text string) (time string, signatures [][]byte) {
 	return time, signatures
 }
 
-// standardSignatures reads `v1,… [v1,…]` (Standard Webhooks).
+var standardSignature = regexp.MustCompile(`(?:^|[\s,])v1,([A-Za-z0-9+/=]+)`)
+
+// standardSignatures reads `v1,… [v1,…]` (Standard Webhooks), also if repeated headers were joined by commas.
 func standardSignatures(text string) (signatures [][]byte) {
-	for _, part := range strings.Fields(text) {
-		version, value, _ := strings.Cut(part, ",")
-		if signature, err := base64.StdEncoding.DecodeString(value); version == "v1" && err == nil {
+	for _, part := range standardSignature.FindAllStringSubmatch(text, -1) {
+		if signature, err := base64.StdEncoding.DecodeString(part[1]); err == nil {
 			signatures = append(signatures, signature)
 		}
 	}
@@ -198,35 +198,4 @@ func GenerateTestHeader(payload []byte, secret string, at time.Time, id string) 
 	header.Set("Webhook-Timestamp", time)
 	header.Set("Webhook-Signature", "v1,"+base64.StdEncoding.EncodeToString(sum(key, id+"."+time+".", payload)))
 	return header, nil
-}
-
-// WebhookHandler verifies webhooks and passes their events to handle. If handle fails, the answer is 500, and the server
-// delivers the webhook again.
-func WebhookHandler(secrets []string, handle func(context.Context, *WebhookEvent) error) http.Handler {
-	return http.HandlerFunc(func(writer http.ResponseWriter, request *http.Request) {
-		if request.Method != http.MethodPost {
-			http.Error(writer, "Webhooks are POST requests", http.StatusMethodNotAllowed)
-			return
-		}
-		payload, err := io.ReadAll(http.MaxBytesReader(writer, request.Body, webhookBytesMax))
-		if err != nil {
-			http.Error(writer, "The body cannot be read", http.StatusRequestEntityTooLarge)
-			return
-		}
-		event, err := ConstructEvent(payload, request.Header, secrets, DefaultTolerance)
-		var misconfigured *ConfigurationError
-		if errors.As(err, &misconfigured) {
-			http.Error(writer, err.Error(), http.StatusInternalServerError)
-			return
-		}
-		if err != nil {
-			http.Error(writer, err.Error(), http.StatusBadRequest)
-			return
-		}
-		if err := handle(request.Context(), event); err != nil {
-			http.Error(writer, "The webhook could not be handled", http.StatusInternalServerError)
-			return
-		}
-		writer.WriteHeader(http.StatusNoContent)
-	})
 }

@@ -30,6 +30,9 @@ func TestTheVectorOfBothSignatures(t *testing.T) {
 	for _, header := range []http.Header{
 		{"Service-Signature": {"t=1767261601,v1=" + vectorHex}},
 		{"service-signature": {"t=1767261601,v1=00,v1=nonsense,v1=" + vectorHex}},
+		{"Service-Signature": {"t=1767261601,v1=00", "t=1767261601,v1=" + vectorHex}},
+		{"Webhook-Id": {"evt_01TEST"}, "Webhook-Timestamp": {"1767261601"}, "Webhook-Signature": {"v1,AAAA", "v1," + vectorBase64}},
+		{"Webhook-Id": {"evt_01TEST"}, "Webhook-Timestamp": {"1767261601"}, "Webhook-Signature": {"v1,AAAA,v1," + vectorBase64}},
 		{"WEBHOOK-ID": {"evt_01TEST"}, "webhook-timestamp": {"1767261601"}, "Webhook-Signature": {"v2,AA v1,AA== v1," + vectorBase64}},
 		made,
 	} {
@@ -62,6 +65,8 @@ func TestWrongSignatures(t *testing.T) {
 		"other time":    {vectorPayload, http.Header{"Service-Signature": {"t=1767261602,v1=" + vectorHex}}, vectorSecret},
 		"nonsense":      {vectorPayload, http.Header{"Service-Signature": {"nonsense"}, "Webhook-Signature": {"v1,é"}}, vectorSecret},
 		"short":         {vectorPayload, http.Header{"Service-Signature": {"t=1767261601,v1=ff"}}, vectorSecret},
+		"two times":     {vectorPayload, http.Header{"Service-Signature": {"t=1,v1=00", "t=1767261601,v1=" + vectorHex}}, vectorSecret},
+		"two ids":       {vectorPayload, http.Header{"Webhook-Id": {"evt_01TEST", "evt_01TEST"}, "Webhook-Timestamp": good["Webhook-Timestamp"], "Webhook-Signature": good["Webhook-Signature"]}, vectorSecret},
 		"empty headers": {vectorPayload, http.Header{"Service-Signature": {}}, vectorSecret},
 	} {
 		_, err := ConstructEventAt([]byte(one.payload), one.header, []string{one.secret}, 0, vectorTime)
@@ -150,7 +155,7 @@ func TestTheHandler(t *testing.T) {
 	if code := deliver("GET", time.Now()); code != 405 || got != nil {
 		t.Error(code)
 	}
-	if code := deliver("POST", vectorTime); code != 400 || got != nil {
+	if code := deliver("POST", vectorTime); code != 401 || got != nil {
 		t.Error(code)
 	}
 	if code := deliver("POST", time.Now()); code != 204 || got == nil {

@@ -3,6 +3,7 @@
 Each fault applies to one request, in order; without a fault a request goes to the server. Faults:
 
     {"status": 503, "headers": {}, "json": {}}    answers itself; `text` with a `content-type`, or `bytes` (a size), instead of json
+    {"event_bytes": 2000000}                      answers an event stream with one event whose `data` has this size
     {"reset": true}                               resets the connection before any answer
     {"reset_after_request": true}                 passes the request on, then resets the connection: the answer is lost
     {"hang": "headers"}                           never answers (until the client leaves)
@@ -186,6 +187,11 @@ def answer(client, fault):
     if "json" in fault:
         content = json.dumps(fault["json"]).encode()
         headers.setdefault("content-type", "application/json")
+    elif "event_bytes" in fault:
+        headers.setdefault("content-type", "text/event-stream")
+        event = {"id": "evt_1", "type": "email.sent", "created_at": "2026-01-01T10:00:00.000Z", "data": {"text": ""}}
+        event["data"]["text"] = "x" * (fault["event_bytes"] - len(json.dumps(event)))
+        content = f"id: c1\nevent: email.sent\ndata: {json.dumps(event)}\n\n".encode()
     elif "bytes" in fault:
         content = b"x" * fault["bytes"]
     else:

@@ -15,6 +15,7 @@ use mail::id::EmailId;
 use mail::outcome::AttemptPhase;
 use mail::reply::SmtpReply;
 use mail::tls_report::Day;
+use mail::user::{OPERATOR_SESSION, SignInLinkKind, SignInLinkToken};
 use serde_json::{Value, json};
 use store::access::AccessError;
 use store::engine::Batch;
@@ -118,7 +119,11 @@ async fn create_account(
     let email: Address = email.parse().map_err(|error| format!("{email}: {error}"))?;
     let plan = plan.unwrap_or(permissions.default_plan);
     let provisioned = services.provisioning.create_account(email, plan, production).await.map_err(error_text)?;
-    Ok(views::provisioned_account_view(&provisioned, &permissions.submission_username))
+    let mut view = views::provisioned_account_view(&provisioned, &permissions.submission_username);
+    if let Some(link) = &provisioned.sign_in_link {
+        view["sign_in"] = json!({"link": sign_in_url(services, link), "expires_at": link.expires_at});
+    }
+    Ok(view)
 }
 
 async fn update_account(
@@ -189,7 +194,8 @@ async fn call_as_owner(
     Ok(json!({"status": status.as_u16(), "body": body}))
 }
 
-/// Creates a session of the owner for scripts. It expires after 15 minutes, used or not.
+/// Creates a session of the owner for scripts, and a link that begins another one in a browser. Both expire after 15
+/// minutes, used or not.
 async fn create_session(services: &Services, account: Option<&str>) -> AdminResult {
     let id = resolve_account(services, account).await?;
     let account = store::account::find(&services.store, &id).await.map_err(error_text)?;
@@ -199,11 +205,20 @@ async fn create_session(services: &Services, account: Option<&str>) -> AdminResu
     let start = mail::user::SessionStart::for_operator();
     let session_result = users.begin_session(&owner, start, Batch::progress()).await;
     let (token, session) = session_result.map_err(error_text)?;
+    let mut batch = Batch::progress();
+    let link = users.create_link(&mut batch, &owner, SignInLinkKind::Operator, OPERATOR_SESSION);
+    services.store.commit(batch).await.map_err(error_text)?;
     Ok(json!({
         "cookie": api::auth::cookie::cookie_pair(&token),
         "csrf_token": token.csrf(),
         "expires_at": session.expires_at,
+        "url": sign_in_url(services, &link),
     }))
+}
+
+/// The URL of a sign-in link.
+fn sign_in_url(services: &Services, link: &SignInLinkToken) -> String {
+    format!("{}/auth/link/{}", services.intake.base_url_or_empty(), link.text())
 }
 
 /// Lifetime of the sign-in link of a reset user: the operator has to hand it over.
@@ -216,7 +231,7 @@ async fn reset_user(services: &Services, email: &str) -> AdminResult {
     Ok(json!({
         "email": address,
         "sessions_ended": ended_sessions,
-        "link": format!("{}/auth/link/{}", services.intake.base_url_or_empty(), token.text()),
+        "link": sign_in_url(services, &token),
         "expires_at": token.expires_at,
     }))
 }

@@ -126,7 +126,8 @@ pub enum AdminCommand {
 pub enum AccountCommand {
     /// List accounts, oldest first
     List(ListPageArguments),
-    /// Create an account with an API key and an SMTP credential
+    /// Create an account with an API key and an SMTP credential; prints a single-use link that signs the owner in
+    /// within 24 hours
     Create {
         /// Email address of the owner
         #[arg(long)]
@@ -157,7 +158,8 @@ pub enum AccountCommand {
 /// Commands of `admin session`.
 #[derive(Debug, Subcommand)]
 pub enum SessionCommand {
-    /// Create a session of an account's owner for scripts, valid 15 minutes; prints the cookie and its x-csrf-token
+    /// Create a session of an account's owner, valid 15 minutes; prints the cookie and its x-csrf-token for scripts, and
+    /// a single-use URL that opens the dashboard in a browser
     Create {
         /// Account id or owner's address; optional if only one account exists
         #[arg(long)]
@@ -168,7 +170,7 @@ pub enum SessionCommand {
 /// Commands of `admin user`.
 #[derive(Debug, Subcommand)]
 pub enum UserCommand {
-    /// Remove a user's password, end their sessions, and print a single-use sign-in link that is valid for one hour
+    /// Remove a user's password and one-time passwords, end their sessions, and print a single-use sign-in link that is valid for one hour
     Reset {
         /// Email address of the user
         email: String,

@@ -178,6 +178,7 @@ pub struct SignedInUser {
     user: Arc<User>,
     session: Arc<UserSession>,
     token: SessionToken,
+    recently_authenticated: bool,
 }
 
 impl SignedInUser {
@@ -201,6 +202,13 @@ impl SignedInUser {
     #[must_use]
     pub fn token(&self) -> &SessionToken {
         &self.token
+    }
+
+    /// Returns whether the user proved their identity within [`mail::user::REAUTHENTICATION_AGE_MAX`] before this
+    /// request.
+    #[must_use]
+    pub fn is_recently_authenticated(&self) -> bool {
+        self.recently_authenticated
     }
 }
 
@@ -352,7 +360,9 @@ pub async fn authenticate_session(
     let (user, account) = (user::from_row(user)?, Arc::new(account::from_row(account)?));
     let (actor, proof) = (Actor::User(user.id), AuthProof::Session(token.clone()));
     let tenant = Tenant { account, scope: ApiKeyScope::Full, actor, bound_to: None, proof, for_service: false };
-    Ok(SignedInUser { tenant, user: Arc::new(user), session: Arc::new(session), token: token.clone() })
+    let recently_authenticated = session.is_recently_authenticated(now);
+    let (user, session) = (Arc::new(user), Arc::new(session));
+    Ok(SignedInUser { tenant, user, session, token: token.clone(), recently_authenticated })
 }
 
 /// Creates a tenant for the service itself, to continue work that it accepted for this account earlier.

@@ -33,6 +33,8 @@ struct SessionRow {
     user_agent: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     last_used_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reauthenticated_at: Option<Timestamp>,
 }
 stored!(UserSession as SessionRow);
 
@@ -42,6 +44,19 @@ pub(crate) fn key_of(account: AccountId, user: UserId, id: SessionId) -> Key {
 
 pub(crate) fn from_row(row: &Value) -> Result<UserSession, ReadError> {
     codec::decode(row)
+}
+
+/// Reads a session.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn get(
+    store: &Store,
+    account: AccountId,
+    user: UserId,
+    id: SessionId,
+) -> Result<Option<UserSession>, ReadError> {
+    store.get(&key_of(account, user, id)).await?.map(|row| codec::decode(&row)).transpose()
 }
 
 pub fn create(batch: &mut Batch, session: &UserSession) {

@@ -1,9 +1,9 @@
-//! Sign-in links: one row each, by expiry and hash of the secret. The link contains both, and expired rows are purged
+//! Sign-in links and challenges: one row each, by expiry and hash of the secret. The link contains both, and expired rows are purged
 //! in order.
 
 use jiff::Timestamp;
 use mail::id::{AccountId, UserId};
-use mail::user::{SignInLink, SignInLinkToken};
+use mail::user::{SignInLink, SignInLinkKind, SignInLinkToken};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, stored};
@@ -18,8 +18,15 @@ struct SignInLinkRow {
     #[serde(default)]
     series: u32,
     expires_at: Timestamp,
+    #[serde(default, skip_serializing_if = "is_sign_in")]
+    kind: SignInLinkKind,
 }
 stored!(SignInLink as SignInLinkRow);
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_sign_in(kind: &SignInLinkKind) -> bool {
+    *kind == SignInLinkKind::SignIn
+}
 
 fn key_of(token: &SignInLinkToken) -> Key {
     key(Space::SignInLink).time(token.expires_at).fixed(*token.hash().as_bytes()).build()

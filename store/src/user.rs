@@ -6,6 +6,7 @@
 use jiff::Timestamp;
 use mail::address::Address;
 use mail::id::{AccountId, UserId};
+use mail::totp::Totp;
 use mail::user::{PasswordHash, User, UserRole};
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +30,8 @@ struct UserRow {
     invited: bool,
     #[serde(default, skip_serializing_if = "is_first")]
     link_series: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    totp: Option<Totp>,
     created_at: Timestamp,
 }
 stored!(User as UserRow);

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use mail::recipient::RecipientState;
+use mail::user::{SignInLinkKind, SignInLinkToken};
 use postrider::{admin, serve};
 use serde_json::Value;
 
@@ -185,4 +186,29 @@ async fn status_reports_problems() {
     world.end().await;
     let output = operator.run("status --json").await;
     assert!(!output.status.success() && String::from_utf8_lossy(&output.stdout).contains("admin.sock"), "{output:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn new_accounts_and_sessions_come_with_a_link_for_a_browser() {
+    let world = TestWorld::start().await;
+    let operator = Operator::of(&world);
+    let created = operator.json("account create --email first@b.example --plan free").await;
+    let session = operator.json("session create --account first@b.example").await;
+    assert!(session["cookie"].is_string() && session["csrf_token"].is_string(), "{session}");
+    let links = [
+        (&created["sign_in"]["link"], &created["sign_in"]["expires_at"], SignInLinkKind::SignIn),
+        (&session["url"], &session["expires_at"], SignInLinkKind::Operator),
+    ];
+    for (url, expires_at, kind) in links {
+        let (path, token) = url.as_str().unwrap().rsplit_once('/').unwrap();
+        assert!(path.ends_with("/auth/link"), "{url}");
+        let token = SignInLinkToken::parse(token).unwrap();
+        let link = store::sign_in_link::get(&world.services.store, &token).await.unwrap().unwrap();
+        assert_eq!(link.kind, kind);
+        let shown: jiff::Timestamp = expires_at.as_str().unwrap().parse().unwrap();
+        assert!(shown.duration_since(link.expires_at).abs() < jiff::SignedDuration::from_secs(60), "{expires_at}");
+    }
+    let text = operator.text("session create --account first@b.example").await;
+    assert!(text.contains("/auth/link/"), "{text}");
+    world.end().await;
 }

@@ -13,7 +13,7 @@ use ::affiliate::payouts::{DraftResult, FileSelection};
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CONTENT_DISPOSITION, ETAG, HeaderValue};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use mail::affiliate::money::Currency;
 use mail::affiliate::payout::{PayoutFileFormat, PayoutRun, SkippedPartner};
 use mail::affiliate::program::PayoutMethod;
@@ -34,18 +34,17 @@ use super::refusal::refusal_problem;
 use super::request::{ActionRequest, CreateRequest, ReadRequest, ResolvedRequest};
 use super::response::{BeginDecision, REPLAYED, VersionedResponse, begin_for_owner, scope_claim};
 use super::view::ListResponse;
+use crate::access;
 use crate::fields::{FieldDiagnostics, FieldNames};
 use crate::handler::Owner;
 use crate::idempotency::{self, RequestDecision};
 use crate::paging::{self, KIND_PAYOUT_RUN, PageParameters};
-use crate::problem::{ErrorCode, Problem};
+use crate::problem::Problem;
 use crate::request::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::response::{BodyStream, BodyStreamError, ExtraResponse, IntoResponse, Response};
 use crate::schema::{self, Schemas};
 use crate::state::AppState;
 
-/// Maximum age of the owner's sign-in for approving a run.
-const REAUTHENTICATION_AGE_MAX: SignedDuration = SignedDuration::from_mins(15);
 /// Payouts per chunk of a streamed response.
 const CHUNK_ROWS: usize = 500;
 /// Bytes of a response that are buffered before streaming begins.
@@ -451,15 +450,12 @@ fn parse_totals(value: &RawValue) -> Result<BTreeMap<Currency, i64>, String> {
     Ok(totals)
 }
 
-/// Requires a recent sign-in, because approval moves money. The operator is exempt.
-fn require_recent_sign_in(state: &AppState, owner: &Owner) -> Result<(), Problem> {
-    let Owner::SignedIn(signed_in) = owner else { return Ok(()) };
-    let age = state.intake.clock().now().duration_since(signed_in.session().created_at);
-    if age <= REAUTHENTICATION_AGE_MAX {
-        return Ok(());
+/// Requires a recent proof of identity, because approval moves money. The operator is exempt.
+fn require_recent_authentication(owner: &Owner) -> Result<(), Problem> {
+    match owner {
+        Owner::SignedIn(signed_in) => access::require_recent_authentication(signed_in),
+        Owner::Operator(_) => Ok(()),
     }
-    let text = "Sign in again: a payout run can be approved only within 15 minutes after sign-in";
-    Err(Problem::new(ErrorCode::REAUTHENTICATION_REQUIRED, text))
 }
 
 /// `POST …/payout-runs/{id}/approve`.
@@ -472,7 +468,7 @@ pub async fn approve(
     request: CreateRequest<ApprovePayoutRun>,
 ) -> Result<VersionedResponse<PayoutRunResponse>, Problem> {
     let ResolvedRequest { program, input, claim, .. } = request.require_program(&state, owner.tenant()).await?;
-    require_recent_sign_in(&state, &owner)?;
+    require_recent_authentication(&owner)?;
     let id = input.run.id(AffiliateNoun::Run)?;
     let in_progress = match begin_for_owner(&state, &owner, "approve_affiliate_payout_run", claim).await? {
         BeginDecision::Replay(body) => return Ok(body),

@@ -62,6 +62,7 @@ mod tests {
             password: None,
             invited: false,
             link_series: 0,
+            totp: None,
             created_at: jiff::Timestamp::UNIX_EPOCH,
         };
         let session_token = SessionToken::new(user.account, user.id, SessionId::from_bytes([3; 16]), [4; 32]);

@@ -4,19 +4,20 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, HeaderName, HeaderValue};
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 use mail::address::Address;
-use mail::user::{SessionStart, SignInLinkToken, SignInMethod, User};
+use mail::user::{SessionStart, SignInLink, SignInLinkKind, SignInLinkToken, SignInMethod, User};
 use queue::users::UserService;
-use serde_json::{Value, json};
+use serde_json::Value;
 use store::engine::Batch;
 
+use super::code_sign_in::{SignInResponse, finish_first_step};
+use super::link_page::{EXPIRED_PAGE, LoginPage, redirect, wants_page};
 use super::login_log::LoginKind;
 use super::password_sign_in::begin_session;
-use super::view::{SessionResponse, WithSessionCookie};
 use super::{EMAIL, login_links, read_email, user_agent, user_error_problem};
 use crate::fields::{FieldDiagnostics, FieldNames};
 use crate::ok_response::OkResponse;
@@ -110,81 +111,59 @@ impl FromRequest for LoginLinkPath {
     }
 }
 
-fn wants_page(headers: &HeaderMap) -> bool {
-    headers.get(ACCEPT).and_then(|value| value.to_str().ok()).is_some_and(|text| text.contains("text/html"))
-}
-
-#[derive(Debug)]
-pub struct LoginLinkPage(&'static str);
-
-/// The page loads nothing, posts only to this host, and does not leak the token in a referrer. `no-referrer` would not
-/// work: browsers then send `Origin: null` with the form (Fetch, "append a request `Origin` header"), which is
-/// rejected.
-const PAGE_HEADERS: [(HeaderName, HeaderValue); 3] = [
-    (
-        http::header::CONTENT_SECURITY_POLICY,
-        HeaderValue::from_static(
-            "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'",
-        ),
-    ),
-    (http::header::REFERRER_POLICY, HeaderValue::from_static("same-origin")),
-    (http::header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
-];
-
-impl IntoResponse for LoginLinkPage {
-    const MEDIA_TYPE: &'static str = HTML_MEDIA_TYPE;
-
-    fn describe(_: &mut Schemas) -> Value {
-        json!({"type": "string", "description": "An HTML page"})
-    }
-
-    fn into_body(self) -> Result<Bytes, Problem> {
-        Ok(Bytes::from_static(self.0.as_bytes()))
-    }
-
-    fn into_response(self) -> Result<Response, Problem> {
-        let media_type = HeaderValue::from_static(Self::MEDIA_TYPE);
-        let headers = PAGE_HEADERS.to_vec();
-        Ok(Response { status: StatusCode::OK, media_type, headers, body: self.into_body()?, stream: None })
-    }
-}
-
 /// `GET /auth/link/{token}`: a page with a button. It reads and changes nothing.
 ///
 /// # Errors
 /// None.
-pub async fn show_link(_: Arc<AppState>, _: LoginLinkPath) -> Result<LoginLinkPage, Problem> {
-    Ok(LoginLinkPage(include_str!("link.html")))
+pub async fn show_link(_: Arc<AppState>, _: LoginLinkPath) -> Result<LoginPage, Problem> {
+    Ok(LoginPage(include_str!("link.html")))
 }
 
-/// The response to using a link: JSON for programs, a page for browsers.
+/// The response to using a link: JSON for programs; for browsers a redirect, or a page if the link is not valid.
 #[derive(Debug)]
-pub struct UseLinkResponse {
-    session: WithSessionCookie<SessionResponse>,
-    wants_page: bool,
+pub enum UseLinkResponse {
+    Json(SignInResponse),
+    Redirect(SignInResponse),
+    ExpiredPage,
 }
 
 impl IntoResponse for UseLinkResponse {
     const COOKIES: CookiePolicy = CookiePolicy::Session;
-    const EXTRA_RESPONSES: &'static [ExtraResponse] =
-        &[ExtraResponse { status: 200, media_type: Some(HTML_MEDIA_TYPE), description: "For browsers: a page" }];
+    const EXTRA_RESPONSES: &'static [ExtraResponse] = &[
+        ExtraResponse {
+            status: 303,
+            media_type: None,
+            description: "For browsers: to the dashboard, or to the page that asks for a one-time password",
+        },
+        ExtraResponse {
+            status: 401,
+            media_type: Some(HTML_MEDIA_TYPE),
+            description: "For browsers: a page that says that the link was used or has expired",
+        },
+    ];
 
     fn describe(schemas: &mut Schemas) -> Value {
-        SessionResponse::describe(schemas)
+        SignInResponse::describe(schemas)
     }
 
     fn into_body(self) -> Result<Bytes, Problem> {
-        self.session.into_body()
+        match self {
+            Self::Json(signed_in) | Self::Redirect(signed_in) => signed_in.into_body(),
+            Self::ExpiredPage => LoginPage(EXPIRED_PAGE).into_body(),
+        }
     }
 
     fn into_response(self) -> Result<Response, Problem> {
-        let mut response = self.session.into_response()?;
-        if self.wants_page {
-            let page = LoginLinkPage(include_str!("signed_in.html")).into_response()?;
-            response.headers.extend(page.headers);
-            (response.media_type, response.body) = (page.media_type, page.body);
+        match self {
+            Self::Json(signed_in) => signed_in.into_response(),
+            Self::Redirect(signed_in) => {
+                let page = signed_in.next_page();
+                redirect(signed_in.into_response()?, &page)
+            }
+            Self::ExpiredPage => {
+                Ok(Response { status: StatusCode::UNAUTHORIZED, ..LoginPage(EXPIRED_PAGE).into_response()? })
+            }
         }
-        Ok(response)
     }
 }
 
@@ -194,43 +173,60 @@ impl IntoResponse for UseLinkResponse {
 /// 401 for a link that is malformed, used, expired, or created before the password was changed or reset; 409 for an
 /// invitation of an address that signs in to another account.
 pub async fn use_link(state: Arc<AppState>, link: LoginLinkPath) -> Result<UseLinkResponse, Problem> {
-    let (from, now) = (link.client_ip, state.intake.clock().now());
+    let (from, wants_page, now) = (link.client_ip, link.wants_page, state.intake.clock().now());
     let attempt = state.sign_in_limiter.try_token(from, now)?;
     match redeem_link(&state, link).await {
-        Ok((used, user)) => {
+        Ok((signed_in, user)) => {
             attempt.succeed();
-            state.sign_in_limiter.remember_user_network(from, &user.email.to_string(), now);
-            Ok(used)
+            if matches!(signed_in, SignInResponse::Session(_)) {
+                state.sign_in_limiter.remember_user_network(from, &user.email.to_string(), now);
+            }
+            Ok(if wants_page { UseLinkResponse::Redirect(signed_in) } else { UseLinkResponse::Json(signed_in) })
+        }
+        Err(problem) if problem.code() == ErrorCode::UNAUTHORIZED => {
+            state.login_log.failed(LoginKind::SignInLink, from, "used_or_expired", now);
+            if wants_page { Ok(UseLinkResponse::ExpiredPage) } else { Err(problem) }
         }
         Err(problem) => {
-            if problem.code() == ErrorCode::UNAUTHORIZED {
-                state.login_log.failed(LoginKind::SignInLink, from, "used_or_expired", now);
-            } else {
-                attempt.discard();
-            }
+            attempt.discard();
             Err(problem)
         }
     }
 }
 
-async fn redeem_link(state: &AppState, link: LoginLinkPath) -> Result<(UseLinkResponse, User), Problem> {
+async fn redeem_link(state: &AppState, link: LoginLinkPath) -> Result<(SignInResponse, User), Problem> {
     let (store, now) = (state.intake.store(), state.intake.clock().now());
     let expired = || Problem::new(ErrorCode::UNAUTHORIZED, "The link was used or has expired; request a new one");
     let token = link.token.filter(|token| now < token.expires_at).ok_or_else(expired)?;
-    let found = store::sign_in_link::get(store, &token).await?.ok_or_else(expired)?;
+    let found = store::sign_in_link::get(store, &token).await?;
+    // A challenge is not a link: it must not sign in without a code.
+    let is_link = |found: &SignInLink| !matches!(found.kind, SignInLinkKind::SecondFactor(_));
+    let found = found.filter(is_link).ok_or_else(expired)?;
     let user = store::user::get(store, found.account, found.user).await?;
     let user = user.filter(|user| found.is_valid_for(user)).ok_or_else(expired)?;
     let user = match user.invited {
         true => UserService::from_intake(&state.intake).accept_invitation(&user).await.map_err(user_error_problem)?,
         false => user,
     };
-    let start = SessionStart::new(SignInMethod::Link, link.client_ip, link.user_agent.as_deref());
     let mut batch = Batch::progress();
     store::sign_in_link::consume(&mut batch, &token, &found);
-    let session = match begin_session(&UserService::from_intake(&state.intake), &user, start, batch).await {
+    let users = UserService::from_intake(&state.intake);
+    let signed_in = match found.kind {
+        SignInLinkKind::SignIn => {
+            let start = SessionStart::new(SignInMethod::Link, link.client_ip, link.user_agent.as_deref());
+            finish_first_step(&users, &user, start, batch).await
+        }
+        SignInLinkKind::Operator => {
+            let rest = Duration::try_from(found.expires_at.duration_since(now)).unwrap_or_default();
+            let start = SessionStart::new(SignInMethod::Operator, link.client_ip, link.user_agent.as_deref());
+            begin_session(&users, &user, &user, start.lasting(rest), batch).await.map(SignInResponse::Session)
+        }
+        SignInLinkKind::SecondFactor(_) => return Err(expired()),
+    };
+    let signed_in = match signed_in {
         // Another request used the link at the same moment.
         Err(problem) if problem.code() == ErrorCode::CONFLICT => return Err(expired()),
-        started => started?,
+        signed_in => signed_in?,
     };
-    Ok((UseLinkResponse { session, wants_page: link.wants_page }, user))
+    Ok((signed_in, user))
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use mail::account::Account;
 use mail::address::Address;
 use mail::system_email::SystemEmail;
-use mail::user::{SignInLink, SignInLinkToken, User, UserRole};
+use mail::user::{SignInLink, SignInLinkKind, SignInLinkToken, User, UserRole};
 use queue::system_mailer::{self, SystemMailer, SystemMailerError};
 use store::engine::Batch;
 
@@ -60,7 +60,7 @@ pub async fn send_link(state: &Arc<AppState>, user: &User, purpose: LinkPurpose)
     };
     let expires_at = intake.clock().now().checked_add(lifetime).map_err(Problem::internal)?;
     let token = SignInLinkToken::new(expires_at, intake.entropy().secret());
-    let link = SignInLink::new(user, &token);
+    let link = SignInLink::new(user, &token, SignInLinkKind::SignIn);
     let mut batch = Batch::progress();
     store::sign_in_link::create(&mut batch, &token, &link);
     store.commit(batch).await.map_err(Problem::outage)?;
@@ -84,6 +84,24 @@ pub fn notify_password_changed(state: &Arc<AppState>, user: &User) {
             task_state.options.base_url,
         );
         send_notice(&task_state, SystemEmail::new(to, "Your password was changed", text)).await;
+    });
+}
+
+/// Notifies the user by email, after the response, that their one-time passwords were set up or removed.
+pub fn notify_totp_changed(state: &Arc<AppState>, user: &User, active: bool) {
+    let (task_state, to) = (Arc::clone(state), user.email.clone());
+    state.tasks.spawn(async move {
+        let (subject, change) = match active {
+            true => ("One-time passwords were set up", "set up"),
+            false => ("One-time passwords were removed", "removed"),
+        };
+        let text = format!(
+            "One-time passwords were {change} for the sign-in of {to} at {}.\n\n\
+             If this was not you: change your password, which ends all other sessions, and review your API keys and \
+             SMTP credentials. If you can no longer sign in, ask the operator of the service to reset your user.\n",
+            task_state.options.base_url,
+        );
+        send_notice(&task_state, SystemEmail::new(to, subject, text)).await;
     });
 }
 

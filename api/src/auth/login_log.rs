@@ -21,10 +21,12 @@ pub(crate) enum LoginKind {
     SignInLink = 2,
     /// A link of the partner portal.
     PortalLink = 3,
+    /// The challenge between the two steps of signing in.
+    SignInChallenge = 4,
 }
 
 impl LoginKind {
-    const COUNT: usize = 4;
+    const COUNT: usize = 5;
 
     fn word(self) -> &'static str {
         match self {
@@ -32,6 +34,7 @@ impl LoginKind {
             Self::Session => "session",
             Self::SignInLink => "sign_in_link",
             Self::PortalLink => "portal_link",
+            Self::SignInChallenge => "sign_in_challenge",
         }
     }
 }
@@ -58,6 +61,11 @@ impl LoginLog {
             "authentication failed"
         );
     }
+}
+
+/// Logs a wrong one-time password or recovery code. The address is masked unless `[log] addresses` is on.
+pub(crate) fn wrong_code(from: Option<IpAddr>, user: &str) {
+    tracing::warn!(ip = from.map(tracing::field::display), by = "code", user, "authentication failed");
 }
 
 /// Logs a wrong password of the dashboard. The address is masked unless `[log] addresses` is on.

@@ -8,6 +8,7 @@ use mail::user::{SessionStart, SignInMethod, User};
 use queue::users::UserService;
 use store::engine::Batch;
 
+use super::code_sign_in::{SignInResponse, finish_first_step};
 use super::view::{SessionResponse, SessionView, WithSessionCookie};
 use super::{EMAIL, PASSWORD, cookie, login_log, read_email, read_password, user_agent, user_error_problem};
 use crate::fields::{FieldDiagnostics, FieldNames};
@@ -60,10 +61,7 @@ impl FromRequest for PasswordSignIn {
 ///
 /// # Errors
 /// 401 for a wrong address and for a wrong password; 429 after too many attempts; 503 when too many sign in at once.
-pub async fn sign_in(
-    state: Arc<AppState>,
-    request: PasswordSignIn,
-) -> Result<WithSessionCookie<SessionResponse>, Problem> {
+pub async fn sign_in(state: Arc<AppState>, request: PasswordSignIn) -> Result<SignInResponse, Problem> {
     let PasswordSignIn { email, password, client_ip: from, user_agent } = request;
     let text = email.to_string();
     let now = state.intake.clock().now();
@@ -81,9 +79,12 @@ pub async fn sign_in(
         return Err(Problem::new(ErrorCode::UNAUTHORIZED, "The email address or the password is wrong"));
     };
     attempt.succeed();
-    state.sign_in_limiter.remember_user_network(from, &text, now);
     let start = SessionStart::new(SignInMethod::Password, from, user_agent.as_deref());
-    begin_session(&users, &user, start, Batch::progress()).await
+    let signed_in = finish_first_step(&users, &user, start, Batch::progress()).await?;
+    if matches!(signed_in, SignInResponse::Session(_)) {
+        state.sign_in_limiter.remember_user_network(from, &text, now);
+    }
+    Ok(signed_in)
 }
 
 /// Returns the address's user if the password is correct.
@@ -99,15 +100,17 @@ async fn verify_credentials(
     Ok(user.filter(|_| is_correct))
 }
 
-/// Starts a session and commits `batch` with it.
+/// Starts a session of a user that was read as `before`, and commits `batch` with it. `after` is the user as the batch
+/// stores it.
 pub(super) async fn begin_session(
     users: &UserService,
-    user: &User,
+    before: &User,
+    after: &User,
     start: SessionStart,
     batch: Batch,
 ) -> Result<WithSessionCookie<SessionResponse>, Problem> {
-    let started = users.begin_session(user, start, batch).await;
+    let started = users.begin_session(before, start, batch).await;
     let (token, session) = started.map_err(user_error_problem)?;
-    let reply = SessionResponse { session: SessionView::from_session(&session, user, &token) };
+    let reply = SessionResponse { session: SessionView::from_session(&session, after, &token) };
     Ok(WithSessionCookie { reply, cookie: cookie::set_cookie(&token) })
 }

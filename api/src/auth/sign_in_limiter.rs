@@ -41,6 +41,8 @@ const BY_EMAIL_AND_NETWORK: AttemptLimit = limit(10, 300);
 const BY_NETWORK: AttemptLimit = limit(50, 20);
 /// Wrong passwords per email from unknown networks: about a thousand a day.
 const BY_EMAIL: AttemptLimit = limit(100, 90);
+/// Wrong one-time passwords per email from unknown networks: about a hundred a day, of a million codes.
+const CODES_BY_EMAIL: AttemptLimit = limit(20, 900);
 /// Requested links per email and network.
 const LINKS_BY_EMAIL_AND_NETWORK: AttemptLimit = limit(5, 180);
 /// Requested links per email from unknown networks.
@@ -66,6 +68,7 @@ enum CounterKey {
     Network(NetworkKey),
     EmailAndNetwork(String, NetworkKey),
     Email(String),
+    Codes(String),
     LinksOfNetwork(String, NetworkKey),
     Links(String),
     PortalForm(ProgramId, &'static str),
@@ -81,6 +84,7 @@ impl CounterKey {
             Self::Network(_) => BY_NETWORK,
             Self::EmailAndNetwork(..) => BY_EMAIL_AND_NETWORK,
             Self::Email(_) => BY_EMAIL,
+            Self::Codes(_) => CODES_BY_EMAIL,
             Self::LinksOfNetwork(..) => LINKS_BY_EMAIL_AND_NETWORK,
             Self::Links(_) => LINKS_BY_EMAIL,
             Self::PortalForm(..) => PORTAL_FORM,
@@ -140,6 +144,17 @@ impl SignInRateLimiter {
         let identity = (email.to_lowercase(), from.map(client_prefix));
         let pair = CounterKey::EmailAndNetwork(identity.0.clone(), identity.1);
         let all = vec![CounterKey::Network(identity.1), pair, CounterKey::Email(identity.0.clone())];
+        self.try_count(all, Some(&SignInIdentity::User(identity)), now)
+    }
+
+    /// Counts an attempt to give a one-time password or recovery code.
+    ///
+    /// # Errors
+    /// 429 `rate_limit_exceeded`.
+    pub fn try_code(&self, from: Option<IpAddr>, email: &str, now: Timestamp) -> Result<CountedAttempt<'_>, Problem> {
+        let identity = (email.to_lowercase(), from.map(client_prefix));
+        let pair = CounterKey::EmailAndNetwork(format!("code {}", identity.0), identity.1);
+        let all = vec![CounterKey::Network(identity.1), pair, CounterKey::Codes(identity.0.clone())];
         self.try_count(all, Some(&SignInIdentity::User(identity)), now)
     }
 
@@ -253,8 +268,11 @@ impl SignInRateLimiter {
         let is_known = visitor.is_some_and(|visitor| counts.is_known_network(visitor, now));
         for key in &counted {
             // Counters that strangers can exhaust do not apply to known networks.
-            let binds =
-                !is_known || !matches!(key, CounterKey::Email(_) | CounterKey::Links(_) | CounterKey::PortalForm(..));
+            let is_shared = matches!(
+                key,
+                CounterKey::Email(_) | CounterKey::Codes(_) | CounterKey::Links(_) | CounterKey::PortalForm(..)
+            );
+            let binds = !is_known || !is_shared;
             let wait = counts.retry_after(key, now);
             if binds && !wait.is_zero() {
                 let wait_s = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
@@ -406,6 +424,20 @@ mod tests {
         // Many emails from one network share the network's limit.
         let failures: usize = (0..100).map(|n| wrong(&limiter, from(9), &n.to_string(), at(0))).sum();
         assert_eq!(failures, 50);
+    }
+
+    #[test]
+    fn codes_are_limited_apart_from_passwords() {
+        let limiter = SignInRateLimiter::default();
+        let wrong_codes =
+            |n, now| (0..1_000).take_while(|_| limiter.try_code(from(n), "a@b.example", now).is_ok()).count();
+        assert_eq!(wrong_codes(1, at(0)), 10);
+        assert_eq!(wrong(&limiter, from(1), "a@b.example", at(0)), 10);
+        // Unknown networks together have twenty attempts, and then four an hour; a known network has its own.
+        limiter.remember_user_network(from(100), "a@b.example", at(0));
+        assert_eq!((2..50).map(|n| wrong_codes(n, at(0))).sum::<usize>(), 10);
+        assert_eq!((2..50).map(|n| wrong_codes(n, at(3600))).sum::<usize>(), 4);
+        assert_eq!(wrong_codes(100, at(0)), 10);
     }
 
     #[test]

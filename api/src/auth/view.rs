@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::header::{HeaderValue, SET_COOKIE};
-use mail::user::{SessionToken, User, UserRole, UserSession};
+use mail::user::{SessionToken, User, UserSession};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -20,13 +20,15 @@ pub struct UserView {
     /// The user's email address
     email: String,
     /// The role
-    #[schema(as = String, enum = ["owner", "member"])]
-    role: UserRole,
+    #[schema(enum = ["owner", "admin", "developer", "viewer"])]
+    role: &'static str,
     /// Whether the user has accepted the invitation
     #[schema(enum = ["invited", "active"])]
     status: &'static str,
     /// Whether a password is set; users without one sign in by a mailed link
     has_password: bool,
+    /// Whether sign-in asks for a one-time password
+    has_totp: bool,
     /// When the user was invited
     created_at: JsonTimestamp,
 }
@@ -37,9 +39,10 @@ impl UserView {
         Self {
             id: user.id,
             email: user.email.to_string(),
-            role: user.role,
+            role: user.role.word(),
             status: if user.invited { "invited" } else { "active" },
             has_password: user.password.is_some(),
+            has_totp: user.has_totp(),
             created_at: JsonTimestamp(user.created_at),
         }
     }
@@ -56,8 +59,12 @@ pub struct SessionView {
     user: UserView,
     /// The value of `x-csrf-token` that requests other than GET must send
     csrf_token: String,
+    /// Number of unused recovery codes; null if one-time passwords are not set up
+    recovery_codes_left: Option<usize>,
     /// When the user signed in
     created_at: JsonTimestamp,
+    /// When the user last proved their identity, by signing in or by `POST /auth/reauthenticate`
+    authenticated_at: JsonTimestamp,
     /// When the session ends unless it is used
     expires_at: JsonTimestamp,
 }
@@ -69,7 +76,9 @@ impl SessionView {
             account_id: session.account,
             user: UserView::from_user(user),
             csrf_token: token.csrf(),
+            recovery_codes_left: user.recovery_codes_left(),
             created_at: JsonTimestamp(session.created_at),
+            authenticated_at: JsonTimestamp(session.authenticated_at()),
             expires_at: JsonTimestamp(session.expires_at),
         }
     }

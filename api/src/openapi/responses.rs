@@ -9,6 +9,7 @@ use http::Method;
 use serde_json::{Map, Value, json};
 
 use super::example;
+use crate::access::role_table;
 use crate::operation::{Operation, OperationHandler};
 use crate::problem::{ErrorCode, Problem};
 use crate::request::{Media, RequestSpec};
@@ -110,6 +111,9 @@ pub(super) fn operation_error_codes(operation: &Operation, request_spec: &Reques
             // A concurrent change.
             codes.push(ErrorCode::CONFLICT);
         }
+    }
+    if role_table::needs_recent_authentication(operation) {
+        codes.push(ErrorCode::REAUTHENTICATION_REQUIRED);
     }
     if operation.path.contains('{') {
         codes.push(ErrorCode::NOT_FOUND);

@@ -101,7 +101,7 @@ async fn first_accepted_invitation_wins() {
 
     // A second invitation reuses the user and sends another link; a requested sign-in link works too.
     let again = invite(&world, &owners[0], "new@EXAMPLE.net", "member").await.json();
-    assert_eq!((&again["user"]["role"], users(&world, &owners[0]).await.len()), (&json!("member"), 2));
+    assert_eq!((&again["user"]["role"], users(&world, &owners[0]).await.len()), (&json!("developer"), 2));
     let mailed = links(&world, "new@example.net").await;
     assert_eq!(mailed.len(), 3);
     assert_eq!(world.call_without_key(Method::POST, &mailed[0], &Value::Null).await.status, StatusCode::OK);

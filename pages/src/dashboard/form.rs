@@ -10,6 +10,7 @@ use super::context::Context;
 use super::kit::money;
 use super::kit::text::input_value;
 use super::request::Fields;
+use super::router::{PROOF, proof_field};
 
 /// A form of a page.
 #[derive(Debug, Clone)]
@@ -298,6 +299,8 @@ impl Renderable for FormView<'_> {
         let entered = failure.map(|_| context.form());
         let has_files = form.multipart || form.fields.iter().any(|field| matches!(field.control, Control::File { .. }));
         let action = context.request.target();
+        let is_proof = form.fields.iter().any(|field| field.name == PROOF);
+        let proof = failure.filter(|_| !is_proof).and_then(proof_field);
         maud! {
             form.form method="post" action=(action) enctype=[has_files.then_some("multipart/form-data")]
                 data-preview=[form.preview] data-once="" {
@@ -306,6 +309,9 @@ impl Renderable for FormView<'_> {
                 @if let Some(failure) = failure { (FormErrors { failure, fields: &form.fields }) }
                 @for field in &form.fields {
                     (FieldView { form: form.name, field, entered, failure })
+                }
+                @if let (Some(field), Some(failure)) = (&proof, failure) {
+                    (FieldView { form: form.name, field, entered, failure: Some(failure) })
                 }
                 div.buttons {
                     button.button.danger[form.danger].primary[!form.danger] type="submit" { (form.submit) }
@@ -325,8 +331,10 @@ struct FormErrors<'f> {
 impl Renderable for FormErrors<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let Self { failure, fields } = *self;
-        let is_shown =
-            |name: &str| fields.iter().any(|field| field.control != Control::Hidden && belongs_to(name, &field.name));
+        let is_shown = |name: &str| {
+            let mut visible = fields.iter().filter(|field| field.control != Control::Hidden);
+            name == PROOF || visible.any(|field| belongs_to(name, &field.name))
+        };
         let others: Vec<_> = failure.fields.iter().filter(|(name, _)| !is_shown(name)).collect();
         maud! {
             div.notice.bad role="alert" {

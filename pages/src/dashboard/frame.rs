@@ -8,6 +8,7 @@ use super::kit::badge::Tone;
 use super::kit::notice::{self, Notice};
 use super::kit::same_as::SameAs;
 use super::page::{Page, render};
+use super::router;
 use super::screens::assets;
 use super::table;
 use crate::display_text::display_text;
@@ -119,6 +120,7 @@ impl Renderable for Frame<'_> {
                         }
                         @if let Some(refused) = self.stray_failure() {
                             div.notice.bad role="alert" { p { (refused.message) } }
+                            @if router::proof_field(refused).is_some() { (router::confirm_form().within(context)) }
                         }
                         (raw(&page.body))
                         @if !page.same_as.is_empty() {

@@ -9,6 +9,7 @@ pub mod notice;
 pub mod pager;
 pub mod progress;
 pub mod same_as;
+pub mod snippet;
 pub mod table;
 pub mod text;
 pub mod time;

@@ -2,9 +2,11 @@
 
 use super::PATH;
 use super::answer::{PageAnswer, PageContent};
-use super::backend::{Backend, Failure};
+use super::backend::{Backend, Call, Failure};
 use super::context::{Context, RefusedForm};
+use super::form::{Control, Field, Form};
 use super::frame::{self, Frame};
+use super::page::Page;
 use super::request::PageRequest;
 use super::screens::{self, assets};
 use super::table::{self, Outcome, PageAccess, PageRow, View};
@@ -12,6 +14,13 @@ use super::viewer::Viewer;
 
 /// The path of the sign-in page.
 pub const SIGN_IN: &str = "/dashboard/sign-in";
+
+/// The operation, and the form of every page, by which a user proves their identity again before secrets and money.
+pub const REAUTHENTICATE: &str = "reauthenticate";
+/// The code of operations that need it.
+const REAUTHENTICATION_REQUIRED: &str = "reauthentication_required";
+/// The field of a refused form that has the password or the one-time password.
+pub const PROOF: &str = "proof";
 
 /// Returns whether a path belongs to the dashboard. The API has operations below `/dashboard/api`.
 #[must_use]
@@ -52,6 +61,9 @@ pub async fn answer(backend: &dyn Backend, viewer: Option<&Viewer>, request: &Pa
     match (row.show)(&context).await {
         Ok(view) => view_answer(&context, view),
         Err(failure) if failure.code == "unauthorized" && row.access == PageAccess::SignedIn => sign_in_first(request),
+        Err(failure) if failure.code == REAUTHENTICATION_REQUIRED => {
+            view_answer(&context, View::from(confirm_page(&context)))
+        }
         Err(failure) => failure_answer(backend, viewer, request, &failure),
     }
 }
@@ -59,12 +71,6 @@ pub async fn answer(backend: &dyn Backend, viewer: Option<&Viewer>, request: &Pa
 /// Carries out the form that the request names.
 async fn submit(row: &PageRow, context: &Context<'_>) -> Result<Outcome, Failure> {
     let name = context.form().get("form");
-    let form = row.forms.iter().find(|form| form.name == name).ok_or_else(|| Failure {
-        status: 400,
-        code: "bad_request".into(),
-        message: "This page has no such form; reload it and try again".into(),
-        ..Failure::default()
-    })?;
     if let Some(viewer) = context.viewer
         && !same_secret(context.form().get("csrf"), &viewer.csrf)
     {
@@ -75,10 +81,60 @@ async fn submit(row: &PageRow, context: &Context<'_>) -> Result<Outcome, Failure
             ..Failure::default()
         });
     }
+    if context.viewer.is_some() && (name == REAUTHENTICATE || context.form().find(PROOF).is_some()) {
+        confirm(context).await?;
+        if name == REAUTHENTICATE {
+            return Ok(Outcome::SeeOther(context.request.target()));
+        }
+    }
+    let form = row.forms.iter().find(|form| form.name == name).ok_or_else(|| Failure {
+        status: 400,
+        code: "bad_request".into(),
+        message: "This page has no such form; reload it and try again".into(),
+        ..Failure::default()
+    })?;
     if !context.allows(form.operation) {
         return Err(role_failure());
     }
     (form.submit)(context).await
+}
+
+/// Proves the user's identity again, with a one-time password or the password.
+async fn confirm(context: &Context<'_>) -> Result<(), Failure> {
+    let proof = context.form().get(PROOF);
+    let is_code = proof.len() == 6 && proof.bytes().all(|byte| byte.is_ascii_digit());
+    let field = if is_code { "code" } else { "password" };
+    let call = Call::new(REAUTHENTICATE).json(serde_json::json!({ field: proof }));
+    context.perform(&call).await.map(drop).map_err(|failure| {
+        // The form asks for the proof again.
+        let fields = [(PROOF.to_owned(), failure.message.clone())].into();
+        Failure { code: REAUTHENTICATION_REQUIRED.into(), fields, ..failure }
+    })
+}
+
+/// The field that a refused form gets if its operation needs a proof of identity.
+#[must_use]
+pub fn proof_field(failure: &Failure) -> Option<Field> {
+    (failure.code == REAUTHENTICATION_REQUIRED).then(proof)
+}
+
+fn proof() -> Field {
+    Field::new(PROOF, "Your password, or a one-time password", Control::Password)
+        .required()
+        .ignored()
+        .autocomplete("current-password")
+        .help("Secrets and money need it once in 15 minutes. Without a password, sign in again by a mailed link.")
+}
+
+/// The page in place of one that needs a proof of identity.
+fn confirm_page(context: &Context<'_>) -> Page {
+    Page::new("Confirm that it is you", confirm_form().within(context))
+}
+
+/// The form that every page accepts: it proves the user's identity and leads back to the page.
+#[must_use]
+pub fn confirm_form() -> Form<'static> {
+    Form::new(REAUTHENTICATE, "Go on", vec![proof()])
 }
 
 /// Compares secrets without revealing by time where they differ.

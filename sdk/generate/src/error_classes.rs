@@ -1,7 +1,131 @@
-//! The class of each error code, as the table of sdk/README.md has it.
+//! The classes of errors that follow from a table, as sdk/README.md has them. The others have behaviour of their own and are
+//! written by hand in each language: `PostriderError`, `ApiError`, `SendUnconfirmedError`, `ConnectionError` and
+//! `UnexpectedResponseError`.
+
+use serde::Serialize;
+
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct ErrorClass {
+    pub name: &'static str,
+    pub parent: &'static str,
+    pub doc: &'static str,
+    /// Whether an answer of the API becomes one. Other errors have a message only.
+    pub is_answer: bool,
+    pub fields: &'static [ErrorField],
+}
+
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct ErrorField {
+    pub name: &'static str,
+    #[serde(rename = "type")]
+    pub kind: FieldKind,
+    /// Keys of the answer's `error.details` or `error`, or names of headers. The first that is there counts.
+    pub keys: &'static [&'static str],
+    pub doc: &'static str,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FieldKind {
+    Text,
+    Integer,
+    /// A list of email addresses.
+    Addresses,
+    /// Texts by the name of a field.
+    Messages,
+    /// An integer in a header.
+    Header,
+    /// The time that the header `retry-after` asks for.
+    Wait,
+}
+
+const fn answer(name: &'static str, doc: &'static str, fields: &'static [ErrorField]) -> ErrorClass {
+    ErrorClass { name, parent: "ApiError", doc, is_answer: true, fields }
+}
+
+const fn local(name: &'static str, doc: &'static str) -> ErrorClass {
+    ErrorClass { name, parent: "PostriderError", doc, is_answer: false, fields: &[] }
+}
+
+const fn field(name: &'static str, kind: FieldKind, keys: &'static [&'static str], doc: &'static str) -> ErrorField {
+    ErrorField { name, kind, keys, doc }
+}
+
+/// Parents stand before their children.
+pub const CLASSES: &[ErrorClass] = &[
+    local("ConfigurationError", "The API key, the base URL or another argument cannot be used. Nothing was sent."),
+    local("TimeoutError", "The deadline of the call passed. The server may have carried it out."),
+    local("CancelledError", "The caller cancelled the call. The server may have carried it out."),
+    local("SignatureError", "The signature of a webhook is missing or wrong: answer 401 and do not use the payload."),
+    ErrorClass {
+        parent: "SignatureError",
+        ..local("TimestampError", "The time of a signed webhook is outside of the tolerance.")
+    },
+    answer(
+        "ValidationError",
+        "The request is not valid.",
+        &[field("fields", FieldKind::Messages, &["fields"], "Messages by the name of the field.")],
+    ),
+    ErrorClass {
+        parent: "ValidationError",
+        ..answer(
+            "SuppressedRecipientError",
+            "Recipients are suppressed, or opted out of the category. The email was not sent.",
+            &[
+                field(
+                    "suppressed",
+                    FieldKind::Addresses,
+                    &["suppressed", "category_unsubscribed"],
+                    "Addresses of these recipients.",
+                ),
+                field("category", FieldKind::Text, &["category"], "The category that they opted out of."),
+                field("email_id", FieldKind::Text, &["email_id"], "The stored email, which failed."),
+            ],
+        )
+    },
+    answer(
+        "AuthenticationError",
+        "The API key is missing, unknown, revoked or expired.",
+        &[field("reason", FieldKind::Text, &["reason"], "Why, for example `expired`.")],
+    ),
+    answer("PermissionError", "The API key, the domain or the account may not do this.", &[]),
+    answer("NotFoundError", "There is no such object in this account.", &[]),
+    answer("ConflictError", "The object is in another state, was changed meanwhile, or exists already.", &[]),
+    ErrorClass {
+        parent: "ConflictError",
+        ..answer(
+            "IdempotencyConflictError",
+            "The idempotency key was used with another request. A new request needs a new key.",
+            &[],
+        )
+    },
+    answer(
+        "PlanLimitError",
+        "A limit of the account's plan is reached. Retries do not help before it is reset.",
+        &[
+            field("limit", FieldKind::Text, &["limit"], "The limit's name, for example `daily`."),
+            field("used", FieldKind::Integer, &["used"], "How much of it is used."),
+            field("cap", FieldKind::Integer, &["cap"], "How much the plan has."),
+            field("resets_at", FieldKind::Text, &["resets_at"], "When it is reset, in ISO 8601."),
+            field("upgrade_url", FieldKind::Text, &["upgrade_url"], "Where the plan can be changed."),
+        ],
+    ),
+    answer(
+        "RateLimitError",
+        "The account makes too many calls at once, and retries did not help.",
+        &[
+            field("limit", FieldKind::Header, &["ratelimit-limit"], "Calls that are allowed."),
+            field("remaining", FieldKind::Header, &["ratelimit-remaining"], "Calls that are left."),
+            field("reset", FieldKind::Header, &["ratelimit-reset"], "Seconds until all calls are allowed again."),
+            field("retry_after", FieldKind::Wait, &["retry-after"], "Time to wait before the next call."),
+        ],
+    ),
+    answer("UpstreamError", "A service behind the server refused or failed, for example a DNS provider.", &[]),
+    answer("ServerError", "The server has a fault, or is overloaded. Retries did not help.", &[]),
+];
 
 /// `SuppressedRecipientError` is not here: a `validation_error` becomes one by its details.
-const CLASSES: &[(&str, &[&str])] = &[
+const CODES: &[(&str, &[&str])] = &[
     (
         "ValidationError",
         &[
@@ -39,7 +163,7 @@ const CLASSES: &[(&str, &[&str])] = &[
 ];
 
 pub fn class_of(code: &str, status: u16) -> &'static str {
-    match CLASSES.iter().find(|(_, codes)| codes.contains(&code)) {
+    match CODES.iter().find(|(_, codes)| codes.contains(&code)) {
         Some((class, _)) => class,
         None if status >= 500 => "ServerError",
         None => "ApiError",

@@ -37,4 +37,6 @@ pub enum Each {
     Event,
     /// For each named type, as `type`.
     Type,
+    /// For each generated class of errors, as `error`.
+    Error,
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::case::{camel, pascal};
 use crate::error::GenerateError;
-use crate::error_classes;
+use crate::error_classes::{self, ErrorClass};
 use crate::operations::{Operation, Operations};
 use crate::schema::TypeRef;
 use crate::types::{Field, Location, NamedType, TypeRegistry};
@@ -25,6 +25,8 @@ pub struct Model {
     pub types: Vec<NamedType>,
     pub webhook_events: Vec<EventType>,
     pub error_codes: Vec<ErrorName>,
+    /// Classes of errors that are generated, parents before their children.
+    pub error_classes: &'static [ErrorClass],
     /// Each code once, with its class.
     pub codes: BTreeMap<String, &'static str>,
 }
@@ -168,6 +170,7 @@ impl Model {
             methods,
             types: types.into_values().collect(),
             webhook_events: events,
+            error_classes: error_classes::CLASSES,
             codes: error_codes.iter().map(|one| (one.code.clone(), one.class)).collect(),
             error_codes,
         })

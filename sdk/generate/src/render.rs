@@ -88,6 +88,7 @@ impl<'a> Renderer<'a> {
                 all.into_iter().map(|one| with("resource", serialized(one))).collect()
             }
             Each::Event => self.model.webhook_events.iter().map(|one| with("event", serialized(one))).collect(),
+            Each::Error => self.model.error_classes.iter().map(|one| with("error", serialized(one))).collect(),
             Each::Type => self.model.types.iter().map(|one| with("type", serialized(one))).collect(),
         }
     }

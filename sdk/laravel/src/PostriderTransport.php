@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Postrider\Laravel;
 
 use Postrider\Bridge\Symfony\EmailParams;
+use Postrider\Bridge\Symfony\KeepsIdempotencyKey;
 use Postrider\Client;
 use Postrider\Exception\PostriderException;
 use Symfony\Component\Mailer\Exception\TransportException;
@@ -19,6 +20,8 @@ use Symfony\Component\Mime\MessageConverter;
  */
 final class PostriderTransport extends AbstractTransport
 {
+    use KeepsIdempotencyKey;
+
     private const ID_FIELD = 'X-Postrider-Email-ID';
 
     public function __construct(private readonly Client $client)

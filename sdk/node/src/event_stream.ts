@@ -5,7 +5,7 @@ import { ConnectionError, type PostriderError, TimeoutError, UnexpectedResponseE
 import { isRetried, type Transport } from "./transport.js";
 
 const SILENCE_MAX_MS = 60_000;
-const EVENT_LENGTH_MAX = 1 << 20;
+const EVENT_BYTES_MAX = 1 << 20;
 
 export interface StreamOptions<Type extends string = string> {
   /** Only these types. */
@@ -58,6 +58,7 @@ async function* readEvents<Event>(body: ReadableStream<Uint8Array>, position: { 
   const reader = body.getReader();
   const decoder = new TextDecoder();
   let buffer = "";
+  let event = "";
   let data = "";
   let cursor = position.cursor;
   try {
@@ -69,20 +70,26 @@ async function* readEvents<Event>(body: ReadableStream<Uint8Array>, position: { 
       buffer += decoder.decode(value, { stream: true });
       const lines = buffer.split(/\r\n|\n|\r(?!$)/);
       buffer = lines.pop() ?? "";
-      if (buffer.length + data.length > EVENT_LENGTH_MAX) throw new UnexpectedResponseError("An event of the stream is longer than 1 MiB: check the proxy", 200, {});
       for (const line of lines) {
         const [, name, text = ""] = /^([^:]*)(?:: ?(.*))?$/s.exec(line) ?? [];
         if (name === "data") data += `${text}\n`;
         else if (name === "id") cursor = text;
+        checkSize((event += `${line}\n`));
         if (line !== "") continue;
         position.cursor = cursor;
         if (data !== "") yield parseEvent<Event>(data, cursor);
-        data = "";
+        event = data = "";
       }
+      checkSize(event + buffer);
     }
   } finally {
     reader.cancel().catch(() => {});
   }
+}
+
+function checkSize(text: string): void {
+  // A unit of the length has at most three bytes.
+  if (text.length > EVENT_BYTES_MAX / 3 && new Blob([text]).size > EVENT_BYTES_MAX) throw new UnexpectedResponseError("An event of the stream is larger than 1 MiB: check the proxy in front of the API", 200, {});
 }
 
 function parseEvent<Event>(text: string, cursor: string): Event {

@@ -102,9 +102,13 @@ export function checkedRetries(retries: number): number {
   return retries;
 }
 
-/** Checks names and values, so that no value can add a header. */
+/** Headers that say where a request ends and how the connection is used. */
+const FRAMING = /^(connection|content-length|expect|host|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade)$/;
+
+/** Checks names (in lower case) and values, so that no value can add a header. */
 export function checkedHeaders(headers: Headers): Headers {
   for (const [name, value] of Object.entries(headers)) {
+    if (FRAMING.test(name)) throw new ConfigurationError(`The header ${name} cannot be set: the SDK writes it itself`);
     if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name) || !/^[\x20-\x7e\x80-\xff]*$/.test(value)) {
       throw new ConfigurationError(`The header ${JSON.stringify(name)} has a line break or another character that headers cannot have`);
     }

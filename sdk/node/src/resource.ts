@@ -82,16 +82,17 @@ export class List<Page, Item, Throws extends boolean> implements PromiseLike<Rep
 
   /** All pages. */
   async *pages(): AsyncGenerator<Page, void, undefined> {
-    let { data } = await (this.#first ??= this.#fetch());
-    for (;;) {
+    const seen = new Set<string>();
+    for (let page = this.#first ??= this.#fetch(); ; ) {
+      const { data, headers } = await page;
       yield data;
       const { has_more, next_cursor } = data as { has_more?: boolean; next_cursor?: string | null };
       if (!has_more || !next_cursor) return;
-      const answer = await this.#fetch(next_cursor);
-      data = answer.data;
-      if ((data as { next_cursor?: string }).next_cursor === next_cursor) {
-        throw new UnexpectedResponseError(`${this.#operation.name} answered the same page twice: check the server or its proxy`, 200, answer.headers);
+      if (seen.has(next_cursor)) {
+        throw new UnexpectedResponseError(`${this.#operation.name} repeats a cursor, so the list would never end: check the server or its proxy`, 200, headers);
       }
+      seen.add(next_cursor);
+      page = this.#fetch(next_cursor);
     }
   }
 

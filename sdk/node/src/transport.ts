@@ -6,10 +6,11 @@
  *    └─ wait ◄┴─ isRetried ◄─┘
  */
 
+import { apiError } from "./api_error.js";
 import { CallSignal } from "./call_signal.js";
 import { connectionError } from "./connection_error.js";
 import {
-  ApiError, apiError, ConnectionError, type Headers, NotFoundError, type PostriderError, SendUnconfirmedError, UnexpectedResponseError,
+  ApiError, ConnectionError, type Headers, NotFoundError, type PostriderError, SendUnconfirmedError, UnexpectedResponseError,
 } from "./errors.js";
 import type { EmailDetail } from "./generated/types.js";
 import { SERVICE_VERSION, VERSION } from "./generated/version.js";
@@ -56,7 +57,7 @@ export class Transport {
     this.#options = { ...options };
     this.clock = { ...SYSTEM_CLOCK, ...options.clock };
     checkedTimeout(options.timeout ?? 1);
-    checkedHeaders(this.#headers({}));
+    checkedHeaders(this.#headers(""));
     this.maxRetries({});
   }
 
@@ -67,7 +68,7 @@ export class Transport {
   /** Carries an operation out. Rejects with a `PostriderError`. */
   async call<T>(operation: Operation, path: readonly string[], params: unknown, options: CallOptions = {}): Promise<Answer<T>> {
     const { url, body } = buildRequest(this.baseUrl, operation, path, params);
-    const headers = this.#headers({ ...options.headers, accept: operation.mediaType });
+    const headers = this.#headers(operation.mediaType, options.headers);
     if (body !== undefined) headers["content-type"] = "application/json";
     if (options.ifMatch !== undefined) headers["if-match"] = options.ifMatch;
     const idempotencyKey = options.idempotencyKey ?? headers["idempotency-key"] ?? (operation.idempotent ? crypto.randomUUID() : undefined);
@@ -94,7 +95,7 @@ export class Transport {
 
   /** Opens an event stream and returns its body; `call` ends both. */
   async open(path: string, extra: Headers, call: CallSignal): Promise<ReadableStream<Uint8Array>> {
-    const request = { headers: checkedHeaders(this.#headers({ accept: "text/event-stream", ...extra })) };
+    const request = { headers: checkedHeaders(this.#headers("text/event-stream", extra)) };
     const response = await this.#fetch(new URL(this.baseUrl + path), request, call);
     const headers = this.#received(response);
     if (response.ok && headers["content-type"]?.startsWith("text/event-stream") && response.body) return response.body;
@@ -108,9 +109,11 @@ export class Transport {
     return Number.isNaN(wait) ? this.clock.random() * Math.min(8000, 500 * 2 ** retries) : Math.max(wait, 0);
   }
 
-  #headers(given: Headers): Headers {
-    const own = { "service-version": SERVICE_VERSION, "user-agent": this.#userAgent, authorization: `Bearer ${this.#key}` };
-    return { ...Object.fromEntries(Object.entries(given).map(([name, value]) => [name.toLowerCase(), value])), ...own };
+  /** The caller's headers with the SDK's own, which replace them; a `User-Agent` is appended. */
+  #headers(accept: string, given: Headers = {}): Headers {
+    const headers = Object.fromEntries(Object.entries(given).map(([name, value]) => [name.toLowerCase(), value]));
+    const agent = headers["user-agent"] === undefined ? this.#userAgent : `${this.#userAgent} ${headers["user-agent"]}`;
+    return { ...headers, accept, "service-version": SERVICE_VERSION, "user-agent": agent, authorization: `Bearer ${this.#key}` };
   }
 
   async #attempt<T>(operation: Operation, url: URL, request: RequestInit, call: CallSignal): Promise<Answer<T>> {

@@ -1,6 +1,6 @@
 /** Verification of webhooks and test signatures. WebCrypto is asynchronous, so both functions return promises. */
 
-import { ConfigurationError, PostriderError, SignatureError, TimestampError } from "./errors.js";
+import { ConfigurationError, SignatureError, TimestampError } from "./errors.js";
 import type { WebhookEvent } from "./generated/events.js";
 import { toBase64 } from "./operation.js";
 
@@ -75,12 +75,14 @@ interface Signature {
 
 function signaturesOf(headers: Map<string, string>): Signature[] {
   const found: Signature[] = [];
-  const parts = headers.get("service-signature")?.split(",").map((part) => part.trim());
-  const signedAt = parts?.find((part) => part.startsWith("t="))?.slice(2) ?? "";
-  if (parts) found.push({ family: "service", time: signedAt, prefix: `${signedAt}.`, candidates: parts });
-  const [id, time, list] = ["id", "timestamp", "signature"].map((name) => headers.get(`webhook-${name}`));
-  if (id && time && list) found.push({ family: "standard", time, prefix: `${id}.${time}.`, candidates: list.split(" ") });
-  return found;
+  const parts = headers.get("service-signature")?.split(",").map((part) => part.trim()) ?? [];
+  const signedAt = parts.find((part) => part.startsWith("t="))?.slice(2) ?? "";
+  found.push({ family: "service", time: signedAt, prefix: `${signedAt}.`, candidates: parts.filter((part) => part.startsWith("v1=")) });
+  const [id = "", time = "", list = ""] = ["id", "timestamp", "signature"].map((name) => headers.get(`webhook-${name}`));
+  // Repeated headers are joined by commas.
+  const candidates = [...list.matchAll(/(?<=^|[\s,])v1,[A-Za-z0-9+/=]+/g)].map(([text]) => text);
+  found.push({ family: "standard", time, prefix: `${id}.${time}.`, candidates });
+  return found.filter(({ time, candidates }) => /^\d{1,12}$/.test(time) && candidates.length > 0);
 }
 
 /** The HMAC-SHA256 as it is written in a header of the family; empty if the secret cannot be a key of it. */
@@ -109,7 +111,7 @@ function parse(body: Uint8Array): WebhookEvent {
   } catch {
     // Not JSON: refused below.
   }
-  throw new PostriderError("The body has a valid signature, but is no event: JSON with a `type` was expected");
+  throw new SignatureError("The body has a valid signature, but is no event: JSON with a `type` was expected");
 }
 
 function bytesOf(body: RawBody): Uint8Array {
@@ -118,11 +120,16 @@ function bytesOf(body: RawBody): Uint8Array {
   throw new ConfigurationError("The body must be the raw text or bytes of the request: in Express use express.raw({type: \"application/json\"}), in Next.js await request.text()");
 }
 
-/** Node has a list for a header that occurs several times. */
+/** Headers by name in lower case. The values of one that occurs several times are joined by commas (RFC 9110, 5.2). */
 function lowerCased(headers: RequestHeaders): Map<string, string> {
-  const pairs = Symbol.iterator in headers ? [...headers] : Object.entries(headers);
-  const separator = (name: string) => (name.toLowerCase() === "service-signature" ? "," : " ");
-  return new Map(pairs.flatMap(([name, value]) => (value === undefined ? [] : [[name.toLowerCase(), [value].flat().join(separator(name))]])));
+  const pairs: Iterable<readonly [string, string | readonly string[] | undefined]> = Symbol.iterator in headers ? headers : Object.entries(headers);
+  const joined = new Map<string, string>();
+  for (const [name, value] of pairs) {
+    const earlier = joined.get(name.toLowerCase());
+    const values = [earlier ?? [], value ?? []].flat();
+    if (values.length > 0) joined.set(name.toLowerCase(), values.join(", "));
+  }
+  return joined;
 }
 
 function isoTime(seconds: number): string {

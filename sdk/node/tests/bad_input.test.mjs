@@ -179,6 +179,8 @@ test("arguments that are wrong", async (t) => {
     await emails.send({ to: "a@example.com" }, { idempotencyKey: "a\r\nx-evil: 1" }),
     await emails.send({ to: "a@example.com" }, { headers: { "x-a": "b\nc" } }),
     await emails.send({ to: "a@example.com" }, { headers: { "x a": "b" } }),
+    ...(await Promise.all(["Transfer-Encoding", "content-length", "HOST", "Connection", "Proxy-Authorization"].map((name) =>
+      emails.send({ to: "a@example.com" }, { headers: { [name]: "1" } })))),
     await emails.send({ to: "a@example.com" }, { timeout: -1 }),
     await emails.send({ to: "a@example.com", subject: 1n }),
   ]) {

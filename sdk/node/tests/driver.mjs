@@ -3,7 +3,8 @@ import { createInterface } from "node:readline";
 import * as sdk from "postrider";
 
 let client;
-const ownOptions = ({ idempotency_key, if_match, timeout_ms, max_retries, cancel_after_ms } = {}) => ({
+const ownOptions = ({ idempotency_key, if_match, timeout_ms, max_retries, cancel_after_ms, headers } = {}) => ({
+  headers,
   idempotencyKey: idempotency_key,
   ifMatch: if_match,
   timeout: timeout_ms,

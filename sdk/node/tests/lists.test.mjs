@@ -40,6 +40,23 @@ test("an iteration throws; a server that repeats its cursor does not keep it run
   assert.equal(requests.length, 2);
 });
 
+test("cursors that go in a circle", async (t) => {
+  const { baseUrl, requests } = await answering(t, page(["1"], "a"), page(["2"], "b"), page(["1"], "a"));
+  const list = client(baseUrl).emails.list();
+  await assert.rejects(ids(list), UnexpectedResponseError);
+  assert.equal(requests.length, 3);
+});
+
+test("the size of an event", async (t) => {
+  const sized = (size, letter = "x") => `data: {"text":"${letter.repeat(size)}"}\n\n`;
+  const large = await answering(t, stream(sized(1_040_000), event("b"), sized(1_040_000)), stream(sized(1_060_000)));
+  const found = await take(3, client(large.baseUrl).webhookEvents.stream());
+  assert.deepEqual(found, ["", "b", "b"]);
+  await assert.rejects(client(large.baseUrl).webhookEvents.stream().next(), UnexpectedResponseError);
+  const letters = await answering(t, stream(sized(600_000, "é")));
+  await assert.rejects(client(letters.baseUrl).webhookEvents.stream().next(), UnexpectedResponseError);
+});
+
 const event = (cursor) => `id: ${cursor}\nevent: email.sent\ndata: {"id":"evt_${cursor}","type":"email.sent","created_at":"x","data":{}}\n\n`;
 const stream = (...parts) => async (_, response) => {
   response.writeHead(200, { "content-type": "text/event-stream" });

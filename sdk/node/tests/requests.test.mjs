@@ -68,11 +68,11 @@ test("query parameters", async (t) => {
 
 test("headers", async (t) => {
   const { baseUrl, requests } = await answering(t, SENT);
-  await client(baseUrl, { userAgent: "shop/1.0" }).emails.send({ to: "a@example.com" }, { headers: { "X-Own": "1", Authorization: "no" }, ifMatch: '"3"' });
+  await client(baseUrl, { userAgent: "shop/1.0" }).emails.send({ to: "a@example.com" }, { headers: { "X-Own": "1", Authorization: "no", Accept: "text/html", "User-Agent": "cart/2" }, ifMatch: '"3"' });
   const { headers } = requests[0];
   assert.equal(headers.authorization, `Bearer ${KEY}`);
   assert.equal(headers["service-version"], SERVICE_VERSION);
-  assert.equal(headers["user-agent"], `postrider-node/${VERSION} shop/1.0`);
+  assert.equal(headers["user-agent"], `postrider-node/${VERSION} shop/1.0 cart/2`);
   assert.deepEqual([headers.accept, headers["content-type"], headers["x-own"], headers["if-match"]], ["application/json", "application/json", "1", '"3"']);
 });
 

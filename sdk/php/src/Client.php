@@ -140,8 +140,7 @@ final class Client
         $cursor = $params['after'] ?? null;
         unset($params['after']);
         $build = function (?string $cursor) use ($operation, $params, $options): Request {
-            $headers = ['Accept' => 'text/event-stream'] + ($options['headers'] ?? []);
-            $headers += $cursor === null ? [] : ['Last-Event-ID' => $cursor];
+            $headers = ($cursor === null ? [] : ['Last-Event-ID' => $cursor]) + ($options['headers'] ?? []);
 
             return $this->requests->build($operation, [], $params, ['headers' => $headers] + $options);
         };

@@ -103,7 +103,7 @@ final class CurlTransport implements Transport
                 }
                 $now = hrtime(true) / 1e9;
                 if ($timeout !== null && $now - $start >= $timeout) {
-                    throw TimeoutException::after($timeout, $yielded);
+                    throw self::timeout($timeout, $yielded);
                 }
                 if ($silence !== null && $now - $incoming->heardAt >= $silence) {
                     throw new ConnectionException('The server sent nothing for ' . $silence . ' s.', 'reset');
@@ -114,7 +114,7 @@ final class CurlTransport implements Transport
             } while (true);
             $number = $done['result'];
             if ($number === CURLE_OPERATION_TIMEDOUT && $timeout !== null) {
-                throw TimeoutException::after($timeout, $yielded);
+                throw self::timeout($timeout, $yielded);
             }
             if ($number !== CURLE_OK && $incoming->complete) {
                 throw UnexpectedResponseException::truncated(
@@ -189,6 +189,14 @@ final class CurlTransport implements Transport
         }
 
         return $handle;
+    }
+
+    private static function timeout(float $seconds, bool $answering): TimeoutException
+    {
+        $what = $answering ? 'The answer was not complete' : 'The server did not answer';
+        $advice = 'Raise `timeout`, or check the server and the network between.';
+
+        return new TimeoutException(sprintf('%s within %.3g s. %s', $what, $seconds, $advice));
     }
 
     /** A third of the memory that PHP may still use, so that a large answer is an exception and no fatal error. */

@@ -14,7 +14,7 @@ use Postrider\Exception\UnexpectedResponseException;
 final class EventStream
 {
     private const SILENCE = 60.0;
-    private const EVENT_MAX = 4 * 1024 * 1024;
+    private const EVENT_MAX = 1024 * 1024;
 
     public bool $hasConnected = false;
 
@@ -57,14 +57,16 @@ final class EventStream
             }
             $blocks = preg_split('/\r\n\r\n|\n\n|\r\r/', $buffer) ?: [];
             $buffer = (string) array_pop($blocks);
+            foreach ([...$blocks, $buffer] as $block) {
+                if (\strlen($block) > self::EVENT_MAX) {
+                    throw UnexpectedResponseException::tooLarge($head, self::EVENT_MAX);
+                }
+            }
             foreach ($blocks as $block) {
                 $event = $this->parse($block);
                 if ($event !== null) {
                     yield $event;
                 }
-            }
-            if (\strlen($buffer) > self::EVENT_MAX) {
-                throw UnexpectedResponseException::tooLarge($head, self::EVENT_MAX);
             }
         }
         if (!self::isStream($head)) {

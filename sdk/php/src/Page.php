@@ -28,6 +28,10 @@ final class Page implements \ArrayAccess, \IteratorAggregate, \JsonSerializable
         private readonly \Closure $fetch,
         private readonly array $answer,
         private readonly string $field,
+        /** The position in the list. */
+        private readonly int $number = 0,
+        /** @var \ArrayObject<string, int> the position that each cursor of the list led to */
+        private readonly \ArrayObject $seen = new \ArrayObject(),
     ) {
     }
 
@@ -48,12 +52,13 @@ final class Page implements \ArrayAccess, \IteratorAggregate, \JsonSerializable
         if (!$this->hasMore()) {
             return null;
         }
-        $answer = ($this->fetch)($this->answer['next_cursor']);
-        if (($answer['next_cursor'] ?? null) === $this->answer['next_cursor'] && ($answer['has_more'] ?? false) === true) {
-            throw new UnexpectedResponseException('The server answered the same page again.', new Response(200));
+        $cursor = $this->answer['next_cursor'];
+        $this->seen[$cursor] ??= $this->number;
+        if ($this->seen[$cursor] < $this->number) {
+            throw new UnexpectedResponseException('The server repeats a cursor, so the list would never end.', new Response(200));
         }
 
-        return new self($this->fetch, $answer, $this->field);
+        return new self($this->fetch, ($this->fetch)($cursor), $this->field, $this->number + 1, $this->seen);
     }
 
     /** @return \Generator<int, T> */

@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace Postrider;
 
 use Postrider\Exception\ConfigurationException;
-use Postrider\Exception\ValidationException;
 
 /**
  * Makes requests of calls, and holds the API key so that no dump, trace or serialized object shows it.
@@ -14,6 +13,9 @@ use Postrider\Exception\ValidationException;
  */
 final class RequestBuilder
 {
+    /** Headers that say where a request ends and how the connection is used. */
+    private const FRAMING = '/^(connection|content-length|expect|host|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade)$/Di';
+
     private readonly \SensitiveParameterValue $apiKey;
     private readonly string $baseUrl;
 
@@ -43,33 +45,7 @@ final class RequestBuilder
      */
     public function build(Operation $operation, array $path, array $params, array $options): Request
     {
-        $headers = [
-            'Authorization' => 'Bearer ' . $this->apiKey->getValue(),
-            'Service-Version' => Version::SERVICE,
-            'User-Agent' => $this->userAgent,
-            'Accept' => $operation->accept === 'application/json' ? 'application/json'
-                : "$operation->accept, application/json;q=0.5",
-        ];
-        if ($operation->idempotent) {
-            $headers['Idempotency-Key'] = self::uuid();
-        }
-        $given = array_filter([
-            'Idempotency-Key' => $options['idempotency_key'] ?? null,
-            'If-Match' => $options['if_match'] ?? null,
-        ], static fn (mixed $one): bool => $one !== null);
-        foreach ([...($options['headers'] ?? []), ...$given, 'Authorization' => $headers['Authorization']] as $name => $value) {
-            // Names of headers have any case.
-            $known = preg_grep('/^' . preg_quote((string) $name, '/') . '$/Di', array_keys($headers));
-            $headers[$known ? current($known) : $name] = (string) $value;
-        }
-        foreach ($headers as $name => $value) {
-            if (preg_match('/^[!#$%&\'*+.^_`|~0-9A-Za-z-]+$/D', (string) $name) !== 1) {
-                throw ValidationException::ofField('headers', 'has a name that no header can have');
-            }
-            if (preg_match('/[\x00-\x08\x0a-\x1f\x7f]/', (string) $value) === 1) {
-                throw ValidationException::ofField(strtolower((string) $name), 'must not contain control characters');
-            }
-        }
+        $headers = $this->headersOf($operation, $options);
         $url = $this->baseUrl . self::filledPath($operation->path, $path);
         $query = [];
         foreach (array_intersect_key($params, array_flip($operation->query)) as $name => $value) {
@@ -81,11 +57,48 @@ final class RequestBuilder
         $url .= $query === [] ? '' : '?' . implode('&', $query);
         $body = null;
         if ($operation->body !== null) {
-            $headers['Content-Type'] = $operation->body;
             $body = self::bodyOf($operation, array_diff_key($params, array_flip($operation->query)));
         }
 
         return new Request($operation->method, $url, $headers, $body, $operation->retry);
+    }
+
+    /**
+     * The caller's headers with the SDK's own, which replace them; a `User-Agent` is appended.
+     *
+     * @param array<string, mixed> $options
+     *
+     * @return array<string, string>
+     */
+    private function headersOf(Operation $operation, array $options): array
+    {
+        $given = array_map(strval(...), array_change_key_case($options['headers'] ?? []));
+        $key = $options['idempotency_key'] ?? $given['idempotency-key'] ?? ($operation->idempotent ? self::uuid() : null);
+        $match = $options['if_match'] ?? $given['if-match'] ?? null;
+        $headers = array_filter([
+            'Authorization' => 'Bearer ' . $this->apiKey->getValue(),
+            'Service-Version' => Version::SERVICE,
+            'User-Agent' => trim($this->userAgent . ' ' . ($given['user-agent'] ?? '')),
+            'Accept' => $operation->accept === 'application/json' ? 'application/json'
+                : "$operation->accept, application/json;q=0.5",
+            'Content-Type' => $operation->body,
+            'Idempotency-Key' => $key,
+            'If-Match' => $match,
+        ], static fn (mixed $one): bool => $one !== null);
+        $headers += array_diff_key($given, array_change_key_case($headers), ['accept-encoding' => '', 'content-type' => '']);
+        foreach ($headers as $name => $value) {
+            if (preg_match(self::FRAMING, (string) $name) === 1) {
+                throw new ConfigurationException("The header $name cannot be set: the SDK writes it itself.");
+            }
+            if (preg_match('/^[!#$%&\'*+.^_`|~0-9A-Za-z-]+$/D', (string) $name) !== 1) {
+                throw new ConfigurationException('`headers` has a name that no header can have.');
+            }
+            if (preg_match('/[\x00-\x08\x0a-\x1f\x7f]/', (string) $value) === 1) {
+                throw new ConfigurationException("The header $name must not contain control characters.");
+            }
+        }
+
+        return $headers;
     }
 
     /** Replaces the API key, for example in the page of a proxy that repeats the request. */
@@ -116,7 +129,7 @@ final class RequestBuilder
         try {
             return $params === [] ? '{}' : json_encode(self::withTimes($params), $flags);
         } catch (\JsonException $failure) {
-            throw ValidationException::ofField('params', 'cannot be written as JSON: ' . $failure->getMessage()
+            throw new ConfigurationException('The params cannot be written as JSON: ' . $failure->getMessage()
                 . '. Texts must be UTF-8, files base64.');
         }
     }
@@ -150,7 +163,7 @@ final class RequestBuilder
         return (string) preg_replace_callback('/\{(\w+)\}/', static function (array $found) use ($values, &$next): string {
             $value = $values[$next++] ?? '';
             if ($value === '' || $value === '.' || $value === '..') {
-                throw ValidationException::ofField($found[1], 'is empty or no identifier');
+                throw new ConfigurationException("`$found[1]` is empty or no identifier.");
             }
 
             return rawurlencode($value);

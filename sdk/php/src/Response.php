@@ -32,13 +32,16 @@ final class Response
      */
     public function rateLimit(): array
     {
-        $number = fn (string $name): ?int => is_numeric($this->header($name)) ? (int) $this->header($name) : null;
-
         return [
-            'limit' => $number('ratelimit-limit'),
-            'remaining' => $number('ratelimit-remaining'),
-            'reset' => $number('ratelimit-reset'),
+            'limit' => $this->integer('ratelimit-limit'),
+            'remaining' => $this->integer('ratelimit-remaining'),
+            'reset' => $this->integer('ratelimit-reset'),
         ];
+    }
+
+    public function integer(string $name): ?int
+    {
+        return is_numeric($this->header($name)) ? (int) $this->header($name) : null;
     }
 
     /** The wait that the server asks for, in seconds. */

@@ -20,7 +20,7 @@ final class Webhooks
      * @param int                                      $tolerance seconds that the signature's time may differ from now
      * @param ?int                                     $now       Unix time; null: now
      *
-     * @throws SignatureException     no signature is right: answer 400
+     * @throws SignatureException     no signature is right: answer 401
      * @throws ConfigurationException no secret is given
      */
     public static function constructEvent(
@@ -31,7 +31,7 @@ final class Webhooks
         int $tolerance = 300,
         ?int $now = null,
     ): WebhookEvent {
-        $secrets = array_values(array_filter((array) $secret, static fn ($one): bool => \is_string($one) && $one !== ''));
+        $secrets = array_values(array_filter(array_map(trim(...), array_filter((array) $secret, is_string(...))), static fn (string $one): bool => $one !== ''));
         if ($secrets === []) {
             throw new ConfigurationException('The webhook secret is missing: it was shown when the webhook was made.');
         }
@@ -104,10 +104,9 @@ final class Webhooks
             yield [trim((string) $time), substr(trim($pair), 3), null];
         }
         $time = $headers['webhook-timestamp'] ?? '';
-        foreach (explode(' ', $headers['webhook-signature'] ?? '') as $signature) {
-            if (str_starts_with($signature, 'v1,') && preg_match('/^\d{1,12}$/D', $time) === 1) {
-                yield [$time, substr($signature, 3), $headers['webhook-id'] ?? ''];
-            }
+        preg_match_all('~(?<![^\s,])v1,([A-Za-z0-9+/=]+)~', $headers['webhook-signature'] ?? '', $found);
+        foreach (preg_match('/^\d{1,12}$/D', $time) === 1 ? $found[1] : [] as $signature) {
+            yield [$time, $signature, $headers['webhook-id'] ?? ''];
         }
     }
 
@@ -131,6 +130,8 @@ final class Webhooks
     }
 
     /**
+     * Headers by name in lower case. The values of one that occurs several times are joined by commas (RFC 9110, 5.2).
+     *
      * @param array<mixed> $headers
      *
      * @return array<string, string>
@@ -140,8 +141,8 @@ final class Webhooks
         $named = [];
         foreach ($headers as $name => $value) {
             $name = preg_replace('/^http-/', '', str_replace('_', '-', strtolower((string) $name)));
-            $value = \is_array($value) ? reset($value) : $value;
-            $named[$name] = \is_scalar($value) ? trim((string) $value) : '';
+            $values = array_map(static fn (mixed $one): string => trim((string) $one), array_filter(\is_array($value) ? $value : [$value], is_scalar(...)));
+            $named[$name] = implode(', ', [...(isset($named[$name]) ? [$named[$name]] : []), ...$values]);
         }
 
         return $named;

@@ -190,6 +190,16 @@ final class ClientTest extends TestCase
         self::assertInstanceOf(Failures\UnexpectedResponseException::class, $failure);
     }
 
+    public function testCursorsThatGoInACircle(): void
+    {
+        $page = static fn (string $next): Response => FakeTransport::json(200, ['emails' => [['id' => 'msg_1']], 'has_more' => true, 'next_cursor' => $next]);
+        $list = $this->client(...array_map($page, ['a', 'b', 'a', 'b', 'a', 'b', 'a']))->emails->list();
+        foreach ([1, 2] as $_) {
+            self::assertInstanceOf(Failures\UnexpectedResponseException::class, $this->failure(fn () => iterator_to_array($list)));
+        }
+        self::assertCount(5, $this->transport->requests);
+    }
+
     public function testWarningsReachTheCallback(): void
     {
         $heard = [];
@@ -211,7 +221,7 @@ final class ClientTest extends TestCase
         $client->emails->send(self::EMAIL, ['headers' => $headers]);
         $client->templates->create(['name' => 'a'], ['idempotency_key' => 'order-3', 'if_match' => '7']);
         [$send, $create] = array_map(static fn ($request): array => $request->headers, $this->transport->requests);
-        self::assertSame(['Bearer ' . self::KEY, 'order-2', 't'], [$send['Authorization'], $send['Idempotency-Key'], $send['X-Trace']]);
+        self::assertSame(['Bearer ' . self::KEY, 'order-2', 't'], [$send['Authorization'], $send['Idempotency-Key'], $send['x-trace']]);
         self::assertCount(7, $send);
         self::assertSame(['order-3', '7'], [$create['Idempotency-Key'], $create['If-Match']]);
     }
@@ -258,7 +268,7 @@ final class ClientTest extends TestCase
     public function testWrongValuesAreNotSent(\Closure $call): void
     {
         $client = $this->client();
-        self::assertInstanceOf(Failures\ValidationException::class, $this->failure(fn () => $call($client)));
+        self::assertInstanceOf(Failures\ConfigurationException::class, $this->failure(fn () => $call($client)));
         self::assertSame([], $this->transport->requests);
     }
 
@@ -266,6 +276,9 @@ final class ClientTest extends TestCase
     {
         yield 'key with a newline' => [fn (Client $client) => $client->emails->send(self::EMAIL, ['idempotency_key' => "a\r\nx-evil: 1"])];
         yield 'header name' => [fn (Client $client) => $client->account->get(['headers' => ["a\r\nb" => 'c']])];
+        foreach (['Transfer-Encoding', 'content-length', 'HOST', 'Connection', 'Proxy-Authorization'] as $name) {
+            yield $name => [fn (Client $client) => $client->emails->send(self::EMAIL, ['headers' => [$name => '1']])];
+        }
         yield 'empty id' => [fn (Client $client) => $client->emails->get('')];
         yield 'parent folder' => [fn (Client $client) => $client->emails->get('..')];
         yield 'no UTF-8' => [fn (Client $client) => $client->emails->send(['subject' => "\xff"] + self::EMAIL)];

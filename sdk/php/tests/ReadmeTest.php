@@ -64,7 +64,7 @@ final class ReadmeTest extends TestCase
 
             return curl_getinfo($handle, CURLINFO_RESPONSE_CODE);
         };
-        self::assertSame([200, 400], [$post(self::SECRET), $post('whsec_Zm9yZ2Vk')]);
+        self::assertSame([200, 401], [$post(self::SECRET), $post('whsec_Zm9yZ2Vk')]);
         proc_terminate($process);
         proc_close($process);
         unlink($file);

@@ -89,6 +89,49 @@ final class SymfonyTest extends TestCase
         ], json_decode($answer->getRequestOptions()['body'], true));
     }
 
+    public function testAMessageKeepsItsKeyUntilItIsSent(): void
+    {
+        $busy = static fn (): MockResponse => new MockResponse('{"error":{"message":"busy","code":"service_unavailable"}}', ['http_code' => 503]);
+        $sent = static fn (): MockResponse => new MockResponse('{"id":"msg_1","status":"sent"}');
+        $refused = new MockResponse('{"error":{"message":"no","code":"validation_error"}}', ['http_code' => 422]);
+        $answers = [$busy(), new MockResponse('', ['error' => 'lost']), $sent(), $sent(), $busy(), $refused, $sent()];
+        $transport = $this->transport($answers);
+        $email = (new Email())->from('ada@example.com')->to('grace@example.net')->subject('a')->text('b')
+            ->embed('PNG', 'logo', 'image/png');
+        foreach ($answers as $number => $_) {
+            if ($number === 1) {
+                $email = unserialize(serialize($email)); // As Messenger stores it.
+            } elseif ($number === 5) {
+                $email->subject('another');
+            }
+            try {
+                $transport->send($email);
+            } catch (TransportException) {
+                // The next attempt follows. Another transport would not send the key.
+                self::assertStringNotContainsString('Attempt-Key', $email->toString());
+            }
+        }
+        $requests = array_map(static fn (MockResponse $one): array => $one->getRequestOptions(), $answers);
+        $keys = array_map(static fn (array $one): string => preg_grep('/^Idempotency-Key: /i', $one['headers'])
+            ? current(preg_grep('/^Idempotency-Key: /i', $one['headers'])) : '', $requests);
+        self::assertSame([$keys[0], $keys[0]], [$keys[1], $keys[2]], 'retries have the same key');
+        self::assertSame($requests[0]['body'], $requests[2]['body']);
+        self::assertCount(5, array_unique($keys), 'a message that was sent, changed or refused has a new key');
+        self::assertNotContains('', $keys);
+        self::assertStringNotContainsString('Attempt-Key', implode($requests[0]['headers']) . $requests[0]['body']);
+        self::assertFalse($email->getHeaders()->has('X-Postrider-Attempt-Key'));
+    }
+
+    public function testFieldsOfTheServerAreLeftOut(): void
+    {
+        $answer = new MockResponse('{"id":"msg_1","status":"sent"}');
+        $email = self::email()->date(new \DateTimeImmutable())->sender('s@example.com')->returnPath('r@example.com');
+        $email->getHeaders()->addIdHeader('Message-ID', 'a@b.example')->addTextHeader('MIME-Version', '1.0');
+        $this->transport([$answer])->send($email);
+        $params = json_decode($answer->getRequestOptions()['body'], true);
+        self::assertSame(['X-Flow', 'References'], array_keys($params['headers']));
+    }
+
     public function testWhoIsInToAndCcGetsOneEmail(): void
     {
         $answer = new MockResponse('{"id":"msg_1","status":"sent"}');

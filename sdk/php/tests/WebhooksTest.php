@@ -45,6 +45,10 @@ final class WebhooksTest extends TestCase
         yield 'server variables' => [['HTTP_SERVICE_SIGNATURE' => self::SERVICE, 'argc' => 1]];
         yield 'lists' => [array_map(static fn (string $one): array => [$one], $standard)];
         yield 'standard' => [$standard];
+        yield 'repeated' => [['Service-Signature' => [self::SERVICE, 'v1=00']]];
+        yield 'repeated in another case' => [['Service-Signature' => 't=1767261601,v1=00', 'service-signature' => self::SERVICE]];
+        yield 'repeated standard' => [['webhook-signature' => ['v1,AAAA', self::STANDARD]] + $standard];
+        yield 'joined by a server' => [['webhook-signature' => 'v1,AAAA,' . self::STANDARD] + $standard];
         yield 'several' => [['webhook-signature' => 'v1,AAAA v2,x ' . self::STANDARD] + $standard];
         yield 'rotated' => [['Service-Signature' => str_replace(',v1', ',v1=00,v1', self::SERVICE)]];
         yield 'one of two' => [['Service-Signature' => 't=1,v1=00'] + $standard];
@@ -64,6 +68,10 @@ final class WebhooksTest extends TestCase
         yield 'time' => [['Service-Signature' => str_replace('601', '602', self::SERVICE)]];
         yield 'empty' => [['Service-Signature' => 't=,v1=']];
         yield 'garbage' => [['Service-Signature' => "\xff", 'webhook-signature' => 'v1,', 'webhook-timestamp' => 'now']];
+        $standard = ['webhook-id' => 'evt_01TEST', 'webhook-timestamp' => '1767261601', 'webhook-signature' => self::STANDARD];
+        yield 'repeated id' => [['webhook-id' => ['evt_01TEST', 'evt_01TEST']] + $standard];
+        yield 'repeated time' => [['webhook-timestamp' => ['1767261601', '1767261601']] + $standard];
+        yield 'two times' => [['Service-Signature' => ['t=1,v1=00', self::SERVICE]]];
         yield 'no event' => [Webhooks::generateTestHeader('[]', self::SECRET, self::TIME), '[]'];
     }
 

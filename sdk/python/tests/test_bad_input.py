@@ -203,6 +203,20 @@ class BadInput:
             )
             self.assertEqual(self.server.requests, [])
 
+    def test_headers_that_frame_the_request(self):
+        for name in (
+            "Transfer-Encoding",
+            "content-length",
+            "HOST",
+            "Connection",
+            "Expect",
+            "TE",
+            "Proxy-Authorization",
+        ):
+            call = lambda client: client.emails.send({"to": "a@b"}, extra_headers={name: "1"})  # noqa: B023, E731
+            self.fails(postrider.ConfigurationError, answer(), call=call)
+            self.assertEqual(self.server.requests, [])
+
     def test_ids_that_lead_elsewhere(self):
         for bad in ("", ".", "..", None, 7):
             self.fails(postrider.ConfigurationError, answer(), call=lambda client: client.emails.get(bad))
@@ -385,6 +399,25 @@ class Proxies:
         request = proxy.requests[0]
         self.assertEqual((request.target, request.headers["host"]), ("http://mail.test/api/account", "mail.test"))
         self.assertEqual(request.headers["proxy-authorization"], "Basic dXNlcjp3b3Jk")
+
+    def test_nothing_shows_the_credentials_of_the_proxy(self):
+        word = "pa55word"
+        for address in (
+            f"http://user:{word}@127.0.0.1:9",
+            f"ftp://user:{word}@127.0.0.1:9",
+            f"http://user:{word}/@127.0.0.1:9",
+        ):
+            with mock.patch.dict(os.environ, {"http_proxy": address, "https_proxy": address}):
+                for url in ("http://mail.test", "https://mail.test"):
+                    try:
+                        self.do(url, lambda client: client.account.get(), allow_insecure_http=True, max_retries=0)
+                        self.fail("nothing was raised")
+                    except postrider.PostriderError as error:
+                        frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+                        ours = [frame for frame in frames if "/src/postrider/" in frame.f_code.co_filename]
+                        self.assertTrue(ours)
+                        shown = [str(error), *(repr(value) for frame in ours for value in frame.f_locals.values())]
+                    self.assertFalse([text for text in shown if word in text or "dXNlcj" in text])
 
     def test_no_proxy_for_this_machine(self):
         with MisbehavingServer(answer(200, {"account": {}})) as server:

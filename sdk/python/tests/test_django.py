@@ -83,6 +83,16 @@ class Params(unittest.TestCase):
             ("Other <o@example.com>", ["r@example.com"], False),
         )
 
+    def test_headers_of_the_server_are_left_out(self):
+        headers = {"Message-ID": "<a@b>", "date": "Thu, 01 Jan 2026 10:00:00 +0000", "To": "All <all@example.net>",
+                   "CC": "c@example.net", "Subject": "z", "Content-Type": "text/x", "X-Ref": "7"}  # fmt: skip
+        message = mail.EmailMessage("x", "y", "a@example.com", ["b@example.net"], headers=headers)
+        params, _ = email_params(message)
+        self.assertEqual((params["headers"], params["to"], params["subject"]), ({"X-Ref": "7"}, ["b@example.net"], "x"))
+        with DevServer() as server, override_settings(POSTRIDER_BASE_URL=server.url, POSTRIDER_API_KEY=server.api_key):
+            message.from_email = f"a@{server.domain}"
+            self.assertEqual(message.send(), 1)
+
     def test_attachments(self):
         message = mail.EmailMessage("x", "y", "a@example.com", ["b@example.net"])
         message.attach("a.pdf", b"%PDF")

@@ -70,6 +70,12 @@ class EventStream:
             with self.assertRaises(postrider.UnexpectedResponseError):
                 self.ids(raw(HEAD + chunk(endless)), count=1)
 
+    def test_size_of_an_event(self):
+        fitting, large = (event(1, data={"x": "x" * size}) for size in (1_040_000, 1_060_000))
+        self.assertEqual(self.ids(hang(HEAD + chunk(fitting + event(2) + fitting)), count=3)[1], "evt_2")
+        with self.assertRaises(postrider.UnexpectedResponseError):
+            self.ids(hang(HEAD + chunk(large)), count=1)
+
     def test_data_in_several_lines(self):
         self.assertEqual(self.ids(hang(HEAD + chunk('data: {"id":\ndata: "evt_1"}\n\n')), count=1), ["evt_1"])
 

@@ -46,6 +46,16 @@ class Signatures(unittest.TestCase):
                         {"service-signature": [SERVICE]}, [("Service-Signature", SERVICE)]):  # fmt: skip
             self.assertEqual(construct(headers)["type"], "email.delivered")
 
+    def test_repeated_headers(self):
+        wrong, repeated = SERVICE[:-1] + "8", STANDARD["webhook-signature"]
+        for headers in ([("Service-Signature", wrong), ("service-signature", SERVICE)], {"service-signature": [SERVICE, wrong]},
+                        {**STANDARD, "webhook-signature": ["v1,AAAA", repeated]}, {**STANDARD, "webhook-signature": f"v1,AAAA,{repeated}"},
+                        {"HTTP_SERVICE_SIGNATURE": f"{wrong},{SERVICE}"}):  # fmt: skip
+            self.assertEqual(construct(headers)["type"], "email.delivered")
+        for name in ("webhook-id", "webhook-timestamp"):
+            self.refused(postrider.SignatureError, {**STANDARD, name: [STANDARD[name]] * 2})
+        self.refused(postrider.SignatureError, {"service-signature": ["t=1,v1=00", SERVICE]})
+
     def test_several_secrets_and_signatures(self):
         headers = {"service-signature": SERVICE}
         self.assertEqual(construct(headers, secret=["", f" {SECRET}\n"])["type"], "email.delivered")

@@ -7,7 +7,6 @@ end
 
 require_relative "postrider/version"
 require_relative "postrider/errors"
-require_relative "postrider/error_codes"
 require_relative "postrider/webhook_event"
 require_relative "postrider/events"
 require_relative "postrider/webhooks"

@@ -98,8 +98,8 @@ class ActionMailerTest < Minitest::Test
     two = ReportMailer.plain.tap { |message| message.from = ["a@example.com", "b@example.com"] }
     assert_raises(ArgumentError) { deliver(two) }
     malformed = ReportMailer.plain.tap { |message| message.header["Reply-To"] = "help@@example <" }
-    failure = assert_raises(Postrider::ValidationError) { deliver(malformed) }
-    assert_equal [:reply_to], failure.fields.keys
+    failure = assert_raises(Postrider::ConfigurationError) { deliver(malformed) }
+    assert_includes failure.message, "reply_to"
   end
 
   def test_the_gem_mail_alone
@@ -157,7 +157,9 @@ class ActionMailerTest < Minitest::Test
       Application.initialize!
       print ActionMailer::Base.delivery_method, ActionMailer::Base.postrider_settings[:base_url], ActionMailer::Base.delivery_methods[:postrider]
     RUBY
-    output = IO.popen([Gem.ruby, "-I#{File.expand_path('../lib', __dir__)}", "-e", program], err: %i[child out], &:read)
+    # In development, Rails would write a secret into a file.
+    environment = { "RAILS_ENV" => "production", "SECRET_KEY_BASE" => "test" }
+    output = IO.popen([environment, Gem.ruby, "-I#{File.expand_path('../lib', __dir__)}", "-e", program], err: %i[child out], &:read)
     assert_equal "postriderhttps://mail.example.comPostrider::DeliveryMethod", output
   end
 end

@@ -39,7 +39,7 @@ class ClientTest < Minitest::Test
     bodies = @transport.requests.map { |request| JSON.parse(request.body) }
     assert_equal({ "X-Flow" => "a" }, bodies[0]["headers"])
     refute bodies[0].key?("idempotency_key")
-    assert_equal ["k", "t"], @transport.requests[0].headers.values_at("Idempotency-Key", "X-Trace")
+    assert_equal ["k", "t"], @transport.requests[0].headers.values_at("Idempotency-Key", "x-trace")
     assert_equal [{ "from" => "a@b.c", "to" => ["d@e.f"] }] * 2, bodies[1..]
     error = assert_raises(ArgumentError) { client.emails.send({ from: "a@b.c" }, to: ["d@e.f"]) }
     assert_includes error.message, "to"
@@ -143,7 +143,11 @@ class ClientTest < Minitest::Test
     assert_equal "https://mail.example.com/emails/msg_3", @transport.requests.last.url
     client = client(lost, *[unconfirmed] * 9)
     failure = assert_raises(Postrider::SendUnconfirmedError) { client.emails.send(**EMAIL) }
-    assert_raises(Postrider::TimeoutError) { failure.resolve(timeout: 5) }
+    assert_equal "failed", failure.resolve(timeout: 5)[:status]
+    missing = FakeTransport.error(404, "not_found")
+    client = client(lost, missing, unconfirmed, *[missing] * 9)
+    failure = assert_raises(Postrider::SendUnconfirmedError) { client.emails.send(**EMAIL) }
+    assert_raises(Postrider::NotFoundError) { failure.resolve(timeout: 5) }
   end
 
   def page(ids, following)
@@ -160,6 +164,21 @@ class ClientTest < Minitest::Test
     assert_includes @transport.requests[2].url, "cursor=n2"
     client = client(page(%w[a], "n1"), page(%w[a], "n1"))
     assert_raises(Postrider::UnexpectedResponseError) { client.emails.list.to_a }
+  end
+
+  def test_cursors_that_go_in_a_circle
+    pages = %w[a b a b a b a].map { |cursor| ok({ emails: [{ id: "msg_1" }], has_more: true, next_cursor: cursor }) }
+    list = client(*pages).emails.list
+    2.times { assert_raises(Postrider::UnexpectedResponseError) { list.to_a } }
+    assert_equal 5, @transport.requests.size
+  end
+
+  def test_headers_of_the_caller
+    headers = { "authorization" => "no", "ACCEPT" => "text/html", "User-Agent" => "shop/1.0", "idempotency-key" => "order-2" }
+    client(ok).emails.send(EMAIL, extra_headers: headers)
+    sent = @transport.requests.first.headers
+    assert_equal ["Bearer #{KEY}", "application/json", "order-2"], sent.values_at("Authorization", "Accept", "Idempotency-Key")
+    assert_equal ["postrider-ruby/#{Postrider::VERSION} shop/1.0", 6], [sent["User-Agent"], sent.size]
   end
 
   def test_warnings_reach_the_callback
@@ -200,12 +219,15 @@ class ClientTest < Minitest::Test
     [
       -> { client.emails.send(EMAIL, idempotency_key: "a\r\nx-evil: 1") },
       -> { client.account.get(extra_headers: { "a\r\nb" => "c" }) },
+      *%w[Transfer-Encoding content-length HOST Connection Proxy-Authorization].map do |name|
+        -> { client.emails.send(EMAIL, extra_headers: { name => "1" }) }
+      end,
       -> { client.emails.get("") },
       -> { client.emails.get("..") },
       -> { client.emails.send(**EMAIL, subject: "\xff") },
       -> { client.emails.send(**EMAIL, expires_in: Float::NAN) },
       -> { client.emails.send(cycle) }
-    ].each { |call| assert_raises(Postrider::ValidationError, &call) }
+    ].each { |call| assert_raises(Postrider::ConfigurationError, &call) }
     assert_empty @transport.requests
   end
 

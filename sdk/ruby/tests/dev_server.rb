@@ -9,12 +9,12 @@ class DevServer
   attr_reader :url, :api_key
 
   def self.program
-    ENV["POSTRIDER"] || File.expand_path("../../../target/debug/postrider", __dir__)
+    ENV["TEST_POSTRIDER"] || File.expand_path("../../../target/debug/postrider", __dir__)
   end
 
   # Skips the test if there is no server to run.
   def self.get(test)
-    test.skip("no server to run: build postrider, or set POSTRIDER") unless File.executable?(program)
+    test.skip("no server to run: build postrider, or set TEST_POSTRIDER") unless File.executable?(program)
     @get ||= new
   end
 

@@ -25,9 +25,11 @@ class DevTest < Minitest::Test
   end
 
   def test_a_message_is_waited_for
-    transport = FakeTransport.new([FakeTransport.json(200, { messages: [{ id: "1", subject: "Code 123456" }] })])
+    found = FakeTransport.json(200, { messages: [{ id: 1, subject: "Code 123456" }] })
+    transport = FakeTransport.new([found, FakeTransport.json(200, { id: 1, subject: "Code 123456", text: "Hi" })])
     message = client(transport, FakeClock.new).dev.wait_for_email(to: "ada+x@example.net", timeout: 10)
-    assert_equal "Code 123456", message[:subject]
+    assert_equal ["Code 123456", "Hi"], message.values_at(:subject, :text)
+    assert_equal "http://localhost:8025/messages/1", transport.requests.last.url
     assert_equal "http://localhost:8025/messages?to=ada%2Bx%40example.net&wait=10000ms", transport.requests.first.url
   end
 

@@ -85,6 +85,7 @@ class Driver
     resource = resources.reduce(@client) { |parent, child| parent.public_send(child) }
     options = (request["options"] || {}).transform_keys(&:to_sym)
     options[:timeout] = options.delete(:timeout_ms) / 1000.0 if options[:timeout_ms]
+    options[:extra_headers] = options.delete(:headers) if options[:headers]
     if (wait = options.delete(:cancel_after_ms))
       ends = Process.clock_gettime(Process::CLOCK_MONOTONIC) + wait / 1000.0
       options[:cancelled] = -> { Process.clock_gettime(Process::CLOCK_MONOTONIC) >= ends }

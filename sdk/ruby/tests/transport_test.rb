@@ -197,6 +197,7 @@ class TransportTest < Minitest::Test
     stream = { "content-type" => "text/event-stream", "content-length" => nil }
     FaultServer.open(
       { status: 200, headers: stream, body: ": hello\n\n#{event.call(1)}id: c9\ndata: {\"half" },
+      { status: 200, headers: stream, body: ":\nid: c1b\n\n" },
       { mode: :reset },
       { status: 502, headers: HTML, body: "<h1>Bad gateway" },
       { status: 200, headers: stream, body: event.call(2).gsub("\r\n", "\n") },
@@ -211,9 +212,16 @@ class TransportTest < Minitest::Test
       end
       sent = Postrider::Events::EmailSent
       assert_equal [["evt_1", "c1", "msg_1", sent], ["evt_2", "c2", "msg_2", sent]], seen
-      cursors = Array.new(5) { server.request[:headers]["last-event-id"] }
-      assert_equal %w[c0 c1 c1 c1 c2], cursors
+      cursors = Array.new(6) { server.request[:headers]["last-event-id"] }
+      assert_equal %w[c0 c1 c1b c1b c1b c2], cursors
     end
+  end
+
+  def test_a_stream_of_a_server_that_was_never_there
+    clock = FakeClock.new
+    client = Postrider::Client.new(api_key: KEY, base_url: "http://127.0.0.1:9", clock: clock)
+    assert_raises(Postrider::ConnectionError) { client.webhook_events.stream.first }
+    assert_equal [0.25, 0.5], clock.sleeps
   end
 
   def test_a_stream_can_be_left_and_cancelled

@@ -27,6 +27,10 @@ class WebhooksTest < Minitest::Test
       { "HTTP_SERVICE_SIGNATURE" => SERVICE, "rack.version" => [1, 3] },
       STANDARD_HEADERS,
       STANDARD_HEADERS.transform_values { |value| [value] },
+      { "Service-Signature" => [SERVICE, "v1=00"], "rack.input" => StringIO.new("x") },
+      { "Service-Signature" => "t=#{TIME},v1=00", "service-signature" => SERVICE },
+      STANDARD_HEADERS.merge("webhook-signature" => ["v1,AAAA", STANDARD]),
+      STANDARD_HEADERS.merge("webhook-signature" => "v1,AAAA,#{STANDARD}"),
       STANDARD_HEADERS.merge("webhook-signature" => "v1,AAAA v2,x #{STANDARD}"),
       { "Service-Signature" => SERVICE.sub(",v1", ",v1=00,v1") },
       STANDARD_HEADERS.merge("Service-Signature" => "t=1,v1=00")
@@ -43,6 +47,9 @@ class WebhooksTest < Minitest::Test
       [{ "Service-Signature" => SERVICE }, "#{BODY} "],
       [{ "Service-Signature" => SERVICE.sub("601", "602") }, BODY],
       [{ "Service-Signature" => "t=,v1=" }, BODY],
+      [{ "Service-Signature" => ["t=1,v1=00", SERVICE] }, BODY],
+      [STANDARD_HEADERS.merge("webhook-id" => %w[evt_01TEST evt_01TEST]), BODY],
+      [STANDARD_HEADERS.merge("webhook-timestamp" => [TIME.to_s] * 2), BODY],
       [{ "Service-Signature" => "\xff", "webhook-signature" => "v1,", "webhook-timestamp" => "now" }, BODY],
       [Webhooks.generate_test_header(payload: "[]", secret: SECRET, timestamp: TIME), "[]"]
     ].each do |headers, body|
@@ -85,7 +92,7 @@ class WebhooksTest < Minitest::Test
     assert_equal 204, request.post("/", headers.merge(input: BODY)).status
     assert_equal ["evt_01TEST"], seen.map(&:id)
     wrong = request.post("/", headers.merge(input: "#{BODY} "))
-    assert_equal [400, true], [wrong.status, wrong.body.include?("signature is wrong")]
+    assert_equal [401, true], [wrong.status, wrong.body.include?("signature is wrong")]
     assert_equal 405, request.get("/").status
     failing = Postrider::WebhookEndpoint.new(secret: SECRET) { raise IOError, "the database is away" }
     assert_raises(IOError) { Rack::MockRequest.new(failing).post("/", headers.merge(input: BODY)) }

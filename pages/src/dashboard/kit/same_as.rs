@@ -1,9 +1,10 @@
-//! "Same as": the calls of a page on the command line and in the languages of the SDKs.
+//! "Same as": the calls of a page with curl, on the command line, and in the languages of the SDKs.
 
 use hypertext::{Buffer, prelude::*};
 
-use crate::dashboard::backend::{Call, CallBody};
-use crate::reference::operation::ApiTable;
+use super::snippet::{SnippetLanguage, snippet};
+use crate::dashboard::backend::Call;
+use crate::highlight::tokens;
 
 /// The calls of a page.
 #[derive(Debug, Clone, Copy)]
@@ -14,13 +15,35 @@ pub struct SameAs<'a> {
 
 impl Renderable for SameAs<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
-        let _ = (self.base_url, CallBody::None);
-        let table = ApiTable::load();
-        let shown: Vec<_> = self.calls.iter().filter(|call| table.operation(call.operation).is_some()).collect();
+        let written = |language| {
+            let calls = self.calls.iter().filter_map(move |call| snippet(call, language, self.base_url));
+            calls.collect::<Vec<_>>().join("\n\n")
+        };
+        let shown: Vec<_> = SnippetLanguage::ALL.into_iter().map(|language| (language, written(language))).collect();
+        if shown.iter().all(|(_, text)| text.is_empty()) {
+            return;
+        }
         maud! {
-            details.same-as {
+            details.same-as id="same-as" {
                 summary { "Same as" }
-                @for call in &shown { p { code { (call.operation) } } }
+                @for (language, text) in &shown {
+                    figure.code {
+                        figcaption {
+                            (language.label())
+                            button.button.quiet type="button" data-copy=(text) hidden { "Copy" }
+                        }
+                        pre tabindex="0" role="group" aria-label=(language.label()) {
+                            code {
+                                @for (role, piece) in tokens(language.code_language(), text) {
+                                    @match role.class() {
+                                        Some(class) => { span class=(class) { (piece) } }
+                                        None => { (piece) }
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
             }
         }
         .render_to(buffer);

@@ -26,11 +26,12 @@ type callRequest struct {
 	Path    []string        `json:"path"`
 	Params  json.RawMessage `json:"params"`
 	Options struct {
-		IdempotencyKey string `json:"idempotency_key"`
-		IfMatch        string `json:"if_match"`
-		TimeoutMS      int64  `json:"timeout_ms"`
-		MaxRetries     *int   `json:"max_retries"`
-		CancelAfterMS  int64  `json:"cancel_after_ms"`
+		IdempotencyKey string            `json:"idempotency_key"`
+		IfMatch        string            `json:"if_match"`
+		TimeoutMS      int64             `json:"timeout_ms"`
+		MaxRetries     *int              `json:"max_retries"`
+		CancelAfterMS  int64             `json:"cancel_after_ms"`
+		Headers        map[string]string `json:"headers"`
 	} `json:"options"`
 	CountMax int `json:"count_max"`
 }
@@ -45,11 +46,11 @@ type request struct {
 	} `json:"new"`
 	callRequest
 	Verify *struct {
-		Payload    string            `json:"payload"`
-		Headers    map[string]string `json:"headers"`
-		Secrets    []string          `json:"secrets"`
-		ToleranceS int64             `json:"tolerance_s"`
-		Now        *int64            `json:"now"`
+		Payload    string         `json:"payload"`
+		Headers    map[string]any `json:"headers"`
+		Secrets    []string       `json:"secrets"`
+		ToleranceS int64          `json:"tolerance_s"`
+		Now        *int64         `json:"now"`
 	} `json:"verify"`
 	TestHeader *struct {
 		Payload   string `json:"payload"`
@@ -108,7 +109,13 @@ func (r *request) play(client **postrider.Client) (any, error) {
 	case r.Verify != nil:
 		header, now := http.Header{}, time.Now()
 		for name, value := range r.Verify.Headers {
-			header[name] = []string{value}
+			values, isList := value.([]any)
+			if !isList {
+				values = []any{value}
+			}
+			for _, one := range values {
+				header[name] = append(header[name], fmt.Sprint(one))
+			}
 		}
 		if r.Verify.Now != nil {
 			now = time.Unix(*r.Verify.Now, 0)
@@ -223,6 +230,9 @@ func invoke(ctx context.Context, client *postrider.Client, name string, r *callR
 	}
 	if r.Options.MaxRetries != nil {
 		options = append(options, postrider.WithMaxRetries(*r.Options.MaxRetries))
+	}
+	for name, value := range r.Options.Headers {
+		options = append(options, postrider.WithHeader(name, value))
 	}
 	return found.CallSlice(append(arguments, reflect.ValueOf(options))), nil
 }

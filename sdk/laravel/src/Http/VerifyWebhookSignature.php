@@ -9,7 +9,7 @@ use Illuminate\Http\Request;
 use Postrider\Exception\SignatureException;
 use Postrider\Webhooks;
 use Symfony\Component\HttpFoundation\Response;
-use Symfony\Component\HttpKernel\Exception\BadRequestHttpException;
+use Symfony\Component\HttpKernel\Exception\HttpException;
 
 /** Lets only signed webhooks through, and gives their event to the request as the attribute `postrider.event`. */
 final class VerifyWebhookSignature
@@ -27,7 +27,7 @@ final class VerifyWebhookSignature
         try {
             $event = Webhooks::constructEvent($request->getContent(), $request->headers->all(), $secrets, $tolerance);
         } catch (SignatureException $failure) {
-            throw new BadRequestHttpException($failure->getMessage(), $failure);
+            throw new HttpException(401, $failure->getMessage(), $failure);
         }
         $request->attributes->set(self::EVENT, $event);
 

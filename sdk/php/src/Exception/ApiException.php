@@ -39,4 +39,35 @@ class ApiException extends PostriderException
 
         return \is_string($value) ? $value : null;
     }
+
+    protected function integer(string $name): ?int
+    {
+        return \is_int($this->details[$name] ?? null) ? $this->details[$name] : null;
+    }
+
+    /** @return list<string> of the first name that is there */
+    protected function addresses(string ...$names): array
+    {
+        $found = array_intersect_key($this->details, array_flip($names));
+
+        return array_values(array_filter((array) reset($found), is_string(...)));
+    }
+
+    /** @return array<string, string> */
+    protected function messages(string $name): array
+    {
+        $sentence = static fn (mixed $one): string => \is_string($one) ? $one : (string) json_encode($one);
+
+        return array_map($sentence, (array) ($this->details[$name] ?? []));
+    }
+
+    protected function header(string $name): ?int
+    {
+        return $this->response->integer($name);
+    }
+
+    protected function wait(): ?float
+    {
+        return $this->response->retryAfter(time());
+    }
 }

@@ -1,4 +1,5 @@
 <?php
+// Generated from sdk/operations.json by sdk/generate; do not edit.
 
 declare(strict_types=1);
 
@@ -6,9 +7,10 @@ namespace Postrider\Exception;
 
 use Postrider\Response;
 
-/** The API key is unknown, revoked or expired. */
+/** The API key is missing, unknown, revoked or expired. */
 class AuthenticationException extends ApiException
 {
+    /** Why, for example `expired`. */
     public readonly ?string $reason;
 
     public function __construct(Response $response, array $error)

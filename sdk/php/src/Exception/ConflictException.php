@@ -1,10 +1,11 @@
 <?php
+// Generated from sdk/operations.json by sdk/generate; do not edit.
 
 declare(strict_types=1);
 
 namespace Postrider\Exception;
 
-/** The object changed meanwhile, exists already, or belongs to another account. */
+/** The object is in another state, was changed meanwhile, or exists already. */
 class ConflictException extends ApiException
 {
 }

@@ -1,4 +1,5 @@
 <?php
+// Generated from sdk/operations.json by sdk/generate; do not edit.
 
 declare(strict_types=1);
 
@@ -6,20 +7,24 @@ namespace Postrider\Exception;
 
 use Postrider\Response;
 
-/** The account makes too many calls at once, and the retries did not help. */
+/** The account makes too many calls at once, and retries did not help. */
 class RateLimitException extends ApiException
 {
+    /** Calls that are allowed. */
     public readonly ?int $limit;
+    /** Calls that are left. */
     public readonly ?int $remaining;
-    /** Seconds until all calls of the limit are allowed again. */
+    /** Seconds until all calls are allowed again. */
     public readonly ?int $reset;
-    /** Seconds to wait before the next call. */
+    /** Time to wait before the next call. */
     public readonly ?float $retryAfter;
 
     public function __construct(Response $response, array $error)
     {
         parent::__construct($response, $error);
-        ['limit' => $this->limit, 'remaining' => $this->remaining, 'reset' => $this->reset] = $response->rateLimit();
-        $this->retryAfter = $response->retryAfter(time());
+        $this->limit = $this->header('ratelimit-limit');
+        $this->remaining = $this->header('ratelimit-remaining');
+        $this->reset = $this->header('ratelimit-reset');
+        $this->retryAfter = $this->wait('retry-after');
     }
 }

@@ -1,10 +1,11 @@
 <?php
+// Generated from sdk/operations.json by sdk/generate; do not edit.
 
 declare(strict_types=1);
 
 namespace Postrider\Exception;
 
-/** The server failed. Calls that may be repeated were repeated already. */
+/** The server has a fault, or is overloaded. Retries did not help. */
 class ServerException extends ApiException
 {
 }

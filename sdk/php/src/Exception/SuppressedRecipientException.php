@@ -1,4 +1,5 @@
 <?php
+// Generated from sdk/operations.json by sdk/generate; do not edit.
 
 declare(strict_types=1);
 
@@ -6,21 +7,20 @@ namespace Postrider\Exception;
 
 use Postrider\Response;
 
-/** A recipient is suppressed or has opted out of the category. The email was not sent. */
+/** Recipients are suppressed, or opted out of the category. The email was not sent. */
 class SuppressedRecipientException extends ValidationException
 {
-    /** @var list<string> addresses that are suppressed or opted out */
+    /** @var list<string> Addresses of these recipients. */
     public readonly array $suppressed;
-    /** The category that the recipients opted out of; null if they are suppressed for all mail. */
+    /** The category that they opted out of. */
     public readonly ?string $category;
-    /** The email, stored as failed. */
+    /** The stored email, which failed. */
     public readonly ?string $emailId;
 
     public function __construct(Response $response, array $error)
     {
         parent::__construct($response, $error);
-        $addresses = $this->details['suppressed'] ?? $this->details['category_unsubscribed'] ?? [];
-        $this->suppressed = array_values(array_filter((array) $addresses, is_string(...)));
+        $this->suppressed = $this->addresses('suppressed', 'category_unsubscribed');
         $this->category = $this->text('category');
         $this->emailId = $this->text('email_id');
     }

@@ -1,4 +1,5 @@
 <?php
+// Generated from sdk/operations.json by sdk/generate; do not edit.
 
 declare(strict_types=1);
 

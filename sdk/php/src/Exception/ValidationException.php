@@ -1,4 +1,5 @@
 <?php
+// Generated from sdk/operations.json by sdk/generate; do not edit.
 
 declare(strict_types=1);
 
@@ -6,37 +7,15 @@ namespace Postrider\Exception;
 
 use Postrider\Response;
 
-/** The request is malformed. */
+/** The request is not valid. */
 class ValidationException extends ApiException
 {
-    /**
-     * What is wrong, by field.
-     *
-     * @var array<string, string>
-     */
+    /** @var array<string, string> Messages by the name of the field. */
     public readonly array $fields;
 
     public function __construct(Response $response, array $error)
     {
         parent::__construct($response, $error);
-        $fields = $this->details['fields'] ?? [];
-        $this->fields = \is_array($fields) ? array_map(self::sentence(...), $fields) : [];
-    }
-
-    /** A request that is not sent, because the value of a field cannot be right. */
-    public static function ofField(string $field, string $reason): self
-    {
-        $details = ['fields' => [$field => $reason]];
-
-        return new self(new Response(0), [
-            'message' => "`$field` $reason",
-            'code' => 'validation_error',
-            'details' => $details,
-        ]);
-    }
-
-    private static function sentence(mixed $reason): string
-    {
-        return \is_string($reason) ? $reason : (string) json_encode($reason);
+        $this->fields = $this->messages('fields');
     }
 }

@@ -75,6 +75,7 @@ final class WebhookEvents
             'GET',
             '/webhook-events',
             query: ['types'],
+            accept: 'text/event-stream',
             retry: true,
         );
 

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import socket
 import ssl
-from typing import TYPE_CHECKING, Any, AsyncIterator, Awaitable, Callable, Dict, Mapping, Optional, Tuple
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Dict,
+    Mapping,
+    Optional,
+    Tuple,
+)
 
 try:
     import anyio
@@ -12,22 +23,11 @@ try:
 except ImportError as missing:
     raise ImportError("AsyncPostrider needs httpx: pip install 'postrider[async]'") from missing
 
-from . import errors
+from . import _steps, errors
 from ._base import ClientBase
 from ._exchange import ANSWER_BYTES_MAX, ERROR_BODY_BYTES_MAX, Operation, Request, Response
 from ._pages import AsyncList, AsyncPage
-from ._steps import (
-    STREAM_LINE_BYTES_MAX,
-    STREAM_SILENCE_SECONDS_MAX,
-    Attempt,
-    Emit,
-    OpenStream,
-    Pause,
-    ReadLine,
-    Step,
-    Steps,
-    split_options,
-)
+from ._steps import Emit, Pause, ReadLine, Send, Step, Steps, split_options
 from ._transport import connect_error, is_loopback
 
 if TYPE_CHECKING:
@@ -43,12 +43,13 @@ class AsyncClient(ClientBase):
             return request
 
         # Deadlines of calls replace httpx's timeouts.
-        self._http = httpx.AsyncClient(
-            timeout=None,
-            verify=ssl.create_default_context(),
-            auth=authorize,
-            trust_env=not is_loopback(httpx.URL(self._base_url).host),
-        )
+        try:
+            is_local = is_loopback(httpx.URL(self._base_url).host)
+            context = ssl.create_default_context()
+            self._http = httpx.AsyncClient(timeout=None, verify=context, auth=authorize, trust_env=not is_local)
+        except (ValueError, httpx.InvalidURL):  # Their texts show the proxy's address.
+            text = "The proxies of the environment must be http:// addresses: correct http_proxy and https_proxy"
+            raise errors.ConfigurationError(text) from None
         self._pause: Callable[[Pause], Awaitable[None]] = lambda pause: anyio.sleep(pause.seconds)
         self.dev = AsyncDev(self)
 
@@ -79,42 +80,60 @@ class AsyncClient(ClientBase):
 
     async def _run(self, steps: Steps) -> Any:
         result: Any = None
+        async for one in self._drive(steps):
+            result = one
+        return result
+
+    async def _drive(self, steps: Steps) -> AsyncGenerator[Any, None]:
+        """Carries out steps: yields what they emit, and their result at last."""
+        opened: Optional[_Lines] = None
+        result: Any = None
         failure: Optional[Exception] = None
         try:
             while True:
-                step = steps.throw(failure) if failure else steps.send(result)
+                try:
+                    step = steps.throw(failure) if failure else steps.send(result)
+                except StopIteration as end:
+                    yield end.value
+                    return
                 result = failure = None
+                if isinstance(step, Emit):
+                    yield step.event
+                    continue
+                if isinstance(step, (Send, Pause)) and opened:
+                    await opened.response.aclose()
+                    opened = None
                 try:
                     result = await self._carry_out(step)
                 except Exception as error:
                     failure = error
-        except StopIteration as end:
-            return end.value
+                if isinstance(step, Send) and result:
+                    opened = result[0]
+        finally:
+            if opened:
+                with anyio.CancelScope(shield=True):
+                    await opened.response.aclose()
 
     async def _carry_out(self, step: Step) -> Any:
         if isinstance(step, Pause):
             return await self._pause(step)
         if isinstance(step, ReadLine):
             return await step.stream.readline()
-        if isinstance(step, (Attempt, OpenStream)):
+        if isinstance(step, Send):
             try:
                 with anyio.fail_after(step.deadline()):
                     response = await self._send(step.request)
-                    content_type = response.headers.get("content-type", "")
-                    is_stream = response.status_code == 200 and content_type.startswith("text/event-stream")
-                    if isinstance(step, OpenStream) and is_stream:
+                    if step.is_stream(response.status_code, response.headers.get("content-type", "")):
                         return _Lines(response), None
-                    answer = await self._read(response)
-                    return answer if isinstance(step, Attempt) else (None, answer)
+                    return None, await self._read(response)
             except TimeoutError as error:
                 raise step.deadline.error() from error
         raise TypeError(step)
 
     async def _send(self, request: Request) -> httpx.Response:
-        headers = {"Accept-Encoding": "identity", **request.headers}
         try:
             url = self._base_url + request.target
-            built = self._http.build_request(request.method, url, headers=headers, content=request.body)
+            built = self._http.build_request(request.method, url, headers=request.headers, content=request.body)
             return await self._http.send(built, stream=True)
         except httpx.ProxyError as error:
             text = f"The proxy refused a connection to the server ({error}): correct https_proxy or no_proxy"
@@ -146,31 +165,8 @@ class AsyncClient(ClientBase):
         headers = {name.lower(): value for name, value in response.headers.items()}
         return Response(response.status_code, headers, bytes(body[: limit + 1]), is_complete)
 
-    async def _stream(self, operation: Operation, types: Any, after: Optional[str]) -> AsyncIterator[Any]:
-        steps = self._core.stream(operation, types, after, None)
-        opened: Optional[_Lines] = None
-        result: Any = None
-        failure: Optional[Exception] = None
-        try:
-            while True:
-                step = steps.throw(failure) if failure else steps.send(result)
-                result = failure = None
-                if isinstance(step, Emit):
-                    yield step.event
-                    continue
-                if isinstance(step, (OpenStream, Pause)) and opened:
-                    await opened.response.aclose()
-                    opened = None
-                try:
-                    result = await self._carry_out(step)
-                except Exception as error:
-                    failure = error
-                if isinstance(step, OpenStream) and result:
-                    opened = result[0]
-        finally:
-            if opened:
-                with anyio.CancelScope(shield=True):
-                    await opened.response.aclose()
+    def _stream(self, operation: Operation, types: Any, after: Optional[str]) -> AsyncIterator[Any]:
+        return self._drive(self._core.stream(operation, types, after, None))
 
 
 class _Lines:
@@ -181,9 +177,9 @@ class _Lines:
 
     async def readline(self) -> bytes:
         """A line; empty at the end, and if the connection is lost."""
-        while b"\n" not in self._buffer and len(self._buffer) < STREAM_LINE_BYTES_MAX:
+        while b"\n" not in self._buffer and len(self._buffer) <= _steps.STREAM_EVENT_BYTES_MAX:
             try:
-                with anyio.fail_after(STREAM_SILENCE_SECONDS_MAX):
+                with anyio.fail_after(_steps.STREAM_SILENCE_SECONDS_MAX):
                     self._buffer += await self._chunks.__anext__()
             except (StopAsyncIteration, TimeoutError, httpx.TransportError):
                 return b""

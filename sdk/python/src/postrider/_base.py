@@ -52,32 +52,23 @@ def read_settings(api_key: Optional[str], base_url: Optional[str], allow_insecur
     """Returns the API key and the base URL. Raises `ConfigurationError`, which does not show them."""
     api_key = os.environ.get("POSTRIDER_API_KEY", "") if api_key is None else api_key
     base_url = os.environ.get("POSTRIDER_BASE_URL", "") if base_url is None else base_url
+    wanted = "like https://mail.example.com"
     if not api_key:
         raise ConfigurationError("There is no API key: pass api_key, or set POSTRIDER_API_KEY")
     if not re.fullmatch(r"[!-~]+", api_key):
-        raise ConfigurationError(
-            "The API key has a space, a line break or another character that no key has: copy it again"
-        )
+        raise ConfigurationError("The API key has a space, a line break or a character that no key has: copy it again")
     if not base_url:
-        raise ConfigurationError(
-            "There is no base URL: pass base_url, or set POSTRIDER_BASE_URL, like https://mail.example.com"
-        )
+        raise ConfigurationError(f"There is no base URL: pass base_url, or set POSTRIDER_BASE_URL, {wanted}")
     if not re.fullmatch(r"https?://[!-~]+", base_url):
-        raise ConfigurationError(
-            "The base URL must begin with https:// and have no spaces, like https://mail.example.com"
-        )
+        raise ConfigurationError(f"The base URL must begin with https:// and have no spaces, {wanted}")
     try:
         url = urlsplit(base_url)
         host, _ = url.hostname or "", url.port
     except ValueError:
         host = ""
     if not host or url.username is not None or url.query or url.fragment:
-        raise ConfigurationError(
-            "The base URL must have a host and no user name, query or fragment, like https://mail.example.com"
-        )
+        raise ConfigurationError(f"The base URL must have a host and no user name, query or fragment, {wanted}")
     if url.scheme == "http" and not allow_insecure_http and not is_loopback(host):
-        raise ConfigurationError(
-            "The base URL must begin with https://, because http:// shows the API key to the network; "
-            "set allow_insecure_http=True if the network is your own"
-        )
+        advice = "set allow_insecure_http=True if the network is your own"
+        raise ConfigurationError(f"http:// shows the API key to the network: use https://, or {advice}")
     return api_key, base_url.rstrip("/")

@@ -7,17 +7,21 @@ import datetime
 import json
 import re
 import uuid
-from email.utils import parsedate_to_datetime
 from typing import Any, Callable, Dict, FrozenSet, Mapping, NamedTuple, Optional, Tuple, Union
 from urllib.parse import quote, urlencode
 
 from . import errors
+from ._error_bases import integer
 from ._version import SERVICE_VERSION, VERSION
 
 ERROR_BODY_BYTES_MAX = 1 << 20
 ANSWER_BYTES_MAX = 256 << 20
 EXCERPT_CHARS = 200
 JSON = "application/json"
+# Headers that say where a request ends and how the connection is used.
+FRAMING_HEADERS = re.compile(
+    "connection|content-length|expect|host|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade"
+)
 
 
 class Operation(NamedTuple):
@@ -79,11 +83,12 @@ def build_request(
     """Builds the request of a call, without the API key. Raises `ConfigurationError` for what HTTP cannot carry."""
     values = iter(path_parameters)
     path = re.sub(r"\{[^}]*\}", lambda name: _path_segment(name.group(), next(values), operation), operation.path)
-    headers = {
-        "accept": operation.answer,
-        "service-version": SERVICE_VERSION,
-        "user-agent": f"postrider-python/{VERSION}",
-    }
+    headers = {name.lower(): str(value) for name, value in (options.get("extra_headers") or {}).items()}
+    agents = (f"postrider-python/{VERSION}", headers.get("user-agent", ""))
+    headers.update({
+        "accept": operation.answer, "accept-encoding": "identity", "service-version": SERVICE_VERSION,
+        "user-agent": " ".join(filter(None, agents)),
+    })  # fmt: skip
     body: Optional[bytes] = None
     if isinstance(params, (bytes, bytearray, str)) and operation.raw_body:
         body, query = params.encode() if isinstance(params, str) else bytes(params), {}
@@ -99,7 +104,6 @@ def build_request(
         for one in (value if name in operation.repeated and isinstance(value, (list, tuple)) else [value])
     ]  # fmt: skip
     text = urlencode(pairs)
-    headers.update({name.lower(): value for name, value in (options.get("extra_headers") or {}).items()})
     if options.get("if_match") is not None:
         headers["if-match"] = str(options["if_match"])
     if options.get("idempotency_key") is not None:
@@ -107,6 +111,8 @@ def build_request(
     elif operation.idempotent:
         headers.setdefault("idempotency-key", str(uuid.uuid4()))
     for name, value in headers.items():
+        if FRAMING_HEADERS.fullmatch(name):
+            raise errors.ConfigurationError(f"The header {name!r} cannot be set: the SDK writes it itself")
         if not re.fullmatch(r"[!#-'*+.^-z|~0-9A-Z-]+", name) or not re.fullmatch(r"[\t -~\x80-\xff]*", value):
             raise errors.ConfigurationError(
                 f"The value of the header {name!r} has a character that HTTP does not allow"
@@ -155,7 +161,7 @@ def read_answer(
     if not 200 <= status < 300:
         error = (_parse_object(hide(body)) or {}).get("error")
         if isinstance(error, dict) and isinstance(error.get("message"), str):
-            raise errors.from_answer(status, headers, error, retry_after(headers))
+            raise errors.from_answer(status, headers, error)
         raise _unexpected(response, _advice(status, headers), hide)
     if not response.is_complete:
         advice = f"The answer is larger than {ANSWER_BYTES_MAX >> 20} MiB: ask for less"
@@ -213,26 +219,9 @@ def _advice(status: int, headers: Dict[str, str]) -> str:
     return "The answer is not in the API's format, perhaps a proxy's page: is the base URL the one of the API?"
 
 
-def retry_after(headers: Dict[str, str]) -> Optional[float]:
-    """Seconds that `retry-after` asks for; a date is relative to the answer's own `date`."""
-    text = headers.get("retry-after", "").strip()
-    if text.isascii() and text.isdigit():
-        return float(text[:9])
-    until, now = _http_date(text), _http_date(headers.get("date", "")) or datetime.datetime.now(datetime.timezone.utc)
-    return max(0.0, (until - now).total_seconds()) if until else None
-
-
-def _http_date(text: str) -> Optional[datetime.datetime]:
-    try:
-        date = parsedate_to_datetime(text)
-    except (TypeError, ValueError, IndexError):
-        return None
-    return date if date.tzinfo else date.replace(tzinfo=datetime.timezone.utc)
-
-
 def last_response(response: Response, data: Any) -> LastResponse:
     headers = response.headers
-    numbers = [errors.integer(headers.get(f"ratelimit-{name}")) for name in ("limit", "remaining", "reset")]
+    numbers = [integer(headers.get(f"ratelimit-{name}")) for name in ("limit", "remaining", "reset")]
     warnings = data.get("warnings") if isinstance(data, dict) else None
     warnings = tuple(map(str, warnings)) if isinstance(warnings, list) else ()
     return LastResponse(response.status, headers.get("x-request-id"), headers, RateLimit(*numbers), warnings)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, AsyncIterator, Awaitable, Callable, Dict, Generator, Generic, Iterator, List, Optional, TypeVar
 
-from ._exchange import Operation
-from ._steps import items_of_page
+from . import errors
+from ._exchange import JSON, Operation
 
 T = TypeVar("T")
 
@@ -16,11 +16,32 @@ class _Content(Dict[str, Any], Generic[T]):
     def __init__(self, content: Dict[str, Any], operation: Operation, fetch: Callable[[str], Any]) -> None:
         super().__init__(content)
         self._operation, self._fetch = operation, fetch
+        # Position in the list, and the position that each cursor of the list led to.
+        self._number, self._seen = 0, {}  # type: int, Dict[str, int]
 
     @property
     def data(self) -> List[T]:
         """The items of this page."""
-        return items_of_page(self._operation, self, None)[0]
+        items = self.get(self._operation.items or "")
+        return items if isinstance(items, list) else self._refuse("the page has no list")
+
+    def _cursor(self) -> Optional[str]:
+        """The next cursor. Raises if it leads back to an earlier page, because the list would never end."""
+        cursor = self.get("next_cursor") if self.get("has_more") else None
+        if cursor is None:
+            return None
+        if not isinstance(cursor, str) or self._seen.setdefault(cursor, self._number) < self._number:
+            self._refuse("the server repeats a cursor, so the list would never end")
+        return cursor
+
+    def _follow(self, page: Any) -> Any:
+        """Makes `page` the one after this."""
+        page._number, page._seen = self._number + 1, self._seen
+        return page
+
+    def _refuse(self, text: str) -> Any:
+        advice = f"{self._operation.name}: {text}; report it to the server's operator"
+        raise errors.UnexpectedResponseError(advice, status=200, content_type=JSON)
 
 
 class Page(_Content[T]):
@@ -28,18 +49,14 @@ class Page(_Content[T]):
 
     def next_page(self) -> Optional[Page[T]]:
         """Fetches the next page, if there is one."""
-        cursor = items_of_page(self._operation, self, None)[1]
-        return self._fetch(cursor) if cursor else None
+        cursor = self._cursor()
+        return self._follow(self._fetch(cursor)) if cursor else None
 
     def __iter__(self) -> Iterator[T]:  # type: ignore[override]
-        page: Page[T] = self
-        cursor: Optional[str] = None
-        while True:
-            items, cursor = items_of_page(self._operation, page, cursor)
-            yield from items
-            if cursor is None:
-                return
-            page = self._fetch(cursor)
+        page: Optional[Page[T]] = self
+        while page is not None:
+            yield from page.data
+            page = page.next_page()
 
 
 class AsyncPage(_Content[T]):
@@ -47,19 +64,15 @@ class AsyncPage(_Content[T]):
 
     async def next_page(self) -> Optional[AsyncPage[T]]:
         """Fetches the next page, if there is one."""
-        cursor = items_of_page(self._operation, self, None)[1]
-        return await self._fetch(cursor) if cursor else None
+        cursor = self._cursor()
+        return self._follow(await self._fetch(cursor)) if cursor else None
 
     async def __aiter__(self) -> AsyncIterator[T]:
-        page: AsyncPage[T] = self
-        cursor: Optional[str] = None
-        while True:
-            items, cursor = items_of_page(self._operation, page, cursor)
-            for item in items:
+        page: Optional[AsyncPage[T]] = self
+        while page is not None:
+            for item in page.data:
                 yield item
-            if cursor is None:
-                return
-            page = await self._fetch(cursor)
+            page = await page.next_page()
 
 
 class AsyncList(Generic[T]):

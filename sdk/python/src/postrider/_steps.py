@@ -11,26 +11,17 @@ import logging
 import random
 import time
 from contextvars import ContextVar
-from typing import Any, Callable, Dict, Generator, List, Mapping, NamedTuple, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Generator, Mapping, NamedTuple, Optional, Tuple, Union
 
 from . import errors
 from ._deadline import Cancellation, Deadline
-from ._exchange import (
-    JSON,
-    LastResponse,
-    Operation,
-    Request,
-    Response,
-    build_request,
-    last_response,
-    read_answer,
-    retry_after,
-)
+from ._exchange import LastResponse, Operation, Request, Response, build_request, last_response, read_answer
+from ._retry_after import retry_after
 
 logger = logging.getLogger("postrider")
 
 STREAM_SILENCE_SECONDS_MAX = 60.0
-STREAM_LINE_BYTES_MAX = 1 << 20
+STREAM_EVENT_BYTES_MAX = 1 << 20
 RETRIED_STATUSES = (408, 500, 502, 503)
 GET_EMAIL = Operation("emails.get", "GET", "/emails/{id}", retry=True)
 FIND_MESSAGES = Operation("dev.waitForEmail", "GET", "/messages", retry=True)
@@ -43,20 +34,16 @@ class Pause(NamedTuple):
     cancellation: Cancellation
 
 
-class Attempt(NamedTuple):
-    """Send a request and read the answer: results in a `Response`."""
+class Send(NamedTuple):
+    """Send a request: results in (stream, None) if `streams` and the answer is an event stream, else (None, `Response`)."""
 
     request: Request
     deadline: Deadline
     cancellation: Cancellation
+    streams: bool = False
 
-
-class OpenStream(NamedTuple):
-    """Send a request: results in (stream, None), or in (None, `Response`) if the answer is no event stream."""
-
-    request: Request
-    deadline: Deadline
-    cancellation: Cancellation
+    def is_stream(self, status: int, content_type: str) -> bool:
+        return self.streams and status == 200 and content_type.startswith("text/event-stream")
 
 
 class ReadLine(NamedTuple):
@@ -69,7 +56,7 @@ class Emit(NamedTuple):
     event: Dict[str, Any]
 
 
-Step = Union[Pause, Attempt, OpenStream, ReadLine, Emit]
+Step = Union[Pause, Send, ReadLine, Emit]
 Steps = Generator[Step, Any, Any]
 _last_response: ContextVar[Tuple[int, Optional[LastResponse]]] = ContextVar(
     "postrider_last_response", default=(0, None)
@@ -106,7 +93,7 @@ class Core:
         attempt = 0
         while True:
             try:
-                response = yield Attempt(request, deadline, cancellation)
+                _, response = yield Send(request, deadline, cancellation)
                 return self._read(operation, response)
             except errors.PostriderError as error:
                 wait = self._wait(attempt, error)
@@ -188,22 +175,26 @@ class Core:
         """
         cancellation, attempt, cursor, has_connected = cancellation or Cancellation(), 0, after, False
         params = {"types": types} if types else {}
+        event_stream = operation._replace(answer="text/event-stream")
         while True:
             error: errors.PostriderError = errors.ConnectionError("The event stream was lost", reason="reset")
             try:
                 resume = {"Last-Event-ID": cursor} if cursor else {}
-                options = {"extra_headers": {**resume, "accept": "text/event-stream", "cache-control": "no-store"}}
-                request = build_request(operation, (), params, options)
-                stream, response = yield OpenStream(request, Deadline(self.timeout, self.clock), cancellation)
+                options = {"extra_headers": {**resume, "cache-control": "no-store"}}
+                request = build_request(event_stream, (), params, options)
+                deadline = Deadline(self.timeout, self.clock)
+                stream, response = yield Send(request, deadline, cancellation, streams=True)
                 if response is not None:
                     self._read(operation, response)
                     raise errors.UnexpectedResponseError("The answer is no event stream: is the base URL the API's?")
                 has_connected = True
                 fields: Dict[str, str] = {}
+                size = 0
                 while True:
                     line = yield ReadLine(stream)
-                    if max(len(line), len(fields.get("data", ""))) >= STREAM_LINE_BYTES_MAX:
-                        text = "An event of the stream is longer than 1 MiB: does a proxy change the answer?"
+                    size = size + len(line) if line.strip() else 0
+                    if size > STREAM_EVENT_BYTES_MAX:
+                        text = "An event of the stream is larger than 1 MiB: does a proxy change the answer?"
                         raise errors.UnexpectedResponseError(text, status=200)
                     if not line.endswith(b"\n"):  # The end.
                         break
@@ -258,18 +249,3 @@ def split_options(params: Any, fields: Mapping[str, object]) -> Tuple[Any, Dict[
     if keywords and params is not None:
         raise TypeError(f"Pass params either as a dict or as keywords; these are keywords: {', '.join(keywords)}")
     return (keywords or params), options
-
-
-def items_of_page(
-    operation: Operation, page: Mapping[str, Any], previous: Optional[str]
-) -> Tuple[List[Any], Optional[str]]:
-    """Items and next cursor of a page. Raises if the server repeats a cursor, which would never end."""
-    items, cursor = page.get(operation.items or ""), page.get("next_cursor") if page.get("has_more") else None
-    if (
-        not isinstance(items, list)
-        or not (cursor is None or isinstance(cursor, str))
-        or (cursor and cursor == previous)
-    ):
-        text = "the page has no list, or repeats a cursor: report it to the server's operator"
-        raise errors.UnexpectedResponseError(f"{operation.name}: {text}", status=200, content_type=JSON)
-    return items, cursor

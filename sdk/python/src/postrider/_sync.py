@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, Iterator, Mapping, Optional, Tuple
 
+from . import _steps
 from ._base import ClientBase
 from ._deadline import Cancellation
 from ._exchange import Operation
 from ._pages import Page
-from ._steps import (
-    STREAM_LINE_BYTES_MAX,
-    STREAM_SILENCE_SECONDS_MAX,
-    Attempt,
-    Emit,
-    OpenStream,
-    Pause,
-    ReadLine,
-    Step,
-    Steps,
-    split_options,
-)
+from ._steps import Emit, Pause, ReadLine, Send, Step, Steps, split_options
 from ._transport import Exchange, Transport
 
 if TYPE_CHECKING:
@@ -50,13 +39,11 @@ class SyncClient(ClientBase):
         answer = self._run(self._core.call(operation, path, params, options))
         if operation.items is None:
             return answer
-        fetch = functools.partial(self._fetch_page, operation, path, params, options)
-        return Page(answer, operation, fetch)
 
-    def _fetch_page(
-        self, operation: Operation, path: Tuple[str, ...], params: Any, options: Dict[str, Any], cursor: str
-    ) -> Any:
-        return self._call(operation, path, {**(params or {}), "cursor": cursor}, options)
+        def fetch(cursor: str) -> Any:
+            return self._call(operation, path, {**(params or {}), "cursor": cursor}, options)
+
+        return Page(answer, operation, fetch)
 
     def _run(self, steps: Steps) -> Any:
         try:
@@ -76,14 +63,14 @@ class SyncClient(ClientBase):
                 if isinstance(step, Emit):
                     yield step.event
                     continue
-                if isinstance(step, (OpenStream, Pause)) and opened:
+                if isinstance(step, (Send, Pause)) and opened:
                     opened.close()
                     opened = None
                 try:
                     result = self._carry_out(step)
                 except Exception as error:
                     failure = error
-                if isinstance(step, OpenStream) and result:
+                if isinstance(step, Send) and result:
                     opened = result[0]
         except StopIteration as end:
             return end.value
@@ -92,22 +79,16 @@ class SyncClient(ClientBase):
                 opened.close()
 
     def _carry_out(self, step: Step) -> Any:
-        if isinstance(step, Attempt):
-            exchange = self._transport.open(step.request, step.deadline, step.cancellation)
-            return self._transport.read(exchange, step.deadline)
         if isinstance(step, Pause):
             return self._pause(step)
-        if isinstance(step, OpenStream):
-            exchange = self._transport.open(step.request, step.deadline, step.cancellation)
-            if (
-                exchange.headers.get("content-type", "").startswith("text/event-stream")
-                and exchange.answer.status == 200
-            ):
-                exchange.connection.remaining = lambda: STREAM_SILENCE_SECONDS_MAX
-                return exchange, None
-            return None, self._transport.read(exchange, step.deadline)
         if isinstance(step, ReadLine):
-            return step.stream.readline(STREAM_LINE_BYTES_MAX)
+            return step.stream.readline(_steps.STREAM_EVENT_BYTES_MAX + 1)
+        if isinstance(step, Send):
+            exchange = self._transport.open(step.request, step.deadline, step.cancellation)
+            if not step.is_stream(exchange.answer.status, exchange.headers.get("content-type", "")):
+                return None, self._transport.read(exchange, step.deadline)
+            exchange.connection.remaining = lambda: _steps.STREAM_SILENCE_SECONDS_MAX
+            return exchange, None
         raise TypeError(step)
 
     def _stream(

@@ -13,7 +13,7 @@ import socket
 import ssl
 import threading
 import time
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, List, Literal, NamedTuple, Optional, Tuple, Union
 from urllib.parse import SplitResult, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -26,9 +26,30 @@ IDLE_SECONDS_MAX = 60
 Remaining = Callable[[], float]
 
 
-class _Proxy(NamedTuple):
-    address: Tuple[str, int]
-    authorization: Optional[str]
+class _Proxy:
+    """The proxy of the environment. No NamedTuple, because its `repr` would show the credentials."""
+
+    def __init__(self, address: Tuple[str, int], authorization: Optional[str]) -> None:
+        self.address, self.authorization = address, authorization
+
+    def connect_head(self, target: str) -> bytes:
+        lines = [f"CONNECT {target} HTTP/1.1", f"Host: {target}"]
+        lines += [f"Proxy-Authorization: {self.authorization}"] if self.authorization else []
+        return "\r\n".join([*lines, "", ""]).encode()
+
+
+def _proxy_of(scheme: str) -> Union[_Proxy, Literal[False], None]:
+    """The proxy; None without one, False if it cannot be used. No error begins here: reports of errors show variables."""
+    text = getproxies().get(scheme, "")
+    url = urlsplit(text if "://" in text else f"http://{text}")
+    try:
+        port = url.port or 80
+    except ValueError:
+        return False
+    if url.scheme != "http" or not url.hostname:
+        return False if text else None
+    user = f"{unquote(url.username or '')}:{unquote(url.password or '')}".encode()
+    return _Proxy((url.hostname, port), f"Basic {base64.b64encode(user).decode()}" if url.username else None)
 
 
 class _Connection:
@@ -201,15 +222,12 @@ class Transport:
         connection.close()
 
     def _proxy(self) -> Optional[_Proxy]:
-        text = getproxies().get(self._url.scheme)
-        if not text or is_loopback(self._address[0]) or proxy_bypass(self._url.netloc):
+        if is_loopback(self._address[0]) or proxy_bypass(self._url.netloc):
             return None
-        url = urlsplit(text if "://" in text else f"http://{text}")
-        if url.scheme != "http" or not url.hostname:
+        proxy = _proxy_of(self._url.scheme)
+        if proxy is False:
             raise errors.ConfigurationError(f"The proxy of {self._url.scheme}_proxy must be an http:// address")
-        user = f"{unquote(url.username or '')}:{unquote(url.password or '')}".encode()
-        authorization = f"Basic {base64.b64encode(user).decode()}" if url.username else None
-        return _Proxy((url.hostname, url.port or 80), authorization)
+        return proxy or None
 
     def _connect(self, remaining: Remaining, proxy: Optional[_Proxy], cancellation: Cancellation) -> _Connection:
         host, port = proxy.address if proxy else self._address
@@ -248,9 +266,7 @@ class Transport:
     def _open_tunnel(self, connection: _Connection, proxy: _Proxy) -> None:
         host, port = self._address
         target = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        lines = [f"CONNECT {target} HTTP/1.1", f"Host: {target}"]
-        lines += [f"Proxy-Authorization: {proxy.authorization}"] if proxy.authorization else []
-        connection.send(memoryview("\r\n".join([*lines, "", ""]).encode()))
+        connection.send(memoryview(proxy.connect_head(target)))
         answer = http.client.HTTPResponse(connection, method="CONNECT")  # type: ignore[arg-type]
         answer.begin()
         if answer.status != 200:

@@ -26,6 +26,11 @@ from .errors import ConfigurationError, PostriderError, SendUnconfirmedError, Si
 from .webhooks import construct_event
 
 IDEMPOTENCY_KEY = "idempotency-key"
+# Header fields that the server writes itself, from the other fields of the message.
+OWN_HEADERS = frozenset((
+    "from", "to", "cc", "bcc", "sender", "subject", "date", "message-id", "reply-to", "return-path", "mime-version",
+    "content-type", "content-transfer-encoding", "content-disposition", "content-id", "content-description",
+))  # fmt: skip
 
 
 class EmailBackend(BaseEmailBackend):  # type: ignore[misc]
@@ -35,6 +40,9 @@ class EmailBackend(BaseEmailBackend):  # type: ignore[misc]
     `metadata` (dict, added to the tags), `esp_extra` (dict of further fields of `emails.send`, such as `category`,
     `template` and `scheduled_at`), and `idempotency_key` (or the header `Idempotency-Key`). After sending,
     `message.postrider_id` is the id of the email.
+
+    Headers of the message are sent with it, except those that the server writes itself (`OWN_HEADERS`). Of these,
+    `From` and `Reply-To` replace the message's fields, as with SMTP.
     """
 
     def __init__(
@@ -101,7 +109,7 @@ def email_params(message: Any) -> Tuple[Dict[str, Any], Optional[str]]:
     """The params of `emails.send` for a message of Django, and its idempotency key."""
     headers = {str(name): str(value) for name, value in (message.extra_headers or {}).items()}
     special = {name.lower(): headers.pop(name) for name in list(headers)
-               if name.lower() in (IDEMPOTENCY_KEY, "from", "reply-to")}  # fmt: skip
+               if name.lower() == IDEMPOTENCY_KEY or name.lower() in OWN_HEADERS}  # fmt: skip
     params: Dict[str, Any] = {
         "from": special.get("from", str(message.from_email)),
         "to": [str(one) for one in message.to],

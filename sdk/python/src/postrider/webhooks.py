@@ -7,6 +7,7 @@ import binascii
 import hashlib
 import hmac
 import json
+import re
 import time
 from email.message import Message
 from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
@@ -93,15 +94,14 @@ def _candidates(headers: Dict[str, str]) -> List[Tuple[str, bytes, bytes, Any]]:
     event_id, seconds = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
     if event_id and _is_time(seconds):
         prefix = f"{event_id}.{seconds}.".encode()
-        for part in headers.get("webhook-signature", "").split():
-            version, _, value = part.partition(",")
-            if version == "v1" and value:
-                candidates.append((seconds, prefix, value.encode(), _standard_signature))
+        # Repeated headers are joined by commas.
+        for value in re.findall(r"(?:^|(?<=[\s,]))v1,([A-Za-z0-9+/=]+)", headers.get("webhook-signature", "")):
+            candidates.append((seconds, prefix, value.encode(), _standard_signature))
     return candidates
 
 
 def _is_time(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= 11
+    return text.isascii() and text.isdigit() and len(text) <= 12
 
 
 def _service_signature(secret: str, signed: bytes) -> bytes:
@@ -118,14 +118,18 @@ def _standard_signature(secret: str, signed: bytes) -> bytes:
 
 
 def _lower_case_names(headers: Headers) -> Dict[str, str]:
-    """Accepts mappings and pairs, of text or bytes, and the HTTP_ names of WSGI's environ."""
+    """Accepts mappings and pairs, of text or bytes, and the HTTP_ names of WSGI's environ.
+
+    The values of a header that occurs several times are joined by commas (RFC 9110, 5.2).
+    """
     pairs = headers.items() if isinstance(headers, (Mapping, Message)) else headers
     result: Dict[str, str] = {}
     for name, value in pairs:
         name = (name.decode("latin-1") if isinstance(name, bytes) else str(name)).lower()
-        value = value[0] if isinstance(value, (list, tuple)) and value else value
-        value = value.decode("latin-1") if isinstance(value, bytes) else str(value)
-        result[name[5:].replace("_", "-") if name.startswith("http_") else name] = value
+        name = name[5:].replace("_", "-") if name.startswith("http_") else name
+        values = value if isinstance(value, (list, tuple)) else [value]
+        texts = [one.decode("latin-1") if isinstance(one, bytes) else str(one) for one in values]
+        result[name] = ", ".join([result[name], *texts] if name in result else texts)
     return result
 
 

@@ -83,18 +83,18 @@ module Postrider
     # Reads a stream of events. Use `client.webhook_events.stream` instead.
     def stream(operation, params, options)
       params = params.to_h.transform_keys(&:to_sym)
-      cursor = params.delete(:after)
-      events = EventStream.new(@transport, @requests)
+      events = EventStream.new(@transport, @requests, params.delete(:after))
       attempt = 0
       loop do
         wait = nil
         begin
-          events.read(stream_request(operation, params, options, cursor), options[:cancelled]) do |event|
+          events.read(stream_request(operation, params, options, events.cursor), options[:cancelled]) do |event|
             attempt = 0
-            cursor = event.cursor || cursor
             yield event
           end
         rescue Error => e
+          # Before the first connection it tries as often as a call, so that a wrong base URL is noticed.
+          raise if !events.connected? && attempt >= @max_retries
           raise unless e.respond_to?(:status) && e.status >= 500 || Failure.retryable?(e, operation)
 
           wait = [wait_after(e, attempt), STREAM_WAIT_MAX].min
@@ -116,8 +116,7 @@ module Postrider
     private
 
     def stream_request(operation, params, options, cursor)
-      headers = { "Accept" => "text/event-stream" }.merge(options[:extra_headers] || {})
-      headers["Last-Event-ID"] = cursor if cursor
+      headers = (options[:extra_headers] || {}).merge(cursor ? { "Last-Event-ID" => cursor } : {})
       @requests.build(operation, [], params, options.merge(extra_headers: headers))
     end
 
@@ -181,23 +180,25 @@ module Postrider
       end
     end
 
-    # Returns the email, once the server knows what became of it.
+    # Returns the email once it is no longer failed, or as it is at the end of the time.
     def resolve(id, timeout)
       deadline = @clock.monotonic + timeout
-      attempt = 0
+      wait = 0.5
       loop do
-        left = [0.1, deadline - @clock.monotonic].max
-        email = emails.get(id, timeout: [left, @timeout].min)[:email] || {}
-        return email unless email[:status] == "failed" && email.dig(:failure, :reason) == "unconfirmed"
+        is_last = @clock.monotonic + wait >= deadline
+        email = email_of(id, [0.1, deadline - @clock.monotonic].max, is_last)
+        return email if email && (is_last || email[:status] != "failed")
 
-        wait = [8.0, 0.5 * (2**[attempt, 10].min)].min
-        if @clock.monotonic + wait >= deadline
-          raise TimeoutError, "The server does not know yet what became of the email #{id}. Ask again later with " \
-                              "`client.emails.get`; sending again could deliver it twice."
-        end
         @clock.sleep(wait)
-        attempt += 1
+        wait = [2 * wait, 8.0].min
       end
+    end
+
+    # An email that was not stored yet is nil, except at the end.
+    def email_of(id, timeout, is_last)
+      emails.get(id, timeout: [timeout, @timeout].min)[:email] || {}
+    rescue NotFoundError
+      raise if is_last
     end
   end
 end

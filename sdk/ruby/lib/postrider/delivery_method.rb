@@ -77,7 +77,7 @@ module Postrider
       field = mail[name]
       return [] if field.nil?
 
-      field.respond_to?(:addrs) ? field.addrs : raise(ValidationError.of_field(name.to_s, "is no list of addresses"))
+      field.respond_to?(:addrs) ? field.addrs : raise(ConfigurationError, "`#{name}` is no list of addresses.")
     end
 
     # The envelope decides who gets the message; the header gives names, and who gets a copy.

@@ -10,11 +10,21 @@ module Postrider
   class EventStream
     # Seconds without any byte after which the connection counts as lost.
     SILENCE = 60
-    EVENT_MAX = 4 * 1024 * 1024
+    EVENT_MAX = 1024 * 1024
 
-    def initialize(transport, requests)
+    # The last `id` that came, also one without an event.
+    attr_reader :cursor
+
+    def initialize(transport, requests, cursor)
       @transport = transport
       @requests = requests
+      @cursor = cursor
+      @connected = false
+    end
+
+    # Whether there was a stream.
+    def connected?
+      @connected
     end
 
     # Yields events until the connection ends. Raises an error if it is lost or the server refuses.
@@ -22,15 +32,19 @@ module Postrider
       head = nil
       buffer = +"".b
       @transport.exchange(request, silence: SILENCE, cancelled: cancelled) do |part|
-        next head = part if part.is_a?(Response)
-
+        if part.is_a?(Response)
+          head = part
+          @connected ||= stream?(head)
+          next
+        end
         buffer << part
         if stream?(head)
           while (block = buffer.slice!(/\A.*?(?:\r\n\r\n|\n\n|\r\r)/mn))
+            check_size(head, block)
             event = parse(block)
             yield event if event
           end
-          raise UnexpectedResponseError.too_large(head, EVENT_MAX) if buffer.bytesize > EVENT_MAX
+          check_size(head, buffer)
         elsif buffer.bytesize > Transport::ERROR_MAX
           break
         end
@@ -44,18 +58,21 @@ module Postrider
       head.status == 200 && head.content_type.start_with?("text/event-stream")
     end
 
+    def check_size(head, text)
+      raise UnexpectedResponseError.too_large(head, EVENT_MAX) if text.bytesize > EVENT_MAX
+    end
+
     def parse(block)
-      cursor = nil
       data = []
       block.force_encoding(Encoding::UTF_8).scrub.split(/\r\n|\n|\r/).each do |line|
         name, value = line.split(/: ?/, 2)
-        cursor = value.to_s if name == "id"
+        @cursor = value.to_s if name == "id"
         data << value.to_s if name == "data"
       end
       return if data.empty?
 
       event = JSON.parse(data.join("\n"), symbolize_names: true, max_nesting: 128)
-      WebhookEvent.from_hash(event, cursor)
+      WebhookEvent.from_hash(event, @cursor)
     rescue JSON::ParserError
       nil
     end

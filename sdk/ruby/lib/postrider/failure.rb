@@ -2,7 +2,6 @@
 
 require "json"
 require_relative "errors"
-require_relative "error_codes"
 
 module Postrider
   # Makes errors of answers, and says which are worth another attempt.

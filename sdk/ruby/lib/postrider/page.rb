@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "forwardable"
 require_relative "errors"
 
 module Postrider
@@ -7,11 +8,17 @@ module Postrider
   # of Enumerable, goes over the items of this page and of all later ones, which are fetched when they are needed.
   class Page
     include Enumerable
+    extend Forwardable
+
+    def_delegators :@answer, :[], :dig, :key?, :to_json
 
     # fetch: a function that gets the answer at a cursor; field: the field of the answer with the items.
-    def initialize(answer, field, &fetch)
+    # number: the position in the list; seen: the position that each cursor of the list led to.
+    def initialize(answer, field, number = 0, seen = {}, &fetch)
       @answer = answer
       @field = field
+      @number = number
+      @seen = seen
       @fetch = fetch
     end
 
@@ -29,12 +36,11 @@ module Postrider
       return unless more?
 
       cursor = @answer[:next_cursor]
-      answer = @fetch.call(cursor)
-      if answer[:has_more] && answer[:next_cursor] == cursor
-        raise UnexpectedResponseError.new("The server answered the same page again.", Response.new(200))
+      if (@seen[cursor] ||= @number) < @number
+        raise UnexpectedResponseError.new("The server repeats a cursor, so the list would never end.", Response.new(200))
       end
 
-      Page.new(answer, @field, &@fetch)
+      Page.new(@fetch.call(cursor), @field, @number + 1, @seen, &@fetch)
     end
 
     def each(&block)
@@ -54,18 +60,6 @@ module Postrider
       end
     end
 
-    def [](name)
-      @answer[name]
-    end
-
-    def dig(*names)
-      @answer.dig(*names)
-    end
-
-    def key?(name)
-      @answer.key?(name)
-    end
-
     # The answer of this page.
     def to_h
       @answer
@@ -73,10 +67,6 @@ module Postrider
 
     def deconstruct_keys(_names)
       @answer
-    end
-
-    def to_json(*options)
-      @answer.to_json(*options)
     end
 
     def inspect

@@ -26,6 +26,8 @@ module Postrider
 
   # Makes requests of calls, and holds the API key.
   class RequestBuilder
+    # Headers that say where a request ends and how the connection is used.
+    FRAMING = /\A(connection|content-length|expect|host|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade)\z/.freeze
     HEADER_NAME = /\A[!#$%&'*+.^_`|~0-9A-Za-z-]+\z/.freeze
     DEPTH_MAX = 100
 
@@ -45,12 +47,10 @@ module Postrider
     def build(operation, path, params, options)
       params = params.to_h.transform_keys(&:to_s)
       query, fields = params.partition { |name, _| operation.query.include?(name) }
-      headers = headers_of(operation, options)
-      headers["Content-Type"] = "application/json" if operation.body
       Request.new(
         http_method: operation.http_method,
         url: @base_url + filled_path(operation.path, path) + query_text(operation, query),
-        headers: headers,
+        headers: headers_of(operation, options),
         body: (json(fields.to_h) if operation.body),
         repeatable: operation.retry
       )
@@ -69,28 +69,34 @@ module Postrider
     private
 
     def headers_of(operation, options)
+      given = (options[:extra_headers] || {}).to_h { |name, value| [name.to_s.downcase, value.to_s] }
+      key = options[:idempotency_key] || given["idempotency-key"] || (SecureRandom.uuid if operation.idempotent)
       headers = {
         "Authorization" => "Bearer #{@api_key.reveal}",
         "Service-Version" => SERVICE_VERSION,
-        "User-Agent" => @user_agent,
-        "Accept" => operation.json? ? operation.accept : "#{operation.accept}, application/json;q=0.5"
-      }
-      headers["Idempotency-Key"] = (options[:idempotency_key] || SecureRandom.uuid).to_s if operation.idempotent
-      headers["If-Match"] = options[:if_match].to_s if options[:if_match]
-      (options[:extra_headers] || {}).each { |name, value| headers[name.to_s] = value.to_s }
-      headers.each do |name, value|
-        raise ValidationError.of_field("headers", "has a name that no header can have") unless name.match?(HEADER_NAME)
-        next unless value.b.match?(/[\x00-\x08\x0a-\x1f\x7f]/n)
+        "User-Agent" => [@user_agent, given["user-agent"]].compact.join(" "),
+        "Accept" => operation.json? ? operation.accept : "#{operation.accept}, application/json;q=0.5",
+        "Content-Type" => operation.body ? "application/json" : nil,
+        "Idempotency-Key" => key&.to_s,
+        "If-Match" => (options[:if_match] || given["if-match"])&.to_s
+      }.compact
+      headers = given.except("accept-encoding", "content-type", *headers.keys.map(&:downcase)).merge(headers)
+      headers.each { |name, value| check_header(name, value) }
+    end
 
-        raise ValidationError.of_field(name.downcase.tr("-", "_"), "must not contain control characters")
-      end
+    def check_header(name, value)
+      raise ConfigurationError, "The header #{name} cannot be set: the SDK writes it itself." if name.match?(FRAMING)
+      raise ConfigurationError, "`extra_headers` has a name that no header can have." unless name.match?(HEADER_NAME)
+      return unless value.b.match?(/[\x00-\x08\x0a-\x1f\x7f]/n)
+
+      raise ConfigurationError, "The header #{name} must not contain control characters."
     end
 
     def filled_path(path, values)
       values = values.dup
       path.gsub(/\{(\w+)\}/) do
         value = values.shift.to_s
-        raise ValidationError.of_field($1, "is empty or no identifier") if ["", ".", ".."].include?(value)
+        raise ConfigurationError, "`#{$1}` is empty or no identifier." if ["", ".", ".."].include?(value)
 
         escape(value)
       end
@@ -116,7 +122,7 @@ module Postrider
     def json(fields)
       JSON.generate(jsonable(fields, 0))
     rescue JSON::JSONError, EncodingError => e
-      raise ValidationError.of_field("params", "cannot be written as JSON: #{e.message}. Texts must be UTF-8, files base64.")
+      raise ConfigurationError, "The params cannot be written as JSON: #{e.message}. Texts must be UTF-8, files base64."
     end
 
     # Replaces times by their texts, and checks texts.

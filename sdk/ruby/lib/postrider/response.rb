@@ -27,7 +27,12 @@ module Postrider
 
     # The account's rate limit after the call: calls allowed, calls left, and seconds until all are allowed again.
     def rate_limit
-      { limit: number("ratelimit-limit"), remaining: number("ratelimit-remaining"), reset: number("ratelimit-reset") }
+      { limit: integer("ratelimit-limit"), remaining: integer("ratelimit-remaining"), reset: integer("ratelimit-reset") }
+    end
+
+    # A number in a header; nil if there is none.
+    def integer(name)
+      Integer(header(name) || "", 10, exception: false)
     end
 
     # The wait that the server asks for, in seconds; nil if it asks for none.
@@ -48,10 +53,6 @@ module Postrider
     end
 
     private
-
-    def number(name)
-      Integer(header(name) || "", 10, exception: false)
-    end
 
     def date
       Time.httpdate(header("date") || "")

@@ -69,7 +69,7 @@ module Postrider
         part = parts.take([*waits, cancelled && CANCELLATION_PERIOD].compact.min)
         case part
         when nil
-          raise TimeoutError.after(timeout, answering) if timeout && monotonic - started >= timeout
+          raise timeout_error(timeout, answering) if timeout && monotonic - started >= timeout
           next unless silence && monotonic - heard >= silence
 
           raise ConnectionError.new("The server sent nothing for #{silence} s.", "reset")
@@ -119,6 +119,12 @@ module Postrider
       parts.put(head ? UnexpectedResponseError.truncated(head, reason_of(e)) : failure(e, uri, connecting))
     ensure
       finish(connection)
+    end
+
+    def timeout_error(seconds, answering)
+      what = answering ? "The answer was not complete" : "The server did not answer"
+      advice = "Raise `timeout`, or check the server and the network between."
+      TimeoutError.new(format("%<what>s within %<seconds>.3g s. %<advice>s", what: what, seconds: seconds, advice: advice))
     end
 
     def prepared(uri)

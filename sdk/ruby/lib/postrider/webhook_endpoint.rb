@@ -7,7 +7,7 @@ module Postrider
   #
   #   mount Postrider::WebhookEndpoint.new(secret: ENV["POSTRIDER_WEBHOOK_SECRET"]) { |event| … } => "/webhooks/postrider"
   #
-  # It answers 400 to requests whose signature is wrong, and 204 when the block returns. If the block raises an error, the
+  # It answers 401 to requests whose signature is wrong, and 204 when the block returns. If the block raises an error, the
   # application answers 500 as for any error, and the server delivers the webhook again.
   class WebhookEndpoint
     def initialize(secret:, tolerance: 300, &handler)
@@ -24,7 +24,7 @@ module Postrider
       begin
         event = Webhooks.event_from_request(environment, @secret, tolerance: @tolerance)
       rescue SignatureError => e
-        return answer(400, e.message)
+        return answer(401, e.message)
       end
       @handler.call(event)
       [204, {}, []]

@@ -9,18 +9,18 @@ module Postrider
   # Verifies the webhooks that the server sends.
   module Webhooks
     # Bytes of a request's body that are read.
-    BODY_MAX = 4 * 1024 * 1024
+    BODY_MAX = 1024 * 1024
 
     module_function
 
-    # Verifies a request and returns its event. Raises SignatureError if no signature is right: answer 400.
+    # Verifies a request and returns its event. Raises SignatureError if no signature is right: answer 401.
     #
     # payload:   the body as it came, not parsed
     # headers:   of the request, or the Rack environment
     # secret:    `whsec_…` of the endpoint; an array while it is replaced
     # tolerance: seconds that the signature's time may differ from now
     def construct_event(payload, headers, secret, tolerance: 300, now: nil)
-      secrets = Array(secret).map(&:to_s).reject(&:empty?)
+      secrets = Array(secret).map { |one| one.to_s.strip }.reject(&:empty?)
       raise ConfigurationError, "The webhook secret is missing: it was shown when the webhook was made." if secrets.empty?
 
       headers = named(headers)
@@ -76,8 +76,8 @@ module Postrider
         time = headers.fetch("webhook-timestamp", "")
         return found unless time.match?(/\A\d{1,12}\z/)
 
-        standard = headers.fetch("webhook-signature", "").split.select { |one| one.start_with?("v1,") }
-        found + standard.map { |one| [time, one.delete_prefix("v1,"), headers.fetch("webhook-id", "")] }
+        standard = headers.fetch("webhook-signature", "").scan(%r{(?<![^\s,])v1,([A-Za-z0-9+/=]+)}n).flatten
+        found + standard.map { |one| [time, one, headers.fetch("webhook-id", "")] }
       end
 
       def hex(payload, time, secret)
@@ -99,12 +99,13 @@ module Postrider
         nil
       end
 
-      # Headers by name in lower case; `HTTP_` names are those of Rack.
+      # Headers by name in lower case; `HTTP_` names are those of Rack. The values of a header that occurs several times are
+      # joined by commas (RFC 9110, 5.2).
       def named(headers)
         headers.to_h.each_with_object({}) do |(name, value), named|
           name = name.to_s.downcase.tr("_", "-").delete_prefix("http-")
-          value = value.first if value.is_a?(Array)
-          named[name] = value.b.strip if value.is_a?(String)
+          values = [named[name], *(value.is_a?(Array) ? value : [value])].grep(String).map { |one| one.b.strip }
+          named[name] = values.join(", ") unless values.empty?
         end
       end
 

@@ -1,12 +1,9 @@
-//! Approval of a payout run: the person sees the audit, the totals and what will happen, confirms the password, and
+//! Approval of a payout run: the person sees the audit, the totals and what will happen, proves their identity, and
 //! approves what was seen. If the run changed meanwhile, the API refuses and nothing moves.
-//!
-//! The API asks for a session that signed in within 15 minutes. An older one signs in again first, here.
 
 use std::collections::BTreeMap;
 
 use hypertext::{Buffer, prelude::*};
-use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::audit::{AuditResult, AuditView, run_audit};
@@ -21,28 +18,19 @@ use crate::dashboard::kit::money::Money;
 use crate::dashboard::kit::notice::Notice;
 use crate::dashboard::kit::text::grouped;
 use crate::dashboard::page::Page;
+use crate::dashboard::router::PROOF;
 use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
-
-/// The session must have signed in within this time; a minute less than the API, for reading the page.
-const FRESH_FOR: SignedDuration = SignedDuration::from_mins(14);
 
 pub const PAGES: &[PageRow] = &[PageRow {
     path: "/affiliate/payouts/runs/{id}/approve",
     access: PageAccess::SignedIn,
     reads: &["get_affiliate_payout_run", "approve_affiliate_payout_run", "audit_affiliate_program"],
     show: |context| Box::pin(show(context)),
-    forms: &[
-        FormRow {
-            name: "approve",
-            operation: "approve_affiliate_payout_run",
-            submit: |context| Box::pin(approve(context)),
-        },
-        FormRow {
-            name: "sign-in",
-            operation: "approve_affiliate_payout_run",
-            submit: |context| Box::pin(sign_in_again(context)),
-        },
-    ],
+    forms: &[FormRow {
+        name: "approve",
+        operation: "approve_affiliate_payout_run",
+        submit: |context| Box::pin(approve(context)),
+    }],
 }];
 
 /// The totals as one hidden field: `usd=67369,jpy=237600`.
@@ -58,21 +46,20 @@ fn parse_totals(text: &str) -> Option<Value> {
     pairs.collect::<Option<serde_json::Map<_, _>>>().map(Value::Object)
 }
 
-fn password_field() -> Field {
-    Field::new("password", "Your password", Control::Password).required().autocomplete("current-password").ignored()
-}
-
+/// The form with what was seen. The router checks the proof of identity before it calls [`approve`]; a user without a
+/// password is asked for a proof only if the API needs one.
 fn approve_form(run: &PayoutRun, has_password: bool) -> Form<'static> {
     let seen = [
         Field::hidden("rev", run.rev.to_string()).ignored(),
         Field::hidden("totals", totals_text(&run.totals)).ignored(),
     ];
-    let password = has_password.then(password_field);
-    Form::new("approve", "Approve the run", seen.into_iter().chain(password).collect()).danger()
-}
-
-fn is_fresh(context: &Context<'_>) -> bool {
-    context.viewer.is_some_and(|viewer| context.now().duration_since(viewer.signed_in_at) < FRESH_FOR)
+    let proof = has_password.then(|| {
+        Field::new(PROOF, "Your password, or a one-time password", Control::Password)
+            .required()
+            .ignored()
+            .autocomplete("current-password")
+    });
+    Form::new("approve", "Approve the run", seen.into_iter().chain(proof).collect()).danger()
 }
 
 async fn show(context: &Context<'_>) -> Result<View, Failure> {
@@ -141,50 +128,14 @@ struct Confirmation<'r>(&'r ApprovalView<'r>);
 impl Renderable for Confirmation<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let ApprovalView { context, run, .. } = *self.0;
-        let has_password = context.viewer.is_some_and(|viewer| viewer.has_password);
         if run.comparing {
             let text = "The charges are still being compared with the processor. Reload this page in a moment.";
             Notice { tone: Tone::Active, text }.render_to(buffer);
-        } else if is_fresh(context) {
-            let form = approve_form(run, has_password);
-            maud! { (form.within(context)) }.render_to(buffer);
-        } else if has_password {
-            let form = Form::new("sign-in", "Continue", vec![password_field()]);
-            maud! {
-                p { "You signed in more than 15 minutes ago. Confirm your password; then you can approve the run." }
-                (form.within(context))
-            }
-            .render_to(buffer);
-        } else {
-            maud! {
-                p { "You signed in more than 15 minutes ago. Sign out and sign in with a new link, then approve the run." }
-                p { a.button href="/dashboard/security" { "Your sign-in" } }
-            }
-            .render_to(buffer);
+            return;
         }
+        let form = approve_form(run, context.viewer.is_some_and(|viewer| viewer.has_password));
+        maud! { (form.within(context)) }.render_to(buffer);
     }
-}
-
-/// Checks the password by signing in. Returns the cookies of the new session.
-async fn check_password(context: &Context<'_>) -> Result<Vec<String>, Failure> {
-    let email = context.viewer.map_or("", |viewer| viewer.email.as_str());
-    let password = context.form().get("password");
-    if password.is_empty() {
-        return Err(Failure::field("password", "Enter your password"));
-    }
-    let call = Call::new("sign_in").json(json!({"email": email, "password": password}));
-    match context.perform(&call).await {
-        Ok(reply) => Ok(reply.cookies),
-        Err(failure) if failure.status == 401 || failure.status == 403 || failure.status == 400 => {
-            Err(Failure::field("password", "This is not your password"))
-        }
-        Err(failure) => Err(failure),
-    }
-}
-
-async fn sign_in_again(context: &Context<'_>) -> Result<Outcome, Failure> {
-    let cookies = check_password(context).await?;
-    Ok(Outcome::SignedIn { path: context.request.path.clone(), cookies })
 }
 
 async fn approve(context: &Context<'_>) -> Result<Outcome, Failure> {
@@ -192,14 +143,9 @@ async fn approve(context: &Context<'_>) -> Result<Outcome, Failure> {
     let refuse = || Failure::field("totals", "The form is damaged; reload the page");
     let rev: u64 = form.get("rev").parse().map_err(|_| refuse())?;
     let totals = parse_totals(form.get("totals")).ok_or_else(refuse)?;
-    let cookies = match context.viewer {
-        Some(viewer) if viewer.has_password => check_password(context).await?,
-        _ => Vec::new(),
-    };
     let call = Call::new("approve_affiliate_payout_run").id(context.id()).json(json!({"rev": rev, "totals": totals}));
     context.perform(&call).await?;
-    let path = format!("{}?done=approved", run_path(context.id()));
-    Ok(if cookies.is_empty() { Outcome::SeeOther(path) } else { Outcome::SignedIn { path, cookies } })
+    Ok(Outcome::done(run_path(context.id()), "approved"))
 }
 
 #[cfg(test)]

@@ -18,14 +18,15 @@ use Symfony\Component\Mime\Part\DataPart;
  * The params of `emails.send` for a message of Symfony.
  *
  * A tag `welcome` becomes the tag `welcome: true`, metadata become tags with their values. The header fields
- * `Idempotency-Key` and `Service-*` become options, with the names and values that they have in SMTP.
+ * `Idempotency-Key` and `Service-*` become options, with the names and values that they have in SMTP. Fields that the server
+ * writes itself, such as `Message-ID` and `Date`, are left out.
  */
 final class EmailParams
 {
-    /** Header fields that the server writes itself. */
+    /** Header fields that the server writes itself. They are left out. */
     private const OWN = ['from', 'to', 'cc', 'bcc', 'sender', 'subject', 'date', 'message-id', 'reply-to', 'return-path',
         'mime-version', 'content-type', 'content-transfer-encoding', 'content-disposition', 'content-id',
-        'x-postrider-email-id'];
+        'content-description', 'x-postrider-email-id'];
 
     /** @param array<string, mixed> $params */
     private function __construct(public readonly array $params, public readonly ?string $idempotencyKey)
@@ -68,11 +69,15 @@ final class EmailParams
         ] + $copies;
         [$fields, $tags, $options] = self::header($email);
         $params += ['headers' => $fields, 'tags' => $tags];
-        $key = $options['idempotency_key'] ?? null;
-        unset($options['idempotency_key']);
-        $params = array_filter($params, static fn (mixed $one): bool => $one !== null && $one !== []);
+        ['idempotency_key' => $key, 'attempt_key' => $attempt] = $options + ['idempotency_key' => null, 'attempt_key' => null];
+        unset($options['idempotency_key'], $options['attempt_key']);
+        $params = $options + array_filter($params, static fn (mixed $one): bool => $one !== null && $one !== []);
+        if ($attempt !== null) {
+            // A message object that is changed and sent again is another email.
+            $key ??= $attempt . '-' . hash('xxh64', (string) json_encode($params, JSON_PARTIAL_OUTPUT_ON_ERROR));
+        }
 
-        return new self($options + $params, $key);
+        return new self($params, $key);
     }
 
     /** @return array{array<string, string>, list<array{name: string, value: string}>, array<string, mixed>} */
@@ -87,6 +92,8 @@ final class EmailParams
                 $tags[$header->getKey()] = $header->getValue();
             } elseif ($name === 'idempotency-key' || $name === 'service-idempotency-key') {
                 $options['idempotency_key'] = self::value($header);
+            } elseif ($header instanceof AttemptKeyHeader) {
+                $options['attempt_key'] = $header->getValue();
             } elseif (\in_array($name, ['service-category', 'service-scheduled-at', 'service-template'], true)) {
                 $options[strtr(substr($name, 8), '-', '_')] = self::value($header);
             } elseif ($name === 'service-unsubscribe') {
@@ -125,11 +132,15 @@ final class EmailParams
             'data' => base64_encode($part->getBody()),
         ];
         if ($headers->getHeaderBody('Content-Disposition') === 'inline') {
-            // The HTML names an embedded file by its name or by its Content-ID.
-            $attachment['content_id'] = str_contains($html, "cid:$name") ? $name : $part->getContentId();
+            // The HTML names an embedded file by its name or by its Content-ID, which is random if nobody has asked for it.
+            $attachment['content_id'] = match (true) {
+                str_contains($html, "cid:$name") => $name,
+                $part->hasContentId() => $part->getContentId(),
+                default => null,
+            };
         }
 
-        return $attachment;
+        return array_filter($attachment, is_string(...));
     }
 
     /** @param resource|string|null $body */

@@ -24,6 +24,8 @@ use Symfony\Contracts\HttpClient\ResponseInterface;
 /** Sends messages of Symfony Mailer by `POST /emails`. */
 final class PostriderApiTransport extends AbstractApiTransport
 {
+    use KeepsIdempotencyKey;
+
     private readonly RequestBuilder $requests;
 
     /** @param string $baseUrl for example `https://mail.example.com` */

@@ -13,7 +13,8 @@ module Postrider
         query: %w[limit cursor types order], pages: "events", retry: true
       )
       STREAM = Operation.new(
-        name: "webhookEvents.stream", http_method: "GET", path: "/webhook-events", query: %w[types], retry: true
+        name: "webhookEvents.stream", http_method: "GET", path: "/webhook-events", query: %w[types],
+        accept: "text/event-stream", retry: true
       )
       private_constant :LIST, :STREAM
 

@@ -1,0 +1,317 @@
+//! The second step of signing in, for users with one-time passwords: a challenge and a code.
+//!
+//! ```text
+//! POST /auth/sign-in, POST /auth/link/{token} ─► challenge ─► GET (page) ─► POST /auth/code/{challenge} ─► session
+//! ```
+//!
+//! The challenge proves the first step. It expires after five minutes, works once, and is no link: it is stored as a
+//! sign-in link of another kind. Programs send JSON, the page sends a form.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::StatusCode;
+use jiff::Timestamp;
+use mail::totp::SecondFactorCode;
+use mail::user::{SessionStart, SignInLink, SignInLinkKind, SignInLinkToken, SignInMethod, User};
+use queue::users::{UserError, UserService};
+use serde::Serialize;
+use serde_json::{Value, json};
+use store::engine::Batch;
+
+use super::link_page::{EXPIRED_PAGE, LoginPage, redirect, wants_page};
+use super::login_log::LoginKind;
+use super::password_sign_in::begin_session;
+use super::view::{SessionResponse, WithSessionCookie};
+use super::{login_log, user_agent, user_error_problem};
+use crate::fields::{self, FieldDiagnostics, FieldNames};
+use crate::json_timestamp::JsonTimestamp;
+use crate::paging;
+use crate::problem::{ErrorCode, Problem};
+use crate::request::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::response::{CookiePolicy, ExtraResponse, HTML_MEDIA_TYPE, IntoResponse, Response};
+use crate::schema::{self, Schemas, ToSchema};
+use crate::state::AppState;
+
+/// Lifetime of a challenge.
+const CHALLENGE_TTL: Duration = Duration::from_secs(5 * 60);
+const CHALLENGE: &str = "challenge";
+const CODE: &str = "code";
+
+/// The first step of signing in succeeded; a one-time password is required
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "SignInChallenge")]
+pub struct ChallengeResponse {
+    #[schema(const = true)]
+    totp_required: bool,
+    /// For `POST /auth/code/{challenge}`; works once
+    challenge: String,
+    /// When the challenge expires
+    expires_at: JsonTimestamp,
+}
+
+/// The response to the first step of signing in: a session, or a challenge for a user with one-time passwords.
+#[derive(Debug)]
+pub enum SignInResponse {
+    Session(WithSessionCookie<SessionResponse>),
+    Challenge(ChallengeResponse),
+}
+
+impl SignInResponse {
+    /// The path to which a browser is led.
+    pub(super) fn next_page(&self) -> String {
+        match self {
+            Self::Session(_) => DASHBOARD.to_owned(),
+            Self::Challenge(ChallengeResponse { challenge, .. }) => format!("/auth/code/{challenge}"),
+        }
+    }
+}
+
+/// The page to which a browser is led after signing in.
+const DASHBOARD: &str = "/dashboard";
+
+impl IntoResponse for SignInResponse {
+    const COOKIES: CookiePolicy = CookiePolicy::Session;
+
+    fn describe(schemas: &mut Schemas) -> Value {
+        json!({"oneOf": [SessionResponse::describe(schemas), ChallengeResponse::describe(schemas)]})
+    }
+
+    fn into_body(self) -> Result<Bytes, Problem> {
+        match self {
+            Self::Session(session) => session.into_body(),
+            Self::Challenge(challenge) => challenge.into_body(),
+        }
+    }
+
+    fn into_response(self) -> Result<Response, Problem> {
+        match self {
+            Self::Session(session) => session.into_response(),
+            Self::Challenge(challenge) => challenge.into_response(),
+        }
+    }
+}
+
+/// Completes the first step of signing in: begins a session or, for a user with one-time passwords, creates a
+/// challenge. Commits `batch` with it.
+///
+/// # Errors
+/// 409 when the user changed since it was read; the store cannot be written.
+pub(super) async fn finish_first_step(
+    users: &UserService,
+    user: &User,
+    start: SessionStart,
+    mut batch: Batch,
+) -> Result<SignInResponse, Problem> {
+    if !user.has_totp() {
+        return begin_session(users, user, user, start, batch).await.map(SignInResponse::Session);
+    }
+    let expires_at = users.clock.now().checked_add(CHALLENGE_TTL).unwrap_or(Timestamp::MAX);
+    let token = SignInLinkToken::new(expires_at, users.entropy.secret());
+    let challenge = SignInLink::new(user, &token, SignInLinkKind::SecondFactor(start.method));
+    // The commit conflicts if the password was changed after it was verified.
+    store::user::check_unchanged(&mut batch, user);
+    store::sign_in_link::create(&mut batch, &token, &challenge);
+    users.store.commit(batch).await.map_err(|error| user_error_problem(UserError::from(error)))?;
+    let expires_at = JsonTimestamp(token.expires_at);
+    Ok(SignInResponse::Challenge(ChallengeResponse { totp_required: true, challenge: token.text(), expires_at }))
+}
+
+fn challenge_parameter() -> Value {
+    schema::path_parameter(CHALLENGE, "The challenge of the first step")
+}
+
+/// Path of a challenge.
+#[derive(Debug)]
+pub struct ChallengePath(());
+
+impl FromRequest for ChallengePath {
+    fn describe(_: &mut Schemas) -> RequestSpec {
+        RequestSpec { parameters: vec![challenge_parameter()], ..RequestSpec::default() }
+    }
+
+    fn read(_: &Request) -> Result<Self, Problem> {
+        Ok(Self(()))
+    }
+}
+
+/// `GET /auth/code/{challenge}`: a page with a form for the code. It reads and changes nothing.
+///
+/// # Errors
+/// None.
+pub async fn show_page(_: Arc<AppState>, _: ChallengePath) -> Result<LoginPage, Problem> {
+    Ok(LoginPage(include_str!("code.html")))
+}
+
+/// Path and body of `POST /auth/code/{challenge}`.
+pub struct CodeSignIn {
+    challenge: Option<SignInLinkToken>,
+    code: String,
+    client_ip: Option<IpAddr>,
+    user_agent: Option<String>,
+    wants_page: bool,
+}
+
+impl FromRequest for CodeSignIn {
+    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
+    const MEDIA: Media = Media::Form;
+
+    fn describe(_: &mut Schemas) -> RequestSpec {
+        let code = schema::string("A one-time password or a recovery code");
+        let body = schema::object("The code, as a form or as JSON", [(CODE, code)]);
+        let parameters = vec![challenge_parameter()];
+        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+    }
+
+    fn read(call: &Request) -> Result<Self, Problem> {
+        Ok(Self {
+            challenge: SignInLinkToken::parse(call.path_parameter(CHALLENGE)),
+            code: read_code(call)?,
+            client_ip: call.client_ip,
+            user_agent: user_agent(call),
+            wants_page: wants_page(&call.headers),
+        })
+    }
+}
+
+/// Reads the code of a JSON object or a form.
+fn read_code(call: &Request) -> Result<String, Problem> {
+    let required = || Problem::field(CODE, "is required");
+    if !call.body.trim_ascii_start().starts_with(b"{") {
+        let form = paging::parse_query(std::str::from_utf8(&call.body).unwrap_or_default())?;
+        return form.into_iter().find(|(name, _)| name == CODE).map(|(_, value)| value).ok_or_else(required);
+    }
+    const NAMES: FieldNames = FieldNames { known: &[(CODE, CODE)], foreign: &[] };
+    let mut notes = FieldDiagnostics::default();
+    let fields = call.body_fields(&NAMES, &mut notes)?;
+    let text = fields::parse_text(fields.value(CODE).ok_or_else(required)?);
+    text.map(std::borrow::Cow::into_owned).map_err(|text| Problem::field(CODE, &text))
+}
+
+/// The response to a code: JSON for programs; for browsers a redirect, or the page again.
+#[derive(Debug)]
+pub enum CodeSignInResponse {
+    Session(WithSessionCookie<SessionResponse>),
+    SignedInPage(WithSessionCookie<SessionResponse>),
+    /// The page with an error.
+    TryAgain(StatusCode, &'static str),
+}
+
+impl IntoResponse for CodeSignInResponse {
+    const COOKIES: CookiePolicy = CookiePolicy::Session;
+    const EXTRA_RESPONSES: &'static [ExtraResponse] = &[
+        ExtraResponse { status: 303, media_type: None, description: "For browsers: to the dashboard" },
+        ExtraResponse {
+            status: 401,
+            media_type: Some(HTML_MEDIA_TYPE),
+            description: "For browsers: the page with the error",
+        },
+    ];
+
+    fn describe(schemas: &mut Schemas) -> Value {
+        SessionResponse::describe(schemas)
+    }
+
+    fn into_body(self) -> Result<Bytes, Problem> {
+        match self {
+            Self::Session(session) | Self::SignedInPage(session) => session.into_body(),
+            Self::TryAgain(_, page) => LoginPage(page).into_body(),
+        }
+    }
+
+    fn into_response(self) -> Result<Response, Problem> {
+        match self {
+            Self::Session(session) => session.into_response(),
+            Self::SignedInPage(session) => redirect(session.into_response()?, DASHBOARD),
+            Self::TryAgain(status, page) => Ok(Response { status, ..LoginPage(page).into_response()? }),
+        }
+    }
+}
+
+/// `POST /auth/code/{challenge}`.
+///
+/// # Errors
+/// 401 for a challenge that was used or has expired, and for a wrong code; 429 after too many attempts.
+pub async fn sign_in(state: Arc<AppState>, request: CodeSignIn) -> Result<CodeSignInResponse, Problem> {
+    let is_page = request.wants_page;
+    match verify_code(&state, request).await {
+        Ok(session) if is_page => Ok(CodeSignInResponse::SignedInPage(session)),
+        Ok(session) => Ok(CodeSignInResponse::Session(session)),
+        Err(CodeSignInError::WrongCode) if is_page => {
+            Ok(CodeSignInResponse::TryAgain(StatusCode::UNAUTHORIZED, include_str!("wrong_code.html")))
+        }
+        Err(CodeSignInError::Expired) if is_page => {
+            Ok(CodeSignInResponse::TryAgain(StatusCode::UNAUTHORIZED, EXPIRED_PAGE))
+        }
+        Err(CodeSignInError::WrongCode) => Err(Problem::new(ErrorCode::UNAUTHORIZED, "The code is wrong or was used")),
+        Err(CodeSignInError::Expired) => {
+            Err(Problem::new(ErrorCode::UNAUTHORIZED, "The challenge was used or has expired; sign in again"))
+        }
+        Err(CodeSignInError::Other(problem)) => Err(problem),
+    }
+}
+
+enum CodeSignInError {
+    WrongCode,
+    /// The challenge is malformed, used or expired.
+    Expired,
+    Other(Problem),
+}
+
+impl From<Problem> for CodeSignInError {
+    fn from(problem: Problem) -> Self {
+        Self::Other(problem)
+    }
+}
+
+async fn verify_code(
+    state: &AppState,
+    request: CodeSignIn,
+) -> Result<WithSessionCookie<SessionResponse>, CodeSignInError> {
+    let CodeSignIn { challenge, code, client_ip: from, user_agent, .. } = request;
+    let now = state.intake.clock().now();
+    let attempt = state.sign_in_limiter.try_token(from, now)?;
+    let Some((token, challenge, method, user)) = find_challenge(state, challenge).await? else {
+        state.login_log.failed(LoginKind::SignInChallenge, from, "used_or_expired", now);
+        return Err(CodeSignInError::Expired);
+    };
+    attempt.discard();
+    let (users, email) = (UserService::from_intake(&state.intake), user.email.to_string());
+    let attempt = state.sign_in_limiter.try_code(from, &email, now)?;
+    let accepted = match SecondFactorCode::parse(&code) {
+        Some(code) => users.accept_code(state.intake.vault(), &user, &code).map_err(user_error_problem)?,
+        None => None,
+    };
+    let Some(after) = accepted else {
+        login_log::wrong_code(from, &email);
+        return Err(CodeSignInError::WrongCode);
+    };
+    let mut batch = Batch::progress();
+    store::sign_in_link::consume(&mut batch, &token, &challenge);
+    store::user::update(&mut batch, &user, &after);
+    let start = SessionStart::new(method, from, user_agent.as_deref());
+    let session = match begin_session(&users, &user, &after, start, batch).await {
+        // Another request used the challenge or the code at the same moment.
+        Err(problem) if problem.code() == ErrorCode::CONFLICT => return Err(CodeSignInError::Expired),
+        started => started?,
+    };
+    attempt.succeed();
+    state.sign_in_limiter.remember_user_network(from, &email, now);
+    Ok(session)
+}
+
+/// Reads a live challenge with its user.
+async fn find_challenge(
+    state: &AppState,
+    token: Option<SignInLinkToken>,
+) -> Result<Option<(SignInLinkToken, SignInLink, SignInMethod, User)>, Problem> {
+    let (store, now) = (state.intake.store(), state.intake.clock().now());
+    let Some(token) = token.filter(|token| now < token.expires_at) else { return Ok(None) };
+    let Some(challenge) = store::sign_in_link::get(store, &token).await? else { return Ok(None) };
+    let SignInLinkKind::SecondFactor(method) = challenge.kind else { return Ok(None) };
+    let user = store::user::get(store, challenge.account, challenge.user).await?;
+    let user = user.filter(|user| challenge.is_valid_for(user) && user.has_totp());
+    Ok(user.map(|user| (token, challenge, method, user)))
+}

@@ -1,0 +1,123 @@
+//! `Confirmation`: the password or a code by which a signed-in user proves again who they are.
+
+use std::net::IpAddr;
+
+use mail::totp::SecondFactorCode;
+use mail::user::User;
+use queue::users::UserService;
+
+use super::{PASSWORD, login_log, read_password, user_error_problem};
+use crate::fields::{self, FieldDiagnostics, FieldNames};
+use crate::problem::{ErrorCode, Problem};
+use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::schema::{self, Schemas};
+use crate::state::AppState;
+
+const CODE: &str = "code";
+
+/// A body with the user's password or a code.
+pub struct Confirmation {
+    proof: ConfirmationProof,
+    client_ip: Option<IpAddr>,
+}
+
+enum ConfirmationProof {
+    Password(String),
+    /// A one-time password or a recovery code.
+    Code(String),
+}
+
+impl FromRequest for Confirmation {
+    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
+
+    fn describe(_: &mut Schemas) -> RequestSpec {
+        let body = schema::object_with(
+            "The user's password, or a code; exactly one of them",
+            &[],
+            [
+                (PASSWORD, schema::string("The user's password")),
+                (CODE, schema::string("A one-time password or a recovery code")),
+            ],
+        );
+        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
+    }
+
+    fn read(call: &Request) -> Result<Self, Problem> {
+        const NAMES: FieldNames = FieldNames { known: &[(PASSWORD, PASSWORD), (CODE, CODE)], foreign: &[] };
+        let mut notes = FieldDiagnostics::default();
+        let fields = call.body_fields(&NAMES, &mut notes)?;
+        let password = read_password(&fields, PASSWORD, &mut notes);
+        let code = fields.value(CODE).map(fields::parse_text);
+        let code = code.and_then(|parsed| parsed.map_err(|text| notes.errors.add(CODE, text)).ok());
+        let proof = match (password, code) {
+            (Some(password), None) => ConfirmationProof::Password(password),
+            (None, Some(code)) => ConfirmationProof::Code(code.into_owned()),
+            (Some(_), Some(_)) => {
+                notes.errors.add(CODE, "cannot be combined with `password`");
+                return Err(notes.errors.into());
+            }
+            (None, None) => {
+                if notes.errors.is_empty() {
+                    notes.errors.add(PASSWORD, "is required, or `code` for a user with one-time passwords");
+                }
+                return Err(notes.errors.into());
+            }
+        };
+        if !notes.errors.is_empty() {
+            return Err(notes.errors.into());
+        }
+        Ok(Self { proof, client_ip: call.client_ip })
+    }
+}
+
+impl Confirmation {
+    /// Verifies the password or the code. Returns the user as it must be stored: an accepted code is used up.
+    ///
+    /// # Errors
+    /// 403 when the password or the code is wrong; 429 after too many attempts; 503 when too many passwords are
+    /// verified at once.
+    pub async fn verify(self, state: &AppState, user: &User) -> Result<User, Problem> {
+        let (email, now) = (user.email.to_string(), state.intake.clock().now());
+        match self.proof {
+            ConfirmationProof::Password(password) => {
+                let Some(hash) = user.password.clone() else { return Err(no_password_problem(user)) };
+                let attempt = state.sign_in_limiter.try_password(self.client_ip, &email, now)?;
+                match state.password_hasher.verify(password, Some(hash)).await {
+                    Ok(true) => attempt.succeed(),
+                    Ok(false) => {
+                        login_log::wrong_password(self.client_ip, &email);
+                        return Err(Problem::new(ErrorCode::FORBIDDEN, "The password is wrong"));
+                    }
+                    Err(problem) => {
+                        attempt.discard();
+                        return Err(problem);
+                    }
+                }
+                Ok(user.clone())
+            }
+            ConfirmationProof::Code(code) => {
+                let attempt = state.sign_in_limiter.try_code(self.client_ip, &email, now)?;
+                let users = UserService::from_intake(&state.intake);
+                let accepted = match SecondFactorCode::parse(&code) {
+                    Some(code) => users.accept_code(state.intake.vault(), user, &code).map_err(user_error_problem)?,
+                    None => None,
+                };
+                let Some(after) = accepted else {
+                    login_log::wrong_code(self.client_ip, &email);
+                    return Err(user_error_problem(queue::users::UserError::WrongCode));
+                };
+                attempt.succeed();
+                Ok(after)
+            }
+        }
+    }
+}
+
+/// The problem of a user who gave a password but has none.
+fn no_password_problem(user: &User) -> Problem {
+    let text = match user.has_totp() {
+        true => "You have no password: give `code`",
+        false => "You have no password: sign in again with a mailed link, or set a password within 15 minutes after it",
+    };
+    Problem::new(ErrorCode::FORBIDDEN, text)
+}

@@ -1,0 +1,30 @@
+//! `POST /auth/reauthenticate`: proves the user's identity again, for the operations that need a recent proof.
+
+use std::sync::Arc;
+
+use queue::users::UserService;
+use store::access::SignedInUser;
+
+use super::confirmation::Confirmation;
+use super::user_error_problem;
+use super::view::{SessionResponse, SessionView};
+use crate::problem::Problem;
+use crate::state::AppState;
+
+/// `POST /auth/reauthenticate`: records the time in the session. Secrets and money are available for 15 minutes from
+/// then. A user with neither password nor one-time passwords signs in again by a mailed link instead.
+///
+/// # Errors
+/// 403 when the password or the code is wrong; 429 after too many attempts.
+pub async fn reauthenticate(
+    state: Arc<AppState>,
+    signed_in: SignedInUser,
+    request: Confirmation,
+) -> Result<SessionResponse, Problem> {
+    let user = signed_in.user();
+    let after = request.verify(&state, user).await?;
+    let users = UserService::from_intake(&state.intake);
+    let stamped = users.reauthenticate(signed_in.session(), user, &after).await;
+    let session = stamped.map_err(user_error_problem)?;
+    Ok(SessionResponse { session: SessionView::from_session(&session, &after, signed_in.token()) })
+}
