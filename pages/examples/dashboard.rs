@@ -22,7 +22,7 @@ use hyper_util::rt::TokioIo;
 use jiff::Timestamp;
 use pages::dashboard::answer::PageContent;
 use pages::dashboard::backend::{Backend, Call, CallBody, Failure, Reply};
-use pages::dashboard::request::{Fields, PageRequest};
+use pages::dashboard::request::{Fields, PageRequest, UploadedFile};
 use pages::dashboard::router;
 use pages::dashboard::screens::encode;
 use pages::dashboard::viewer::Viewer;
@@ -100,12 +100,17 @@ async fn main() -> Result<(), AnyError> {
 async fn answer(backend: &HttpBackend, viewer: Option<&Viewer>, request: Request<Incoming>) -> Response<Full<Bytes>> {
     let (head, body) = request.into_parts();
     let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+    let media_type = head.headers.get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let (form, files) = match media_type.split_once("boundary=") {
+        Some((_, boundary)) => read_parts(&body, boundary),
+        None => (Fields::parse(&body), Vec::new()),
+    };
     let page_request = PageRequest {
         is_post: head.method == "POST",
         path: head.uri.path().to_owned(),
         query: Fields::parse(head.uri.query().unwrap_or_default().as_bytes()),
-        form: Fields::parse(&body),
-        files: Vec::new(),
+        form,
+        files,
     };
     let answer = router::answer(backend, viewer, &page_request).await;
     let response = Response::builder().status(answer.status);
@@ -124,6 +129,28 @@ async fn answer(backend: &HttpBackend, viewer: Option<&Viewer>, request: Request
     let response = response.header("content-type", media_type);
     let response = if location.is_empty() { response } else { response.header("location", location) };
     response.body(Full::new(body)).unwrap_or_default()
+}
+
+/// Reads `multipart/form-data` of a browser. Only texts: files of this example have to be UTF-8.
+fn read_parts(body: &[u8], boundary: &str) -> (Fields, Vec<UploadedFile>) {
+    let text = String::from_utf8_lossy(body);
+    let (mut fields, mut files) = (Vec::new(), Vec::new());
+    for part in text.split(&format!("--{boundary}")) {
+        let Some((head, content)) = part.split_once("\r\n\r\n") else { continue };
+        let content = content.strip_suffix("\r\n").unwrap_or(content);
+        let parameter = |name: &str| {
+            let (_, rest) = head.split_once(&format!("; {name}=\""))?;
+            rest.split_once('"').map(|(value, _)| value.to_owned())
+        };
+        let name = parameter("name").unwrap_or_default();
+        match parameter("filename") {
+            Some(file_name) => {
+                files.push(UploadedFile { field: name, file_name, content: Bytes::from(content.to_owned()) });
+            }
+            None => fields.push((name, content.to_owned())),
+        }
+    }
+    (Fields::from_pairs(fields), files)
 }
 
 impl HttpBackend {

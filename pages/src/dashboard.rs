@@ -12,6 +12,8 @@
 pub mod answer;
 pub mod backend;
 pub mod context;
+#[cfg(test)]
+mod fake_backend;
 pub mod form;
 pub mod frame;
 pub mod kit;

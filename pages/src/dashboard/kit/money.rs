@@ -74,10 +74,10 @@ pub fn parse_amount(text: &str, currency: &str) -> Result<i64, String> {
     })
 }
 
-/// A rate for reading: `12.5 %`.
+/// A rate for reading: `12.5 %`, with a space that does not break.
 #[must_use]
 pub fn percent_text(basis_points: i64) -> String {
-    format!("{} %", percent_value(basis_points))
+    format!("{}\u{a0}%", percent_value(basis_points))
 }
 
 /// A rate for a control: `12.5`.
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn rates_are_exact_in_both_directions() {
         for (points, text) in [(2_000, "20 %"), (1_250, "12.5 %"), (1, "0.01 %"), (0, "0 %"), (10_000, "100 %")] {
-            assert_eq!(percent_text(points), text);
+            assert_eq!(percent_text(points).replace('\u{a0}', " "), text);
             assert_eq!(parse_percent(text), Ok(points));
         }
         assert!(parse_percent("100.01").is_err() && parse_percent("1.005").is_err() && parse_percent("x").is_err());

@@ -23,6 +23,8 @@ pub mod run_page;
 pub mod settings;
 pub mod setup;
 pub mod terms;
+#[cfg(test)]
+mod screen_tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -112,12 +114,6 @@ impl Renderable for PartnerLabel<'_> {
     }
 }
 
-/// Choices of a select from words of the API.
-#[must_use]
-pub fn choices(words: &[&str]) -> Vec<(String, String)> {
-    words.iter().map(|word| ((*word).to_owned(), sentence_case(word))).collect()
-}
-
 /// Choices of a select from values with their labels.
 #[must_use]
 pub fn labelled(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
@@ -176,10 +172,19 @@ pub fn read_csv(context: &Context<'_>) -> Result<String, Failure> {
     if text.trim().is_empty() { Err(Failure::field("csv", "Choose a file, or paste its rows")) } else { Ok(text) }
 }
 
-/// Keeps the fields of a body that the form had; a form may show a part of an object.
+/// The trimmed value of a field, unless it is empty.
 #[must_use]
 pub fn filled(fields: &Fields, name: &str) -> Option<String> {
     fields.find(name).map(str::trim).filter(|value| !value.is_empty()).map(str::to_owned)
+}
+
+/// A message of the API as a sentence.
+#[must_use]
+pub fn sentence(message: &str) -> String {
+    let mut chars = message.chars();
+    let first = chars.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
+    let end = if message.ends_with(['.', '!', '?']) { "" } else { "." };
+    format!("{first}{}{end}", chars.as_str().replace('`', ""))
 }
 
 /// A JSON object from pairs.

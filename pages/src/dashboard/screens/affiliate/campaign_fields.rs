@@ -6,7 +6,7 @@ use super::labelled;
 use super::terms::{Campaign, CampaignTier, ProductRate};
 use crate::dashboard::backend::Failure;
 use crate::dashboard::form::{Control, Empty, Field, Form};
-use crate::dashboard::kit::money::{amount_value, parse_amount, parse_percent, percent_text, percent_value};
+use crate::dashboard::kit::money::{amount_value, parse_amount, parse_percent, percent_value};
 use crate::dashboard::request::Fields;
 
 const TIERS: &str = "tiers";
@@ -96,7 +96,7 @@ fn further_fields(currency: &str, campaign: &Campaign) -> Vec<Field> {
 fn tier_line(tier: &CampaignTier, kind: &str, currency: &str) -> String {
     let rate = match kind {
         "flat" => amount_value(tier.commission_flat_cents, currency),
-        _ => percent_text(tier.commission_bps),
+        _ => format!("{} %", percent_value(tier.commission_bps)),
     };
     format!("{}: {rate}", tier.min_paid_customers)
 }
@@ -105,7 +105,7 @@ fn product_line(product: &ProductRate, currency: &str) -> String {
     let rate = match product.commission_type.as_str() {
         "flat" => amount_value(product.commission_flat_cents, currency),
         "none" => "none".into(),
-        _ => percent_text(product.commission_bps),
+        _ => format!("{} %", percent_value(product.commission_bps)),
     };
     let price = product.price_id.as_ref().map_or_else(String::new, |price| format!("/{price}"));
     let label = product.label.as_ref().map_or_else(String::new, |label| format!(" # {label}"));

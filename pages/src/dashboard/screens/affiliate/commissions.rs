@@ -8,7 +8,7 @@ use super::{AffiliateList, PATH, PartnerNames, encode, labelled, object, set_up_
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::form::{Control, Field, Form};
-use crate::dashboard::kit::badge::Badge;
+use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::facts::Facts;
 use crate::dashboard::kit::filter::{Filter, FilterBar};
@@ -120,8 +120,8 @@ impl CommissionRow {
     /// The word of its status; a line in a payout is still earned.
     fn badge(&self) -> Badge {
         match (self.status.as_str(), &self.payout_id) {
-            ("earned", Some(_)) => Badge::new("In a payout", crate::dashboard::kit::badge::Tone::Active),
-            ("pending", _) => Badge::new("On hold", crate::dashboard::kit::badge::Tone::Active),
+            ("earned", Some(_)) => Badge::new("In a payout", Tone::Active),
+            ("pending", _) => Badge::new("On hold", Tone::Active),
             (word, _) => Badge::of(word),
         }
     }
@@ -139,7 +139,7 @@ impl Renderable for StatusTime<'_> {
             "reversed" => ("on", time_or_dash(line.reversed_at.as_deref())),
             _ => ("since", time_or_dash(line.earned_at.as_deref())),
         };
-        maud! { span.small.soft { (word) " " (time) } }.render_to(buffer);
+        maud! { span.small.soft.nowrap { (word) " " (time) } }.render_to(buffer);
     }
 }
 
@@ -353,8 +353,9 @@ mod tests {
             currency: "usd".into(),
             ..CommissionRow::default()
         };
-        assert_eq!(line(980, 4_900, 1).formula(), "49.00 USD × 20 % = 9.80 USD");
-        assert_eq!(line(495, 9_900, 2).formula(), "99.00 USD × 5 % = 4.95 USD, the recruiter's share");
+        let plain = |text: String| text.replace('\u{a0}', " ");
+        assert_eq!(plain(line(980, 4_900, 1).formula()), "49.00 USD × 20 % = 9.80 USD");
+        assert_eq!(plain(line(495, 9_900, 2).formula()), "99.00 USD × 5 % = 4.95 USD, the recruiter's share");
         assert_eq!(line(250, 0, 1).formula(), "2.50 USD for a lead");
         assert_eq!(line(5_000, 4_900, 1).formula(), "50.00 USD for a sale of 49.00 USD");
     }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::program::{AffiliateProgram, InstallSnippet, ProgramState, load_default_campaign, load_program, program_call};
 use super::terms::Campaign;
-use super::{AffiliateList, PATH, encode, processor, setup};
+use super::{AffiliateList, PATH, encode, processor, sentence, setup};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::form::Form;
@@ -214,10 +214,10 @@ impl Overview<'_> {
     fn facts(&self) -> Facts {
         let program = &self.state.program;
         let portal = program.portal_domain.as_ref().map(|host| {
-            let (host, error) = (host.clone(), program.portal_domain_error.clone());
+            let (host, error) = (host.clone(), program.portal_domain_error.as_deref().map(sentence));
             maud! { (host) @if let Some(error) = &error { span.error { " " (error) } } }
         });
-        let mail = program.mail_error.clone();
+        let mail = program.mail_error.as_deref().map(sentence);
         Facts::new()
             .row("Status", Badge::of(&program.status))
             .row("Website", maud! { a href=(program.website_url) rel="noreferrer" { (program.website_url) } })

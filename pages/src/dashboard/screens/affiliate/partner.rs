@@ -189,7 +189,7 @@ impl PartnerView<'_> {
             .optional("Country", partner.country.clone())
             .optional("Recruited by", parent)
             .optional("Tags", (!tags.is_empty()).then(|| maud! { @for tag in &tags { span.badge { (tag) } " " } }))
-            .row("Added by", sentence_case(&partner.source))
+            .row("Added by", source_text(&partner.source))
             .row("Joined", time_or_dash(partner.created_at.as_deref()))
             .row("Approved", time_or_dash(partner.approved_at.as_deref()))
             .optional("Notes", notes)
@@ -219,6 +219,15 @@ impl PartnerView<'_> {
             (table)
             @if may_create { p { a.button href={ (path) "/links/new" } { "Add a link" } } }
         }
+    }
+}
+
+/// How a partner came into the program.
+fn source_text(source: &str) -> String {
+    match source {
+        "api" => "API or dashboard".into(),
+        "portal" => "Application in the portal".into(),
+        other => sentence_case(other),
     }
 }
 
@@ -302,7 +311,7 @@ async fn load_postbacks(context: &Context<'_>, id: &str, inside: Option<&Partner
     if inside.is_none_or(|inside| inside.postback_url.is_none()) || !context.allows("list_affiliate_postbacks") {
         return Vec::new();
     }
-    let call = Call::new("list_affiliate_postbacks").id(id).query("limit", "25");
+    let call = Call::new("list_affiliate_postbacks").id(id).query("limit", "10");
     context.read::<AffiliateList<PartnerPostback>>(&call).await.map_or_else(|_| Vec::new(), |found| found.data)
 }
 

@@ -107,7 +107,7 @@ impl Renderable for TotalsView<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         maud! {
             @if self.0.is_empty() { span.dash { "–" } }
-            @for (currency, amount) in self.0 { span.total { (Money { amount: *amount, currency }) } " " }
+            span.totals { @for (currency, amount) in self.0 { (Money { amount: *amount, currency }) " " } }
         }
         .render_to(buffer);
     }

@@ -167,6 +167,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     Ok(page.same_as(call).live().into())
 }
 
+/// How a referral came about.
 fn source_text(source: &str) -> String {
     match source {
         "api" => "API or dashboard".into(),
@@ -176,7 +177,7 @@ fn source_text(source: &str) -> String {
 }
 
 /// An entry of a referral's history.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, PartialEq, Eq)]
 struct HistoryEntry {
     at: String,
     text: String,
@@ -200,7 +201,8 @@ fn history(referral: &ReferralRow, lines: &[CommissionRow]) -> Vec<HistoryEntry>
         let reason = line.reverse_reason.as_deref().map_or_else(String::new, |word| format!(": {}", word.replace('_', " ")));
         add(&line.reversed_at, format!("{money} reversed{reason}"));
     }
-    entries.sort();
+    // The sort is stable: what happened at the same time stays in its order.
+    entries.sort_by(|a, b| a.at.cmp(&b.at));
     entries
 }
 
@@ -328,8 +330,8 @@ mod tests {
         let texts: Vec<_> = history(&referral, &[line]).into_iter().map(|entry| entry.text).collect();
         let expected = [
             "Referred (API or dashboard)",
-            "Commission on invoice in_1: 9.80 USD",
             "Paid for the first time",
+            "Commission on invoice in_1: 9.80 USD",
             "9.80 USD reversed: partner deleted",
         ];
         assert_eq!(texts, expected);

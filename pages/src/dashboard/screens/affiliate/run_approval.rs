@@ -92,7 +92,7 @@ impl Renderable for ApprovalView<'_> {
             return;
         }
         maud! {
-            section { h2 { "Audit" } (AuditView { audit, is_folded: true }) }
+            section { h2 { "Audit" } (AuditView { audit }) }
             section.card {
                 h2 { "What you approve" }
                 p.formula { (TotalsView(&run.totals)) }
@@ -113,11 +113,15 @@ fn effects(whole: &WholePayoutRun) -> Vec<String> {
     for ((method, currency), (count, amount)) in sums_by_method(&whole.payouts) {
         let money = Money { amount, currency: &currency }.text();
         let payouts = if count == 1 { "1 payout".to_owned() } else { format!("{} payouts", grouped(count)) };
-        let method_name = super::method_name(&method);
+        let by = match method.as_str() {
+            "bank" => "by bank transfer".into(),
+            "other" => "in the way that each partner named".into(),
+            method => format!("by {}", super::method_name(method)),
+        };
         sentences.push(if method == "stripe" {
             format!("The processor transfers {money} now, in {payouts}.")
         } else {
-            format!("You pay {money} yourself by {method_name}, in {payouts}. The run's page has the file for it.")
+            format!("You pay {money} yourself {by}, in {payouts}. The run's page has the file for it.")
         });
     }
     sentences
@@ -134,7 +138,11 @@ impl Renderable for Confirmation<'_> {
             return;
         }
         let form = approve_form(run, context.viewer.is_some_and(|viewer| viewer.has_password));
-        maud! { (form.within(context)) }.render_to(buffer);
+        maud! {
+            p { "You approve exactly these totals. If the run changes before, for example by a refund, nothing happens and you see the new totals." }
+            (form.within(context))
+        }
+        .render_to(buffer);
     }
 }
 

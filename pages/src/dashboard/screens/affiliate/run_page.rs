@@ -96,7 +96,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let (audit, names) = join(audit, load_names(context, &whole)).await;
     let audit = audit.transpose()?;
     let files = load_files(context, &run).await;
-    let view = RunView { context, run: &run, whole: &whole, audit: audit.as_ref(), names: &names, files: &files };
+    let view = RunView { run: &run, whole: &whole, audit: audit.as_ref(), names: &names, files: &files };
     let call = Call::new("get_affiliate_payout_run").id(&run.id);
     let title = format!("Payout run of {}", short_date(run.created_at.as_deref()));
     let page = Page::new(title, &view).below(PAYOUTS_PATH, "Payouts").actions(RunActions { context, run: &run });
@@ -134,7 +134,6 @@ impl Renderable for RunActions<'_> {
 }
 
 struct RunView<'r> {
-    context: &'r Context<'r>,
     run: &'r PayoutRun,
     whole: &'r WholePayoutRun,
     audit: Option<&'r AuditResult>,
@@ -147,7 +146,7 @@ impl Renderable for RunView<'_> {
         let Self { run, whole, names, .. } = *self;
         let shown = &whole.payouts[..whole.payouts.len().min(SHOWN_MAX)];
         maud! {
-            @if let Some(audit) = self.audit { section { h2 { "Audit" } (AuditView { audit, is_folded: true }) } }
+            @if let Some(audit) = self.audit { section { h2 { "Audit" } (AuditView { audit }) } }
             (ComparisonNotice(run))
             (self.progress())
             section.card { h2 { "Totals" } p.formula { (TotalsView(&run.totals)) } (self.facts()) }

@@ -6,7 +6,7 @@ use hypertext::prelude::*;
 use serde_json::{Map, Value};
 
 use super::program::{AffiliateProgram, load_program, program_call};
-use super::{PATH, labelled, method_choices, set_up_first};
+use super::{PATH, labelled, method_choices, sentence, set_up_first};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::form::{Control, Empty, Field, Form};
@@ -109,7 +109,7 @@ fn payouts_form(program: &AffiliateProgram) -> Form<'static> {
 fn partners_form(program: &AffiliateProgram) -> Form<'static> {
     let text = |value: &Option<String>| value.clone().unwrap_or_default();
     let error = |error: &Option<String>, help: &str| match error {
-        Some(error) => format!("{help} {error}"),
+        Some(error) => format!("{help} {}", sentence(error)),
         None => help.to_owned(),
     };
     Form::new(
