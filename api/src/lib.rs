@@ -52,12 +52,10 @@ mod request_field;
 mod request_fingerprint;
 pub mod request_log;
 pub mod response;
-pub mod schema;
 pub mod sdk;
 pub mod serve;
 pub mod server;
 pub mod state;
-mod suppression_words;
 pub mod suppressions;
 pub mod templates;
 pub mod time_range;
@@ -68,3 +66,5 @@ pub mod version;
 pub mod visits;
 pub mod webhook_events;
 pub mod webhooks;
+
+pub use ::schema;

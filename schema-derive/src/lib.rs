@@ -1,7 +1,7 @@
-//! The derive macro `ToSchema` of crate `api`: the JSON Schema of a response follows from its struct.
+//! The derive macro `ToSchema` of crate `schema`: the JSON Schema of a response follows from its struct.
 //!
 //! ```text
-//! struct ─► attributes (serde, schema, doc) ─► table of properties ─► api::schema::object_schema
+//! struct ─► attributes (serde, schema, doc) ─► table of properties ─► schema::object_schema
 //! ```
 //!
 //! The generated code is a constant table, not statements, so that a hundred structs add little to the build time.

@@ -5,16 +5,13 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use jiff::Timestamp;
-use mail::affiliate::money::{BasisPoints, Currency, CurrencyError};
+use mail::affiliate::money::{BasisPoints, CENTS_MAX, Currency, CurrencyError};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::fields::{self, FieldDiagnostics, FieldNames, JsonObject, ObjectFields};
 use crate::problem::Problem;
 use crate::request::Request;
-
-/// Largest amount in minor units: JavaScript represents it exactly, with headroom for sums.
-pub(super) const CENTS_MAX: i64 = 1_000_000_000_000;
 
 /// The fields of one object with the errors and warnings found so far.
 pub(super) struct BodyFieldReader<'a> {

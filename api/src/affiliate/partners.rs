@@ -24,13 +24,13 @@ use super::path::PartnerPath;
 use super::refusal::refusal_problem;
 use super::request::{ActionRequest, CreateRequest, ReadRequest, ResolvedRequest, UpdateRequest};
 use super::response::{BeginDecision, VersionedResponse, begin_for_tenant};
-use super::view::{CreatedResponse, ListResponse, PartnerResponse, override_schema};
+use super::view::{CommissionOverride, CreatedResponse, ListResponse, PartnerResponse};
 use crate::fields::{self, FieldNames};
 use crate::ok_response::OkResponse;
 use crate::paging::{self, KIND_PARTNER, PageParameters};
 use crate::problem::Problem;
 use crate::request::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
-use crate::schema::{self, Schemas};
+use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
 
 const REASON_BYTES_MAX: usize = 1_000;
@@ -300,8 +300,8 @@ impl FromRequest for UpdatePartner {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        let body = schemas.component("UpdateAffiliate", |_| {
-            let mut own_rate = override_schema();
+        let body = schemas.component("UpdateAffiliate", |schemas| {
+            let mut own_rate = CommissionOverride::schema(schemas);
             schema::allow_null(&mut own_rate);
             let mut fields = shared_fields_schema();
             fields.extend([

@@ -7,9 +7,6 @@ use serde_json::{Value, json};
 
 use crate::fields;
 
-/// Upper bound of the thresholds at which a partner's referrals or bounties are held for review.
-pub(super) const REVIEW_THRESHOLD_MAX: u32 = 1_000_000;
-
 /// Parses the URL of a page and returns it unchanged.
 pub(super) fn parse_page_url(value: &RawValue) -> Result<String, String> {
     let text = fields::parse_header_line(value, URL_BYTES_MAX)?.trim().to_owned();

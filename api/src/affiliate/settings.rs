@@ -4,16 +4,18 @@ use std::collections::BTreeMap;
 
 use ::affiliate::onboarding::parse_origin;
 use mail::address::{Address, DomainName};
-use mail::affiliate::money::Currency;
-use mail::affiliate::program::{AfterPayout, Attribution, PayoutMethod, ProcessorMode, ProgramSettings};
+use mail::affiliate::money::{CENTS_MAX, Currency};
+use mail::affiliate::program::{
+    AfterPayout, Attribution, PayoutMethod, ProcessorMode, ProgramSettings, REVIEW_THRESHOLD_MAX,
+};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::fields::{
-    BodyFieldReader, CENTS_MAX, integer_schema, parse_cents, parse_currency, parse_currency_text, parse_from_text,
-    parse_integer, parse_word,
+    BodyFieldReader, integer_schema, parse_cents, parse_currency, parse_currency_text, parse_from_text, parse_integer,
+    parse_word,
 };
-use super::program_fields::{REVIEW_THRESHOLD_MAX, currency_schema, page_url_schema, parse_page_url};
+use super::program_fields::{currency_schema, page_url_schema, parse_page_url};
 use crate::fields::{self, FieldNames};
 use crate::problem::Problem;
 use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};

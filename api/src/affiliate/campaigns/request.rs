@@ -4,26 +4,26 @@
 //! complete result: each tier has the rate that `commission_type` selects, and `recurring_months` requires `recurring`.
 //! Both numbers of a rate (percent and flat) are stored. The unused one applies again when the type changes.
 
+use ::affiliate::api_objects::TierObject;
 use ::affiliate::campaigns::CampaignDraft;
 use ::affiliate::error::AffiliateError;
 use jiff::Timestamp;
 use mail::affiliate::campaign::{
     Campaign, CommissionDuration, CommissionRate, CommissionTerms, ProductRate, RateTier, Visibility,
 };
-use mail::affiliate::money::BasisPoints;
+use mail::affiliate::money::{BasisPoints, CENTS_MAX};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::super::fields::{
-    BodyFieldReader, CENTS_MAX, bps_schema, cents_schema, integer_schema, nullable_text_schema, parse_basis_points,
-    parse_cents, parse_integer, parse_time, parse_word, text_schema,
+    BodyFieldReader, bps_schema, cents_schema, integer_schema, nullable_text_schema, parse_basis_points, parse_cents,
+    parse_integer, parse_time, parse_word, text_schema,
 };
-use super::super::view::tier_schema;
 use crate::affiliate::path::CampaignPath;
 use crate::fields::{self, FieldDiagnostics, FieldNames};
 use crate::problem::{FieldErrors, Problem};
 use crate::request::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
-use crate::schema::{self, Schemas};
+use crate::schema::{self, Schemas, ToSchema};
 
 const NAME_BYTES_MAX: usize = 200;
 /// Maximum length of an id of the payment processor.
@@ -507,7 +507,10 @@ fn fields_schema() -> Vec<(&'static str, Value)> {
             nullable(1..=u16::MAX.into(), "For how many months sales earn a commission; null is unlimited"),
         ),
         ("max_commission_cents", nullable(1..=CENTS_MAX, "Maximum commission per sale")),
-        ("tiers", bounded_list(tier_schema(), TIERS_MAX, "Rates by number of paying customers")),
+        (
+            "tiers",
+            bounded_list(TierObject::schema(&mut Schemas::default()), TIERS_MAX, "Rates by number of paying customers"),
+        ),
         ("product_rates", bounded_list(product_rate_schema(), PRODUCTS_MAX, "Rates of products and prices")),
         (
             "second_tier_bps",
