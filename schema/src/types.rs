@@ -100,6 +100,8 @@ string_enum_schemas! {
     mail::automation::run::RunMode: mail::automation::run::RunMode::WORDS,
     mail::automation::run::RunStatus: mail::automation::run::RunStatus::WORDS,
     mail::automation::run::StepStatus: mail::automation::run::StepStatus::WORDS,
+    mail::received::AuthResult: mail::received::AuthResult::WORDS,
+    mail::received::SpamStatus: mail::received::SpamStatus::WORDS,
     mail::email::Category: mail::email::Category::WORDS,
     mail::suppression::SuppressionReason: mail::suppression::SuppressionReason::WORDS,
     mail::suppression::SuppressionSource: mail::suppression::SuppressionSource::WORDS,

@@ -29,14 +29,35 @@ pub struct AutomationView {
     #[serde(serialize_with = "mail::raw_number::serialize")]
     #[schema(with = steps_schema)]
     steps: Value,
-    #[schema(with = counts_schema)]
-    counts: RunCounts,
+    counts: RunCountsView,
     /// When it was created
     created_at: JsonTimestamp,
     /// When it was last changed
     updated_at: JsonTimestamp,
     /// When it was last activated
     activated_at: Option<JsonTimestamp>,
+}
+
+/// Number of runs by status
+#[derive(Debug, Serialize, ToSchema)]
+struct RunCountsView {
+    /// Runs that execute a step
+    running: u64,
+    /// Runs that wait for a time or an event
+    waiting: u64,
+    /// Runs that completed
+    completed: u64,
+    /// Runs that failed
+    failed: u64,
+    /// Runs that were cancelled
+    cancelled: u64,
+}
+
+impl RunCountsView {
+    fn from_counts(counts: RunCounts) -> Self {
+        let RunCounts { running, waiting, completed, failed, cancelled } = counts;
+        Self { running, waiting, completed, failed, cancelled }
+    }
 }
 
 impl AutomationView {
@@ -50,7 +71,7 @@ impl AutomationView {
             version: automation.version,
             trigger: json["trigger"].take(),
             steps: json["steps"].take(),
-            counts,
+            counts: RunCountsView::from_counts(counts),
             created_at: JsonTimestamp(automation.created_at),
             updated_at: JsonTimestamp(automation.updated_at),
             activated_at: automation.activated_at.map(JsonTimestamp),
@@ -322,17 +343,4 @@ pub fn steps_schema(schemas: &mut Schemas) -> Value {
         step
     });
     json!({"type": "array", "items": step, "maxItems": STEPS_MAX, "description": "The steps of a run, in order"})
-}
-
-fn counts_schema(_: &mut Schemas) -> Value {
-    schema::object(
-        "Number of runs by status",
-        [
-            ("running", schema::count("Runs that execute a step")),
-            ("waiting", schema::count("Runs that wait for a time or an event")),
-            ("completed", schema::count("Runs that completed")),
-            ("failed", schema::count("Runs that failed")),
-            ("cancelled", schema::count("Runs that were cancelled")),
-        ],
-    )
 }

@@ -97,19 +97,26 @@ impl FromRequest for TestEvent {
     }
 }
 
-/// The body of a webhook delivery.
-#[derive(Debug, Serialize)]
+/// The body of a delivery
+#[derive(Debug, Serialize, ToSchema)]
 pub struct TestEventPayload {
+    /// The event's name
     r#type: String,
+    /// When it happened
     created_at: JsonTimestamp,
+    /// The event data; `test` is true
+    #[schema(as = Value, type = "object")]
     data: Map<String, Value>,
 }
 
-/// The payload and its deliveries.
-#[derive(Debug, Serialize)]
+/// A test event as sent to webhooks
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "TestedEvent")]
 pub struct TestEventResponse {
     payload: TestEventPayload,
+    /// Whether deliveries were enqueued
     queued: bool,
+    /// One delivery per endpoint
     deliveries: Vec<QueuedTestDelivery>,
 }
 
@@ -124,38 +131,6 @@ pub struct QueuedTestDelivery {
     url: String,
     /// The status
     status: WebhookDeliveryStatus,
-}
-
-impl ToSchema for TestEventResponse {
-    fn schema(schemas: &mut Schemas) -> Value {
-        schemas.component("TestedEvent", |_| {
-            let payload = schema::object(
-                "The body of a delivery",
-                [
-                    ("type", schema::string("The event's name")),
-                    ("created_at", schema::time("When it happened")),
-                    ("data", json!({"type": "object", "description": "The event data; `test` is true"})),
-                ],
-            );
-            let queued = schema::object(
-                "A delivery",
-                [
-                    ("id", schema::string("`whd_…`")),
-                    ("webhook_id", schema::string("The endpoint (`whk_…`)")),
-                    ("url", schema::string("The endpoint's URL")),
-                    ("status", schema::string_enum(WebhookDeliveryStatus::WORDS, "The status")),
-                ],
-            );
-            schema::object(
-                "A test event as sent to webhooks",
-                [
-                    ("payload", payload),
-                    ("queued", schema::boolean("Whether deliveries were enqueued")),
-                    ("deliveries", schema::list(queued, "One delivery per endpoint")),
-                ],
-            )
-        })
-    }
 }
 
 /// `POST /emails/test`.

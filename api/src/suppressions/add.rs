@@ -21,7 +21,7 @@ use super::view::SuppressionResponse;
 use crate::emails::send_options::parse_time;
 use crate::fields::{self, FieldDiagnostics, FieldNames};
 use crate::json_timestamp::JsonTimestamp;
-use crate::problem::Problem;
+use crate::problem::{BatchEntryError, Problem};
 use crate::request::{FromRequest, Request, RequestSpec};
 use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
@@ -124,80 +124,53 @@ fn parse_note(value: &RawValue) -> Result<String, String> {
     Ok(text)
 }
 
-/// The result for one address of `emails`.
-#[derive(Debug, Serialize)]
-pub struct AddSuppressionEntry {
+/// The result for one address
+#[derive(Debug, Serialize, ToSchema)]
+struct AddSuppressionEntry {
+    /// Index in the request, from 0
     index: usize,
+    /// The suppression's id (`sup_…`)
     id: Option<SuppressionId>,
+    /// `created` by this request, `exists` already, or `failed`
+    #[schema(enum = ["created", "exists", "failed"])]
     status: &'static str,
+    /// Differences from the request or from the suppression before
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
+    /// The error
     #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<Value>,
+    error: Option<BatchEntryError>,
+}
+
+/// The response to `email`.
+#[derive(Debug, Serialize)]
+pub struct AddedSuppression {
+    #[serde(flatten)]
+    suppression: SuppressionResponse,
+    /// Differences from the request or from the suppression before.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
+}
+
+/// The results
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(name = "SuppressionsAdded")]
+pub struct AddedSuppressions {
+    /// An entry for each address, in the order of the request
+    data: Vec<AddSuppressionEntry>,
 }
 
 /// The response: the suppression of `email`, or an entry for each of `emails`.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum AddSuppressionsResponse {
-    /// Response to `email`.
-    One {
-        /// The stored suppression.
-        #[serde(flatten)]
-        one: SuppressionResponse,
-        /// Differences from the request or from the suppression before.
-        #[serde(skip_serializing_if = "Vec::is_empty")]
-        warnings: Vec<String>,
-    },
-    /// Response to `emails`.
-    Many {
-        /// An entry for each address, in the order of the request.
-        data: Vec<AddSuppressionEntry>,
-    },
+    One(AddedSuppression),
+    Many(AddedSuppressions),
 }
 
 impl ToSchema for AddSuppressionsResponse {
     fn schema(schemas: &mut Schemas) -> Value {
-        let single = SuppressionResponse::schema(schemas);
-        let many = schemas.component("SuppressionsAdded", |_| {
-            let entry = schema::object_with(
-                "The result for one address",
-                &["index", "id", "status"],
-                [
-                    ("index", schema::count("Index in the request, from 0")),
-                    ("id", schema::nullable_string("The suppression's id (`sup_…`)")),
-                    (
-                        "status",
-                        schema::string_enum(
-                            &["created", "exists", "failed"],
-                            "`created` by this request, `exists` already, or `failed`",
-                        ),
-                    ),
-                    (
-                        "warnings",
-                        schema::list(
-                            json!({"type": "string"}),
-                            "Differences from the request or from the suppression before",
-                        ),
-                    ),
-                    (
-                        "error",
-                        schema::object_with(
-                            "The error",
-                            &["message", "code"],
-                            [
-                                ("message", schema::string("Message for people")),
-                                ("code", schema::string("Code for programs")),
-                                ("details", json!({"type": "object", "description": "Details"})),
-                            ],
-                        ),
-                    ),
-                ],
-            );
-            let data = schema::list(entry, "An entry for each address, in the order of the request");
-            schema::object("The results", [("data", data)])
-        });
-        json!({"oneOf": [single, many]})
+        json!({"oneOf": [SuppressionResponse::schema(schemas), AddedSuppressions::schema(schemas)]})
     }
 }
 
@@ -234,10 +207,10 @@ pub async fn add(
             let outcome = outcomes.first().ok_or_else(|| Problem::internal("one address, no outcome"))?;
             reserved.confirm_part(count_created(&outcomes));
             let warnings = terms.difference_warning(outcome).into_iter().collect();
-            return Ok(AddSuppressionsResponse::One {
-                one: SuppressionResponse::from_suppression(&outcome.suppression),
+            return Ok(AddSuppressionsResponse::One(AddedSuppression {
+                suppression: SuppressionResponse::from_suppression(&outcome.suppression),
                 warnings,
-            });
+            }));
         }
     };
     let all: Vec<SuppressionCause> = many.iter().flatten().map(cause_for).collect();
@@ -249,7 +222,7 @@ pub async fn add(
         Ok(_) => AddSuppressionEntry::from_outcome(index, outcomes.next(), &terms),
         Err(text) => AddSuppressionEntry::from_problem(index, &Problem::field("email", text.as_str())),
     });
-    Ok(AddSuppressionsResponse::Many { data: data.collect() })
+    Ok(AddSuppressionsResponse::Many(AddedSuppressions { data: data.collect() }))
 }
 
 fn count_created(outcomes: &[SuppressionResult]) -> u64 {

@@ -8,14 +8,14 @@ use std::sync::Arc;
 use mail::id::SuppressionId;
 use mail::suppression::{SuppressionReason, SuppressionTarget, category_word};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use store::access::Tenant;
 use store::suppression::AddressSuppression;
 
 use super::add::{BODY_BYTES_MAX, EMAILS_MAX};
 use crate::fields::{self, FieldDiagnostics, FieldNames};
 use crate::json_timestamp::JsonTimestamp;
-use crate::problem::Problem;
+use crate::problem::{BatchEntryError, Problem};
 use crate::request::{FromRequest, Request, RequestSpec};
 use crate::schema::{self, Schemas, ToSchema};
 use crate::state::AppState;
@@ -93,8 +93,8 @@ pub struct SuppressionStatus {
     /// Expiry of the suppression; null means never
     expires_at: Option<JsonTimestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(with = error_schema)]
-    error: Option<Value>,
+    /// Present if the entry is not an address
+    error: Option<BatchEntryError>,
 }
 
 /// The results
@@ -153,16 +153,4 @@ impl SuppressionStatus {
             error: Some(Problem::field("email", none.message).batch_entry_error()),
         }
     }
-}
-
-fn error_schema(_: &mut Schemas) -> Value {
-    schema::object_with(
-        "Present if the entry is not an address",
-        &["message", "code"],
-        [
-            ("message", schema::string("The error message")),
-            ("code", schema::string_enum(&["validation_error"], "The error code")),
-            ("details", json!({"type": "object", "description": "Errors by field name"})),
-        ],
-    )
 }

@@ -12,7 +12,6 @@ use mail::csv::CsvReader;
 use mail::id::ImportId;
 use mail::import::{ImportColumns, ImportCounts, ImportStatus, SuppressionImport};
 use serde::Serialize;
-use serde_json::Value;
 use store::access::Tenant;
 use store::engine::Batch;
 
@@ -92,8 +91,7 @@ struct ImportView {
     /// Status
     #[schema(as = String, enum = ["queued", "running", "completed", "failed"])]
     status: ImportStatus,
-    #[schema(with = counts_schema)]
-    counts: ImportCounts,
+    counts: ImportCountsView,
     /// The first invalid lines
     errors: Vec<BadLineView>,
     /// Time of the request
@@ -102,18 +100,28 @@ struct ImportView {
     completed_at: Option<JsonTimestamp>,
 }
 
-fn counts_schema(_: &mut Schemas) -> Value {
-    schema::object(
-        "Progress",
-        [
-            ("total", schema::count("Records in the list")),
-            ("processed", schema::count("Records read so far")),
-            ("created", schema::count("Suppressions created")),
-            ("exists", schema::count("Addresses that were already suppressed")),
-            ("invalid", schema::count("Invalid records")),
-            ("refused", schema::count("Records refused because the plan's quota is used up")),
-        ],
-    )
+/// Progress
+#[derive(Debug, Serialize, ToSchema)]
+struct ImportCountsView {
+    /// Records in the list
+    total: u64,
+    /// Records read so far
+    processed: u64,
+    /// Suppressions created
+    created: u64,
+    /// Addresses that were already suppressed
+    exists: u64,
+    /// Invalid records
+    invalid: u64,
+    /// Records refused because the plan's quota is used up
+    refused: u64,
+}
+
+impl ImportCountsView {
+    fn from_counts(counts: ImportCounts) -> Self {
+        let ImportCounts { total, processed, created, exists, invalid, refused } = counts;
+        Self { total, processed, created, exists, invalid, refused }
+    }
 }
 
 /// An import of suppressions
@@ -130,7 +138,7 @@ impl ImportResponse {
         let import = ImportView {
             id: import.id,
             status: import.status,
-            counts: import.counts,
+            counts: ImportCountsView::from_counts(import.counts),
             errors: errors.collect(),
             created_at: JsonTimestamp(import.created_at),
             completed_at: import.completed_at.map(JsonTimestamp),
