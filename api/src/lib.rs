@@ -51,6 +51,8 @@ pub mod request;
 mod request_field;
 mod request_fingerprint;
 pub mod request_log;
+mod request_object;
+mod request_value;
 pub mod response;
 pub mod sdk;
 pub mod serve;

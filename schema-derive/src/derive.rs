@@ -90,7 +90,7 @@ fn property(field: &Field, attributes: &FieldAttributes) -> Result<TokenStream> 
 }
 
 /// The keywords as an object; `None` if there are none.
-fn keywords(keywords: &[Keyword]) -> Option<TokenStream> {
+pub(crate) fn keywords(keywords: &[Keyword]) -> Option<TokenStream> {
     let pairs = keywords.iter().map(|(name, value)| quote!(#name: #value));
     (!keywords.is_empty()).then(|| quote!(::serde_json::json!({#(#pairs),*})))
 }
@@ -105,7 +105,7 @@ fn schema_type(field: &Field, attributes: &FieldAttributes) -> Type {
 }
 
 /// `T` of `Option<T>`.
-fn option_argument(schema_type: &Type) -> Option<&Type> {
+pub(crate) fn option_argument(schema_type: &Type) -> Option<&Type> {
     let Type::Path(path) = schema_type else { return None };
     let segment = path.path.segments.last().filter(|segment| segment.ident == "Option")?;
     let PathArguments::AngleBracketed(arguments) = &segment.arguments else { return None };
@@ -115,7 +115,7 @@ fn option_argument(schema_type: &Type) -> Option<&Type> {
     }
 }
 
-fn option(value: Option<impl quote::ToTokens>) -> TokenStream {
+pub(crate) fn option(value: Option<impl quote::ToTokens>) -> TokenStream {
     match value {
         Some(value) => quote!(::core::option::Option::Some(#value)),
         None => quote!(::core::option::Option::None),

@@ -19,7 +19,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("queue", &["mail", "store", "dns", "provider"]),
     ("affiliate", &["mail", "store", "dns", "queue", "schema"]),
     ("smtp", &["mail", "proxy", "store", "dns", "provider", "queue", "affiliate"]),
-    ("api", &["mail", "proxy", "store", "dns", "provider", "queue", "affiliate", "schema"]),
+    ("api", &["mail", "proxy", "store", "dns", "provider", "queue", "affiliate", "schema-derive", "schema"]),
     ("cli", &[]),
     ("pages", &[]),
     ("sdk/generate", &[]),
