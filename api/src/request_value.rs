@@ -2,15 +2,13 @@
 //!
 //! JSON Schema counts characters and the readers bytes, so a `maxLength` refuses nothing valid.
 
-use std::marker::PhantomData;
-
 use jiff::Timestamp;
-use mail::address::ADDRESS_BYTES_MAX;
+use mail::address::{ADDRESS_BYTES_MAX, DomainName, NAME_TEXT_BYTES_MAX};
 use mail::address_pattern::AddressPattern;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::fields::{self, JsonKind};
+use crate::fields;
 use crate::request_object::{RequestValue, bounded_text_schema};
 use crate::schema::Schemas;
 
@@ -123,22 +121,19 @@ impl<const ENTRIES_MAX: usize> RequestValue for AddressPatterns<ENTRIES_MAX> {
     }
 }
 
-/// Any JSON value, with its numbers to the digit.
-pub(crate) struct AnyJson(PhantomData<()>);
+/// A host name with a dot, also in U-labels.
+pub(crate) struct HostName;
 
-impl RequestValue for AnyJson {
-    type Value = Value;
+impl RequestValue for HostName {
+    type Value = DomainName;
 
     fn schema(_: &mut Schemas) -> Value {
-        json!({})
+        bounded_text_schema(1, NAME_TEXT_BYTES_MAX)
     }
 
-    fn parse(value: &RawValue) -> Result<Value, String> {
-        mail::raw_number::parse(value.get()).map_err(|_| "cannot be parsed".to_owned())
+    fn parse(value: &RawValue) -> Result<DomainName, String> {
+        let name = fields::parse_text(value)?.parse::<DomainName>().ok();
+        let name = name.filter(|name| name.as_str().contains('.'));
+        name.ok_or_else(|| "must be a host name, like `links.example.com`".to_owned())
     }
-}
-
-/// True for a value of this kind.
-pub(crate) fn is_kind(value: &RawValue, kind: JsonKind) -> bool {
-    JsonKind::of_value(value) == kind
 }

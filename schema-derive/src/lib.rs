@@ -33,6 +33,7 @@
 //! | `schema = function` | `fn(&mut Schemas) -> Value` makes the schema |
 //! | `absent = value`, `null = value` | the value of an absent field, and of null |
 //! | `nullable` | null is accepted, and is as absence |
+//! | `required` | an `Option<T>` must be given; it is `None` only after an error, for checks that concern several fields |
 //! | `flatten` | the fields of another object |
 //! | `maximum = MAX`, `examples = [1]` | any other name is a keyword of JSON Schema, with its value |
 

@@ -29,6 +29,8 @@ struct RequestFieldAttributes {
     is_flattened: bool,
     /// The schema accepts null.
     is_nullable: bool,
+    /// An `Option<T>` must be given; it is `None` after an error.
+    is_required: bool,
     keywords: Vec<Keyword>,
 }
 
@@ -37,7 +39,7 @@ impl RequestFieldAttributes {
         let mut parsed = Self { description: description(attributes), ..Self::default() };
         for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("field")) {
             attribute.parse_args_with(|input: ParseStream<'_>| {
-                for_each_value(input, &["flatten", "nullable"], |name, input| {
+                for_each_value(input, &["flatten", "nullable", "required"], |name, input| {
                     match name.to_string().as_str() {
                         "aliases" => parsed.aliases = Some(input.parse()?),
                         "foreign" => parsed.foreign = Some(input.parse()?),
@@ -49,6 +51,7 @@ impl RequestFieldAttributes {
                         "null" => parsed.null = Some(input.parse()?),
                         "flatten" => parsed.is_flattened = true,
                         "nullable" => parsed.is_nullable = true,
+                        "required" => parsed.is_required = true,
                         _ => parsed.keywords.push(keyword(&name, input)?),
                     }
                     Ok(())
@@ -149,18 +152,19 @@ impl FieldCode {
             Some(function) => quote!(#function),
             None => quote!(<#reader as crate::request_object::RequestValue>::parse),
         };
-        let is_required = matches!(presence, Presence::Required(_)) && attributes.absent.is_none();
+        let is_required =
+            attributes.is_required || matches!(presence, Presence::Required(_)) && attributes.absent.is_none();
         let read = match (&attributes.read, &attributes.null, &presence) {
             (Some(function), ..) => quote!(#function(reader.fields, reader.notes)),
             (None, Some(null), _) => quote!(reader.or_null(#name, #parse, || #null)),
             (None, None, Presence::Nullable(_)) => quote!(reader.nullable(#name, #parse)),
-            (None, None, Presence::Required(_)) if is_required => quote!(reader.required(#name, #parse)),
+            (None, None, _) if is_required => quote!(reader.required(#name, #parse)),
             (None, None, _) => quote!(reader.optional(#name, #parse)),
         };
-        let value = match (&attributes.absent, is_required) {
+        let value = match (&attributes.absent, &presence) {
             (Some(absent), _) => quote!(#variable: #variable.unwrap_or_else(|| #absent)),
-            (None, true) => quote!(#variable: #variable?),
-            (None, false) => quote!(#variable),
+            (None, Presence::Required(_)) => quote!(#variable: #variable?),
+            (None, _) => quote!(#variable),
         };
         Ok(Self {
             spec: Self::spec(&name, &attributes, reader, matches!(presence, Presence::Nullable(_)), is_required),
