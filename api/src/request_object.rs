@@ -159,13 +159,13 @@ pub(crate) fn read_body<T: RequestObject>(call: &Request) -> Result<T, Problem> 
 /// As [`read_body`].
 pub(crate) fn read_checked_body<T: RequestObject>(
     call: &Request,
-    check: impl FnOnce(&T, &mut FieldDiagnostics),
+    check: impl FnOnce(&T, &ObjectFields<'_>, &mut FieldDiagnostics),
 ) -> Result<T, Problem> {
     let mut notes = FieldDiagnostics::default();
     let fields = call.body_fields(&T::FIELDS, &mut notes)?;
     let parsed = T::read_fields(&mut FieldReader::new(&fields, &mut notes));
     if let Some(parsed) = &parsed {
-        check(parsed, &mut notes);
+        check(parsed, &fields, &mut notes);
     }
     finish(call, parsed, notes)
 }

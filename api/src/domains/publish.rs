@@ -97,7 +97,7 @@ impl FromRequest for ApplyDnsChanges {
     fn read(call: &Request) -> Result<Self, Problem> {
         let domain_key = DomainKey::from_request(call)?;
         let mut source = None;
-        let Publication { dry_run, merge_spf, .. } = read_checked_body(call, |publication: &Publication, notes| {
+        let Publication { dry_run, merge_spf, .. } = read_checked_body(call, |publication: &Publication, _, notes| {
             source = publication.credential_source(&mut notes.errors);
         })?;
         let by = source.ok_or_else(|| Problem::internal("no credentials and no error"))?;

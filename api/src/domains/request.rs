@@ -168,7 +168,7 @@ impl FromRequest for CreateDomain {
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        let fields = read_checked_body(call, |fields: &NewDomainFields, notes| {
+        let fields = read_checked_body(call, |fields: &NewDomainFields, _, notes| {
             if let Some((field, text)) = fields.settings.find_mismatch(&fields.name) {
                 notes.errors.add(field, text);
             }

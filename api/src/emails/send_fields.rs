@@ -18,7 +18,7 @@ use super::template;
 use crate::fields::{self, FieldDiagnostics, ObjectFields};
 use crate::request_field::{RequestField, fingerprint_with_other, read_with_other};
 use crate::request_fingerprint::RequestFingerprint;
-use crate::schema;
+use crate::schema::{self, Schemas};
 
 /// Maximum size of `html` and of `text`.
 pub(crate) const CONTENT_BYTES_MAX: usize = 5 << 20;
@@ -50,11 +50,7 @@ pub(crate) static FIELDS: &[RequestField<SendEmail>] = &[
         aliases: &[],
         foreign: &["To"],
         description: "Recipients",
-        schema: || {
-            let mut schema = addresses_schema(RECIPIENTS_MAX);
-            schema["oneOf"][1]["minItems"] = json!(1);
-            schema
-        },
+        schema: || recipients_schema(&mut Schemas::default()),
         // With `cc` and `bcc`: the limit and duplicates concern all three.
         read: |email, fields, notes| email.recipients = recipients::read_recipients(fields, notes),
         fingerprint: |email, fingerprint| fingerprint.add_mailboxes(&email.recipients.to),
@@ -343,6 +339,13 @@ fn content_schema() -> Value {
 fn addresses_schema(entries_max: usize) -> Value {
     let address = json!({"type": "string", "minLength": 1, "maxLength": MAILBOX_BYTES_MAX});
     json!({"oneOf": [address, {"type": "array", "items": address, "maxItems": entries_max}]})
+}
+
+/// Schema of `to`.
+pub(crate) fn recipients_schema(_: &mut Schemas) -> Value {
+    let mut schema = addresses_schema(RECIPIENTS_MAX);
+    schema["oneOf"][1]["minItems"] = json!(1);
+    schema
 }
 
 fn author_schema() -> Value {

@@ -213,7 +213,7 @@ impl FromRequest for ReplayDeliveries {
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
-        let selection = read_checked_body(call, |selection: &DeliverySelection, notes| {
+        let selection = read_checked_body(call, |selection: &DeliverySelection, _, notes| {
             if selection.until.is_some_and(|until| until < selection.since) {
                 notes.errors.add("until", "must not be before `since`");
             }
