@@ -105,6 +105,11 @@ impl<'r, 'a> FieldReader<'r, 'a> {
         Self { fields, prefix: "", notes }
     }
 
+    /// Reads an object inside a body; `prefix` precedes the names in messages, like `steps[0].`.
+    pub(crate) fn nested(fields: &'r ObjectFields<'a>, prefix: &'r str, notes: &'r mut FieldDiagnostics) -> Self {
+        Self { fields, prefix, notes }
+    }
+
     /// Parses a field. `None` if it is absent, null or invalid.
     pub(crate) fn optional<T>(&mut self, name: &str, parse: impl Fn(&RawValue) -> Result<T, String>) -> Option<T> {
         parse(self.fields.value(name)?).map_err(|error| self.add_error(name, error)).ok()
@@ -197,7 +202,7 @@ pub(crate) fn read_nested<T: RequestObject>(value: &RawValue, path: &str, notes:
     };
     let prefix = format!("{path}.");
     let fields = ObjectFields::from_object(object, &T::FIELDS, &prefix, notes);
-    T::read_fields(&mut FieldReader { fields: &fields, prefix: &prefix, notes })
+    T::read_fields(&mut FieldReader::nested(&fields, &prefix, notes))
 }
 
 /// The document's part of an operation with this body.
