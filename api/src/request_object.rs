@@ -175,6 +175,49 @@ pub(crate) fn read_checked_body<T: RequestObject>(
     finish(call, parsed, notes)
 }
 
+/// As [`read_body`]; a field that is not known is an error.
+///
+/// # Errors
+/// As [`read_body`].
+pub(crate) fn read_strict_body<T: RequestObject>(call: &Request) -> Result<T, Problem> {
+    let mut notes = FieldDiagnostics::default();
+    let object = fields::parse_body(&call.body)?;
+    for (name, _) in object.0.iter().filter(|(name, _)| T::FIELDS.canonical(name).is_none()) {
+        notes.errors.add(&fields::printable_name(name), "is not a known setting");
+    }
+    let fields = ObjectFields::from_object(object, &T::FIELDS, "", &mut notes);
+    finish(call, T::read_fields(&mut FieldReader::new(&fields, &mut notes)), notes)
+}
+
+/// Names of fields that another operation sets, each with the error that says which.
+pub(crate) type RejectedFields = &'static [(&'static str, &'static str)];
+
+struct WithRejected(&'static [FieldSpec], RejectedFields);
+
+impl FieldLookup for WithRejected {
+    fn canonical(&self, name: &str) -> Option<&'static str> {
+        let rejected = || self.1.iter().find(|(rejected, _)| *rejected == name).map(|(rejected, _)| *rejected);
+        self.0.canonical(name).or_else(rejected)
+    }
+
+    fn replacement(&self, name: &str) -> Option<&'static str> {
+        self.0.replacement(name)
+    }
+}
+
+/// As [`read_body`]; the rejected fields are errors, also if they are null.
+///
+/// # Errors
+/// As [`read_body`].
+pub(crate) fn read_body_rejecting<T: RequestObject>(call: &Request, rejected: RejectedFields) -> Result<T, Problem> {
+    let mut notes = FieldDiagnostics::default();
+    let fields = call.body_fields(&WithRejected(T::FIELDS, rejected), &mut notes)?;
+    for (name, error) in rejected.iter().filter(|(name, _)| fields.value(name).is_some() || fields.is_null(name)) {
+        notes.errors.add(name, *error);
+    }
+    finish(call, T::read_fields(&mut FieldReader::new(&fields, &mut notes)), notes)
+}
+
 /// As [`read_body`]; an empty body is an object without fields.
 ///
 /// # Errors
@@ -203,6 +246,18 @@ pub(crate) fn read_nested<T: RequestObject>(value: &RawValue, path: &str, notes:
     let prefix = format!("{path}.");
     let fields = ObjectFields::from_object(object, &T::FIELDS, &prefix, notes);
     T::read_fields(&mut FieldReader::nested(&fields, &prefix, notes))
+}
+
+/// Parses a list of objects; errors name the index. `None` if it is absent, null or no list.
+pub(crate) fn read_nested_list<T: RequestObject>(
+    fields: &ObjectFields<'_>,
+    name: &str,
+    entries_max: usize,
+    notes: &mut FieldDiagnostics,
+) -> Option<Vec<T>> {
+    let entries = fields::parse_list(fields.value(name)?, entries_max);
+    let entries = entries.map_err(|error| notes.errors.add(name, error)).ok()?.into_iter().enumerate();
+    Some(entries.filter_map(|(index, entry)| read_nested(entry, &format!("{name}[{index}]"), notes)).collect())
 }
 
 /// The document's part of an operation with this body.

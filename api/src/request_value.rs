@@ -2,6 +2,8 @@
 //!
 //! JSON Schema counts characters and the readers bytes, so a `maxLength` refuses nothing valid.
 
+use std::marker::PhantomData;
+
 use jiff::Timestamp;
 use mail::address::{ADDRESS_BYTES_MAX, DomainName, NAME_TEXT_BYTES_MAX};
 use mail::address_pattern::AddressPattern;
@@ -71,17 +73,18 @@ impl RequestValue for AnyText {
 }
 
 /// A whole number in a range.
-pub(crate) struct Whole<const MIN: u64, const MAX: u64>;
+pub(crate) struct Integer<T, const MIN: i64, const MAX: i64>(PhantomData<T>);
 
-impl<const MIN: u64, const MAX: u64> RequestValue for Whole<MIN, MAX> {
-    type Value = u64;
+impl<T: TryFrom<i64>, const MIN: i64, const MAX: i64> RequestValue for Integer<T, MIN, MAX> {
+    type Value = T;
 
     fn schema(_: &mut Schemas) -> Value {
         json!({"type": "integer", "minimum": MIN, "maximum": MAX})
     }
 
-    fn parse(value: &RawValue) -> Result<u64, String> {
+    fn parse(value: &RawValue) -> Result<T, String> {
         let number = value.get().parse().ok().filter(|number| (MIN..=MAX).contains(number));
+        let number = number.and_then(|number| T::try_from(number).ok());
         number.ok_or_else(|| format!("must be a whole number from {MIN} to {MAX}"))
     }
 }

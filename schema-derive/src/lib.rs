@@ -25,6 +25,7 @@
 //!
 //! | attribute | effect |
 //! |---|---|
+//! | `rename = "reply_to"` | the name in JSON, if it is not the struct's |
 //! | `aliases = ["replyTo"]` | other accepted names |
 //! | `foreign = ["ReplyTo"]` | names of other providers, which are rejected with the hint to use this one |
 //! | `reader = Type` | `RequestValue` that reads the value and has its schema; without it, the field's type |

@@ -27,6 +27,8 @@ struct RequestFieldAttributes {
     /// Value if the field is null.
     null: Option<Expr>,
     is_flattened: bool,
+    /// Name of the field in JSON, if it is not the struct's.
+    rename: Option<LitStr>,
     /// The schema accepts null.
     is_nullable: bool,
     /// An `Option<T>` must be given; it is `None` after an error.
@@ -41,6 +43,7 @@ impl RequestFieldAttributes {
             attribute.parse_args_with(|input: ParseStream<'_>| {
                 for_each_value(input, &["flatten", "nullable", "required"], |name, input| {
                     match name.to_string().as_str() {
+                        "rename" => parsed.rename = Some(input.parse()?),
                         "aliases" => parsed.aliases = Some(input.parse()?),
                         "foreign" => parsed.foreign = Some(input.parse()?),
                         "reader" => parsed.reader = Some(input.parse()?),
@@ -144,6 +147,7 @@ impl FieldCode {
             });
         }
         let name = LitStr::new(&variable.unraw().to_string(), variable.span());
+        let name = attributes.rename.clone().unwrap_or(name);
         let presence = Presence::of_type(field_type);
         let (Presence::Required(value_type) | Presence::Optional(value_type) | Presence::Nullable(value_type)) =
             presence;

@@ -18,7 +18,7 @@ use crate::request::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::request_object::{
     RequestObject, RequestValue, body_spec, bounded_text_schema, read_body, read_optional_body,
 };
-use crate::request_value::{Time, Whole};
+use crate::request_value::{Integer, Time};
 use crate::schema::{self, Schemas};
 
 const NAME_BYTES_MAX: usize = 200;
@@ -27,7 +27,7 @@ const NETWORKS_MAX: usize = 50;
 /// Longest text of a network: an IPv6 address with an IPv4 suffix, a prefix length and some spaces.
 const NETWORK_BYTES_MAX: usize = 64;
 /// Maximum grace period of a rotation: two weeks.
-const GRACE_HOURS_MAX: u64 = 14 * 24;
+const GRACE_HOURS_MAX: i64 = 14 * 24;
 const GRACE_HOURS_DEFAULT: u64 = 24;
 
 const SCOPE: &str = "scope";
@@ -110,7 +110,7 @@ struct CredentialChange {
 #[derive(Debug, RequestObject)]
 struct Rotation {
     /// For how many hours the previous secret stays valid
-    #[field(reader = Whole<0, GRACE_HOURS_MAX>, absent = GRACE_HOURS_DEFAULT, default = GRACE_HOURS_DEFAULT)]
+    #[field(reader = Integer<u64, 0, GRACE_HOURS_MAX>, absent = GRACE_HOURS_DEFAULT, default = GRACE_HOURS_DEFAULT)]
     grace_hours: u64,
 }
 

@@ -14,7 +14,7 @@ use crate::paging::PageParameters;
 use crate::problem::Problem;
 use crate::request::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::request_object::{RequestObject, body_spec, read_body, read_optional_body};
-use crate::request_value::{AddressPatterns, Line, Whole};
+use crate::request_value::{AddressPatterns, Integer, Line};
 use crate::schema::{self, Schemas, ToSchema};
 
 pub(super) const ID: &str = "id";
@@ -23,7 +23,7 @@ const EVENTS_MAX: usize = 100;
 /// Default grace period in hours, during which a rotated secret still signs.
 const GRACE_HOURS: u64 = 24;
 /// Longest grace period in hours: a week.
-const GRACE_HOURS_MAX: u64 = 168;
+const GRACE_HOURS_MAX: i64 = 168;
 
 /// The names of all events.
 pub(super) fn event_names() -> Vec<&'static str> {
@@ -202,7 +202,7 @@ impl FromRequest for (WebhookPath, UpdateWebhook) {
 #[schema(name = "RotateWebhookSecret")]
 pub struct RotateWebhookSecret {
     /// Hours during which the old secret still signs, in addition to the new one
-    #[field(aliases = ["graceHours"], reader = Whole<0, GRACE_HOURS_MAX>, absent = GRACE_HOURS, default = GRACE_HOURS)]
+    #[field(aliases = ["graceHours"], reader = Integer<u64, 0, GRACE_HOURS_MAX>, absent = GRACE_HOURS, default = GRACE_HOURS)]
     pub(super) grace_hours: u64,
 }
 
