@@ -1671,10 +1671,10 @@ func (v *BatchResult) UnmarshalJSON(text []byte) error {
 
 // BatchResultError: The error, if the email was not accepted
 type BatchResultError struct {
-	// The message for humans
+	// Message for people
 	Message string `json:"message"`
 
-	// The error code, as in responses to single emails
+	// Code for programs, as in responses to single requests
 	Code string `json:"code"`
 
 	// Details of the error
@@ -2425,14 +2425,14 @@ func (v *CreateAffiliateParams) UnmarshalJSON(text []byte) error {
 
 // CreateAffiliateReferralParams: Params of `affiliateReferrals.create`.
 type CreateAffiliateReferralParams struct {
-	// The person's email address
-	Email string `json:"email,omitempty"`
-
 	// The partner's id (`aff_…`); either this or `token` is required
 	AffiliateID *string `json:"affiliate_id,omitempty"`
 
 	// The token of a link of the partner
 	Token *string `json:"token,omitempty"`
+
+	// The person's email address
+	Email string `json:"email,omitempty"`
 
 	// The payment processor's customer id; assigns later payments to the referral
 	ProcessorCustomerID *string `json:"processor_customer_id,omitempty"`
@@ -3572,7 +3572,7 @@ func (v *Done) UnmarshalJSON(text []byte) error {
 
 // DuplicateAutomationParams: Params of `automations.duplicate`.
 type DuplicateAutomationParams struct {
-	// The name
+	// The name; derived from the original's if absent
 	Name *string `json:"name,omitempty"`
 
 	// Extra has further fields, and null for fields that are to be cleared.
@@ -4559,8 +4559,17 @@ func (v *EmailMetrics) UnmarshalJSON(text []byte) error {
 	return decodeObject(text, v)
 }
 
-// EmailMetricsRow: see the API's reference.
+// EmailMetricsRow: One period, or one value of a dimension in a period
 type EmailMetricsRow struct {
+	// Start of the hour or day
+	PeriodStart string `json:"period_start"`
+
+	// The dimension of the row, if dimensions were requested
+	Dimension EmailMetricsDimension `json:"dimension,omitempty"`
+
+	// The value of the dimension
+	Value string `json:"value"`
+
 	// Recipients of accepted email; scheduled email counts when it is sent
 	Sent int64 `json:"sent"`
 
@@ -4590,15 +4599,6 @@ type EmailMetricsRow struct {
 
 	// Unsubscribes by the email's link
 	Unsubscribed int64 `json:"unsubscribed"`
-
-	// Start of the hour or day
-	PeriodStart string `json:"period_start"`
-
-	// The dimension of the row, if dimensions were requested
-	Dimension EmailMetricsDimension `json:"dimension,omitempty"`
-
-	// The value of the dimension
-	Value string `json:"value"`
 
 	// Extra has further fields.
 	Extra map[string]any `json:"-"`
@@ -7215,7 +7215,7 @@ type PublishTemplateResponse struct {
 
 	Version TemplateVersion `json:"version"`
 
-	// Warnings about ignored fields
+	// Warnings, for example about ignored fields
 	Warnings []string `json:"warnings,omitempty"`
 
 	// Extra has further fields.
@@ -7287,9 +7287,6 @@ type ReceivedEmail struct {
 	// Number of attachments; those beyond 2,000 parts are not counted
 	AttachmentCount int64 `json:"attachment_count"`
 
-	// The first attachments
-	Attachments []ReceivedEmailAttachment `json:"attachments"`
-
 	// Time of receipt
 	ReceivedAt string `json:"received_at"`
 
@@ -7298,6 +7295,9 @@ type ReceivedEmail struct {
 
 	// Envelope sender; null for the null reverse path of bounces
 	EnvelopeFrom *string `json:"envelope_from"`
+
+	// The first attachments
+	Attachments []ReceivedEmailAttachment `json:"attachments"`
 
 	// Authentication results
 	Auth ReceivedEmailAuth `json:"auth"`
@@ -7772,8 +7772,10 @@ func (v *ReplayWebhookDeliveriesResponse) UnmarshalJSON(text []byte) error {
 
 // ReplyToReceivedEmailParams: Params of `receivedEmails.reply`.
 type ReplyToReceivedEmailParams struct {
+	// The HTML body
 	HTML *string `json:"html,omitempty"`
 
+	// The plain-text body
 	Text *string `json:"text,omitempty"`
 
 	// Extra has further fields, and null for fields that are to be cleared.
@@ -7841,7 +7843,7 @@ type RollBackTemplateParams struct {
 	// The version to publish again
 	Version int64 `json:"version"`
 
-	// Note of the new version
+	// Note of the version
 	Note *string `json:"note,omitempty"`
 
 	// Extra has further fields, and null for fields that are to be cleared.
@@ -7864,7 +7866,7 @@ type RollBackTemplateResponse struct {
 
 	Version TemplateVersion `json:"version"`
 
-	// Warnings about ignored fields
+	// Warnings, for example about ignored fields
 	Warnings []string `json:"warnings,omitempty"`
 
 	// Extra has further fields.
@@ -8526,14 +8528,17 @@ func (v *SuppressionCheck) UnmarshalJSON(text []byte) error {
 
 // SuppressionCheckError: Present if the entry is not an address
 type SuppressionCheckError struct {
-	// The error message
+	// Message for people
 	Message string `json:"message"`
 
-	// The error code
+	// Code for programs, as in responses to single requests
 	Code string `json:"code"`
 
-	// Errors by field name
+	// Details of the error
 	Details map[string]any `json:"details,omitempty"`
+
+	// The page to upgrade the account
+	UpgradeURL string `json:"upgrade_url"`
 
 	// Extra has further fields.
 	Extra map[string]any `json:"-"`
@@ -8789,11 +8794,14 @@ type SuppressionResultError struct {
 	// Message for people
 	Message string `json:"message"`
 
-	// Code for programs
+	// Code for programs, as in responses to single requests
 	Code string `json:"code"`
 
-	// Details
+	// Details of the error
 	Details map[string]any `json:"details,omitempty"`
+
+	// The page to upgrade the account
+	UpgradeURL string `json:"upgrade_url"`
 
 	// Extra has further fields.
 	Extra map[string]any `json:"-"`

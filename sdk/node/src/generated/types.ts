@@ -1368,9 +1368,9 @@ export interface BatchResult {
 
 /** The error, if the email was not accepted */
 export interface BatchResultError {
-  /** The message for humans */
+  /** Message for people */
   message: string;
-  /** The error code, as in responses to single emails */
+  /** Code for programs, as in responses to single requests */
   code: string;
   /** Details of the error */
   details?: Record<string, unknown>;
@@ -2291,7 +2291,14 @@ export interface EmailMetrics {
   rows: EmailMetricsRow[];
 }
 
+/** One period, or one value of a dimension in a period */
 export interface EmailMetricsRow {
+  /** Start of the hour or day */
+  period_start: string;
+  /** The dimension of the row, if dimensions were requested */
+  dimension?: EmailMetricsDimension;
+  /** The value of the dimension */
+  value?: string;
   /** Recipients of accepted email; scheduled email counts when it is sent */
   sent?: number;
   /** Recipients whose server accepted the email */
@@ -2312,12 +2319,6 @@ export interface EmailMetricsRow {
   suppressed?: number;
   /** Unsubscribes by the email's link */
   unsubscribed?: number;
-  /** Start of the hour or day */
-  period_start: string;
-  /** The dimension of the row, if dimensions were requested */
-  dimension?: EmailMetricsDimension;
-  /** The value of the dimension */
-  value?: string;
 }
 
 /** Totals of the range */
@@ -2897,7 +2898,7 @@ export interface ProductEventList {
 export interface PublishTemplateResponse {
   template: Template;
   version: TemplateVersion;
-  /** Warnings about ignored fields */
+  /** Warnings, for example about ignored fields */
   warnings?: string[];
 }
 
@@ -2931,14 +2932,14 @@ export interface ReceivedEmail {
   spam_status: SpamStatus;
   /** Number of attachments; those beyond 2,000 parts are not counted */
   attachment_count: number;
-  /** The first attachments */
-  attachments: ReceivedEmailAttachment[];
   /** Time of receipt */
   received_at: string;
   /** Receiving domain */
   domain: string;
   /** Envelope sender; null for the null reverse path of bounces */
   envelope_from: string | null;
+  /** The first attachments */
+  attachments: ReceivedEmailAttachment[];
   /** Authentication results */
   auth: ReceivedEmailAuth;
 }
@@ -3140,7 +3141,7 @@ export interface ReverseAffiliateCommissionResponse {
 export interface RollBackTemplateResponse {
   template: Template;
   version: TemplateVersion;
-  /** Warnings about ignored fields */
+  /** Warnings, for example about ignored fields */
   warnings?: string[];
 }
 
@@ -3328,12 +3329,14 @@ export interface SuppressionCheck {
 
 /** Present if the entry is not an address */
 export interface SuppressionCheckError {
-  /** The error message */
+  /** Message for people */
   message: string;
-  /** The error code */
-  code: "validation_error";
-  /** Errors by field name */
+  /** Code for programs, as in responses to single requests */
+  code: string;
+  /** Details of the error */
   details?: Record<string, unknown>;
+  /** The page to upgrade the account */
+  upgrade_url?: string;
 }
 
 /** `data` of `suppression.created`. */
@@ -3438,10 +3441,12 @@ export interface SuppressionResult {
 export interface SuppressionResultError {
   /** Message for people */
   message: string;
-  /** Code for programs */
+  /** Code for programs, as in responses to single requests */
   code: string;
-  /** Details */
+  /** Details of the error */
   details?: Record<string, unknown>;
+  /** The page to upgrade the account */
+  upgrade_url?: string;
 }
 
 /** A response with a single object */

@@ -986,9 +986,9 @@ class BatchResult(_BatchResultRequired, total=False):
 
 class _BatchResultErrorRequired(TypedDict):
     message: str
-    """The message for humans"""
+    """Message for people"""
     code: str
-    """The error code, as in responses to single emails"""
+    """Code for programs, as in responses to single requests"""
 
 
 class BatchResultError(_BatchResultErrorRequired, total=False):
@@ -1987,7 +1987,7 @@ class DuplicateAutomationParams(TypedDict, total=False):
     """Params of `automations.duplicate`."""
 
     name: Optional[str]
-    """The name"""
+    """The name; derived from the original's if absent"""
 
 
 class _DuplicateAutomationResponseRequired(TypedDict):
@@ -2609,8 +2609,12 @@ class _EmailMetricsRowRequired(TypedDict):
 
 
 class EmailMetricsRow(_EmailMetricsRowRequired, total=False):
-    """EmailMetricsRow"""
+    """One period, or one value of a dimension in a period"""
 
+    dimension: EmailMetricsDimension
+    """The dimension of the row, if dimensions were requested"""
+    value: str
+    """The value of the dimension"""
     sent: int
     """Recipients of accepted email; scheduled email counts when it is sent"""
     delivered: int
@@ -2631,10 +2635,6 @@ class EmailMetricsRow(_EmailMetricsRowRequired, total=False):
     """Recipients that were suppressed or opted out"""
     unsubscribed: int
     """Unsubscribes by the email's link"""
-    dimension: EmailMetricsDimension
-    """The dimension of the row, if dimensions were requested"""
-    value: str
-    """The value of the dimension"""
 
 
 class EmailMetricsTotals(TypedDict, total=False):
@@ -3979,7 +3979,7 @@ class PublishTemplateResponse(_PublishTemplateResponseRequired, total=False):
     """The template and its new version"""
 
     warnings: List[str]
-    """Warnings about ignored fields"""
+    """Warnings, for example about ignored fields"""
 
 
 class QueuedWebhookDelivery(TypedDict):
@@ -4003,10 +4003,10 @@ _ReceivedEmailRequired = TypedDict(
         "references": "List[str]",
         "spam_status": "SpamStatus",
         "attachment_count": "int",
-        "attachments": "List[ReceivedEmailAttachment]",
         "received_at": "str",
         "domain": "str",
         "envelope_from": "Optional[str]",
+        "attachments": "List[ReceivedEmailAttachment]",
         "auth": "ReceivedEmailAuth",
     },
 )
@@ -4032,10 +4032,10 @@ class ReceivedEmail(_ReceivedEmailRequired, _ReceivedEmailOptional):
     references: Message-IDs of the thread, oldest first
     spam_status: Spam status
     attachment_count: Number of attachments; those beyond 2,000 parts are not counted
-    attachments: The first attachments
     received_at: Time of receipt
     domain: Receiving domain
     envelope_from: Envelope sender; null for the null reverse path of bounces
+    attachments: The first attachments
     auth: Authentication results
     """
 
@@ -4287,7 +4287,9 @@ class ReplyToReceivedEmailParams(TypedDict, total=False):
     """Params of `receivedEmails.reply`."""
 
     html: Optional[str]
+    """The HTML body"""
     text: Optional[str]
+    """The plain-text body"""
 
 
 class _ReverseAffiliateCommissionParamsRequired(TypedDict):
@@ -4324,7 +4326,7 @@ class RollBackTemplateParams(_RollBackTemplateParamsRequired, total=False):
     """Params of `templates.rollBack`."""
 
     note: Optional[str]
-    """Note of the new version"""
+    """Note of the version"""
 
 
 class _RollBackTemplateResponseRequired(TypedDict):
@@ -4336,7 +4338,7 @@ class RollBackTemplateResponse(_RollBackTemplateResponseRequired, total=False):
     """The template and its new version"""
 
     warnings: List[str]
-    """Warnings about ignored fields"""
+    """Warnings, for example about ignored fields"""
 
 
 class RotateApiKeyParams(TypedDict, total=False):
@@ -4684,16 +4686,18 @@ class SuppressionCheck(_SuppressionCheckRequired, total=False):
 
 class _SuppressionCheckErrorRequired(TypedDict):
     message: str
-    """The error message"""
-    code: Literal["validation_error"]
-    """The error code"""
+    """Message for people"""
+    code: str
+    """Code for programs, as in responses to single requests"""
 
 
 class SuppressionCheckError(_SuppressionCheckErrorRequired, total=False):
     """Present if the entry is not an address"""
 
     details: Dict[str, Any]
-    """Errors by field name"""
+    """Details of the error"""
+    upgrade_url: str
+    """The page to upgrade the account"""
 
 
 class SuppressionCreatedData(TypedDict, total=False):
@@ -4809,14 +4813,16 @@ class _SuppressionResultErrorRequired(TypedDict):
     message: str
     """Message for people"""
     code: str
-    """Code for programs"""
+    """Code for programs, as in responses to single requests"""
 
 
 class SuppressionResultError(_SuppressionResultErrorRequired, total=False):
     """The error"""
 
     details: Dict[str, Any]
-    """Details"""
+    """Details of the error"""
+    upgrade_url: str
+    """The page to upgrade the account"""
 
 
 class SuspendAffiliateParams(TypedDict, total=False):
@@ -5050,7 +5056,7 @@ _TestTemplateParamsRequired = TypedDict(
 _TestTemplateParamsOptional = TypedDict(
     "_TestTemplateParamsOptional",
     {
-        "from": "Optional[str]",
+        "from": "Optional[Union[str, EmailAddress]]",
         "variables": "Optional[Mapping[str, Any]]",
         "version": "Optional[Union[Literal[\"draft\"], int]]",
     },
