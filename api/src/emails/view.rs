@@ -86,11 +86,11 @@ impl EmailView {
         Self {
             id: email.id,
             from: email.from.to_string(),
-            to: mailbox_texts(&email.facts.to),
-            cc: mailbox_texts(&email.facts.cc),
-            bcc: mailbox_texts(&email.facts.bcc),
-            reply_to: mailbox_texts(&email.facts.reply_to),
-            subject: email.facts.subject.clone(),
+            to: mailbox_texts(&email.header.to),
+            cc: mailbox_texts(&email.header.cc),
+            bcc: mailbox_texts(&email.header.bcc),
+            reply_to: mailbox_texts(&email.header.reply_to),
+            subject: email.header.subject.clone(),
             status: rollup.status,
             last_event: last_event(found, &rollup, tally),
             bounce_reason: rollup.bounce_reason,
@@ -225,7 +225,7 @@ impl EmailDetail {
         Self {
             counts: RecipientCountsView::from_counts(rollup.counts),
             email: EmailView::from_rollup(found, rollup, tally),
-            message_id: format!("<{}>", email.facts.message_id),
+            message_id: format!("<{}>", email.header.message_id),
             html: contents.html,
             text: contents.text,
             // Decoded: encoded words (RFC 2047) are only a transport encoding.
