@@ -14,31 +14,14 @@ use mail::affiliate::program::{
 };
 use mail::affiliate::referral::{Referral, ReferralBlock, ReferralSource, ReferralStatus};
 use mail::id::{CampaignId, CommissionId, PartnerId, PartnerLinkId, PayoutId, PayoutRunId, ProgramId, ReferralId};
-use mail::timestamp;
-use schema::{Schemas, ToSchema};
-use serde::{Serialize, Serializer};
-use serde_json::{Value, json};
+use schema::ToSchema;
+use serde::Serialize;
 use store::affiliate::commission::CommissionStatus;
 
+pub use crate::api_timestamp::ApiTimestamp;
 use crate::partner_emails::MailBlockReason;
 use crate::payouts::PayoutView;
 use crate::portal::host::PortalHostError;
-
-/// A time in ISO 8601 with milliseconds and `Z`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ApiTimestamp(pub Timestamp);
-
-impl Serialize for ApiTimestamp {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&timestamp::to_rfc3339(self.0))
-    }
-}
-
-impl ToSchema for ApiTimestamp {
-    fn schema(_: &mut Schemas) -> Value {
-        json!({"type": "string", "format": "date-time"})
-    }
-}
 
 /// An affiliate program
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -57,7 +40,7 @@ pub struct ProgramObject {
     website_url: String,
     /// The currency of flat amounts, bounties and caps
     currency: Currency,
-    /// Which link gets the credit if a visitor came by several
+    /// The link that gets the credit if a visitor came by several
     attribution: Attribution,
     /// Whether customers who paid before they were referred earn nothing
     new_customers_only: bool,
@@ -73,7 +56,7 @@ pub struct ProgramObject {
     /// Payout methods that partners can choose
     #[schema(items = {"type": "string", "enum": PayoutMethod::WORDS, "description": "A payout method"})]
     allowed_methods: Vec<PayoutMethod>,
-    /// What happens if a sale is refunded after the payout
+    /// The consequence if a sale is refunded after the payout
     payout_after_refund: AfterPayout,
     /// Whether checkouts without an invoice earn commissions
     count_invoiceless_payments: bool,
@@ -383,7 +366,7 @@ struct ProductRateObject {
     product_id: String,
     /// The payment processor's price id
     price_id: Option<String>,
-    /// Which rate applies; `none` earns nothing
+    /// The rate that applies; `none` earns nothing
     #[schema(enum = ["percent", "flat", "none"])]
     commission_type: &'static str,
     /// The percentage in basis points
@@ -423,11 +406,11 @@ pub struct CampaignObject {
     name: String,
     /// Whether this is the default campaign
     is_default: bool,
-    /// Who can see the campaign
+    /// The people who can see the campaign
     visibility: Visibility,
     /// Whether applications are approved automatically
     auto_approve: bool,
-    /// Which rate applies
+    /// The rate that applies
     #[schema(enum = ["percent", "flat"])]
     commission_type: &'static str,
     /// The percentage of a sale in basis points
@@ -599,7 +582,7 @@ pub struct CommissionObject {
     sale_amount_cents: i64,
     /// The currency of `amount_cents`
     currency: Currency,
-    /// What the commission is for
+    /// The reason for the commission
     description: String,
     /// The payment processor's invoice id
     processor_invoice_id: Option<String>,

@@ -42,7 +42,7 @@ pub struct AccountView {
     /// The plan
     #[schema(as = String, enum = ["free", "pro", "scale", "dedicated"])]
     plan: Plan,
-    /// Which recipients and sender addresses are allowed
+    /// The recipients and sender addresses that are allowed
     #[schema(enum = ["sandbox", "self_test", "production"])]
     access_level: &'static str,
     /// Sender address for accounts without a verified domain

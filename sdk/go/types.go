@@ -40,7 +40,7 @@ type AccountDetails struct {
 	// The plan
 	Plan Plan `json:"plan"`
 
-	// Which recipients and sender addresses are allowed
+	// The recipients and sender addresses that are allowed
 	AccessLevel AccessLevel `json:"access_level"`
 
 	// Sender address for accounts without a verified domain
@@ -398,13 +398,13 @@ type AffiliateCampaign struct {
 	// Whether this is the default campaign
 	IsDefault bool `json:"is_default"`
 
-	// Who can see the campaign
+	// The people who can see the campaign
 	Visibility AffiliateCampaignVisibility `json:"visibility"`
 
 	// Whether applications are approved automatically
 	AutoApprove bool `json:"auto_approve"`
 
-	// Which rate applies
+	// The rate that applies
 	CommissionType AffiliateCampaignCommissionType `json:"commission_type"`
 
 	// The percentage of a sale in basis points
@@ -474,7 +474,7 @@ type AffiliateCampaignProductRate struct {
 	// The payment processor's price id
 	PriceID *string `json:"price_id"`
 
-	// Which rate applies; `none` earns nothing
+	// The rate that applies; `none` earns nothing
 	CommissionType AffiliateCampaignProductRateCommissionType `json:"commission_type"`
 
 	// The percentage in basis points
@@ -555,7 +555,7 @@ type AffiliateCommission struct {
 	// The currency of `amount_cents`
 	Currency string `json:"currency"`
 
-	// What the commission is for
+	// The reason for the commission
 	Description string `json:"description"`
 
 	// The payment processor's invoice id
@@ -2176,13 +2176,13 @@ type CreateAffiliateCampaignParams struct {
 	// The unique name of the campaign
 	Name string `json:"name,omitempty"`
 
-	// Who can see the campaign; defaults to `public`
+	// The people who can see the campaign; defaults to `public`
 	Visibility AffiliateCampaignVisibility `json:"visibility,omitempty"`
 
 	// Whether partners who apply by the program's form are approved automatically; defaults to false
 	AutoApprove *bool `json:"auto_approve,omitempty"`
 
-	// Which rate applies; defaults to `percent`
+	// The rate that applies; defaults to `percent`
 	CommissionType AffiliateCampaignCommissionType `json:"commission_type,omitempty"`
 
 	// The percentage of a sale in basis points, with `percent`
@@ -2246,7 +2246,7 @@ type CreateAffiliateCampaignProductRate struct {
 	// The payment processor's price id; null applies to all prices of the product
 	PriceID *string `json:"price_id,omitempty"`
 
-	// Which rate applies; `none` earns nothing
+	// The rate that applies; `none` earns nothing
 	CommissionType AffiliateCampaignProductRateCommissionType `json:"commission_type,omitempty"`
 
 	// The percentage in basis points, with `percent`
@@ -9310,13 +9310,13 @@ type UpdateAffiliateCampaignParams struct {
 	// The unique name of the campaign
 	Name *string `json:"name,omitempty"`
 
-	// Who can see the campaign; defaults to `public`
+	// The people who can see the campaign; defaults to `public`
 	Visibility AffiliateCampaignVisibility `json:"visibility,omitempty"`
 
 	// Whether partners who apply by the program's form are approved automatically; defaults to false
 	AutoApprove *bool `json:"auto_approve,omitempty"`
 
-	// Which rate applies; defaults to `percent`
+	// The rate that applies; defaults to `percent`
 	CommissionType AffiliateCampaignCommissionType `json:"commission_type,omitempty"`
 
 	// The percentage of a sale in basis points, with `percent`

@@ -46,7 +46,7 @@ pub struct UpdateProgramSettings {
     currency: Option<Currency>,
     /// Whether live or test payments count; can be changed only during set-up
     mode: Option<ProcessorMode>,
-    /// Which link gets the credit if a visitor came by several
+    /// The link that gets the credit if a visitor came by several
     attribution: Option<Attribution>,
     /// Whether customers who paid before they were referred earn nothing
     new_customers_only: Option<bool>,
@@ -62,7 +62,7 @@ pub struct UpdateProgramSettings {
     /// Payout methods that partners can choose
     #[field(parse = parse_payout_methods, schema = payout_methods_schema)]
     allowed_methods: Option<Vec<PayoutMethod>>,
-    /// What happens if a sale is refunded after the payout
+    /// The consequence if a sale is refunded after the payout
     payout_after_refund: Option<AfterPayout>,
     /// Whether checkouts without an invoice earn commissions
     count_invoiceless_payments: Option<bool>,

@@ -267,12 +267,12 @@ impl FromRequest for SaveDnsCredentials {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> RequestSpec {
-        body_spec::<CredentialFields>(schemas, vec![provider_parameter()], Self::BODY_BYTES_MAX)
+        body_spec::<DnsCredentialFields>(schemas, vec![provider_parameter()], Self::BODY_BYTES_MAX)
     }
 
     fn read(call: &Request) -> Result<Self, Problem> {
         let provider = provider_from_path(call)?;
-        let CredentialFields { credentials } = read_body(call)?;
+        let DnsCredentialFields { credentials } = read_body(call)?;
         let mut errors = FieldErrors::default();
         let parsed = parse_credentials(&credentials, provider, &mut errors);
         parsed.filter(|_| errors.is_empty()).map(Self).ok_or_else(|| errors.into())
@@ -282,7 +282,7 @@ impl FromRequest for SaveDnsCredentials {
 /// Credentials for a DNS provider
 #[derive(Debug, RequestObject)]
 #[schema(name = "SaveDnsCredentials")]
-struct CredentialFields {
+struct DnsCredentialFields {
     #[field(parse = parse_json, schema = credentials_schema)]
     credentials: Value,
 }

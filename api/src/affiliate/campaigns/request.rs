@@ -144,11 +144,11 @@ pub struct CampaignFields {
     /// The unique name of the campaign
     #[field(reader = Name<NAME_BYTES_MAX>)]
     name: Option<String>,
-    /// Who can see the campaign; defaults to `public`
+    /// The people who can see the campaign; defaults to `public`
     visibility: Option<Visibility>,
     /// Whether partners who apply by the program's form are approved automatically; defaults to false
     auto_approve: Option<bool>,
-    /// Which rate applies; defaults to `percent`
+    /// The rate that applies; defaults to `percent`
     #[field(rename = "commission_type")]
     kind: Option<CommissionType>,
     /// The percentage of a sale in basis points, with `percent`
@@ -383,7 +383,7 @@ struct ProductRateFields {
     /// The payment processor's price id; null applies to all prices of the product
     #[field(reader = ClearableLine<PROCESSOR_ID_BYTES_MAX>, null = None)]
     price_id: Option<Option<String>>,
-    /// Which rate applies; `none` earns nothing
+    /// The rate that applies; `none` earns nothing
     #[field(rename = "commission_type", parse = parse_product_rate_type, schema = product_rate_type_schema)]
     kind: ProductRateType,
     /// The percentage in basis points, with `percent`

@@ -219,11 +219,11 @@ export interface CountVisitsParams {
 export interface CreateAffiliateCampaignParams {
   /** The unique name of the campaign */
   name: string;
-  /** Who can see the campaign; defaults to `public` */
+  /** The people who can see the campaign; defaults to `public` */
   visibility?: AffiliateCampaignVisibility | null;
   /** Whether partners who apply by the program's form are approved automatically; defaults to false */
   autoApprove?: boolean | null;
-  /** Which rate applies; defaults to `percent` */
+  /** The rate that applies; defaults to `percent` */
   commissionType?: AffiliateCampaignCommissionType | null;
   /** The percentage of a sale in basis points, with `percent` */
   commissionBps?: number | null;
@@ -259,7 +259,7 @@ export interface CreateAffiliateCampaignProductRate {
   productId: string;
   /** The payment processor's price id; null applies to all prices of the product */
   priceId?: string | null;
-  /** Which rate applies; `none` earns nothing */
+  /** The rate that applies; `none` earns nothing */
   commissionType: AffiliateCampaignProductRateCommissionType;
   /** The percentage in basis points, with `percent` */
   commissionBps?: number;
@@ -1214,11 +1214,11 @@ export interface TestWebhookParams {
 export interface UpdateAffiliateCampaignParams {
   /** The unique name of the campaign */
   name?: string | null;
-  /** Who can see the campaign; defaults to `public` */
+  /** The people who can see the campaign; defaults to `public` */
   visibility?: AffiliateCampaignVisibility | null;
   /** Whether partners who apply by the program's form are approved automatically; defaults to false */
   autoApprove?: boolean | null;
-  /** Which rate applies; defaults to `percent` */
+  /** The rate that applies; defaults to `percent` */
   commissionType?: AffiliateCampaignCommissionType | null;
   /** The percentage of a sale in basis points, with `percent` */
   commissionBps?: number | null;

@@ -2,7 +2,7 @@
 
 // Objects of answers and events, with the API's names. A newer server may add fields and values of enums.
 
-/** Which recipients and sender addresses are allowed */
+/** The recipients and sender addresses that are allowed */
 export type AccessLevel =
   | "sandbox"
   | "self_test"
@@ -15,20 +15,20 @@ export type AffiliateCampaignCommissionDuration =
   | "recurring"
   | (string & {});
 
-/** Which rate applies */
+/** The rate that applies */
 export type AffiliateCampaignCommissionType =
   | "percent"
   | "flat"
   | (string & {});
 
-/** Which rate applies; `none` earns nothing */
+/** The rate that applies; `none` earns nothing */
 export type AffiliateCampaignProductRateCommissionType =
   | "percent"
   | "flat"
   | "none"
   | (string & {});
 
-/** Who can see the campaign */
+/** The people who can see the campaign */
 export type AffiliateCampaignVisibility =
   | "public"
   | "private"
@@ -651,7 +651,7 @@ export interface AccountDetails {
   email: string;
   /** The plan */
   plan: Plan;
-  /** Which recipients and sender addresses are allowed */
+  /** The recipients and sender addresses that are allowed */
   access_level: AccessLevel;
   /** Sender address for accounts without a verified domain */
   sandbox_sender: string | null;
@@ -821,11 +821,11 @@ export interface AffiliateCampaign {
   name: string;
   /** Whether this is the default campaign */
   is_default: boolean;
-  /** Who can see the campaign */
+  /** The people who can see the campaign */
   visibility: AffiliateCampaignVisibility;
   /** Whether applications are approved automatically */
   auto_approve: boolean;
-  /** Which rate applies */
+  /** The rate that applies */
   commission_type: AffiliateCampaignCommissionType;
   /** The percentage of a sale in basis points */
   commission_bps: number;
@@ -865,7 +865,7 @@ export interface AffiliateCampaignProductRate {
   product_id: string;
   /** The payment processor's price id */
   price_id: string | null;
-  /** Which rate applies; `none` earns nothing */
+  /** The rate that applies; `none` earns nothing */
   commission_type: AffiliateCampaignProductRateCommissionType;
   /** The percentage in basis points */
   commission_bps: number;
@@ -905,7 +905,7 @@ export interface AffiliateCommission {
   sale_amount_cents: number;
   /** The currency of `amount_cents` */
   currency: string;
-  /** What the commission is for */
+  /** The reason for the commission */
   description: string;
   /** The payment processor's invoice id */
   processor_invoice_id: string | null;

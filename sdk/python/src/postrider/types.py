@@ -128,7 +128,7 @@ class AccountDetails(TypedDict):
     plan: Plan
     """The plan"""
     access_level: AccessLevel
-    """Which recipients and sender addresses are allowed"""
+    """The recipients and sender addresses that are allowed"""
     sandbox_sender: Optional[str]
     """Sender address for accounts without a verified domain"""
     suspended: bool
@@ -304,11 +304,11 @@ class _AffiliateCampaignRequired(TypedDict):
     is_default: bool
     """Whether this is the default campaign"""
     visibility: AffiliateCampaignVisibility
-    """Who can see the campaign"""
+    """The people who can see the campaign"""
     auto_approve: bool
     """Whether applications are approved automatically"""
     commission_type: AffiliateCampaignCommissionType
-    """Which rate applies"""
+    """The rate that applies"""
     commission_bps: int
     """The percentage of a sale in basis points"""
     commission_flat_cents: int
@@ -354,7 +354,7 @@ class AffiliateCampaignProductRate(TypedDict):
     price_id: Optional[str]
     """The payment processor's price id"""
     commission_type: AffiliateCampaignProductRateCommissionType
-    """Which rate applies; `none` earns nothing"""
+    """The rate that applies; `none` earns nothing"""
     commission_bps: int
     """The percentage in basis points"""
     commission_flat_cents: int
@@ -396,7 +396,7 @@ class AffiliateCommission(TypedDict):
     currency: str
     """The currency of `amount_cents`"""
     description: str
-    """What the commission is for"""
+    """The reason for the commission"""
     processor_invoice_id: Optional[str]
     """The payment processor's invoice id"""
     processor_charge_id: Optional[str]
@@ -1249,11 +1249,11 @@ class CreateAffiliateCampaignParams(_CreateAffiliateCampaignParamsRequired, tota
     """Params of `affiliateCampaigns.create`."""
 
     visibility: Optional[AffiliateCampaignVisibility]
-    """Who can see the campaign; defaults to `public`"""
+    """The people who can see the campaign; defaults to `public`"""
     auto_approve: Optional[bool]
     """Whether partners who apply by the program's form are approved automatically; defaults to false"""
     commission_type: Optional[AffiliateCampaignCommissionType]
-    """Which rate applies; defaults to `percent`"""
+    """The rate that applies; defaults to `percent`"""
     commission_bps: Optional[int]
     """The percentage of a sale in basis points, with `percent`"""
     commission_flat_cents: Optional[int]
@@ -1286,7 +1286,7 @@ class _CreateAffiliateCampaignProductRateRequired(TypedDict):
     product_id: str
     """The payment processor's product id"""
     commission_type: AffiliateCampaignProductRateCommissionType
-    """Which rate applies; `none` earns nothing"""
+    """The rate that applies; `none` earns nothing"""
 
 
 class CreateAffiliateCampaignProductRate(_CreateAffiliateCampaignProductRateRequired, total=False):
@@ -5122,11 +5122,11 @@ class UpdateAffiliateCampaignParams(TypedDict, total=False):
     name: Optional[str]
     """The unique name of the campaign"""
     visibility: Optional[AffiliateCampaignVisibility]
-    """Who can see the campaign; defaults to `public`"""
+    """The people who can see the campaign; defaults to `public`"""
     auto_approve: Optional[bool]
     """Whether partners who apply by the program's form are approved automatically; defaults to false"""
     commission_type: Optional[AffiliateCampaignCommissionType]
-    """Which rate applies; defaults to `percent`"""
+    """The rate that applies; defaults to `percent`"""
     commission_bps: Optional[int]
     """The percentage of a sale in basis points, with `percent`"""
     commission_flat_cents: Optional[int]
