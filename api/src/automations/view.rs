@@ -1,10 +1,12 @@
 //! JSON objects of automations, versions and runs.
 
-use mail::automation::condition::Op;
+use mail::automation::condition::{CLAUSES_MAX, FIELD_BYTES_MAX, Op};
 use mail::automation::definition::{Reentry, StepAction};
+use mail::automation::parse::{CANCEL_ON_MAX, KEY_BYTES_MAX, NAME_BYTES_MAX};
 use mail::automation::run::{AutomationRun, CancelSource, CompletionReason, RunMode, RunStatus, StepStatus};
 use mail::automation::{Automation, AutomationDefinition, AutomationStatus, AutomationVersion, RunCounts, STEPS_MAX};
 use mail::id::{AutomationId, RunId};
+use mail::product_event::NAME_BYTES_MAX as EVENT_NAME_BYTES_MAX;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -281,12 +283,19 @@ fn condition_schema(schemas: &mut Schemas) -> Value {
             "A comparison",
             &["field", "op"],
             [
-                ("field", schema::string("The field to compare: `event.data.plan`, `event.email`, `wait.received`")),
+                (
+                    "field",
+                    schema::bounded_string(
+                        FIELD_BYTES_MAX,
+                        "The field to compare: `event.data.plan`, `event.email`, `wait.received`",
+                    ),
+                ),
                 ("op", schema::string_enum(Op::WORDS, "The comparison operator")),
                 ("value", json!({"description": "The value to compare with; may be a reference"})),
             ],
         );
-        let condition_list = |text: &str| schema::list(question.clone(), text);
+        let condition_list =
+            |text: &str| json!({"type": "array", "items": question, "maxItems": CLAUSES_MAX, "description": text});
         let mut condition = schema::object_with(
             "Comparisons of which all or any must be true",
             &[],
@@ -294,6 +303,12 @@ fn condition_schema(schemas: &mut Schemas) -> Value {
         );
         schema::allow_null_for_optional(&mut condition);
         condition
+    })
+}
+
+fn event_name_schema(description: &str) -> Value {
+    json!({
+        "type": "string", "minLength": 1, "maxLength": EVENT_NAME_BYTES_MAX, "description": description,
     })
 }
 
@@ -308,10 +323,16 @@ pub fn trigger_schema(schemas: &mut Schemas) -> Value {
             [
                 (
                     "event",
-                    schema::string("The event name: your own (`user.created`) or the service's (`email.opened`)"),
+                    event_name_schema("The event name: your own (`user.created`) or the service's (`email.opened`)"),
                 ),
                 ("filter", condition),
-                ("cancel_on_events", schema::list(json!({"type": "string"}), "Events that cancel the person's runs")),
+                (
+                    "cancel_on_events",
+                    json!({
+                        "type": "array", "items": event_name_schema("An event name"), "maxItems": CANCEL_ON_MAX,
+                        "description": "Events that cancel the person's runs",
+                    }),
+                ),
                 ("reentry", schema::string_enum(Reentry::WORDS, "Whether a person can have several runs")),
                 ("include_machine", schema::boolean("Whether opens and clicks by machines trigger as well")),
             ],
@@ -333,8 +354,14 @@ pub fn steps_schema(schemas: &mut Schemas) -> Value {
             &["type"],
             [
                 ("type", schema::string_enum(StepAction::WORDS, "The step type")),
-                ("key", schema::string("Key by which other steps refer to this step")),
-                ("name", schema::string("The name")),
+                (
+                    "key",
+                    json!({
+                        "type": "string", "minLength": 1, "maxLength": KEY_BYTES_MAX, "pattern": "^[A-Za-z0-9_.-]+$",
+                        "description": "Key by which other steps refer to this step",
+                    }),
+                ),
+                ("name", schema::bounded_string(NAME_BYTES_MAX, "The name")),
             ],
         );
         schema::allow_null_for_optional(&mut step);
