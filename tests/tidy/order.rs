@@ -1,7 +1,7 @@
 //! Allowed dependencies between the workspace's crates, and which crates may use which external crates.
 //!
-//! `mail ← schema, store, dns ← provider ← queue ← affiliate ← smtp, api ← src`: a crate depends only on crates to its left.
-//! smtp and api are independent of each other, and so are store and dns. Only smtp, api and src use proxy.
+//! `mail ← schema, store, dns ← provider ← queue ← affiliate ← smtp, api ← src`: a crate depends only on crates to its
+//! left. smtp and api are independent of each other, and so are store and dns. Only smtp, api and src use proxy.
 
 use toml::Table;
 

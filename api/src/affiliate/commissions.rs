@@ -114,14 +114,19 @@ pub async fn get(
 
 /// Reversal of a commission
 #[derive(Debug, RequestObject)]
-#[schema(name = "ReverseAffiliateCommission", examples = [{"status": "reversed", "reason": "fraud", "note": "stolen card"}])]
+#[schema(
+    name = "ReverseAffiliateCommission", examples = [{"status": "reversed", "reason": "fraud", "note": "stolen card"}],
+)]
 struct ReversalFields {
     /// Reverses the commission
     #[field(parse = parse_reversed, schema = reversed_schema)]
     #[expect(dead_code, reason = "only one value is accepted")]
     status: Reversed,
     /// The reason; `fraud` also reverses the recruiting partner's commission
-    #[field(parse = parse_reason, schema = reason_schema, absent = ReversalReason::Manual, default = ReversalReason::Manual.as_str())]
+    #[field(
+        parse = parse_reason, schema = reason_schema, absent = ReversalReason::Manual,
+        default = ReversalReason::Manual.as_str(),
+    )]
     reason: ReversalReason,
     /// Your team's note; sent with the event
     #[field(reader = Multiline<NOTE_BYTES_MAX>)]

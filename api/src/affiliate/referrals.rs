@@ -108,7 +108,9 @@ pub async fn get(
 
 /// A person referred by a partner; `affiliate_id` or `token` names the partner
 #[derive(Debug, RequestObject)]
-#[schema(name = "CreateAffiliateReferral", examples = [{"token": "ada", "email": "grace@example.net", "sub_id": "spring"}])]
+#[schema(
+    name = "CreateAffiliateReferral", examples = [{"token": "ada", "email": "grace@example.net", "sub_id": "spring"}],
+)]
 struct ReferralFields {
     /// The partner's id (`aff_…`); either this or `token` is required
     #[field(parse = ClearableLine::<PARTNER_NAME_BYTES_MAX>::parse, schema = partner_name_schema)]

@@ -212,7 +212,9 @@ pub async fn apply_dns_changes(
 #[schema(name = "ConnectDns")]
 pub struct DomainConnectResponse {
     /// The page at the DNS provider where the domain's owner signs in and approves the records
-    #[schema(examples = ["https://dns.example/v2/domainTemplates/providers/example.net/services/email/apply?domain=example.com"])]
+    #[schema(
+        examples = ["https://dns.example/v2/domainTemplates/providers/example.net/services/email/apply?domain=example.com"],
+    )]
     url: String,
 }
 

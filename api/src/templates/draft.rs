@@ -55,7 +55,9 @@ struct TemplateEdit {
     #[field(foreign = ["From"], read = read_given_author, schema = author_schema)]
     from: Option<Option<Mailbox>>,
     /// Default `Reply-To`, unless the send request has one
-    #[field(aliases = ["replyTo"], foreign = ["ReplyTo"], read = read_given_reply_to, schema = reply_to_schema, nullable)]
+    #[field(
+        aliases = ["replyTo"], foreign = ["ReplyTo"], read = read_given_reply_to, schema = reply_to_schema, nullable,
+    )]
     reply_to: Option<Vec<Mailbox>>,
     /// Markup of the subject
     #[field(foreign = ["Subject", "SubjectPart"], reader = Line<SUBJECT_BYTES_MAX>)]

@@ -77,7 +77,10 @@ impl FromRequest for ListWebhooks {
 /// Fields of a new and of a changed endpoint.
 #[derive(Debug, RequestObject)]
 pub(super) struct WebhookOptions {
-    #[field(foreign = ["Triggers"], null = Vec::new(), parse = parse_events, schema = subscription_schema, examples = [["email.delivered", "email.bounced"]])]
+    #[field(
+        foreign = ["Triggers"], null = Vec::new(), parse = parse_events, schema = subscription_schema,
+        examples = [["email.delivered", "email.bounced"]],
+    )]
     pub(super) events: Option<Vec<String>>,
     /// Whether events are sent; default: true
     pub(super) enabled: Option<bool>,
@@ -85,12 +88,17 @@ pub(super) struct WebhookOptions {
     #[field(reader = Line<DESCRIPTION_BYTES_MAX>)]
     pub(super) description: Option<Option<String>>,
     /// Only events of these domains (`dom_…`) are sent; empty: all
-    #[field(aliases = ["domainIds"], null = Vec::new(), parse = parse_domain_ids, schema = domain_ids_schema, examples = [[]])]
+    #[field(
+        aliases = ["domainIds"], null = Vec::new(), parse = parse_domain_ids, schema = domain_ids_schema,
+        examples = [[]],
+    )]
     pub(super) domain_ids: Option<Vec<DomainId>>,
     /// Only mail received for these addresses is sent: an address (`support@example.com`), its sub-addresses
     /// (`support+*@example.com`) or a whole domain (`*@example.com`); empty: all received mail. Other events are not
     /// affected
-    #[field(aliases = ["inboundAddresses"], null = Vec::new(), reader = AddressPatterns<ADDRESSES_MAX>, examples = [[]])]
+    #[field(
+        aliases = ["inboundAddresses"], null = Vec::new(), reader = AddressPatterns<ADDRESSES_MAX>, examples = [[]],
+    )]
     pub(super) inbound_addresses: Option<Vec<AddressPattern>>,
     /// `default`: five attempts within five minutes; `extended`: eight within 28 hours
     #[field(aliases = ["retryPolicy"], parse = parse_retry_policy, schema = retry_policy_schema)]
@@ -155,7 +163,10 @@ fn parse_domain_ids(value: &RawValue) -> Result<Vec<DomainId>, String> {
 #[schema(name = "CreateWebhook")]
 pub struct CreateWebhook {
     /// URL for deliveries: https, at a public address
-    #[field(aliases = ["endpoint"], foreign = ["Url"], reader = Line<URL_BYTES_MAX>, examples = ["https://example.com/hooks"])]
+    #[field(
+        aliases = ["endpoint"], foreign = ["Url"], reader = Line<URL_BYTES_MAX>,
+        examples = ["https://example.com/hooks"],
+    )]
     pub(super) url: String,
     #[field(flatten)]
     pub(super) options: WebhookOptions,
@@ -178,7 +189,10 @@ impl FromRequest for CreateWebhook {
 #[schema(name = "ChangeWebhook")]
 pub struct UpdateWebhook {
     /// URL for deliveries: https, at a public address
-    #[field(aliases = ["endpoint"], foreign = ["Url"], reader = Line<URL_BYTES_MAX>, examples = ["https://example.com/hooks"])]
+    #[field(
+        aliases = ["endpoint"], foreign = ["Url"], reader = Line<URL_BYTES_MAX>,
+        examples = ["https://example.com/hooks"],
+    )]
     pub(super) url: Option<String>,
     #[field(flatten)]
     pub(super) options: WebhookOptions,
@@ -202,7 +216,10 @@ impl FromRequest for (WebhookPath, UpdateWebhook) {
 #[schema(name = "RotateWebhookSecret")]
 pub struct RotateWebhookSecret {
     /// Hours during which the old secret still signs, in addition to the new one
-    #[field(aliases = ["graceHours"], reader = Integer<u64, 0, GRACE_HOURS_MAX>, absent = GRACE_HOURS, default = GRACE_HOURS)]
+    #[field(
+        aliases = ["graceHours"], reader = Integer<u64, 0, GRACE_HOURS_MAX>, absent = GRACE_HOURS,
+        default = GRACE_HOURS,
+    )]
     pub(super) grace_hours: u64,
 }
 
