@@ -118,6 +118,7 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
     );
     let confirmation = Field::text("confirm", "Type the email address to confirm").required().ignored();
     let remove = Form::new("remove", "Remove from the team", vec![confirmation]).danger();
+    let title = user.email.clone();
     let body = maud! {
         div.columns {
             section.card { h2 { "Role" } (role.within(context)) }
@@ -131,7 +132,7 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
             }
         }
     };
-    Ok(Page::new(user.email.clone(), body).below(PATH, "Team").into())
+    Ok(Page::new(title, body).below(PATH, "Team").into())
 }
 
 async fn invite(context: &Context<'_>) -> Result<Outcome, Failure> {
