@@ -126,7 +126,7 @@ fn event_view(event: &StreamEvent) -> impl Renderable + use<'_> {
     maud! {
         details.event id=(event.id) {
             summary {
-                (Badge::new(event.r#type.clone(), event.tone()))
+                span.event-type { (Badge::new(event.r#type.clone(), event.tone())) }
                 span.event-subject { (event.subject()) }
                 span.small.soft { (time_or_dash(Some(&event.created_at))) }
             }

@@ -76,7 +76,7 @@ impl Webhook {
         }
         let since = self.failing_since.as_deref().and_then(Time::parse)?;
         Some(format!(
-            "All deliveries since {} UTC failed. The attempts below show what it answered.",
+            "All deliveries since {} UTC failed. The deliveries below show what it answered.",
             date_and_time(since.0)
         ))
     }

@@ -58,7 +58,7 @@ fn texts_of_strangers_are_harmless() {
     }
     let events = html(backend.get("/webhooks/events?types=email.received"));
     assert!(events.contains("/dashboard/received/inb_1"));
-    assert!(backend.calls("list_webhook_events").iter().any(|call| call.query[0].1 == "email.received"));
+    assert!(backend.calls("list_webhook_events").iter().any(|call| call.query.iter().any(|(_, value)| value == "email.received")));
 }
 
 #[test]
