@@ -21,6 +21,8 @@ pub struct Form<'a> {
     pub fields: Vec<Field>,
     /// The button warns: it deletes, or cannot be taken back.
     pub danger: bool,
+    /// The button is one of several beside each other, and not the main one.
+    pub secondary: bool,
     /// The form takes files.
     pub multipart: bool,
     /// A part of the page that the script replaces with the answer while the person types.
@@ -30,12 +32,18 @@ pub struct Form<'a> {
 impl<'a> Form<'a> {
     #[must_use]
     pub fn new(name: &'a str, submit: &'a str, fields: Vec<Field>) -> Self {
-        Self { name, submit, fields, danger: false, multipart: false, preview: None }
+        Self { name, submit, fields, danger: false, secondary: false, multipart: false, preview: None }
     }
 
     #[must_use]
     pub fn danger(mut self) -> Self {
         self.danger = true;
+        self
+    }
+
+    #[must_use]
+    pub fn secondary(mut self) -> Self {
+        self.secondary = true;
         self
     }
 
@@ -204,7 +212,10 @@ impl Field {
     }
 
     /// Reads the value; `None` leaves the field out.
-    fn read(&self, fields: &Fields) -> Result<Option<Value>, String> {
+    ///
+    /// # Errors
+    /// The entered text has no such value: what to enter.
+    pub fn read(&self, fields: &Fields) -> Result<Option<Value>, String> {
         let entered = fields.get(&self.name);
         let trimmed = entered.trim();
         let value = match &self.control {
@@ -260,7 +271,7 @@ pub fn read_fields(rows: &[Field], fields: &Fields) -> Result<Value, Failure> {
 }
 
 /// Inserts a value at a dotted path.
-fn insert(object: &mut Map<String, Value>, path: &str, value: Value) {
+pub fn insert(object: &mut Map<String, Value>, path: &str, value: Value) {
     match path.split_once('.') {
         None => {
             object.insert(path.to_owned(), value);
@@ -310,7 +321,10 @@ impl Renderable for FormView<'_> {
                     (FieldView { form: form.name, field, entered, failure: Some(failure) })
                 }
                 div.buttons {
-                    button.button.danger[form.danger].primary[!form.danger] type="submit" { (form.submit) }
+                    button.button.danger[form.danger].primary[!form.danger && !form.secondary] type="submit" { (form.submit) }
+                    @if form.preview.is_some() {
+                        button.button type="submit" name="preview" value="1" formnovalidate { "Preview" }
+                    }
                 }
             }
         }
@@ -319,14 +333,17 @@ impl Renderable for FormView<'_> {
 }
 
 /// The message of a refused form, and the errors that belong to no field of it.
-struct FormErrors<'f> {
-    failure: &'f Failure,
-    fields: &'f [Field],
+pub struct FormErrors<'f> {
+    pub failure: &'f Failure,
+    pub fields: &'f [Field],
 }
 
 impl Renderable for FormErrors<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let Self { failure, fields } = *self;
+        if failure.message.is_empty() && failure.fields.is_empty() {
+            return;
+        }
         let is_shown = |name: &str| {
             let mut visible = fields.iter().filter(|field| field.control != Control::Hidden);
             name == PROOF || visible.any(|field| belongs_to(name, &field.name))
@@ -350,7 +367,7 @@ impl Renderable for FormErrors<'_> {
 }
 
 /// True if an error of the API belongs to a field: `to` has the error of `to[2]`.
-fn belongs_to(error: &str, field: &str) -> bool {
+pub fn belongs_to(error: &str, field: &str) -> bool {
     error.strip_prefix(field).is_some_and(|rest| rest.is_empty() || rest.starts_with(['[', '.']))
 }
 

@@ -1,17 +1,41 @@
 //! The screens: each file has the pages of one subject, as rows of the page table.
 
 pub mod assets;
+pub mod billing;
+pub mod automations;
+pub mod credentials;
+pub mod domains;
 pub mod emails;
+pub mod logs;
+pub mod security;
+pub mod metrics;
 pub mod received;
 pub mod sign_in;
 pub mod start;
+pub mod team;
+pub mod templates;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::table::PageRow;
 
 /// The rows of all screens.
-pub const ALL: &[&[PageRow]] = &[start::PAGES, sign_in::PAGES, emails::PAGES, received::PAGES];
+pub const ALL: &[&[PageRow]] = &[
+    start::PAGES,
+    sign_in::PAGES,
+    emails::PAGES,
+    received::PAGES,
+    metrics::PAGES,
+    templates::PAGES,
+    automations::PAGES,
+    domains::PAGES,
+    credentials::API_KEY_PAGES,
+    credentials::SMTP_PAGES,
+    logs::PAGES,
+    team::PAGES,
+    security::PAGES,
+    billing::PAGES,
+];
 
 /// The characters of a path segment or a query value that are not encoded.
 const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
