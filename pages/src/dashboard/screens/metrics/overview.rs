@@ -76,7 +76,8 @@ impl Overview<'_> {
             .threshold(COMPLAINTS_MAX, "Stay below 0.1 %");
         let total = Counts::sum(self.counts);
         let rate = |rate: Rate| {
-            let total = total.rate(rate, self.is_provider).map_or_else(|| "–".to_owned(), |value| Unit::Percent.exact(value));
+            let total =
+                total.rate(rate, self.is_provider).map_or_else(|| "–".to_owned(), |value| Unit::Percent.exact(value));
             Series::new(rate.title(), self.rates(rate)).total(total)
         };
         let engagement = self
