@@ -16,6 +16,7 @@ pub mod csv;
 #[cfg(test)]
 mod fake_backend;
 pub mod form;
+pub mod form_key;
 pub mod frame;
 pub mod kit;
 pub mod page;

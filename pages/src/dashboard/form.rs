@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::backend::Failure;
 use super::context::Context;
+use super::kit::money;
 use super::kit::text::input_value;
 use super::request::Fields;
 use super::router::{PROOF, proof_field};
@@ -91,6 +92,12 @@ pub enum Control {
         min: Option<i64>,
         max: Option<i64>,
     },
+    /// An amount of money in units of this currency, with decimals; in JSON an integer of minor units.
+    Money {
+        currency: String,
+    },
+    /// A rate in percent; in JSON an integer of basis points.
+    Percent,
     /// Lines of text.
     Area {
         rows: u8,
@@ -119,6 +126,10 @@ pub enum Control {
     DateTime,
     /// A file; its content is read by the form's function.
     File {
+        accept: &'static str,
+    },
+    /// Several files.
+    Files {
         accept: &'static str,
     },
     Hidden,
@@ -208,11 +219,14 @@ impl Field {
     }
 
     /// Reads the value; `None` leaves the field out.
-    fn read(&self, fields: &Fields) -> Result<Option<Value>, String> {
+    ///
+    /// # Errors
+    /// The entered text has no such value: what to enter.
+    pub fn read(&self, fields: &Fields) -> Result<Option<Value>, String> {
         let entered = fields.get(&self.name);
         let trimmed = entered.trim();
         let value = match &self.control {
-            Control::File { .. } => return Ok(None),
+            Control::File { .. } | Control::Files { .. } => return Ok(None),
             Control::Checkbox => return Ok(Some(Value::Bool(fields.find(&self.name).is_some()))),
             Control::Checkboxes(_) => Value::from(fields.all(&self.name).map(Value::from).collect::<Vec<_>>()),
             Control::Lines { .. } => {
@@ -224,6 +238,8 @@ impl Field {
                 Ok(number) => Value::from(number),
                 Err(_) => return Err("Enter a whole number".into()),
             },
+            Control::Money { currency } => Value::from(money::parse_amount(trimmed, currency)?),
+            Control::Percent => Value::from(money::parse_percent(trimmed)?),
             Control::Json { .. } => {
                 serde_json::from_str(trimmed).map_err(|error| format!("This is not valid JSON: {error}"))?
             }
@@ -264,7 +280,7 @@ pub fn read_fields(rows: &[Field], fields: &Fields) -> Result<Value, Failure> {
 }
 
 /// Inserts a value at a dotted path.
-fn insert(object: &mut Map<String, Value>, path: &str, value: Value) {
+pub fn insert(object: &mut Map<String, Value>, path: &str, value: Value) {
     match path.split_once('.') {
         None => {
             object.insert(path.to_owned(), value);
@@ -296,7 +312,8 @@ impl Renderable for FormView<'_> {
         let (form, context) = (self.form, self.context);
         let failure = self.failure();
         let entered = failure.map(|_| context.form());
-        let has_files = form.multipart || form.fields.iter().any(|field| matches!(field.control, Control::File { .. }));
+        let is_file = |field: &Field| matches!(field.control, Control::File { .. } | Control::Files { .. });
+        let has_files = form.multipart || form.fields.iter().any(is_file);
         let action = context.request.target();
         let is_proof = form.fields.iter().any(|field| field.name == PROOF);
         let proof = failure.filter(|_| !is_proof).and_then(proof_field);
@@ -314,6 +331,9 @@ impl Renderable for FormView<'_> {
                 }
                 div.buttons {
                     button.button.danger[form.danger].primary[!form.danger && !form.secondary] type="submit" { (form.submit) }
+                    @if form.preview.is_some() {
+                        button.button type="submit" name="preview" value="1" formnovalidate { "Preview" }
+                    }
                 }
             }
         }
@@ -322,14 +342,17 @@ impl Renderable for FormView<'_> {
 }
 
 /// The message of a refused form, and the errors that belong to no field of it.
-struct FormErrors<'f> {
-    failure: &'f Failure,
-    fields: &'f [Field],
+pub struct FormErrors<'f> {
+    pub failure: &'f Failure,
+    pub fields: &'f [Field],
 }
 
 impl Renderable for FormErrors<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let Self { failure, fields } = *self;
+        if failure.message.is_empty() && failure.fields.is_empty() {
+            return;
+        }
         let is_shown = |name: &str| {
             let mut visible = fields.iter().filter(|field| field.control != Control::Hidden);
             name == PROOF || visible.any(|field| belongs_to(name, &field.name))
@@ -337,9 +360,13 @@ impl Renderable for FormErrors<'_> {
         let others: Vec<_> = failure.fields.iter().filter(|(name, _)| !is_shown(name)).collect();
         maud! {
             div.notice.bad role="alert" {
-                p { (failure.message) }
+                @if others.is_empty() && !failure.fields.is_empty() {
+                    p { "Nothing was changed. Correct what is marked below, and try again." }
+                } @else {
+                    p { (plain(&failure.message)) }
+                }
                 @if !others.is_empty() {
-                    ul { @for (name, message) in &others { li { code { (name) } ": " (message) } } }
+                    ul { @for (name, message) in &others { li { code { (name) } ": " (plain(message)) } } }
                 }
                 @if let Some(url) = &failure.upgrade_url { p { a href=(url) { "Change the plan" } } }
             }
@@ -349,8 +376,24 @@ impl Renderable for FormErrors<'_> {
 }
 
 /// True if an error of the API belongs to a field: `to` has the error of `to[2]`.
-fn belongs_to(error: &str, field: &str) -> bool {
+pub fn belongs_to(error: &str, field: &str) -> bool {
     error.strip_prefix(field).is_some_and(|rest| rest.is_empty() || rest.starts_with(['[', '.']))
+}
+
+/// A message of the API without its marks of code.
+fn plain(message: &str) -> String {
+    message.replace('`', "")
+}
+
+/// The part of a field that has an error: `[2].name` is "Entry 3, name".
+fn part_in_words(part: &str) -> String {
+    let entry = part.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+    let found = entry.and_then(|(number, rest)| Some((number.parse::<u32>().ok()?, rest)));
+    match found {
+        Some((number, "")) => format!("Entry {}", number.saturating_add(1)),
+        Some((number, rest)) => format!("Entry {}, {}", number.saturating_add(1), rest.trim_start_matches('.')),
+        None => part.trim_start_matches('.').to_owned(),
+    }
 }
 
 /// A field with its label, help and error.
@@ -367,7 +410,10 @@ impl FieldView<'_> {
         let failure = self.failure?;
         let errors = failure.fields.iter().filter(|(name, _)| belongs_to(name, &self.field.name));
         let texts: Vec<_> = errors
-            .map(|(name, text)| if *name == self.field.name { text.clone() } else { format!("{name}: {text}") })
+            .map(|(name, text)| match name.strip_prefix(&*self.field.name).unwrap_or_default() {
+                "" => plain(text),
+                part => format!("{}: {}", part_in_words(part), plain(text)),
+            })
             .collect();
         (!texts.is_empty()).then(|| texts.join("; "))
     }
@@ -441,10 +487,11 @@ impl ControlView<'_> {
             Control::Number { min, max } => (min, max),
             _ => (None, None),
         };
+        let is_decimal = matches!(field.control, Control::Money { .. } | Control::Percent);
         maud! {
             input id=(self.id) name=(field.name) type=(kind) value=(input_value(self.value)) required[field.required]
                 placeholder=[(!field.placeholder.is_empty()).then_some(field.placeholder)]
-                min=[min] max=[max] autocomplete=(field.autocomplete)
+                min=[min] max=[max] inputmode=[is_decimal.then_some("decimal")] autocomplete=(field.autocomplete)
                 aria-describedby=[self.described.as_deref()] aria-invalid=[self.invalid.then_some("true")];
         }
         .render_to(buffer);
@@ -490,7 +537,7 @@ impl Renderable for ControlView<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let field = self.field;
         match &field.control {
-            Control::Text => self.input("text", buffer),
+            Control::Text | Control::Money { .. } | Control::Percent => self.input("text", buffer),
             Control::Email => self.input("email", buffer),
             Control::Url => self.input("url", buffer),
             Control::Password => self.input("password", buffer),
@@ -514,8 +561,9 @@ impl Renderable for ControlView<'_> {
                     checked[self.value == "true"] aria-describedby=[self.described.as_deref()];
             }
             .render_to(buffer),
-            Control::File { accept } => maud! {
-                input id=(self.id) type="file" name=(field.name) accept=(*accept) required[field.required]
+            Control::File { accept } | Control::Files { accept } => maud! {
+                input id=(self.id) type="file" name=(field.name) accept=[(!accept.is_empty()).then_some(*accept)]
+                    multiple[matches!(field.control, Control::Files { .. })] required[field.required]
                     aria-describedby=[self.described.as_deref()];
             }
             .render_to(buffer),
@@ -556,5 +604,7 @@ mod tests {
     fn errors_belong_to_fields() {
         assert!(belongs_to("to[2]", "to") && belongs_to("to", "to") && belongs_to("data.x", "data"));
         assert!(!belongs_to("token", "to"));
+        let parts = ["[2]", "[0].name", ".plan", "[x]"].map(part_in_words);
+        assert_eq!(parts, ["Entry 3", "Entry 1, name", "plan", "[x]"]);
     }
 }

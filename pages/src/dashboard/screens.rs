@@ -1,15 +1,20 @@
 //! The screens: each file has the pages of one subject, as rows of the page table.
 
+pub mod affiliate;
 pub mod assets;
+pub mod automations;
 pub mod billing;
 pub mod credentials;
 pub mod domains;
 pub mod emails;
 pub mod logs;
+pub mod metrics;
+pub mod received;
 pub mod security;
 pub mod sign_in;
 pub mod start;
 pub mod team;
+pub mod templates;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
@@ -20,13 +25,35 @@ pub const ALL: &[&[PageRow]] = &[
     start::PAGES,
     sign_in::PAGES,
     emails::PAGES,
+    received::PAGES,
+    metrics::PAGES,
+    templates::PAGES,
+    automations::PAGES,
+    affiliate::overview::PAGES,
+    affiliate::settings::PAGES,
+    affiliate::processor::PAGES,
+    affiliate::backfill::PAGES,
+    affiliate::audit::PAGES,
+    affiliate::partners::PAGES,
+    affiliate::partner::PAGES,
+    affiliate::partner_pages::PAGES,
+    affiliate::partner_import::PAGES,
+    affiliate::campaigns::PAGES,
+    affiliate::referrals::PAGES,
+    affiliate::commissions::PAGES,
+    affiliate::reviews::PAGES,
+    affiliate::payout_runs::PAGES,
+    affiliate::run_page::PAGES,
+    affiliate::run_approval::PAGES,
+    affiliate::payouts::PAGES,
+    affiliate::payout_results::PAGES,
+    domains::PAGES,
     credentials::API_KEY_PAGES,
     credentials::SMTP_PAGES,
-    domains::PAGES,
     logs::PAGES,
     team::PAGES,
-    security::PAGES,
     billing::PAGES,
+    security::PAGES,
 ];
 
 /// The characters of a path segment or a query value that are not encoded.
