@@ -352,7 +352,7 @@ impl Renderable for FormErrors<'_> {
         maud! {
             div.notice.bad role="alert" {
                 @if others.is_empty() && !failure.fields.is_empty() {
-                    p { "Nothing was changed. Correct what is marked below, and try again." }
+                    p { "Correct what is marked below, and try again." }
                 } @else {
                     p { (plain(&failure.message)) }
                 }

@@ -37,7 +37,7 @@ impl Renderable for Code<'_> {
         maud! {
             div.copyable {
                 (CopyButton(self.text))
-                pre.wrap[self.is_wrapped] tabindex="0" role="region" aria-label=(self.label) { "\n" (self.text) }
+                pre.wrap[self.is_wrapped] tabindex="0" role="group" aria-label=(self.label) { "\n" (self.text) }
             }
         }
         .render_to(buffer);
@@ -102,7 +102,7 @@ impl Renderable for Transcript<'_> {
         maud! {
             div.copyable {
                 (CopyButton(self.0))
-                pre.transcript tabindex="0" role="region" aria-label="Conversation with the mail host" {
+                pre.transcript tabindex="0" role="group" aria-label="Conversation with the mail host" {
                     @for line in self.0.lines().map(TranscriptLine::parse) {
                         @let side = line.side.unwrap_or(("remark", ""));
                         span class=(side.0) {

@@ -2,6 +2,7 @@
 
 use hypertext::prelude::*;
 
+use super::export::ROWS_MAX;
 use super::object::{EmailItem, EmailList};
 use super::{LIST, email_path, listed};
 use crate::dashboard::backend::Failure;
@@ -11,7 +12,7 @@ use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::filter::{FilterBar, RefusedFilter, or_refused};
 use crate::dashboard::kit::pager::Pager;
 use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::address_cell;
+use crate::dashboard::kit::text::{address_cell, grouped};
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
 use crate::dashboard::table::View;
@@ -31,12 +32,13 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
                 (table)
                 div.below-list {
                     button.button type="submit" { "Cancel or resend the selected" }
+                    (export_bound())
                     (pager)
                 }
             }
         } @else if !table.is_empty() {
             (table)
-            (pager)
+            div.below-list { (export_bound()) (pager) }
         } @else if let Some(refused) = &refused {
             (RefusedFilter(refused))
         } @else {
@@ -54,6 +56,12 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
         @if context.allows("send_email") { a.button.primary href={ (LIST) "/new" } { "Write an email" } }
     };
     Ok(Page::new("Emails", body).actions(actions).same_as(call).live().into())
+}
+
+/// The bound of the export, in words.
+fn export_bound() -> impl Renderable {
+    let rows = grouped(ROWS_MAX as u64);
+    maud! { p.small.soft { "The export has the newest " (rows) " that match." } }
 }
 
 fn table(emails: &[EmailItem], can_change: bool) -> Table {

@@ -59,7 +59,7 @@ struct RecipientCard<'c> {
 }
 
 impl RecipientCard<'_> {
-    /// Of several who have it, each would get the same advice.
+    /// Several recipients who have the email would all get the same advice.
     fn shows_advice(&self) -> bool {
         let is_arrived = self.explanation.standing == Standing::Arrived && self.recipient.complained_at.is_none();
         !self.explanation.advice.is_empty() && !(is_arrived && self.email.recipients.len() > 1)

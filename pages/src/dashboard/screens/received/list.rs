@@ -11,7 +11,7 @@ use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::filter::{Filter, FilterBar, RefusedFilter, or_refused};
 use crate::dashboard::kit::pager::Pager;
 use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::address_cell;
+use crate::dashboard::kit::text::{address_cell, grouped};
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
 use crate::dashboard::request::Fields;
@@ -60,7 +60,10 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
             } @else {
                 (table)
             }
-            (Pager { context, next_cursor: found.next_cursor.as_deref() })
+            div.below-list {
+                @if !table.is_empty() { p.small.soft { "The export has the newest " (grouped(ROWS_MAX as u64)) " that match." } }
+                (Pager { context, next_cursor: found.next_cursor.as_deref() })
+            }
         }
     };
     let export = query.with("cursor", "").with("done", "").to_query();
