@@ -10,6 +10,7 @@ pub mod filter;
 pub mod mail_frame;
 pub mod notice;
 pub mod pager;
+pub mod qr_code;
 pub mod same_as;
 pub mod secret;
 pub mod snippet;

@@ -2,13 +2,16 @@
 
 pub mod assets;
 pub mod automations;
+pub mod billing;
 pub mod credentials;
 pub mod domains;
 pub mod emails;
 pub mod logs;
 pub mod received;
+pub mod security;
 pub mod sign_in;
 pub mod start;
+pub mod team;
 pub mod templates;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -27,6 +30,9 @@ pub const ALL: &[&[PageRow]] = &[
     templates::PAGES,
     automations::PAGES,
     logs::PAGES,
+    team::PAGES,
+    security::PAGES,
+    billing::PAGES,
 ];
 
 /// The characters of a path segment or a query value that are not encoded.

@@ -55,7 +55,10 @@ impl<'a> CharDiff<'a> {
                 format!("The end is missing: {} more characters belong after character {same}.", tail(self.right, same))
             }
             (Some(_), None) => {
-                format!("There is too much: {} characters after character {same} do not belong there.", tail(self.found, same))
+                format!(
+                    "There is too much: {} characters after character {same} do not belong there.",
+                    tail(self.found, same)
+                )
             }
             (Some(found), Some(right)) => {
                 format!("They differ from character {at} on: {} was found, {} is right.", name(found), name(right))
@@ -225,7 +228,10 @@ mod tests {
 
     #[test]
     fn characters_that_differ_are_marked() {
-        let html = render(CharDiff { found: "v=spf1 include:spf.exmple.com -all", right: "v=spf1 include:spf.example.com ~all" });
+        let html = render(CharDiff {
+            found: "v=spf1 include:spf.exmple.com -all",
+            right: "v=spf1 include:spf.example.com ~all",
+        });
         assert!(html.contains("spf.ex<ins>a</ins>mple.com <ins>~</ins>all"), "{html}");
         assert!(html.contains("<del>-</del>all"), "{html}");
         assert!(html.contains("from character 22 on: “m” was found, “a” is right"), "{html}");

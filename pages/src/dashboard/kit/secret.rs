@@ -76,7 +76,7 @@ impl Renderable for SecretUses<'_> {
                         @for (n, one) in self.0.iter().enumerate() {
                             details open[n == 0] {
                                 summary { (one.title) }
-                                div.snippet { (CopyButton { text: &one.code, label: one.title }) pre tabindex="0" { code { (one.code) } } }
+                                div.snippet { (CopyButton { text: &one.code, label: one.title }) pre tabindex="0" role="group" aria-label=(one.title) { code { (one.code) } } }
                             }
                         }
                     }

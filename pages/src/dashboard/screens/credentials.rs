@@ -5,6 +5,8 @@ mod create;
 mod detail;
 mod list;
 mod smtp_settings;
+#[cfg(test)]
+mod tests;
 
 use hypertext::prelude::*;
 use jiff::Timestamp;

@@ -11,6 +11,8 @@ mod publish;
 mod records;
 mod saved;
 mod settings;
+#[cfg(test)]
+mod tests;
 
 use hypertext::{Buffer, maud_borrow, prelude::*};
 use serde::Deserialize;
@@ -177,7 +179,9 @@ impl Domain {
 
     /// The records that keep it from being verified, or will.
     fn wrong_records(&self) -> impl Iterator<Item = &DomainRecord> {
-        self.records.iter().filter(|record| record.required && record.status != "verified" && record.status != "pending")
+        self.records
+            .iter()
+            .filter(|record| record.required && record.status != "verified" && record.status != "pending")
     }
 }
 
@@ -200,7 +204,9 @@ impl DomainRecord {
             "ownership" => "Proves that the domain is yours.",
             "dkim" => "The public key by which receivers check the signature of your email.",
             "return_path" => "Bounces come back to this host, so that they are counted for the right email.",
-            "spf" => "Allows this service to send for the domain. A domain has one SPF record: the value below includes yours.",
+            "spf" => {
+                "Allows this service to send for the domain. A domain has one SPF record: the value below includes yours."
+            }
             "dmarc" => "Tells receivers what to do with email that fails the checks, and where to send reports.",
             "inbound" => "Directs mail for the domain to this service.",
             "tracking" => "Links in your email lead through this host of yours.",

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use super::encode;
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
+use crate::dashboard::csv::CsvText;
 use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::facts::Facts;
@@ -32,6 +33,13 @@ pub const PAGES: &[PageRow] = &[
         forms: &[],
     },
     PageRow {
+        path: "/logs/export.csv",
+        access: PageAccess::SignedIn,
+        reads: &["list_logs"],
+        show: |context| Box::pin(export(context)),
+        forms: &[],
+    },
+    PageRow {
         path: "/logs/{id}",
         access: PageAccess::SignedIn,
         reads: &["get_log"],
@@ -41,6 +49,9 @@ pub const PAGES: &[PageRow] = &[
 ];
 
 const PATH: &str = "/dashboard/logs";
+const EXPORT: &str = "/dashboard/logs/export.csv";
+/// Pages of 100 requests in an export.
+const EXPORT_CALLS: usize = 100;
 
 #[derive(Debug, Deserialize)]
 struct LogList {
@@ -167,8 +178,10 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
         }
         Err(failure) => return Err(failure),
     };
-    let keys = if found.logs.iter().any(|one| one.api_key_id.is_some()) { key_names(context).await? } else { BTreeMap::new() };
-    let mut table = Table::new("Requests", &["Request", "Status", "Error", "By", "Duration", "Time"]).numbers(&["Duration"]);
+    let keys =
+        if found.logs.iter().any(|one| one.api_key_id.is_some()) { key_names(context).await? } else { BTreeMap::new() };
+    let mut table =
+        Table::new("Requests", &["Request", "Status", "Error", "By", "Duration", "Time"]).numbers(&["Duration"]);
     for one in &found.logs {
         table.push(
             Row::new()
@@ -182,29 +195,96 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
                 .cell(time_or_dash(Some(&one.created_at))),
         );
     }
-    let empty = if bar.is_active() {
-        EmptyState { title: "No such request", text: "No stored request fits the filters.", action: Some((PATH, "Show all")) }
-    } else {
-        EmptyState {
+    let pager = Pager { context, next_cursor: found.next_cursor.as_deref() };
+    let empty = match (bar.is_active(), found.next_cursor.is_some()) {
+        (true, true) => EmptyState {
+            title: "Not among the newest requests",
+            text: "None of the requests that were looked at fits the filters. Older ones are on the next page.",
+            action: None,
+        },
+        (true, false) => EmptyState {
+            title: "No such request",
+            text: "No stored request fits the filters.",
+            action: Some((PATH, "Show all")),
+        },
+        (false, _) => EmptyState {
             title: "No requests yet",
-            text: "Every request of your programs is listed here with its answer, so that you see what they did and what was refused.",
+            text: "Every request of your programs is listed here with its answer, so that you see what they did and what \
+                   was refused.",
             action: context.allows("create_api_key").then_some(("/dashboard/api-keys/new", "Create an API key")),
-        }
+        },
     };
+    let export = export_path(context);
     let body = maud_borrow! {
         (bar)
         div data-fragment="list" {
-            @if table.is_empty() { (empty) } @else { (table) (Pager { context, next_cursor: found.next_cursor.as_deref() }) }
+            @if table.is_empty() { (empty) } @else { (table) }
+            (pager)
         }
     };
-    Ok(Page::new("Request log", body).lead(lead).same_as(call).into())
+    let actions = maud_borrow! { @if !table.is_empty() { a.button href=(export) { "Export as CSV" } } };
+    Ok(Page::new("Request log", body).lead(lead).actions(actions).same_as(call).into())
+}
+
+/// The address of the export with the filters of the list.
+fn export_path(context: &Context<'_>) -> String {
+    let query = context.query().with("cursor", "").to_query();
+    if query.is_empty() { EXPORT.to_owned() } else { format!("{EXPORT}?{query}") }
+}
+
+/// The filtered list as CSV.
+async fn export(context: &Context<'_>) -> Result<View, Failure> {
+    let columns = [
+        "id",
+        "created_at",
+        "method",
+        "path",
+        "operation",
+        "status",
+        "error_code",
+        "duration_ms",
+        "api_key_id",
+        "user_id",
+    ];
+    let (mut csv, mut call) = (CsvText::new(&columns), list_call(context).query("limit", "100"));
+    let mut is_complete = false;
+    for _ in 0..EXPORT_CALLS {
+        let found: LogList = context.read(&call).await?;
+        for one in &found.logs {
+            let (status, duration) = (one.status.to_string(), one.duration_ms.to_string());
+            let or_empty = |text: &'_ Option<String>| text.clone().unwrap_or_default();
+            csv.push(&[
+                one.id.clone(),
+                one.created_at.clone(),
+                one.method.clone(),
+                one.path.clone(),
+                one.operation.clone(),
+                status,
+                or_empty(&one.error_code),
+                duration,
+                or_empty(&one.api_key_id),
+                or_empty(&one.user_id),
+            ]);
+        }
+        let Some(cursor) = found.next_cursor else {
+            is_complete = true;
+            break;
+        };
+        call.query.retain(|(name, _)| name != "cursor");
+        call = call.query("cursor", cursor);
+    }
+    let part = if is_complete { "" } else { "-newest-part" };
+    let file_name = format!("requests-{}{part}.csv", context.now().strftime("%Y-%m-%d"));
+    Ok(View::File { media_type: "text/csv; charset=utf-8", file_name, content: csv.finish() })
 }
 
 /// What the error code of a request means.
 fn error_description(code: &str, status: u16) -> Option<String> {
     let errors = ApiTable::load().errors();
     let fits = |exact: bool| {
-        errors.iter().find(|(_, error): &&(&str, ApiErrorCode)| error.code == code && (!exact || error.status == status))
+        errors
+            .iter()
+            .find(|(_, error): &&(&str, ApiErrorCode)| error.code == code && (!exact || error.status == status))
     };
     fits(true).or_else(|| fits(false)).map(|(_, error)| error.description.clone())
 }
@@ -258,7 +338,51 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::dashboard::answer::PageContent;
+    use crate::dashboard::fake_backend::{FakeBackend, HOSTILE, assert_harmless, html};
+
+    fn request(path: &str) -> serde_json::Value {
+        json!({
+            "id": "req_1", "method": "POST", "path": path, "operation": "send_email", "status": 400,
+            "error_code": "validation_error", "duration_ms": 12, "api_key_id": "key_1", "user_id": null,
+            "created_at": "2026-11-20T10:00:00Z",
+        })
+    }
+
+    #[test]
+    fn requests_are_filtered_and_shown() {
+        let keys = json!({"api_keys": [{"id": "key_1", "name": "shop"}]});
+        let backend = FakeBackend::new()
+            .answer("list_logs", json!({"logs": [request(HOSTILE)], "next_cursor": null}))
+            .answer("get_log", json!({"log": request(HOSTILE)}))
+            .answer("list_api_keys", keys);
+        let page = html(backend.get("/logs?status=4xx&from=2026-11-01&path=%2Femails"));
+        assert_harmless(&page);
+        assert!(page.contains(">shop</a>"), "{page}");
+        let expected = [("status", "4xx"), ("path", "/emails"), ("created_after", "2026-11-01T00:00:00Z")];
+        let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(backend.calls("list_logs")[0].query, expected);
+        match backend.get("/logs/export.csv?status=4xx").content {
+            PageContent::File { content, .. } => {
+                assert!(content.contains("req_1,2026-11-20T10:00:00Z,POST,"), "{content}")
+            }
+            other => panic!("no file: {other:?}"),
+        }
+        let page = html(backend.get("/logs/req_1"));
+        assert_harmless(&page);
+        assert!(page.contains("Why it was refused"), "{page}");
+    }
+
+    #[test]
+    fn a_refused_filter_is_shown_with_the_reason() {
+        let refused = Failure { status: 400, message: "`status`: is wrong".into(), ..Failure::default() };
+        let answer = FakeBackend::new().refuse("list_logs", refused).get("/logs?status=x");
+        assert_eq!(answer.status, 200);
+        assert!(html(answer).contains("is wrong"));
+    }
 
     #[test]
     fn dates_become_times() {

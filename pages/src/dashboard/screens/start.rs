@@ -3,6 +3,8 @@
 mod attention;
 mod readings;
 mod steps;
+#[cfg(test)]
+mod tests;
 
 use hypertext::{Buffer, maud_borrow, prelude::*};
 

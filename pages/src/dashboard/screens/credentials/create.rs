@@ -3,9 +3,7 @@
 use hypertext::{maud_borrow, prelude::*};
 use serde_json::json;
 
-use super::{
-    Credential, CredentialPages, OneCredential, addresses_field, domains, name_field, smtp_settings,
-};
+use super::{Credential, CredentialPages, OneCredential, addresses_field, domains, name_field, smtp_settings};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::form::{Control, Field, Form};
@@ -50,9 +48,13 @@ pub(super) async fn submit(context: &Context<'_>, pages: &CredentialPages) -> Re
 }
 
 fn rotate_form<'a>() -> Form<'a> {
-    let grace = Field::new("grace_hours", "Hours for which the old secret stays valid", Control::Number { min: Some(0), max: Some(336) })
-        .value("24")
-        .help("Replace it everywhere within this time. 0: the old secret is refused at once; choose it if it leaked.");
+    let grace = Field::new(
+        "grace_hours",
+        "Hours for which the old secret stays valid",
+        Control::Number { min: Some(0), max: Some(336) },
+    )
+    .value("24")
+    .help("Replace it everywhere within this time. 0: the old secret is refused at once; choose it if it leaked.");
     Form::new("rotate", "Replace the secret", vec![grace])
 }
 
@@ -97,8 +99,7 @@ async fn secret_page(
     };
     let path = pages.page_of(&credential.id);
     let label = format!("To {}", credential.name);
-    let shown =
-        ShownSecret { label: pages.secret, secret: &created.secret, uses: &uses, next: (&path, &label) };
+    let shown = ShownSecret { label: pages.secret, secret: &created.secret, uses: &uses, next: (&path, &label) };
     let body = maud_borrow! {
         (shown)
         @if !pages.is_api_key { (connection(credential)) }
@@ -121,8 +122,8 @@ fn api_uses(context: &Context<'_>, secret: &str, from: &str) -> Vec<SecretUse> {
         title: "Environment of your program",
         code: format!("export POSTRIDER_API_KEY={secret}\nexport POSTRIDER_BASE_URL={base_url}"),
     };
-    let calls = SnippetLanguage::ALL.into_iter().filter_map(|language| {
-        Some(SecretUse { title: language.label(), code: snippet(&call, language, base_url)? })
-    });
+    let calls = SnippetLanguage::ALL
+        .into_iter()
+        .filter_map(|language| Some(SecretUse { title: language.label(), code: snippet(&call, language, base_url)? }));
     std::iter::once(environment).chain(calls).collect()
 }

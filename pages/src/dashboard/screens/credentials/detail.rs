@@ -20,7 +20,12 @@ fn switch_form<'a>(credential: &Credential) -> Form<'a> {
     Form::new("switch", label, vec![Field::hidden("enabled", next).ignored()]).secondary()
 }
 
-fn facts(context: &Context<'_>, pages: &CredentialPages, credential: &Credential, domains: &[(String, String)]) -> Facts {
+fn facts(
+    context: &Context<'_>,
+    pages: &CredentialPages,
+    credential: &Credential,
+    domains: &[(String, String)],
+) -> Facts {
     let used = credential.last_used_at.as_deref().and_then(Time::parse);
     let facts = Facts::new().row("State", credential.state(context.now()));
     let facts = if pages.is_api_key { facts.row("Scope", credential.scope_label()) } else { facts };
@@ -83,7 +88,8 @@ pub(super) async fn switch(context: &Context<'_>, pages: &CredentialPages) -> Re
 }
 
 fn edit_form<'a>(credential: Option<&Credential>) -> Form<'a> {
-    let (name, addresses) = credential.map_or_else(Default::default, |one| (one.name.clone(), one.allowed_ips.join("\n")));
+    let (name, addresses) =
+        credential.map_or_else(Default::default, |one| (one.name.clone(), one.allowed_ips.join("\n")));
     Form::new("edit", "Save", vec![name_field().value(name), addresses_field().value(addresses)])
 }
 

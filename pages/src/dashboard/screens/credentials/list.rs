@@ -47,10 +47,10 @@ pub(super) async fn show(context: &Context<'_>, pages: &CredentialPages) -> Resu
             @if table.is_empty() { (empty) } @else { (table) (Pager { context, next_cursor: found.next_cursor.as_deref() }) }
         }
     };
-    let page = Page::new(pages.title, body).lead(pages.lead).same_as(call);
-    Ok(if may_create && !table.is_empty() {
-        page.actions(maud! { a.button.primary href=(new) { "Create " (pages.noun) } }).into()
-    } else {
-        page.into()
-    })
+    let page = Page::new(pages.title, body).same_as(call);
+    if table.is_empty() {
+        return Ok(page.into());
+    }
+    let actions = maud! { @if may_create { a.button.primary href=(new) { "Create " (pages.noun) } } };
+    Ok(page.lead(pages.lead).actions(actions).into())
 }

@@ -79,7 +79,9 @@ impl Claim {
             ("completed", _) => "The domain belongs to this account now.",
             ("expired", _) => "The record was not found in time. Add the domain again to start a new claim.",
             ("cancelled", _) => "The claim was canceled; the domain stays where it is.",
-            (_, Some("grace_period")) => "The other account was told and can object until the end of its grace period. Keep the record.",
+            (_, Some("grace_period")) => {
+                "The other account was told and can object until the end of its grace period. Keep the record."
+            }
             (_, Some("recent_owner_activity")) => {
                 "The other account has sent from the domain recently. The claim goes on when it stops; verify again later."
             }
@@ -124,7 +126,10 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let cancel = Form::new("cancel", "Cancel the claim", Vec::new()).secondary();
     let facts = Facts::new()
         .row("State", claim.badge())
-        .optional("Grace period of the other account ends", claim.grace_ends_at.as_deref().map(|time| time_or_dash(Some(time))))
+        .optional(
+            "Grace period of the other account ends",
+            claim.grace_ends_at.as_deref().map(|time| time_or_dash(Some(time))),
+        )
         .row("Started", time_or_dash(Some(&claim.created_at)))
         .row("Expires", time_or_dash(Some(&claim.expires_at)));
     let body = maud_borrow! {

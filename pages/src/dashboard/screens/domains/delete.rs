@@ -12,7 +12,8 @@ use crate::dashboard::table::{Outcome, View};
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let domain = read_domain(context).await?;
-    let force = Field::new("force", "Delete it even if emails from it are scheduled; they will not be sent", Control::Checkbox);
+    let force =
+        Field::new("force", "Delete it even if emails from it are scheduled; they will not be sent", Control::Checkbox);
     let form = Form::new("delete", "Delete for good", vec![confirm_field(&domain.name), force.ignored()]).danger();
     let body = maud_borrow! {
         div.card {

@@ -16,7 +16,8 @@ use crate::dashboard::table::{Outcome, View};
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let domain = read_domain(context).await?;
     let dkim = &domain.dkim;
-    let ready = if domain.dkim_ready { Badge::new("Ready", Tone::Good) } else { Badge::new("Not ready", Tone::Warning) };
+    let ready =
+        if domain.dkim_ready { Badge::new("Ready", Tone::Good) } else { Badge::new("Not ready", Tone::Warning) };
     let facts = Facts::new()
         .row("Signing", ready)
         .row("Selector", maud_borrow! { code { (dkim.selector) } })

@@ -150,10 +150,18 @@ impl Report {
             .row("By SPF", share(totals.spf_aligned))
             .row("Quarantined", grouped(totals.quarantined))
             .row("Rejected", grouped(totals.rejected))
-            .optional("Policy", self.policy.as_ref().map(|policy| {
-                let subdomains = policy.sp.as_ref().map(|sp| format!(", subdomains {sp}")).unwrap_or_default();
-                format!("{}{subdomains} (DKIM {}, SPF {})", policy.p, alignment(&policy.adkim), alignment(&policy.aspf))
-            }))
+            .optional(
+                "Policy",
+                self.policy.as_ref().map(|policy| {
+                    let subdomains = policy.sp.as_ref().map(|sp| format!(", subdomains {sp}")).unwrap_or_default();
+                    format!(
+                        "{}{subdomains} (DKIM {}, SPF {})",
+                        policy.p,
+                        alignment(&policy.adkim),
+                        alignment(&policy.aspf)
+                    )
+                }),
+            )
     }
 
     fn sources(&self) -> Table {
@@ -167,7 +175,11 @@ impl Report {
                         @match &source.ip { Some(ip) => code { (ip) }, None => "All others" }
                         @if let Some(host) = &source.host { div.small.soft { (host) } }
                     })
-                    .cell(if source.ours { Badge::new("This service", Tone::Good) } else { Badge::new("Another", Tone::Neutral) })
+                    .cell(if source.ours {
+                        Badge::new("This service", Tone::Good)
+                    } else {
+                        Badge::new("Another", Tone::Neutral)
+                    })
                     .cell(grouped(tally.messages))
                     .cell(percent(tally.passed, tally.messages))
                     .cell(percent(tally.dkim_aligned, tally.messages))
@@ -179,7 +191,8 @@ impl Report {
     }
 
     fn reporters(&self) -> Table {
-        let mut table = Table::new("Reporters", &["Reporter", "Reports", "Messages", "Last report"]).numbers(&["Reports", "Messages"]);
+        let mut table = Table::new("Reporters", &["Reporter", "Reports", "Messages", "Last report"])
+            .numbers(&["Reports", "Messages"]);
         for one in &self.reporters {
             table.push(
                 Row::new()
@@ -259,6 +272,9 @@ mod tests {
         assert!(report(Some("none"), 0, 0).advice().1.contains("p=quarantine"));
         assert!(report(Some("none"), 0, 5).advice().1.contains("sources"));
         assert!(report(Some("reject"), 3, 3).advice().1.contains("that this service sent failed"));
-        assert_eq!((percent(999, 1_000), percent(0, 0), percent(9_999, 10_000)), ("99.9%".into(), "–".into(), "99.9%".into()));
+        assert_eq!(
+            (percent(999, 1_000), percent(0, 0), percent(9_999, 10_000)),
+            ("99.9%".into(), "–".into(), "99.9%".into())
+        );
     }
 }

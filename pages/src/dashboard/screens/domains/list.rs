@@ -32,7 +32,8 @@ fn extras(domain: &Domain) -> String {
 }
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
-    let filters = [Filter::text("q", "Name", "example.com"), Filter::words("status", "State", &["verified", "unverified"])];
+    let filters =
+        [Filter::text("q", "Name", "example.com"), Filter::words("status", "State", &["verified", "unverified"])];
     let query = context.query();
     let call = Call::new("list_domains")
         .query("q", query.get("q").trim())
@@ -40,7 +41,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
         .query("cursor", query.get("cursor"));
     let found: DomainList = context.read(&call).await?;
     let bar = FilterBar { context, filters: &filters };
-    let mut table = Table::new(TITLE, &["Domain", "State", "Records to mend", "Settings", "Checked", "Added"]);
+    let mut table = Table::new(TITLE, &["Domain", "State", "Wrong records", "Settings", "Checked", "Added"]);
     for domain in &found.domains {
         let wrong: Vec<_> = domain.wrong_records().map(super::DomainRecord::purpose_title).collect();
         let (wrong, extras) = (wrong.join(", "), extras(domain));
@@ -56,7 +57,8 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     }
     let new = format!("{PATH}/new");
     let may_add = context.allows("create_domain");
-    let lead = "Email is sent from a domain of yours. Its DNS records prove that it is yours and that we may send for it.";
+    let lead =
+        "Email is sent from a domain of yours. Its DNS records prove that it is yours and that we may send for it.";
     let empty = if bar.is_active() {
         EmptyState { title: "No such domain", text: "No domain fits the filters.", action: Some((PATH, "Show all")) }
     } else {
@@ -71,7 +73,8 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let actions = maud_borrow! {
         @if context.allows("list_domain_claims") { a.button href={ (PATH) "/claims" } { "Claims" } }
         @if context.allows("list_dns_credentials") { a.button href={ (PATH) "/dns-credentials" } { "DNS access" } }
-        @if may_add { a.button.primary href=(new) { "Add a domain" } }
+        @if may_add && !table.is_empty() { a.button.primary href=(new) { "Add a domain" } }
     };
-    Ok(Page::new(TITLE, body).lead(lead).actions(actions).same_as(call).live().into())
+    let page = Page::new(TITLE, body).actions(actions).same_as(call).live();
+    Ok(if table.is_empty() { page } else { page.lead(lead) }.into())
 }

@@ -24,7 +24,8 @@ fn common_fields() -> [Field; 2] {
     ];
     [
         Field::new("dry_run", "What to do", Control::Radio(modes)).value("true").ignored(),
-        Field::new("merge_spf", "Add this service to an SPF record that is there already", Control::Checkbox).value("true"),
+        Field::new("merge_spf", "Add this service to an SPF record that is there already", Control::Checkbox)
+            .value("true"),
     ]
 }
 
@@ -40,6 +41,14 @@ fn token_form<'a>(provider: &providers::DnsProvider) -> Form<'a> {
     fields.extend(provider.fields());
     fields.extend(common_fields());
     Form::new("apply", "Go on", fields)
+}
+
+/// The provider in the address, or of the form that was refused.
+pub(super) fn chosen_provider<'c>(context: &'c Context<'_>, form: &str) -> &'c str {
+    match context.query().get("provider") {
+        "" if context.failure_of(form).is_some() => context.form().get("provider"),
+        chosen => chosen,
+    }
 }
 
 /// The choice of a provider: a form of its own, so that the fields of the provider can be shown without the script.
@@ -60,7 +69,7 @@ pub(super) fn provider_choice<'a>(path: &'a str, chosen: &'a str) -> impl Render
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let domain = read_domain(context).await?;
     let saved = saved_providers(context).await?;
-    let chosen = context.query().get("provider");
+    let chosen = chosen_provider(context, "apply");
     let path = format!("{}/publish", domain.page());
     let saved_form = saved_form(&saved);
     let token_form = providers::find(chosen).map(token_form);
@@ -95,8 +104,9 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
             }
         }
     };
-    let call = domain_call("apply_domain_dns", context)
-        .json(json!({"provider": if chosen.is_empty() { "cloudflare" } else { chosen }, "use_saved": true, "dry_run": true}));
+    let call = domain_call("apply_domain_dns", context).json(
+        json!({"provider": if chosen.is_empty() { "cloudflare" } else { chosen }, "use_saved": true, "dry_run": true}),
+    );
     Ok(domain_view(context, &domain, "/publish", content, call))
 }
 
@@ -156,21 +166,22 @@ fn result_page(applied: &Applied, provider: &str, is_dry_run: bool) -> Page {
     for change in &applied.changes {
         let record = &change.record;
         table.push(
-            Row::new()
-                .cell(maud_borrow! { b { (record.kind) } " " (record.name) })
-                .cell(action_badge(change))
-                .cell(maud_borrow! {
+            Row::new().cell(maud_borrow! { b { (record.kind) } " " (record.name) }).cell(action_badge(change)).cell(
+                maud_borrow! {
                     @match &change.replaces {
                         Some(before) => (CharDiff { found: before, right: &record.value }),
                         None => code { (record.value) },
                     }
                     @if let Some(reason) = &change.reason { p.help { (reason) } }
-                }),
+                },
+            ),
         );
     }
     let (tone, text) = match (is_dry_run, applied.applied) {
         (true, _) => (Tone::Neutral, "Nothing was changed yet. This is what would happen:"),
-        (false, true) => (Tone::Good, "All records are published. It can take some minutes until they are seen everywhere."),
+        (false, true) => {
+            (Tone::Good, "All records are published. It can take some minutes until they are seen everywhere.")
+        }
         (false, false) => (Tone::Warning, "Not all records could be published; the table says why."),
     };
     let path = domain.page();
@@ -206,5 +217,7 @@ pub(super) async fn connect(context: &Context<'_>) -> Result<Outcome, Failure> {
             p.help { code { (connect.url) } }
         }
     };
-    Ok(Outcome::Once(Box::new(Page::new("Continue at your provider", body).below(PATH, TITLE).below(path.clone(), "Domain"))))
+    Ok(Outcome::Once(Box::new(
+        Page::new("Continue at your provider", body).below(PATH, TITLE).below(path.clone(), "Domain"),
+    )))
 }

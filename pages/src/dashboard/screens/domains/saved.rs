@@ -4,7 +4,7 @@ use hypertext::{maud_borrow, prelude::*};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::publish::provider_choice;
+use super::publish::{chosen_provider, provider_choice};
 use super::{PATH, TITLE, providers};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
@@ -20,7 +20,8 @@ use crate::dashboard::table::{Outcome, View};
 const SAVED: &str = "/dashboard/domains/dns-credentials";
 const NEW: &str = "/dashboard/domains/dns-credentials/new";
 const SAVED_TITLE: &str = "DNS access";
-const LEAD: &str = "Saved tokens of DNS providers publish the records of every domain. They are stored encrypted and never shown.";
+const LEAD: &str =
+    "Saved tokens of DNS providers publish the records of every domain. They are stored encrypted and never shown.";
 
 #[derive(Debug, Deserialize)]
 struct SavedList {
@@ -60,13 +61,12 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     }
     let empty = EmptyState { title: "No saved access", text: LEAD, action: may_save.then_some((NEW, "Save a token")) };
     let body = maud_borrow! { @if table.is_empty() { (empty) } @else { (table) } };
-    let page = Page::new(SAVED_TITLE, body).below(PATH, TITLE).lead(LEAD).same_as(call);
-    let page = if may_save && !table.is_empty() {
-        page.actions(maud! { a.button.primary href=(NEW) { "Save a token" } })
-    } else {
-        page
-    };
-    Ok(page.into())
+    let page = Page::new(SAVED_TITLE, body).below(PATH, TITLE).same_as(call);
+    if table.is_empty() {
+        return Ok(page.into());
+    }
+    let actions = maud! { @if may_save { a.button.primary href=(NEW) { "Save a token" } } };
+    Ok(page.lead(LEAD).actions(actions).into())
 }
 
 fn save_form<'a>(provider: &providers::DnsProvider) -> Form<'a> {
@@ -76,7 +76,7 @@ fn save_form<'a>(provider: &providers::DnsProvider) -> Form<'a> {
 }
 
 pub(super) async fn show_save(context: &Context<'_>) -> Result<View, Failure> {
-    let chosen = context.query().get("provider");
+    let chosen = chosen_provider(context, "save");
     let form = providers::find(chosen).map(save_form);
     let body = maud_borrow! {
         div.card {

@@ -48,7 +48,13 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let domain = read_domain(context).await?;
     let form = form(Some(&domain));
     let content = maud_borrow! { div.card { (form.within(context)) } };
-    Ok(domain_view(context, &domain, "/settings", content, domain_call("update_domain", context).json(form_values(&domain))))
+    Ok(domain_view(
+        context,
+        &domain,
+        "/settings",
+        content,
+        domain_call("update_domain", context).json(form_values(&domain)),
+    ))
 }
 
 /// The settings as the operation takes them.

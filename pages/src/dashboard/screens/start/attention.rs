@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::readings::{AccountReading, DomainItem, KeyItem, Readings, WebhookItem};
 use crate::dashboard::kit::badge::Tone;
-use crate::dashboard::kit::text::{grouped, sentence_case};
+use crate::dashboard::kit::text::{file_size, grouped, sentence_case};
 use crate::dashboard::screens::encode;
 
 /// From this part of a quota on it is almost used.
@@ -67,19 +67,24 @@ fn of_account(account: &AccountReading, items: &mut Vec<Item>) {
         ("emails of today", usage.emails_day, limits.emails_per_day),
     ];
     for (title, used, limit) in emails {
-        items.extend(quota(title, used, limit));
+        items.extend(quota(title, used, limit, grouped));
     }
     for (name, limit) in &limits.storage {
         let used = usage.storage.get(name).copied().flatten().unwrap_or(0);
-        items.extend(quota(&format!("storage for {}", sentence_case(name).to_lowercase()), used, *limit));
+        let title = match name.strip_suffix("_bytes") {
+            Some(name) => format!("bytes for {}", sentence_case(name).to_lowercase()),
+            None => sentence_case(name).to_lowercase(),
+        };
+        let amount = if name.ends_with("_bytes") { file_size } else { grouped };
+        items.extend(quota(&title, used, *limit, amount));
     }
 }
 
 /// A quota that is used up, or almost.
-fn quota(title: &str, used: u64, limit: Option<u64>) -> Option<Item> {
+fn quota(title: &str, used: u64, limit: Option<u64>, amount: fn(u64) -> String) -> Option<Item> {
     let limit = limit.filter(|limit| *limit > 0)?;
     let percent = used.saturating_mul(100) / limit;
-    let text = format!("{} of {} used.", grouped(used), grouped(limit));
+    let text = format!("{} of {} used.", amount(used), amount(limit));
     if used >= limit {
         Some(Item::new(Tone::Bad, "Quota", format!("The {title} are used up"), text, "/billing"))
     } else if percent >= ALMOST_PERCENT {
@@ -121,11 +126,19 @@ fn unverified(domain: &DomainItem) -> Item {
 
 fn of_webhook(webhook: &WebhookItem) -> Option<Item> {
     let path = format!("/webhooks/{}", encode(&webhook.id));
-    let item = |tone, title: &str, text: &str| Some(Item::new(tone, "Webhook", format!("{} {title}", webhook.url), text, &path));
+    let item = |tone, title: &str, text: &str| {
+        Some(Item::new(tone, "Webhook", format!("{} {title}", webhook.url), text, &path))
+    };
     match (webhook.disabled_reason.as_deref(), &webhook.failing_since) {
-        (Some("gone"), _) => item(Tone::Bad, "is switched off", "It answered 410 Gone. Enable it again when it is back."),
-        (Some("failing"), _) => item(Tone::Bad, "is switched off", "It failed for too long. Mend it, enable it and replay what it missed."),
-        (None, Some(_)) => item(Tone::Warning, "fails", "Deliveries are tried again; if it goes on, it is switched off."),
+        (Some("gone"), _) => {
+            item(Tone::Bad, "is switched off", "It answered 410 Gone. Enable it again when it is back.")
+        }
+        (Some("failing"), _) => {
+            item(Tone::Bad, "is switched off", "It failed for too long. Mend it, enable it and replay what it missed.")
+        }
+        (None, Some(_)) => {
+            item(Tone::Warning, "fails", "Deliveries are tried again; if it goes on, it is switched off.")
+        }
         _ => None,
     }
 }
@@ -163,23 +176,42 @@ fn of_key(key: &KeyItem, now: Timestamp) -> Option<Item> {
 fn of_program(readings: &Readings, items: &mut Vec<Item>) {
     if readings.has_reviews {
         let text = "They earn nothing until you allow or reject them.";
-        items.push(Item::new(Tone::Warning, "Affiliate", "Referrals wait for your review", text, "/affiliate/referrals"));
+        items.push(Item::new(
+            Tone::Warning,
+            "Affiliate",
+            "Referrals wait for your review",
+            text,
+            "/affiliate/referrals",
+        ));
     }
     for run in &readings.runs {
         let payouts = grouped(run.payouts_count);
         match (run.status.as_str(), run.partial) {
             ("draft", _) => {
                 let text = format!("It has {payouts} payouts. Partners are paid when you approve it.");
-                items.push(Item::new(Tone::Warning, "Affiliate", "A payout run waits for approval", text, "/affiliate/payouts"));
+                items.push(Item::new(
+                    Tone::Warning,
+                    "Affiliate",
+                    "A payout run waits for approval",
+                    text,
+                    "/affiliate/payouts",
+                ));
             }
             (_, true) => {
                 let text = "Look at the failed payouts and pay them in another way.";
-                items.push(Item::new(Tone::Warning, "Affiliate", "A payout run failed in part", text, "/affiliate/payouts"));
+                items.push(Item::new(
+                    Tone::Warning,
+                    "Affiliate",
+                    "A payout run failed in part",
+                    text,
+                    "/affiliate/payouts",
+                ));
             }
             _ => {}
         }
     }
-    let failed = readings.program.as_ref().and_then(|program| program.processor.as_ref()).map_or(0, |one| one.failed_events);
+    let failed =
+        readings.program.as_ref().and_then(|program| program.processor.as_ref()).map_or(0, |one| one.failed_events);
     if failed > 0 {
         let title = format!("{} events of the payment processor could not be processed", grouped(failed));
         items.push(Item::new(Tone::Warning, "Affiliate", title, "Look at them and try them again.", "/affiliate"));
@@ -215,8 +247,8 @@ mod tests {
 
     #[test]
     fn quotas_need_attention_when_almost_used() {
-        assert!(quota("emails", 79, Some(100)).is_none() && quota("emails", 5, None).is_none());
-        assert_eq!(quota("emails", 80, Some(100)).unwrap().tone, Tone::Warning);
-        assert_eq!(quota("emails", 100, Some(100)).unwrap().tone, Tone::Bad);
+        assert!(quota("emails", 79, Some(100), grouped).is_none() && quota("emails", 5, None, grouped).is_none());
+        assert_eq!(quota("emails", 80, Some(100), grouped).unwrap().tone, Tone::Warning);
+        assert_eq!(quota("emails", 100, Some(100), grouped).unwrap().tone, Tone::Bad);
     }
 }

@@ -197,8 +197,7 @@ impl Readings {
             read::<EmailList>(context, Call::new("list_emails").query("limit", "5")),
             read::<WebhookList>(context, Call::new("list_webhooks").query("limit", "25")),
         );
-        let ((account, verified, unverified, users), (keys, emails, webhooks)) =
-            try_join(of_account, lists).await?;
+        let ((account, verified, unverified, users), (keys, emails, webhooks)) = try_join(of_account, lists).await?;
         let has_affiliates = account.as_ref().is_some_and(|one| one.account.features.affiliates);
         let program = if has_affiliates { read(context, Call::new("get_affiliate_program")).await? } else { None };
         let (reviews, runs) = match &program {

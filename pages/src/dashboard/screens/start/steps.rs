@@ -28,7 +28,12 @@ pub(super) fn steps(readings: &Readings) -> Vec<Step> {
     let send_path = if readings.emails.as_ref().is_some_and(Vec::is_empty) { "/emails/new" } else { "/emails" };
     let hook_path = if readings.webhooks.as_ref().is_some_and(Vec::is_empty) { "/webhooks/new" } else { "/webhooks" };
     let all = [
-        step("Verify a domain", "Publish its records, so that receivers trust your email.", domain_path, is_domain_done),
+        step(
+            "Verify a domain",
+            "Publish its records, so that receivers trust your email.",
+            domain_path,
+            is_domain_done,
+        ),
         step(
             "Create an API key",
             "Your program signs in with it.",
