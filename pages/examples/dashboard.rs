@@ -5,7 +5,7 @@
 //! cargo run -p pages --example dashboard -- --server 127.0.0.1:8025 --key rnl_… --cookie __Host-postrider_session=…
 //! ```
 //!
-//! Operations that accept a key are called with it, others with the session's cookie; without a key, all with the
+//! `--ahead SECONDS` is how far the server's clock was advanced. Operations that accept a key are called with it, others with the session's cookie; without a key, all with the
 //! cookie. Everybody may do everything that
 //! the server allows. `postrider admin session create` prints a session.
 
@@ -20,7 +20,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use pages::dashboard::answer::PageContent;
 use pages::dashboard::backend::{Backend, Call, CallBody, Failure, Reply};
 use pages::dashboard::request::{Fields, PageRequest, UploadedFile};
@@ -39,6 +39,8 @@ struct HttpBackend {
     key: String,
     cookie: String,
     csrf: String,
+    /// How far the server's clock is ahead.
+    ahead: SignedDuration,
     /// Id, method and path of the operations.
     operations: Vec<(String, String, String)>,
 }
@@ -57,6 +59,7 @@ async fn main() -> Result<(), AnyError> {
         key: argument("--key", ""),
         cookie: argument("--cookie", ""),
         csrf: String::new(),
+        ahead: SignedDuration::from_secs(argument("--ahead", "0").parse()?),
         operations: Vec::new(),
     };
     let document: Value =
@@ -173,7 +176,8 @@ impl HttpBackend {
         tokio::spawn(connection);
         // Browsers call the operations that accept keys as well below this path.
         let prefix = if self.key.is_empty() && !is_for_sessions(target) { "/api" } else { "" };
-        let mut request = Request::builder().method(method).uri(format!("{prefix}{target}")).header("host", &self.server);
+        let mut request =
+            Request::builder().method(method).uri(format!("{prefix}{target}")).header("host", &self.server);
         if self.key.is_empty() || is_for_sessions(target) {
             request = request.header("cookie", &self.cookie).header("x-csrf-token", &self.csrf);
         } else {
@@ -236,7 +240,7 @@ impl Backend for HttpBackend {
     }
 
     fn now(&self) -> Timestamp {
-        Timestamp::now()
+        Timestamp::now() + self.ahead
     }
 
     fn base_url(&self) -> &str {

@@ -1,5 +1,6 @@
 //! The screens: each file has the pages of one subject, as rows of the page table.
 
+pub mod affiliate;
 pub mod assets;
 pub mod automations;
 pub mod billing;
@@ -7,6 +8,7 @@ pub mod credentials;
 pub mod domains;
 pub mod emails;
 pub mod logs;
+pub mod metrics;
 pub mod received;
 pub mod security;
 pub mod sign_in;
@@ -24,15 +26,34 @@ pub const ALL: &[&[PageRow]] = &[
     sign_in::PAGES,
     emails::PAGES,
     received::PAGES,
-    credentials::API_KEY_PAGES,
-    credentials::SMTP_PAGES,
-    domains::PAGES,
+    metrics::PAGES,
     templates::PAGES,
     automations::PAGES,
+    affiliate::overview::PAGES,
+    affiliate::settings::PAGES,
+    affiliate::processor::PAGES,
+    affiliate::backfill::PAGES,
+    affiliate::audit::PAGES,
+    affiliate::partners::PAGES,
+    affiliate::partner::PAGES,
+    affiliate::partner_pages::PAGES,
+    affiliate::partner_import::PAGES,
+    affiliate::campaigns::PAGES,
+    affiliate::referrals::PAGES,
+    affiliate::commissions::PAGES,
+    affiliate::reviews::PAGES,
+    affiliate::payout_runs::PAGES,
+    affiliate::run_page::PAGES,
+    affiliate::run_approval::PAGES,
+    affiliate::payouts::PAGES,
+    affiliate::payout_results::PAGES,
+    domains::PAGES,
+    credentials::API_KEY_PAGES,
+    credentials::SMTP_PAGES,
     logs::PAGES,
     team::PAGES,
-    security::PAGES,
     billing::PAGES,
+    security::PAGES,
 ];
 
 /// The characters of a path segment or a query value that are not encoded.
