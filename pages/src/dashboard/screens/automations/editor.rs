@@ -11,7 +11,7 @@ use super::working_copy::WorkingCopy;
 use super::{AutomationDetail, automation_page, call, path, read_automation};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
-use crate::dashboard::form::{Field, FormErrors, belongs_to};
+use crate::dashboard::form::{Field, FormErrors, belongs_to, plain};
 use crate::dashboard::kit::badge::Badge;
 use crate::dashboard::kit::diff::LineDiff;
 use crate::dashboard::kit::text::grouped;
@@ -258,6 +258,10 @@ impl Renderable for TriggerCard<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let card = self.card;
         let rows = trigger_fields();
+        let event = match card.fields.get("trigger.event") {
+            "" => "no event yet",
+            event => event,
+        };
         let name = Field::text("name", "Name").required();
         let is_wrong = card
             .failure
@@ -265,7 +269,7 @@ impl Renderable for TriggerCard<'_> {
         let is_open = is_wrong || card.steps == 0 || card.focus.is_none() && self.name.is_empty();
         maud! {
             section.card.trigger id="step-trigger" aria-labelledby="trigger-title" {
-                h2 #trigger-title { "Starts at " code { (card.fields.get("trigger.event")) } }
+                h2 #trigger-title { "Starts at " code { (event) } }
                 p.soft.small { (trigger_summary(card.fields)) }
                 details open[is_open] {
                     summary { "Edit name and trigger" }
@@ -318,7 +322,7 @@ impl Renderable for Changes<'_> {
             // The form says which field is wrong when it is sent.
             Err(failure) => {
                 maud! {
-                    div #changes.notice.bad { @for (name, text) in &failure.fields { p { code { (name) } ": " (text) } } }
+                    div #changes.notice.bad { @for (name, text) in &failure.fields { p { code { (name) } ": " (plain(text)) } } }
                 }
                 .render_to(buffer);
                 return;

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::step_form::{OPERATORS, Pairs, StepKind, comparison_fields, find, naming_fields, step_fields};
 use super::working_copy::{ORIGIN, STEPS_MAX, kind_of};
 use crate::dashboard::backend::Failure;
-use crate::dashboard::form::{Field, FieldView, belongs_to};
+use crate::dashboard::form::{Field, FieldView, belongs_to, plain};
 use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::text::input_value;
 use crate::dashboard::request::Fields;
@@ -259,7 +259,7 @@ impl Renderable for StepCard<'_, '_> {
                     (StepState { counts: self.origin().and_then(|origin| card.counts.get(origin)), is_new: self.stored().is_none(), is_edited: self.is_edited() })
                     @if card.may_edit { (StepButtons { card, n }) }
                 }
-                @for error in &errors { p.error { (error) } }
+                @for error in &errors { p.error { (plain(error)) } }
                 details open[is_open] {
                     summary { @if card.may_edit { "Edit" } @else { "Show" } span.hidden { " step " (n + 1) } }
                     div.step-fields {

@@ -9,7 +9,7 @@ use super::preview::{self, PreviewPanel, PreviewViews, RenderedPreview, parse_sa
 use super::{StatusBadges, TemplateDetail, call, path, read_template, template_page};
 use crate::dashboard::backend::Failure;
 use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Empty, Field, FieldView, FormErrors, read_fields};
+use crate::dashboard::form::{Control, Empty, Field, FieldView, FormErrors, plain, read_fields};
 use crate::dashboard::request::Fields;
 use crate::dashboard::table::{Outcome, View};
 
@@ -275,7 +275,7 @@ impl Renderable for Editor<'_> {
                         @if let Some(failure) = state.failure.as_ref().filter(|_| context.is_preview()) {
                             div.notice.bad {
                                 @if failure.fields.is_empty() { p { (failure.message) } }
-                                @for (name, text) in &failure.fields { p { code { (name) } ": " (text) } }
+                                @for (name, text) in &failure.fields { p { code { (name) } ": " (plain(text)) } }
                             }
                         }
                         @if let Some(rendered) = &state.rendered {
