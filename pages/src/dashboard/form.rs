@@ -381,7 +381,8 @@ pub fn belongs_to(error: &str, field: &str) -> bool {
 }
 
 /// A message of the API without its marks of code.
-fn plain(message: &str) -> String {
+#[must_use]
+pub fn plain(message: &str) -> String {
     message.replace('`', "")
 }
 
