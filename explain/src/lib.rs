@@ -1,7 +1,7 @@
 //! "Why is it not there yet": where each recipient of an email stands, why, when the next try is, the words of the far
 //! end, and what to do.
 //!
-//! It reads the object `email` of `GET /emails/{id}`. The dashboard and the command line show the same words.
+//! It reads the `recipients` of `GET /emails/{id}`. The dashboard and the command line show the same words.
 
 mod reply;
 mod wait;
@@ -12,14 +12,7 @@ use serde::{Deserialize, Serialize};
 pub use reply::SmtpResponse;
 pub use wait::WaitReason;
 
-/// An email as the API shows it. Only the fields that the explanation needs.
-#[derive(Debug, Clone, Default, Deserialize)]
-pub struct EmailStanding {
-    #[serde(default)]
-    pub recipients: Vec<RecipientStanding>,
-}
-
-/// A recipient as the API shows it.
+/// A recipient as the API shows it. Only the fields that the explanation needs.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct RecipientStanding {

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::workflow::WorkflowRun;
 use crate::client::Call;
 use crate::error::CliError;
+use crate::example;
 use crate::operation::OperationTable;
 use crate::operation_command::encode;
 use crate::output::{self, Format};
@@ -15,7 +16,7 @@ use crate::output::{self, Format};
 pub(super) fn command() -> Command {
     Command::new("explain")
         .about("Explain what happened to an email, recipient by recipient")
-        .after_help("Example:\n  postrider explain msg_01K9ZQ4Y8M3T5V7W2X6B0C1D9E")
+        .after_help(example::section(&["postrider explain msg_01K9ZQ4Y8M3T5V7W2X6B0C1D9E"]))
         .arg(Arg::new("id").value_name("ID").required(true).help("Id of the email"))
 }
 

@@ -3,6 +3,8 @@
 pub mod badge;
 pub mod chart;
 pub mod code;
+pub mod confirm;
+pub mod diff;
 pub mod date_range;
 pub mod empty;
 pub mod facts;
@@ -10,7 +12,9 @@ pub mod filter;
 pub mod mail_frame;
 pub mod notice;
 pub mod pager;
+pub mod qr_code;
 pub mod same_as;
+pub mod secret;
 pub mod snippet;
 pub mod table;
 pub mod text;

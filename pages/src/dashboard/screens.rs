@@ -1,15 +1,23 @@
 //! The screens: each file has the pages of one subject, as rows of the page table.
 
 pub mod assets;
+pub mod automations;
+pub mod billing;
 pub mod conversions;
+pub mod credentials;
+pub mod domains;
 pub mod emails;
 pub mod events;
 pub mod funnels;
+pub mod logs;
 pub mod metrics;
 pub mod people;
 pub mod received;
+pub mod security;
 pub mod sign_in;
 pub mod start;
+pub mod team;
+pub mod templates;
 pub mod visits;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -17,7 +25,27 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use super::table::PageRow;
 
 /// The rows of all screens.
-pub const ALL: &[&[PageRow]] = &[start::PAGES, sign_in::PAGES, emails::PAGES, received::PAGES, metrics::PAGES, events::PAGES, people::PAGES, funnels::PAGES, visits::PAGES, conversions::PAGES];
+pub const ALL: &[&[PageRow]] = &[
+    start::PAGES,
+    sign_in::PAGES,
+    emails::PAGES,
+    received::PAGES,
+    metrics::PAGES,
+    credentials::API_KEY_PAGES,
+    credentials::SMTP_PAGES,
+    domains::PAGES,
+    templates::PAGES,
+    automations::PAGES,
+    events::PAGES,
+    people::PAGES,
+    funnels::PAGES,
+    visits::PAGES,
+    conversions::PAGES,
+    logs::PAGES,
+    team::PAGES,
+    security::PAGES,
+    billing::PAGES,
+];
 
 /// The characters of a path segment or a query value that are not encoded.
 const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');

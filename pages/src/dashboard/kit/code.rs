@@ -35,9 +35,9 @@ impl Renderable for Code<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         // The parser drops a line feed after the start tag, so one precedes the text (HTML, "pre").
         maud! {
-            div.code {
+            div.copyable {
                 (CopyButton(self.text))
-                pre.wrap[self.is_wrapped] tabindex="0" role="region" aria-label=(self.label) { "\n" (self.text) }
+                pre.wrap[self.is_wrapped] tabindex="0" role="group" aria-label=(self.label) { "\n" (self.text) }
             }
         }
         .render_to(buffer);
@@ -100,9 +100,9 @@ impl<'a> TranscriptLine<'a> {
 impl Renderable for Transcript<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         maud! {
-            div.code {
+            div.copyable {
                 (CopyButton(self.0))
-                pre.transcript tabindex="0" role="region" aria-label="Conversation with the mail host" {
+                pre.transcript tabindex="0" role="group" aria-label="Conversation with the mail host" {
                     @for line in self.0.lines().map(TranscriptLine::parse) {
                         @let side = line.side.unwrap_or(("remark", ""));
                         span class=(side.0) {

@@ -46,11 +46,13 @@ impl Timeline {
 impl Renderable for Timeline {
     fn render_to(&self, buffer: &mut Buffer) {
         maud! {
-            ol.timeline aria-label=(self.label) {
-                @for step in &self.steps {
-                    li class=(step.tone.class()) {
-                        p.timeline-head { strong { (step.title) } " " (time_or_dash(step.time.as_deref())) }
-                        @if !step.details.is_empty() { div.timeline-details { (raw(&step.details)) } }
+            div role="group" aria-label=(self.label) {
+                ol.timeline {
+                    @for step in &self.steps {
+                        li class=(step.tone.class()) {
+                            p.timeline-head { strong { (step.title) } " " (time_or_dash(step.time.as_deref())) }
+                            @if !step.details.is_empty() { div.timeline-details { (raw(&step.details)) } }
+                        }
                     }
                 }
             }

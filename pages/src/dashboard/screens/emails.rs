@@ -19,7 +19,7 @@ use crate::dashboard::table::{FormRow, PageAccess, PageRow};
 
 pub(super) use change::SentAnswer;
 pub(super) use content::source;
-pub(super) use listed::day_start;
+pub(super) use listed::{day_start, domain_filter};
 
 pub const PAGES: &[PageRow] = &[
     PageRow {

@@ -81,7 +81,8 @@ fn form<'f>(name: &'f str, submit: &'f str, context: &Context<'_>) -> Form<'f> {
 }
 
 fn with_ids<'f>(mut form: Form<'f>, emails: &[&WholeEmail]) -> Form<'f> {
-    form.fields.extend(emails.iter().map(|email| Field::hidden("id", &email.item.id).ignored()));
+    let ids: Vec<_> = emails.iter().map(|email| email.item.id.as_str()).collect();
+    form.fields.push(Field::hidden("ids", ids.join(" ")).ignored());
     form
 }
 
@@ -111,7 +112,7 @@ pub(super) async fn resend(context: &Context<'_>) -> Result<Outcome, Failure> {
 /// Calls an operation for each email; the page says what came of each.
 async fn each(context: &Context<'_>, done: &str, call: impl Fn(&str) -> Call) -> Result<Outcome, Failure> {
     let mut table = Table::new("Results", &["Email", "Result", "Why"]);
-    let ids = ids(context.form().all("id"));
+    let ids = ids(context.form().get("ids").split_whitespace());
     let mut failed = 0;
     for id in &ids {
         let (badge, reason) = match context.perform(&call(id)).await {

@@ -71,7 +71,7 @@ fn reschedule_form(email: Option<&WholeEmail>) -> Form<'static> {
     let field = Field::new("scheduled_at", "Send at", Control::DateTime)
         .value(at)
         .required()
-        .help("In Coordinated Universal Time (UTC), at most 30 days from now");
+        .help("In Coordinated Universal Time (UTC), at most a year from now");
     Form::new("reschedule", "Change the time", vec![field])
 }
 

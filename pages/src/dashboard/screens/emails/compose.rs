@@ -91,7 +91,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
                 div.buttons { button.button type="submit" { "Use it" } }
             }
         }
-        div.card { (form.within(context)) }
+        div.card.compose { (form.within(context)) }
     };
     let example =
         json!({"from": "Ada <ada@example.com>", "to": ["grace@example.net"], "subject": "Welcome", "text": "Hello"});
@@ -136,7 +136,6 @@ fn form(context: &Context<'_>, template: Option<&PublishedTemplate>, sender_help
         addresses("to", "To", 2).value(query.get("to")).required().help(ADDRESSES),
         addresses("cc", "Copy (cc)", 1),
         addresses("bcc", "Blind copy (bcc)", 1).help("The other recipients do not see these addresses"),
-        addresses("reply_to", "Replies go to", 1),
     ];
     fields.extend(content_fields(template));
     let categories =
@@ -146,12 +145,13 @@ fn form(context: &Context<'_>, template: Option<&PublishedTemplate>, sender_help
         Field::new("category", "Category", Control::Select(categories.collect()))
             .value(default)
             .help("Newsletter and product mail is not sent to people who opted out of it"),
-        Field::new("tags", "Tags", Control::Area { rows: 2 })
+        Field::new("scheduled_at", "Send later, at", Control::DateTime)
+            .help("In Coordinated Universal Time (UTC). Left empty, it is sent now"),
+        Field::new("tags", "Tags", Control::Area { rows: 1 })
             .ignored()
             .placeholder("order: 1043")
             .help("One a line, name: value. You find the email by them later"),
-        Field::new("scheduled_at", "Send later, at", Control::DateTime)
-            .help("In Coordinated Universal Time (UTC). Left empty, it is sent now"),
+        addresses("reply_to", "Replies go to", 1).help("Left empty, they go to the sender"),
         Field::new("attachments", "Attached files", Control::Files { accept: "" })
             .help("At most 10 files of 10 MB each"),
     ]);
@@ -163,7 +163,7 @@ fn content_fields(template: Option<&PublishedTemplate>) -> Vec<Field> {
         return vec![
             Field::text("subject", "Subject").required(),
             Field::new("text", "Text", Control::Area { rows: 8 })
-                .help("For readers without HTML. Left empty beside HTML, it is made from the HTML"),
+                .help("Text, HTML, or both: readers without HTML see the text"),
             Field::new("html", "HTML", Control::Code { rows: 8 }),
         ];
     };

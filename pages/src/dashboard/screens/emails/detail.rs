@@ -33,30 +33,29 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     };
     let timeline = history(&events.events);
     let body = maud! {
-        div data-fragment="email" {
-            div.columns.wide-first {
-                div.stack {
+        div.columns.wide-first {
+            div.stack {
+                div.stack data-fragment="standing" {
                     (Standings { context, email })
-                }
-                div.stack {
-                    section aria-labelledby="facts" { h2 #facts { "Facts" } div.card { (facts(email)) } }
-                    section aria-labelledby="history" {
-                        h2 #history { "What happened" }
-                        @if timeline.is_empty() { p.soft { "Nothing yet." } } @else { div.card { (timeline) } }
-                        @if events.has_more { p.small.soft { "The newest 100 events are shown." } }
+                    section aria-labelledby="attempts" {
+                        h2 #attempts { "Tries" }
+                        (Attempts(&attempts.attempts))
+                        @if attempts.next_cursor.is_some() { p { a href={ (email_path(id)) "/attempts" } { "All tries" } } }
                     }
                 }
+                // Outside the parts that are refreshed: the frame would load again at every event.
+                (ContentTabs { context, email })
             }
-            section aria-labelledby="attempts" {
-                h2 #attempts { "Tries" }
-                (Attempts(&attempts.attempts))
-                @if attempts.next_cursor.is_some() {
-                    p { a href={ (email_path(id)) "/attempts" } { "All tries" } }
+            div.stack data-fragment="facts" {
+                section aria-labelledby="facts" { h2 #facts { "Facts" } div.card { (facts(email)) } }
+                (AllLikeThis(email))
+                section aria-labelledby="history" {
+                    h2 #history { "What happened" }
+                    @if timeline.is_empty() { p.soft { "Nothing yet." } } @else { div.card { (timeline) } }
+                    @if events.has_more { p.small.soft { "The newest 100 events are shown." } }
                 }
             }
         }
-        (ContentTabs { context, email })
-        (AllLikeThis(email))
     };
     let lead = format!("From {} to {}", email.item.from, email.item.recipients());
     let page = Page::new(email.item.title(), body).below(LIST, "Emails").lead(lead).actions(Actions { context, email });

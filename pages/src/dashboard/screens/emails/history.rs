@@ -16,10 +16,12 @@ pub(super) fn history(events: &[TimelineEvent]) -> Timeline {
         let (tone, title) = event.title();
         let remark = event.remark();
         let next = event.detail.pointer("/delay/next_attempt_at").and_then(Value::as_str);
+        let scheduled = event.detail.pointer("/scheduled_at").and_then(Value::as_str);
         let details = maud! {
             @if let Some(recipient) = &event.recipient { p { (recipient) } }
             @if let Some(remark) = &remark { p.soft { (remark) } }
             @if let Some(next) = next { p.soft { "Next try: " (time_or_dash(Some(next))) } }
+            @if let Some(at) = scheduled { p.soft { "To be sent: " (time_or_dash(Some(at))) } }
         };
         timeline.push(tone, title, Some(&event.created_at), details);
     }
@@ -51,7 +53,6 @@ impl TimelineEvent {
             "/failure/diagnostic",
             "/click/url",
             "/complaint/feedback_type",
-            "/scheduled_at",
             "/reason",
         ]
         .into_iter()

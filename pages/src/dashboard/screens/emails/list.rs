@@ -2,24 +2,26 @@
 
 use hypertext::prelude::*;
 
+use super::export::ROWS_MAX;
 use super::object::{EmailItem, EmailList};
 use super::{LIST, email_path, listed};
 use crate::dashboard::backend::Failure;
 use crate::dashboard::context::Context;
 use crate::dashboard::kit::badge::Badge;
 use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::filter::FilterBar;
+use crate::dashboard::kit::filter::{FilterBar, RefusedFilter, or_refused};
 use crate::dashboard::kit::pager::Pager;
 use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::text::{address_cell, grouped};
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
 use crate::dashboard::table::View;
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
-    let filters = listed::filters();
+    let filters = listed::filters(context).await?;
     let query = context.query();
     let call = listed::call(query).query("cursor", query.get("cursor")).query("limit", "50");
-    let found: EmailList = context.read(&call).await?;
+    let (found, refused) = or_refused(context.read::<EmailList>(&call).await)?;
     let bar = FilterBar { context, filters: &filters };
     let can_change = context.allows("resend_email") && context.allows("cancel_email");
     let (table, next_cursor) = (table(&found.emails, can_change), found.next_cursor.as_deref());
@@ -30,12 +32,15 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
                 (table)
                 div.below-list {
                     button.button type="submit" { "Cancel or resend the selected" }
+                    (export_bound())
                     (pager)
                 }
             }
         } @else if !table.is_empty() {
             (table)
-            (pager)
+            div.below-list { (export_bound()) (pager) }
+        } @else if let Some(refused) = &refused {
+            (RefusedFilter(refused))
         } @else {
             (empty(context, &bar, found.has_more))
             (pager)
@@ -53,6 +58,12 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     Ok(Page::new("Emails", body).actions(actions).same_as(call).live().into())
 }
 
+/// The bound of the export, in words.
+fn export_bound() -> impl Renderable {
+    let rows = grouped(ROWS_MAX as u64);
+    maud! { p.small.soft { "The export has the newest " (rows) " that match." } }
+}
+
 fn table(emails: &[EmailItem], can_change: bool) -> Table {
     let columns: &[&str] = &["Subject", "To", "Status", "Sent", "Select"];
     let mut table = Table::new("Emails", if can_change { columns } else { &columns[..4] });
@@ -63,7 +74,7 @@ fn table(emails: &[EmailItem], can_change: bool) -> Table {
                 a href=(path) { (email.title()) }
                 @for tag in email.tags.iter().take(3) { " " span.tag { (tag.name) ": " (tag.value) } }
             })
-            .cell(email.recipients())
+            .cell(address_cell(&email.recipients()))
             .cell(Badge::of(&email.status))
             .cell(maud! {
                 @match (&email.scheduled_at, email.is_scheduled()) {

@@ -2,17 +2,51 @@
 
 use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
 
-use crate::dashboard::backend::Call;
-use crate::dashboard::kit::filter::Filter;
+use serde::Deserialize;
+
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::kit::filter::{Filter, FilterControl};
 use crate::dashboard::request::Fields;
 
 /// The statuses of emails.
 const STATUSES: &[&str] = &["scheduled", "queued", "sent", "delivered", "bounced", "failed", "cancelled"];
 pub(super) const CATEGORIES: &[&str] = &["transactional", "product", "newsletter"];
 
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Domains {
+    domains: Vec<DomainChoice>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct DomainChoice {
+    id: String,
+    name: String,
+}
+
+/// A filter by one of the account's domains.
+pub(in crate::dashboard::screens) async fn domain_filter(
+    context: &Context<'_>,
+    label: &'static str,
+) -> Result<Filter, Failure> {
+    let mut choices = vec![(String::new(), "All".to_owned())];
+    if context.allows("list_domains") {
+        let found: Domains = context.read(&Call::new("list_domains").query("limit", "100")).await?;
+        choices.extend(found.domains.into_iter().map(|domain| (domain.id, domain.name)));
+    }
+    // A link can name a domain that is not among the first hundred.
+    let asked = context.query().get("domain_id");
+    if !choices.iter().any(|(id, _)| id == asked) {
+        choices.push((asked.to_owned(), asked.to_owned()));
+    }
+    Ok(Filter { name: "domain_id", label, control: FilterControl::Select(choices) })
+}
+
 /// The filters of the list, in the order of their use.
-pub(super) fn filters() -> [Filter; 10] {
-    [
+pub(super) async fn filters(context: &Context<'_>) -> Result<[Filter; 10], Failure> {
+    Ok([
         Filter::text("q", "Words in the subject", "invoice"),
         Filter::text("to", "Recipient", "grace@example.net"),
         Filter::words("status", "Status", STATUSES),
@@ -22,8 +56,8 @@ pub(super) fn filters() -> [Filter; 10] {
         Filter::text("from", "Sender", "hi@example.com"),
         Filter::text("tag", "Tag", "order:1043"),
         Filter::text("template", "Template", "welcome"),
-        Filter::text("domain_id", "Sending domain", "dom_…"),
-    ]
+        domain_filter(context, "Sending domain").await?,
+    ])
 }
 
 /// The call of the list with the filters of a query; without a cursor and a limit.

@@ -59,6 +59,19 @@ struct RecipientCard<'c> {
 }
 
 impl RecipientCard<'_> {
+    /// Of several who have it, each would get the same advice.
+    fn shows_advice(&self) -> bool {
+        let is_arrived = self.explanation.standing == Standing::Arrived && self.recipient.complained_at.is_none();
+        !self.explanation.advice.is_empty() && !(is_arrived && self.email.recipients.len() > 1)
+    }
+
+    fn next_lead(&self) -> &'static str {
+        match self.explanation.next_step {
+            Some(NextStep::Reschedule) => " It is sent: ",
+            _ => " Next try: ",
+        }
+    }
+
     /// Path and label of the next step, if the role allows it.
     fn action(&self) -> Option<(String, &'static str)> {
         let id = self.email.item.id.as_str();
@@ -87,7 +100,12 @@ impl Renderable for RecipientCard<'_> {
             (Standing::Waiting, _) if recipient.attempts > 0 => Tone::Warning,
             (Standing::Waiting, _) => Tone::Active,
         };
-        let status = if recipient.complained_at.is_some() { "complained" } else { recipient.status.as_str() };
+        let is_scheduled = recipient.waits_for.as_ref().is_some_and(|wait| wait.cause == "scheduled_at");
+        let status = match recipient.complained_at {
+            Some(_) => "complained",
+            None if is_scheduled => "scheduled",
+            None => recipient.status.as_str(),
+        };
         let kind = match recipient.kind.as_str() {
             "cc" => Some("Copy"),
             "bcc" => Some("Blind copy"),
@@ -105,12 +123,12 @@ impl Renderable for RecipientCard<'_> {
                 p {
                     (explanation.place)
                     @if let Some(reason) = &explanation.reason { " " (reason) }
-                    @if let Some(at) = explanation.next_try_at { " The next try is " (Time(at)) "." }
+                    @if let Some(at) = explanation.next_try_at { (self.next_lead()) (Time(at)) }
                 }
                 @if let Some(words) = &explanation.last_words {
                     p.said { (words.lead()) ": " q { (words.text()) } }
                 }
-                @if !explanation.advice.is_empty() {
+                @if self.shows_advice() {
                     p {
                         strong { "What to do: " } (explanation.advice)
                         @if let Some((path, label)) = self.action() { " " a href=(path) { (label) } }

@@ -8,13 +8,14 @@ use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::csv::CsvText;
 use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::filter::{Filter, FilterBar};
+use crate::dashboard::kit::filter::{Filter, FilterBar, RefusedFilter, or_refused};
 use crate::dashboard::kit::pager::Pager;
 use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::text::{address_cell, grouped};
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
 use crate::dashboard::request::Fields;
-use crate::dashboard::screens::emails::day_start;
+use crate::dashboard::screens::emails::{day_start, domain_filter};
 use crate::dashboard::table::View;
 
 /// Most rows of an export.
@@ -22,15 +23,15 @@ const ROWS_MAX: usize = 10_000;
 /// Most calls of an export: with filters, a page can be short though there are more.
 const CALLS_MAX: usize = 200;
 
-fn filters() -> [Filter; 6] {
-    [
+async fn filters(context: &Context<'_>) -> Result<[Filter; 6], Failure> {
+    Ok([
         Filter::text("from", "Sender", "grace@example.net"),
         Filter::text("to", "Recipient", "support@example.com"),
         Filter::words("spam_status", "Spam", &["not_spam", "spam", "not_checked"]),
         Filter::date("after", "From day"),
         Filter::date("before", "To day"),
-        Filter::text("domain_id", "Receiving domain", "dom_…"),
-    ]
+        domain_filter(context, "Receiving domain").await?,
+    ])
 }
 
 fn call(query: &Fields) -> Call {
@@ -43,17 +44,26 @@ fn call(query: &Fields) -> Call {
 }
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
-    let filters = filters();
+    let filters = filters(context).await?;
     let query = context.query();
     let call = call(query).query("cursor", query.get("cursor")).query("limit", "50");
-    let found: ReceivedList = context.read(&call).await?;
+    let (found, refused) = or_refused(context.read::<ReceivedList>(&call).await)?;
     let bar = FilterBar { context, filters: &filters };
     let table = &table(&found.received_emails);
     let body = maud! {
         (bar)
         div data-fragment="list" {
-            @if table.is_empty() { (empty(context, &bar, found.has_more)) } @else { (table) }
-            (Pager { context, next_cursor: found.next_cursor.as_deref() })
+            @if let Some(refused) = &refused {
+                (RefusedFilter(refused))
+            } @else if table.is_empty() {
+                (empty(context, &bar, found.has_more))
+            } @else {
+                (table)
+            }
+            div.below-list {
+                @if !table.is_empty() { p.small.soft { "The export has the newest " (grouped(ROWS_MAX as u64)) " that match." } }
+                (Pager { context, next_cursor: found.next_cursor.as_deref() })
+            }
         }
     };
     let export = query.with("cursor", "").with("done", "").to_query();
@@ -74,8 +84,8 @@ fn table(mails: &[ReceivedItem]) -> Table {
                     a href=(path) { (mail.title()) }
                     @if let Some(badge) = &badge { " " (badge) }
                 })
-                .cell(&mail.from)
-                .cell(&mail.rcpt_to)
+                .cell(address_cell(&mail.from))
+                .cell(address_cell(&mail.rcpt_to))
                 .cell(proof_badge(&mail.auth.dmarc))
                 .cell(maud! { @if mail.attachment_count == 0 { span.dash { "–" } } @else { (mail.attachment_count) } })
                 .cell(time_or_dash(Some(&mail.received_at))),
