@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::backend::Failure;
 use super::context::Context;
+use super::kit::money;
 use super::kit::text::input_value;
 use super::request::Fields;
 use super::router::{PROOF, proof_field};
@@ -91,6 +92,12 @@ pub enum Control {
         min: Option<i64>,
         max: Option<i64>,
     },
+    /// An amount of money in units of this currency, with decimals; in JSON an integer of minor units.
+    Money {
+        currency: String,
+    },
+    /// A rate in percent; in JSON an integer of basis points.
+    Percent,
     /// Lines of text.
     Area {
         rows: u8,
@@ -231,6 +238,8 @@ impl Field {
                 Ok(number) => Value::from(number),
                 Err(_) => return Err("Enter a whole number".into()),
             },
+            Control::Money { currency } => Value::from(money::parse_amount(trimmed, currency)?),
+            Control::Percent => Value::from(money::parse_percent(trimmed)?),
             Control::Json { .. } => {
                 serde_json::from_str(trimmed).map_err(|error| format!("This is not valid JSON: {error}"))?
             }
@@ -478,10 +487,11 @@ impl ControlView<'_> {
             Control::Number { min, max } => (min, max),
             _ => (None, None),
         };
+        let is_decimal = matches!(field.control, Control::Money { .. } | Control::Percent);
         maud! {
             input id=(self.id) name=(field.name) type=(kind) value=(input_value(self.value)) required[field.required]
                 placeholder=[(!field.placeholder.is_empty()).then_some(field.placeholder)]
-                min=[min] max=[max] autocomplete=(field.autocomplete)
+                min=[min] max=[max] inputmode=[is_decimal.then_some("decimal")] autocomplete=(field.autocomplete)
                 aria-describedby=[self.described.as_deref()] aria-invalid=[self.invalid.then_some("true")];
         }
         .render_to(buffer);
@@ -527,7 +537,7 @@ impl Renderable for ControlView<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let field = self.field;
         match &field.control {
-            Control::Text => self.input("text", buffer),
+            Control::Text | Control::Money { .. } | Control::Percent => self.input("text", buffer),
             Control::Email => self.input("email", buffer),
             Control::Url => self.input("url", buffer),
             Control::Password => self.input("password", buffer),

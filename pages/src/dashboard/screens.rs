@@ -1,5 +1,6 @@
 //! The screens: each file has the pages of one subject, as rows of the page table.
 
+pub mod affiliate;
 pub mod assets;
 pub mod automations;
 pub mod billing;
@@ -31,9 +32,6 @@ pub const ALL: &[&[PageRow]] = &[
     emails::PAGES,
     received::PAGES,
     metrics::PAGES,
-    credentials::API_KEY_PAGES,
-    credentials::SMTP_PAGES,
-    domains::PAGES,
     templates::PAGES,
     automations::PAGES,
     events::PAGES,
@@ -41,10 +39,31 @@ pub const ALL: &[&[PageRow]] = &[
     funnels::PAGES,
     visits::PAGES,
     conversions::PAGES,
+    affiliate::overview::PAGES,
+    affiliate::settings::PAGES,
+    affiliate::processor::PAGES,
+    affiliate::backfill::PAGES,
+    affiliate::audit::PAGES,
+    affiliate::partners::PAGES,
+    affiliate::partner::PAGES,
+    affiliate::partner_pages::PAGES,
+    affiliate::partner_import::PAGES,
+    affiliate::campaigns::PAGES,
+    affiliate::referrals::PAGES,
+    affiliate::commissions::PAGES,
+    affiliate::reviews::PAGES,
+    affiliate::payout_runs::PAGES,
+    affiliate::run_page::PAGES,
+    affiliate::run_approval::PAGES,
+    affiliate::payouts::PAGES,
+    affiliate::payout_results::PAGES,
+    domains::PAGES,
+    credentials::API_KEY_PAGES,
+    credentials::SMTP_PAGES,
     logs::PAGES,
     team::PAGES,
-    security::PAGES,
     billing::PAGES,
+    security::PAGES,
 ];
 
 /// The characters of a path segment or a query value that are not encoded.

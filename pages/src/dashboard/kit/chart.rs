@@ -92,7 +92,13 @@ pub struct Chart {
 
 impl Chart {
     #[must_use]
-    pub fn new(kind: ChartKind, title: impl Into<String>, unit: Unit, period: &'static str, labels: Vec<String>) -> Self {
+    pub fn new(
+        kind: ChartKind,
+        title: impl Into<String>,
+        unit: Unit,
+        period: &'static str,
+        labels: Vec<String>,
+    ) -> Self {
         Self { title: title.into(), kind, unit, period, labels, series: Vec::new(), threshold: None, note: None }
     }
 

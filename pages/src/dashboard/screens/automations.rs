@@ -71,11 +71,7 @@ pub const PAGES: &[PageRow] = &[
         access: SIGNED_IN,
         reads: &["get_automation", "send_event"],
         show: |context| Box::pin(test_run::show(context)),
-        forms: &[FormRow {
-            name: "test",
-            operation: "send_event",
-            submit: |context| Box::pin(test_run::run(context)),
-        }],
+        forms: &[FormRow { name: "test", operation: "send_event", submit: |context| Box::pin(test_run::run(context)) }],
     },
     PageRow {
         path: "/automations/{id}/mail",
@@ -90,7 +86,11 @@ pub const PAGES: &[PageRow] = &[
         reads: &["get_automation", "list_events", "send_event"],
         show: |context| Box::pin(replay::show(context)),
         forms: &[
-            FormRow { name: "saved", operation: "send_event", submit: |context| Box::pin(replay::replay_saved(context)) },
+            FormRow {
+                name: "saved",
+                operation: "send_event",
+                submit: |context| Box::pin(replay::replay_saved(context)),
+            },
             FormRow {
                 name: editor::FORM,
                 operation: "create_automation",
@@ -121,7 +121,11 @@ pub const PAGES: &[PageRow] = &[
         access: SIGNED_IN,
         reads: &["get_automation", "list_automation_versions"],
         show: |context| Box::pin(versions::show(context)),
-        forms: &[FormRow { name: "restore", operation: CHANGE, submit: |context| Box::pin(versions::restore(context)) }],
+        forms: &[FormRow {
+            name: "restore",
+            operation: CHANGE,
+            submit: |context| Box::pin(versions::restore(context)),
+        }],
     },
     PageRow {
         path: "/automations/{id}/manage",

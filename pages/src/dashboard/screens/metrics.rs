@@ -51,7 +51,11 @@ fn call(range: DateRange, dimension: Option<Dimension>) -> Call {
 }
 
 /// The counts of a range for the chosen emails.
-async fn read_counts(context: &Context<'_>, range: DateRange, only: Option<&Selection>) -> Result<Vec<Counts>, Failure> {
+async fn read_counts(
+    context: &Context<'_>,
+    range: DateRange,
+    only: Option<&Selection>,
+) -> Result<Vec<Counts>, Failure> {
     let answer: MetricsAnswer = context.read(&call(range, only.map(|only| only.dimension))).await?;
     Ok(answer.metrics.by_period(range, only.map(|only| only.value.as_str())))
 }

@@ -33,7 +33,11 @@ impl Change {
         let noise = if unit == Unit::Percent { 0.005 } else { 0.0 };
         match self.up_is_good {
             Some(up_is_good) if (self.now - self.before).abs() > noise => {
-                if (self.now > self.before) == up_is_good { Tone::Good } else { Tone::Bad }
+                if (self.now > self.before) == up_is_good {
+                    Tone::Good
+                } else {
+                    Tone::Bad
+                }
             }
             _ => Tone::Neutral,
         }

@@ -47,7 +47,8 @@ async fn template_choices(context: &Context<'_>, copy: &WorkingCopy) -> Vec<(Str
     if context.allows("list_templates")
         && let Ok(found) = context.read::<TemplateNames>(&published).await
     {
-        choices.extend(found.templates.into_iter().map(|template| (template.alias.unwrap_or(template.id), template.name)));
+        choices
+            .extend(found.templates.into_iter().map(|template| (template.alias.unwrap_or(template.id), template.name)));
     }
     for step in &copy.steps {
         let named = find(step, "template");
@@ -94,7 +95,10 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
     page.trail.pop();
     page = page.actions(StatusButtons { context, automation });
     let shown = json!({"trigger": automation.trigger, "steps": automation.steps});
-    Ok(page.same_as(call("get_automation", &automation.id)).same_as(call("update_automation", &automation.id).json(shown)).into())
+    Ok(page
+        .same_as(call("get_automation", &automation.id))
+        .same_as(call("update_automation", &automation.id).json(shown))
+        .into())
 }
 
 /// The API names comparisons `all` or `any`; the controls of both have the name `all`.
@@ -158,7 +162,10 @@ impl StepsEditor<'_> {
         let mut shown = trigger_fields();
         shown.push(Field::text("name", "Name"));
         shown.push(Field::text("trigger.filter", "Filter"));
-        shown.extend((0..self.copy.steps.len()).map(|n| Field::new(format!("steps[{n}]"), "Step", crate::dashboard::form::Control::Text)));
+        shown.extend(
+            (0..self.copy.steps.len())
+                .map(|n| Field::new(format!("steps[{n}]"), "Step", crate::dashboard::form::Control::Text)),
+        );
         shown
     }
 }
@@ -239,9 +246,9 @@ impl Renderable for TriggerCard<'_> {
         let card = self.card;
         let rows = trigger_fields();
         let name = Field::text("name", "Name").required();
-        let is_wrong = card.failure.is_some_and(|failure| {
-            failure.fields.keys().any(|name| belongs_to(name, "trigger") || name == "name")
-        });
+        let is_wrong = card
+            .failure
+            .is_some_and(|failure| failure.fields.keys().any(|name| belongs_to(name, "trigger") || name == "name"));
         let is_open = is_wrong || card.steps == 0 || card.focus.is_none() && self.name.is_empty();
         maud! {
             section.card.trigger id="step-trigger" aria-labelledby="trigger-title" {

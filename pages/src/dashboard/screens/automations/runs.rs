@@ -93,7 +93,9 @@ impl RunDetail {
         let label = step.map_or("", |step| step_label(&step.r#type));
         let number = self.current_step_index + 1;
         match self.status.as_str() {
-            "completed" if self.ended_by.as_deref() == Some("condition") => format!("Ended by the condition in step {number}"),
+            "completed" if self.ended_by.as_deref() == Some("condition") => {
+                format!("Ended by the condition in step {number}")
+            }
             "completed" => "All steps".into(),
             "cancelled" => match self.cancelled_by.as_deref() {
                 Some("event") => "By an event".into(),
@@ -137,7 +139,8 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
         .fold(call("list_automation_runs", &automation.id), |list, name| list.query(name, query.get(name)));
     let found: RunPage = context.read(&list).await?;
     let bar = FilterBar { context, filters: &filters };
-    let mut table = Table::new("Runs", &["Person", "Status", "Step", "Version", "Began", "Ended"]).numbers(&["Version"]);
+    let mut table =
+        Table::new("Runs", &["Person", "Status", "Step", "Version", "Began", "Ended"]).numbers(&["Version"]);
     for run in &found.runs {
         table.push(
             Row::new()

@@ -109,7 +109,8 @@ fn comparable(step: &Pairs) -> Pairs {
 /// True if a field is needed seldom; it is shown below the others. The bodies of an email are, with a template.
 fn is_rare(kind: StepKind, local: &str, has_template: bool) -> bool {
     match local {
-        "name" | "key" | "from" | "reply_to" | "category" | "tags" | "template_version" | "match" | "include_machine" => true,
+        "name" | "key" | "from" | "reply_to" | "category" | "tags" | "template_version" | "match"
+        | "include_machine" => true,
         "to" => kind == StepKind::SendEmail,
         "html" | "text" => has_template,
         local => local.starts_with("window."),
@@ -204,9 +205,7 @@ impl StepCard<'_, '_> {
         let prefix = format!("steps[{}]", self.n);
         let errors = self.card.failure.into_iter().flat_map(|failure| &failure.fields);
         let own = errors.filter(|(name, _)| belongs_to(name, &prefix));
-        let is_shown = |name: &str| {
-            fields.iter().any(|field| belongs_to(name, &field.name)) || name.contains(".all[")
-        };
+        let is_shown = |name: &str| fields.iter().any(|field| belongs_to(name, &field.name)) || name.contains(".all[");
         own.filter(|(name, _)| !is_shown(name)).map(|(_, text)| text.as_str()).collect()
     }
 
@@ -225,7 +224,9 @@ impl Renderable for StepCard<'_, '_> {
         fields.extend(naming_fields(&prefix));
         let errors = self.stray_errors(&fields);
         let has_template = !find(self.step, "template").is_empty();
-        let local = |field: &Field| field.name.strip_prefix(&prefix).map_or("", |local| local.trim_start_matches('.')).to_owned();
+        let local = |field: &Field| {
+            field.name.strip_prefix(&prefix).map_or("", |local| local.trim_start_matches('.')).to_owned()
+        };
         let (rare, usual): (Vec<&Field>, Vec<&Field>) =
             fields.iter().partition(|field| is_rare(kind, &local(field), has_template));
         let has_rare_error = card.failure.is_some_and(|failure| {
@@ -383,7 +384,8 @@ mod tests {
             automation_version: version,
             steps: statuses.iter().map(|status| CountedStep { status: (*status).into() }).collect(),
         };
-        let runs = [run(2, &["completed", "waiting"]), run(2, &["failed", "skipped"]), run(1, &["completed", "completed"])];
+        let runs =
+            [run(2, &["completed", "waiting"]), run(2, &["failed", "skipped"]), run(1, &["completed", "completed"])];
         let counts = count_steps(&runs, 2, 2);
         assert_eq!(counts[0], StepCounts { waiting: 0, passed: 1, failed: 1 });
         assert_eq!(counts[1], StepCounts { waiting: 1, passed: 0, failed: 0 });

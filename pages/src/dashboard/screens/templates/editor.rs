@@ -84,9 +84,9 @@ fn without_gaps(fields: &Fields) -> Fields {
     let mut pairs: Vec<_> = fields.iter().filter(|(name, _)| !name.starts_with("variables[")).map(owned).collect();
     for (n, row) in rows.iter().enumerate() {
         let (from, to) = (format!("variables[{row}]."), format!("variables[{n}]."));
-        let renamed = fields.iter().filter_map(|(name, value)| {
-            name.strip_prefix(&from).map(|part| (format!("{to}{part}"), value.to_owned()))
-        });
+        let renamed = fields
+            .iter()
+            .filter_map(|(name, value)| name.strip_prefix(&from).map(|part| (format!("{to}{part}"), value.to_owned())));
         pairs.extend(renamed);
     }
     Fields::from_pairs(pairs)
@@ -195,7 +195,10 @@ async fn load(context: &Context<'_>) -> Result<EditorState, Failure> {
         (fields_of(&template, &sample), sample)
     };
     let rendered = match may_render {
-        true => render_version(context, id, "draft", &sample).await.map_err(|error| failure.get_or_insert(error).clone()).ok(),
+        true => render_version(context, id, "draft", &sample)
+            .await
+            .map_err(|error| failure.get_or_insert(error).clone())
+            .ok(),
         false => None,
     };
     Ok(EditorState { template, fields, failure, sample, rendered })
@@ -335,7 +338,8 @@ mod tests {
 
     #[test]
     fn wrong_fallback_values_are_named() {
-        let entered = Fields::parse(b"variables%5B0%5D.key=n&variables%5B0%5D.type=list&variables%5B0%5D.fallback_value=x");
+        let entered =
+            Fields::parse(b"variables%5B0%5D.key=n&variables%5B0%5D.type=list&variables%5B0%5D.fallback_value=x");
         let failure = read_body(&entered).unwrap_err();
         assert!(failure.fields["variables[0].fallback_value"].contains("[\"one\", \"two\"]"));
     }

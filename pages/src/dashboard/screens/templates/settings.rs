@@ -88,7 +88,8 @@ pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
             }
         }
     };
-    let change = call("update_template", &template.id).json(json!({"name": template.name, "category": template.category}));
+    let change =
+        call("update_template", &template.id).json(json!({"name": template.name, "category": template.category}));
     Ok(template_page(context, template, "Settings", body).same_as(change).into())
 }
 

@@ -304,8 +304,7 @@ pub async fn show_diff(context: &Context<'_>) -> Result<View, Failure> {
         Filter { name: "from", label: "From", control: FilterControl::Select(choices.clone()) },
         Filter { name: "to", label: "To", control: FilterControl::Select(choices) },
     ];
-    let (before, after) =
-        (content_of(context, template, &from).await?, content_of(context, template, &to).await?);
+    let (before, after) = (content_of(context, template, &from).await?, content_of(context, template, &to).await?);
     // The bar shows what the address says; without a choice it shows the first one, so the choice is made explicit.
     if context.query().get("from").is_empty() {
         return Ok(View::SeeOther(format!("{}/diff?from={from}&to={to}", path(&template.id))));

@@ -1,0 +1,219 @@
+//! The affiliate program: set-up and settings, partners, campaigns, referrals, commissions and payouts.
+
+pub mod audit;
+pub mod backfill;
+pub mod campaign_fields;
+pub mod campaigns;
+pub mod commissions;
+pub mod overview;
+pub mod partner;
+pub mod partner_import;
+pub mod partner_pages;
+pub mod partner_totals;
+pub mod partners;
+pub mod payout_results;
+pub mod payout_runs;
+pub mod payouts;
+pub mod processor;
+pub mod program;
+pub mod referrals;
+pub mod reviews;
+pub mod run_approval;
+pub mod run_page;
+#[cfg(test)]
+mod screen_tests;
+pub mod settings;
+pub mod setup;
+pub mod terms;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures_util::future::join_all;
+use hypertext::{Buffer, prelude::*};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::encode;
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::form::{Control, Field};
+use crate::dashboard::kit::empty::EmptyState;
+use crate::dashboard::kit::text::{input_value, sentence_case};
+use crate::dashboard::page::Page;
+use crate::dashboard::request::Fields;
+use crate::dashboard::table::View;
+
+/// The path of the overview; the other pages are below it.
+pub const PATH: &str = "/dashboard/affiliate";
+/// The largest CSV file of an import, in bytes.
+const CSV_BYTES_MAX: usize = 4 << 20;
+
+/// A page of a list of the API.
+#[derive(Debug, Clone, Deserialize)]
+pub struct AffiliateList<T> {
+    pub data: Vec<T>,
+    #[serde(default)]
+    pub next_cursor: Option<String>,
+}
+
+/// A page that says to set up the program first, if the failure is that there is none.
+///
+/// # Errors
+/// The failure is another one.
+pub fn set_up_first(title: &str, failure: Failure) -> Result<View, Failure> {
+    if failure.status != 404 {
+        return Err(failure);
+    }
+    let empty = EmptyState {
+        title: "The affiliate program is not set up",
+        text: "Turn the program on, connect your payment processor and set a commission. Then partners can join, and \
+               what they earn is listed here.",
+        action: Some((PATH, "Set up the program")),
+    };
+    Ok(Page::new(title, empty).into())
+}
+
+/// Names of partners by id, for lists whose rows have only ids.
+#[derive(Debug, Clone, Default)]
+pub struct PartnerNames(BTreeMap<String, String>);
+
+impl PartnerNames {
+    /// Reads the partners of some rows. A partner that cannot be read is shown by id.
+    pub async fn load(context: &Context<'_>, ids: impl Iterator<Item = &str>) -> Self {
+        let ids: BTreeSet<&str> = ids.collect();
+        let reads = ids.into_iter().map(|id| async move {
+            let found: Result<partners::OnePartner, Failure> = context.read(&Call::new("get_affiliate").id(id)).await;
+            found.ok().map(|found| (id.to_owned(), found.affiliate.name()))
+        });
+        Self(join_all(reads).await.into_iter().flatten().collect())
+    }
+
+    /// A link to a partner.
+    #[must_use]
+    pub fn link<'n>(&'n self, id: &'n str) -> PartnerLabel<'n> {
+        PartnerLabel { id, name: self.0.get(id).map_or(id, String::as_str) }
+    }
+
+    #[must_use]
+    pub fn name<'n>(&'n self, id: &'n str) -> &'n str {
+        self.0.get(id).map_or(id, String::as_str)
+    }
+}
+
+/// A partner's name that leads to its page.
+#[derive(Debug, Clone, Copy)]
+pub struct PartnerLabel<'a> {
+    id: &'a str,
+    name: &'a str,
+}
+
+impl Renderable for PartnerLabel<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        maud! { a href={ (PATH) "/partners/" (encode(self.id)) } { (self.name) } }.render_to(buffer);
+    }
+}
+
+/// Choices of a select from values with their labels.
+#[must_use]
+pub fn labelled(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+    pairs.iter().map(|(value, label)| ((*value).to_owned(), (*label).to_owned())).collect()
+}
+
+/// The name of a payout method.
+#[must_use]
+pub fn method_name(method: &str) -> String {
+    match method {
+        "paypal" => "PayPal".into(),
+        "bank" => "Bank transfer".into(),
+        "stripe" => "Stripe transfer".into(),
+        other => sentence_case(other),
+    }
+}
+
+/// The payout methods with their names.
+#[must_use]
+pub fn method_choices() -> Vec<(String, String)> {
+    ["paypal", "wise", "bank", "other", "stripe"].map(|word| (word.to_owned(), method_name(word))).into()
+}
+
+/// The start of a day for a filter by time: the control gives a date.
+#[must_use]
+pub fn start_of_day(date: &str) -> String {
+    if date.len() == 10 { format!("{date}T00:00:00Z") } else { date.to_owned() }
+}
+
+/// The fields of a CSV upload: a file, or pasted text.
+#[must_use]
+pub fn csv_fields(pasted_help: &'static str) -> Vec<Field> {
+    vec![
+        Field::new("file", "CSV file", Control::File { accept: ".csv,text/csv" }),
+        Field::new("csv", "Or paste the rows", Control::Code { rows: 6 }).help(pasted_help).ignored(),
+    ]
+}
+
+/// The uploaded file, or else the pasted text.
+///
+/// # Errors
+/// There is neither, it is too large, or it is not UTF-8.
+pub fn read_csv(context: &Context<'_>) -> Result<String, Failure> {
+    let file = context.request.files.iter().find(|file| file.field == "file" && !file.content.is_empty());
+    let text = match file {
+        Some(file) if file.content.len() > CSV_BYTES_MAX => {
+            return Err(Failure::field("file", "The file is larger than 4 MiB; split it"));
+        }
+        Some(file) => match std::str::from_utf8(&file.content) {
+            Ok(text) => text.to_owned(),
+            Err(_) => return Err(Failure::field("file", "The file is not UTF-8 text; save it as CSV in UTF-8")),
+        },
+        None => context.form().get("csv").to_owned(),
+    };
+    let text = text.trim_start_matches('\u{feff}').to_owned();
+    if text.trim().is_empty() { Err(Failure::field("csv", "Choose a file, or paste its rows")) } else { Ok(text) }
+}
+
+/// The trimmed value of a field, unless it is empty.
+#[must_use]
+pub fn filled(fields: &Fields, name: &str) -> Option<String> {
+    fields.find(name).map(str::trim).filter(|value| !value.is_empty()).map(str::to_owned)
+}
+
+/// A message of the API as a sentence.
+#[must_use]
+pub fn sentence(message: &str) -> String {
+    let mut chars = message.chars();
+    let first = chars.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
+    let end = if message.ends_with(['.', '!', '?']) { "" } else { "." };
+    format!("{first}{}{end}", chars.as_str().replace('`', ""))
+}
+
+/// A JSON object from pairs.
+#[must_use]
+pub fn object<const N: usize>(pairs: [(&str, Value); N]) -> Value {
+    Value::Object(pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+}
+
+/// A button in a row of a table. Its failure is shown at the top of the page.
+#[derive(Clone, Copy)]
+pub struct RowButton<'c> {
+    pub context: &'c Context<'c>,
+    /// The form's name in the page table.
+    pub form: &'c str,
+    pub label: &'c str,
+    /// A hidden field with its value.
+    pub field: (&'c str, &'c str),
+}
+
+impl Renderable for RowButton<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let (name, value) = self.field;
+        maud! {
+            form.inline method="post" action=(self.context.request.target()) data-once="" {
+                input type="hidden" name="csrf" value=(self.context.csrf());
+                input type="hidden" name="form" value=(self.form);
+                input type="hidden" name=(name) value=(input_value(value));
+                button.button type="submit" { (self.label) }
+            }
+        }
+        .render_to(buffer);
+    }
+}

@@ -1,0 +1,141 @@
+//! Import of earlier payments from the processor, with its progress.
+
+use hypertext::prelude::*;
+use serde::Deserialize;
+
+use super::program::load_program;
+use super::{PATH, encode, set_up_first};
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::form::{Control, Field, Form};
+use crate::dashboard::kit::badge::{Badge, Tone};
+use crate::dashboard::kit::facts::Facts;
+use crate::dashboard::kit::notice::Notice;
+use crate::dashboard::kit::progress::Progress;
+use crate::dashboard::kit::text::grouped;
+use crate::dashboard::page::Page;
+use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+
+const BACKFILL_PATH: &str = "/dashboard/affiliate/backfill";
+
+pub const PAGES: &[PageRow] = &[
+    PageRow {
+        path: "/affiliate/backfill",
+        access: PageAccess::SignedIn,
+        reads: &["get_affiliate_program", "begin_affiliate_backfill"],
+        show: |context| Box::pin(new_page(context)),
+        forms: &[FormRow {
+            name: "begin",
+            operation: "begin_affiliate_backfill",
+            submit: |context| Box::pin(begin(context)),
+        }],
+    },
+    PageRow {
+        path: "/affiliate/backfill/{id}",
+        access: PageAccess::SignedIn,
+        reads: &["get_affiliate_backfill"],
+        show: |context| Box::pin(detail(context)),
+        forms: &[],
+    },
+];
+
+#[derive(Debug, Deserialize)]
+struct BackfillAnswer {
+    backfill: Backfill,
+}
+
+#[derive(Debug, Deserialize)]
+struct Backfill {
+    id: String,
+    status: String,
+    #[serde(default)]
+    invoices_seen: u64,
+    #[serde(default)]
+    lines_written: u64,
+    error: Option<String>,
+}
+
+fn form() -> Form<'static> {
+    Form::new(
+        "begin",
+        "Import the payments",
+        vec![
+            Field::new("since", "Payments since", Control::DateTime)
+                .help("In UTC. Empty: everything that the processor has."),
+            Field::new("silent", "Tell nobody about the results", Control::Checkbox)
+                .value("true")
+                .help("No webhook events, and no email to partners, about what is imported."),
+        ],
+    )
+}
+
+async fn new_page(context: &Context<'_>) -> Result<View, Failure> {
+    let state = match load_program(context).await {
+        Ok(state) => state,
+        Err(failure) => return set_up_first("Import earlier payments", failure),
+    };
+    let has_key = state.processor.is_some_and(|processor| processor.has_key);
+    let form = form();
+    let body = maud! {
+        @if has_key {
+            section.card {
+                ul {
+                    li { "Paid invoices, checkouts, subscriptions, refunds and disputes are read from the processor, oldest first." }
+                    li { "Payments of customers whom partners referred become commissions, as if their events had arrived." }
+                    li { "Nothing is written twice: reading a time again changes nothing." }
+                }
+                (form.within(context))
+            }
+        } @else {
+            div.empty {
+                p.empty-title { "This needs a key of the processor" }
+                p { "The program only receives events. Connect the processor with a restricted key that may read customers, checkout sessions, subscriptions, invoices, charges and disputes." }
+                p { a.button.primary href={ (PATH) "/processor" } { "Connect with a key" } }
+            }
+        }
+    };
+    let page = Page::new("Import earlier payments", body)
+        .below(PATH, "Affiliate program")
+        .lead("Books what was paid before the processor was connected.");
+    Ok(page.same_as(Call::new("begin_affiliate_backfill")).into())
+}
+
+async fn begin(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let body = form().read(context.form())?;
+    let begun: BackfillAnswer = context.read(&Call::new("begin_affiliate_backfill").json(body)).await?;
+    Ok(Outcome::done(format!("{BACKFILL_PATH}/{}", encode(&begun.backfill.id)), "imported"))
+}
+
+async fn detail(context: &Context<'_>) -> Result<View, Failure> {
+    let call = Call::new("get_affiliate_backfill").id(context.id());
+    let found: BackfillAnswer = context.read(&call).await?;
+    let backfill = found.backfill;
+    let is_ended = backfill.status != "running";
+    let facts = Facts::new()
+        .row("State", Badge::of(&backfill.status))
+        .row("Invoices read", grouped(backfill.invoices_seen))
+        .row("Commissions written", grouped(backfill.lines_written));
+    let body = maud! {
+        div data-fragment="progress" {
+            section.card {
+                (Progress { label: "Invoices read", done: backfill.invoices_seen, total: None, is_ended })
+                (facts)
+            }
+            @if let Some(error) = &backfill.error {
+                (Notice { tone: Tone::Bad, text: error })
+                p {
+                    "Objects that could not be booked are among the "
+                    a href={ (PATH) "/processor/events?status=failed" } { "failed events" }
+                    " and can be replayed. Otherwise "
+                    a href=(BACKFILL_PATH) { "import again" } ": it goes on where nothing is written yet."
+                }
+            }
+        }
+        p {
+            @if is_ended { a.button href={ (PATH) "/commissions" } { "To the commissions" } }
+            @else { a.button href={ (BACKFILL_PATH) "/" (encode(&backfill.id)) } { "Refresh" } }
+        }
+    };
+    let page = Page::new("Import of earlier payments", body).below(PATH, "Affiliate program").live();
+    Ok(page.same_as(call).into())
+}

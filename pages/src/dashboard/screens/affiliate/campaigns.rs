@@ -1,0 +1,278 @@
+//! Campaigns: the commissions that partners earn by.
+
+use hypertext::{Buffer, prelude::*};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::campaign_fields::{campaign_fields, read_campaign};
+use super::overview::button_form;
+use super::program::program_currency;
+use super::terms::{Campaign, CampaignsById};
+use super::{AffiliateList, PATH, encode, object, set_up_first};
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::form::{Control, Field, Form};
+use crate::dashboard::kit::badge::{Badge, Tone};
+use crate::dashboard::kit::empty::EmptyState;
+use crate::dashboard::kit::facts::Facts;
+use crate::dashboard::kit::filter::{Filter, FilterBar, FilterControl};
+use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::text::{grouped, sentence_case};
+use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::page::Page;
+use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+
+const CAMPAIGNS_PATH: &str = "/dashboard/affiliate/campaigns";
+
+pub const PAGES: &[PageRow] = &[
+    PageRow {
+        path: "/affiliate/campaigns",
+        access: PageAccess::SignedIn,
+        reads: &["list_affiliate_campaigns"],
+        show: |context| Box::pin(list(context)),
+        forms: &[],
+    },
+    PageRow {
+        path: "/affiliate/campaigns/new",
+        access: PageAccess::SignedIn,
+        reads: &["create_affiliate_campaign"],
+        show: |context| Box::pin(new_page(context)),
+        forms: &[FormRow {
+            name: "create",
+            operation: "create_affiliate_campaign",
+            submit: |context| Box::pin(create(context)),
+        }],
+    },
+    PageRow {
+        path: "/affiliate/campaigns/{id}",
+        access: PageAccess::SignedIn,
+        reads: &["get_affiliate_campaign"],
+        show: |context| Box::pin(detail(context)),
+        forms: &[
+            FormRow {
+                name: "archive",
+                operation: "update_affiliate_campaign",
+                submit: |context| Box::pin(change(context, json!({"archived_at": context.now().to_string()}))),
+            },
+            FormRow {
+                name: "restore",
+                operation: "update_affiliate_campaign",
+                submit: |context| Box::pin(change(context, json!({"archived_at": null}))),
+            },
+            FormRow {
+                name: "make-default",
+                operation: "update_affiliate_campaign",
+                submit: |context| Box::pin(change(context, json!({"make_default": true}))),
+            },
+        ],
+    },
+    PageRow {
+        path: "/affiliate/campaigns/{id}/edit",
+        access: PageAccess::SignedIn,
+        reads: &["get_affiliate_campaign", "update_affiliate_campaign"],
+        show: |context| Box::pin(edit_page(context)),
+        forms: &[FormRow {
+            name: "edit",
+            operation: "update_affiliate_campaign",
+            submit: |context| Box::pin(edit(context)),
+        }],
+    },
+];
+
+/// The answer with one campaign.
+#[derive(Debug, Deserialize)]
+pub struct CampaignAnswer {
+    pub campaign: Campaign,
+}
+
+/// Reads all campaigns, also archived ones; none if the role may not, or the program is not set up.
+pub async fn load_campaigns(context: &Context<'_>) -> CampaignsById {
+    let call = Call::new("list_affiliate_campaigns").query("include_archived", "true");
+    if !context.allows(call.operation) {
+        return CampaignsById::new();
+    }
+    let found: Result<AffiliateList<Campaign>, Failure> = context.read(&call).await;
+    let campaigns = found.map_or_else(|_| Vec::new(), |found| found.data);
+    campaigns.into_iter().map(|campaign| (campaign.id.clone(), campaign)).collect()
+}
+
+/// Choices of campaigns that take partners, and the one that is chosen now.
+#[must_use]
+pub fn campaign_choices(campaigns: &CampaignsById, chosen: Option<&str>) -> Vec<(String, String)> {
+    let open = campaigns.values().filter(|one| one.archived_at.is_none() || Some(one.id.as_str()) == chosen);
+    let name = |one: &Campaign| if one.is_default { format!("{} (default)", one.name) } else { one.name.clone() };
+    open.map(|one| (one.id.clone(), name(one))).collect()
+}
+
+async fn list(context: &Context<'_>) -> Result<View, Failure> {
+    let all = vec![(String::new(), "In use".to_owned()), ("true".to_owned(), "Also archived".to_owned())];
+    let filters = [Filter { name: "include_archived", label: "Campaigns", control: FilterControl::Select(all) }];
+    let call = Call::new("list_affiliate_campaigns").query("include_archived", context.query().get("include_archived"));
+    let found: AffiliateList<Campaign> = match context.read(&call).await {
+        Ok(found) => found,
+        Err(failure) => return set_up_first("Campaigns", failure),
+    };
+    let currency = program_currency(context).await;
+    let mut table = Table::new("Campaigns", &["Campaign", "Commission", "Held for", "Who can join", "Partners"])
+        .numbers(&["Partners"]);
+    for campaign in &found.data {
+        table.push(
+            Row::new()
+                .cell(maud! {
+                    a href={ (CAMPAIGNS_PATH) "/" (encode(&campaign.id)) } { (campaign.name) } " "
+                    (CampaignBadges(campaign))
+                })
+                .cell(campaign.short_terms(&currency))
+                .cell(maud! { (campaign.hold_days) " days" })
+                .cell(sentence_case(&campaign.visibility))
+                .cell(grouped(campaign.affiliate_count.unwrap_or_default())),
+        );
+    }
+    let may_create = context.allows("create_affiliate_campaign");
+    let empty = EmptyState {
+        title: "No campaigns",
+        text: "A campaign is a commission: its rate, how long it is paid, and how long it is held for refunds.",
+        action: may_create.then_some(("/dashboard/affiliate/campaigns/new", "Create a campaign")),
+    };
+    let bar = FilterBar { context, filters: &filters };
+    let body = maud! {
+        (bar)
+        div data-fragment="list" { @if table.is_empty() { (empty) } @else { (table) } }
+    };
+    let page = Page::new("Campaigns", body)
+        .lead("A campaign says what its partners earn. New rates apply to new commissions only.")
+        .actions(maud! { @if may_create { a.button.primary href={ (CAMPAIGNS_PATH) "/new" } { "New campaign" } } });
+    Ok(page.same_as(call).into())
+}
+
+struct CampaignBadges<'c>(&'c Campaign);
+
+impl Renderable for CampaignBadges<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let campaign = self.0;
+        maud! {
+            @if campaign.is_default { (Badge::new("Default", Tone::Active)) }
+            @if campaign.archived_at.is_some() { " " (Badge::new("Archived", Tone::Neutral)) }
+        }
+        .render_to(buffer);
+    }
+}
+
+async fn load(context: &Context<'_>) -> Result<Campaign, Failure> {
+    let found: CampaignAnswer = context.read(&Call::new("get_affiliate_campaign").id(context.id())).await?;
+    Ok(found.campaign)
+}
+
+async fn detail(context: &Context<'_>) -> Result<View, Failure> {
+    let campaign = &load(context).await?;
+    let currency = program_currency(context).await;
+    let may_change = context.allows("update_affiliate_campaign");
+    let facts = Facts::new()
+        .row("Who can join", sentence_case(&campaign.visibility))
+        .row("Applications", if campaign.auto_approve { "Approved automatically" } else { "Wait for your approval" })
+        .row("Created", time_or_dash(campaign.created_at.as_deref()))
+        .row("Changed", time_or_dash(campaign.updated_at.as_deref()))
+        .row("Id", maud! { code { (campaign.id) } });
+    let body = maud! {
+        p { (CampaignBadges(&campaign)) }
+        section.card {
+            h2 { "What a partner earns" }
+            ul.plain { @for sentence in campaign.sentences(&currency) { li { (sentence) } } }
+        }
+        section.card { h2 { "Details" } (facts) }
+        p { a href={ (PATH) "/partners?campaign_id=" (encode(&campaign.id)) } { "Partners of this campaign" } }
+        @if may_change { (CampaignActions { context, campaign: &campaign }) }
+    };
+    let call = Call::new("get_affiliate_campaign").id(&campaign.id);
+    let page = Page::new(&campaign.name, body).below(CAMPAIGNS_PATH, "Campaigns").actions(maud! {
+        @if may_change { a.button href={ (CAMPAIGNS_PATH) "/" (encode(&campaign.id)) "/edit" } { "Edit" } }
+    });
+    Ok(page.same_as(call).into())
+}
+
+struct CampaignActions<'c> {
+    context: &'c Context<'c>,
+    campaign: &'c Campaign,
+}
+
+impl Renderable for CampaignActions<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let Self { context, campaign } = *self;
+        let (make_default, archive, restore) = (
+            button_form("make-default", "Make it the default"),
+            button_form("archive", "Archive"),
+            button_form("restore", "Take it back into use"),
+        );
+        maud! {
+            @if campaign.archived_at.is_some() {
+                section.card { h2 { "Archived" } p { "It takes no new partners. Its partners still earn by it." } (restore.within(context)) }
+            } @else if !campaign.is_default {
+                div.columns {
+                    section.card { h2 { "Default" } p { "The default campaign takes new partners who name no other." } (make_default.within(context)) }
+                    section.card { h2 { "Archive" } p { "An archived campaign takes no new partners. Its partners still earn by it." } (archive.within(context)) }
+                }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+async fn change(context: &Context<'_>, body: Value) -> Result<Outcome, Failure> {
+    context.perform(&Call::new("update_affiliate_campaign").id(context.id()).json(body)).await?;
+    Ok(Outcome::done(format!("{CAMPAIGNS_PATH}/{}", encode(context.id())), "changed"))
+}
+
+fn create_form(currency: &str) -> Form<'static> {
+    let initial = Campaign {
+        commission_type: "percent".into(),
+        commission_duration: "recurring".into(),
+        visibility: "public".into(),
+        recurring_months: Some(12),
+        hold_days: 30,
+        cookie_days: 60,
+        ..Campaign::default()
+    };
+    let mut fields = campaign_fields(currency, &initial);
+    fields.push(Field::new("make_default", "Make it the default for new partners", Control::Checkbox));
+    Form::new("create", "Create the campaign", fields)
+}
+
+async fn new_page(context: &Context<'_>) -> Result<View, Failure> {
+    let currency = program_currency(context).await;
+    let form = create_form(&currency);
+    let body = maud! { section.card { (form.within(context)) } };
+    let page = Page::new("New campaign", body).below(CAMPAIGNS_PATH, "Campaigns");
+    Ok(page.same_as(Call::new("create_affiliate_campaign")).into())
+}
+
+async fn create(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let currency = program_currency(context).await;
+    let body = read_campaign(&create_form(&currency), context.form(), &currency)?;
+    let created: CampaignAnswer = context.read(&Call::new("create_affiliate_campaign").json(body)).await?;
+    Ok(Outcome::done(format!("{CAMPAIGNS_PATH}/{}", encode(&created.campaign.id)), "created"))
+}
+
+async fn edit_page(context: &Context<'_>) -> Result<View, Failure> {
+    let campaign = &load(context).await?;
+    let currency = program_currency(context).await;
+    let form = Form::new("edit", "Save", campaign_fields(&currency, &campaign));
+    let path = format!("{CAMPAIGNS_PATH}/{}", encode(&campaign.id));
+    let body = maud! {
+        section.card {
+            h2 { "What a partner earns now" }
+            ul.plain { @for sentence in campaign.sentences(&currency) { li { (sentence) } } }
+            p.soft.small { "A change applies to commissions that are written from then on. Commissions in the books stay as they are." }
+        }
+        section.card { (form.within(context)) }
+    };
+    let call = Call::new("update_affiliate_campaign").id(&campaign.id).json(object([]));
+    let page = Page::new("Edit the campaign", body).below(CAMPAIGNS_PATH, "Campaigns").below(path, &campaign.name);
+    Ok(page.same_as(call).into())
+}
+
+async fn edit(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let currency = program_currency(context).await;
+    let form = Form::new("edit", "Save", campaign_fields(&currency, &Campaign::default()));
+    let body = read_campaign(&form, context.form(), &currency)?;
+    change(context, body).await
+}

@@ -1,0 +1,363 @@
+//! Commissions: the lines of the ledger, each with its formula; reversing and reinstating one.
+
+use hypertext::{Buffer, prelude::*};
+use serde::Deserialize;
+
+use super::referrals::{ReferralAnswer, referral_path};
+use super::{AffiliateList, PATH, PartnerNames, encode, labelled, object, set_up_first, start_of_day};
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::form::{Control, Field, Form};
+use crate::dashboard::kit::badge::{Badge, Tone};
+use crate::dashboard::kit::empty::EmptyState;
+use crate::dashboard::kit::facts::Facts;
+use crate::dashboard::kit::filter::{Filter, FilterBar};
+use crate::dashboard::kit::money::{Money, percent_text, rate_of};
+use crate::dashboard::kit::pager::Pager;
+use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::time::{TimeOrDash, time_or_dash};
+use crate::dashboard::page::Page;
+use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+
+const COMMISSIONS_PATH: &str = "/dashboard/affiliate/commissions";
+const STATUSES: &[&str] = &["pending", "earned", "paid", "reversed"];
+
+pub const PAGES: &[PageRow] = &[
+    PageRow {
+        path: "/affiliate/commissions",
+        access: PageAccess::SignedIn,
+        reads: &["list_affiliate_commissions"],
+        show: |context| Box::pin(list(context)),
+        forms: &[],
+    },
+    PageRow {
+        path: "/affiliate/commissions/{id}",
+        access: PageAccess::SignedIn,
+        reads: &["get_affiliate_commission"],
+        show: |context| Box::pin(detail(context)),
+        forms: &[],
+    },
+    PageRow {
+        path: "/affiliate/commissions/{id}/reverse",
+        access: PageAccess::SignedIn,
+        reads: &["get_affiliate_commission", "reverse_affiliate_commission"],
+        show: |context| Box::pin(reverse_page(context)),
+        forms: &[FormRow {
+            name: "reverse",
+            operation: "reverse_affiliate_commission",
+            submit: |context| Box::pin(reverse(context)),
+        }],
+    },
+    PageRow {
+        path: "/affiliate/commissions/{id}/reinstate",
+        access: PageAccess::SignedIn,
+        reads: &["get_affiliate_commission", "reinstate_affiliate_commission"],
+        show: |context| Box::pin(reinstate_page(context)),
+        forms: &[FormRow {
+            name: "reinstate",
+            operation: "reinstate_affiliate_commission",
+            submit: |context| Box::pin(reinstate(context)),
+        }],
+    },
+];
+
+/// A commission of the API.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct CommissionRow {
+    pub id: String,
+    pub affiliate_id: String,
+    pub referral_id: String,
+    pub tier: u8,
+    pub status: String,
+    pub amount_cents: i64,
+    pub sale_amount_cents: i64,
+    pub currency: String,
+    pub description: String,
+    pub processor_invoice_id: Option<String>,
+    pub processor_charge_id: Option<String>,
+    pub earns_at: Option<String>,
+    pub earned_at: Option<String>,
+    pub paid_at: Option<String>,
+    pub reversed_at: Option<String>,
+    pub reverse_reason: Option<String>,
+    pub payout_id: Option<String>,
+    pub created_at: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct CommissionAnswer {
+    commission: CommissionRow,
+}
+
+impl CommissionRow {
+    /// The amount with its currency.
+    #[must_use]
+    pub fn money(&self) -> Money<'_> {
+        Money { amount: self.amount_cents, currency: &self.currency }
+    }
+
+    fn path(&self) -> String {
+        format!("{COMMISSIONS_PATH}/{}", encode(&self.id))
+    }
+
+    /// The computation of the amount: `49.00 USD × 20 % = 9.80 USD`. An amount that is no share of the sale is flat,
+    /// capped, or of several rates.
+    #[must_use]
+    pub fn formula(&self) -> String {
+        let total = self.money().text();
+        if self.sale_amount_cents == 0 {
+            return format!("{total} for a lead");
+        }
+        let sale = Money { amount: self.sale_amount_cents, currency: &self.currency }.text();
+        let share = if self.tier == 2 { ", the recruiter's share" } else { "" };
+        match rate_of(self.amount_cents, self.sale_amount_cents) {
+            Some(points) => format!("{sale} × {} = {total}{share}", percent_text(points)),
+            None => format!("{total} for a sale of {sale}{share}"),
+        }
+    }
+
+    /// The word of its status; a line in a payout is still earned.
+    fn badge(&self) -> Badge {
+        match (self.status.as_str(), &self.payout_id) {
+            ("earned", Some(_)) => Badge::new("In a payout", Tone::Active),
+            ("pending", _) => Badge::new("On hold", Tone::Active),
+            (word, _) => Badge::of(word),
+        }
+    }
+}
+
+/// The time of a status: until when it is held, or since when it is final.
+struct StatusTime<'c>(&'c CommissionRow);
+
+impl Renderable for StatusTime<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let line = self.0;
+        let (word, time): (_, TimeOrDash) = match line.status.as_str() {
+            "pending" => ("until", time_or_dash(line.earns_at.as_deref())),
+            "paid" => ("on", time_or_dash(line.paid_at.as_deref())),
+            "reversed" => ("on", time_or_dash(line.reversed_at.as_deref())),
+            _ => ("since", time_or_dash(line.earned_at.as_deref())),
+        };
+        maud! { span.small.soft.nowrap { (word) " " (time) } }.render_to(buffer);
+    }
+}
+
+/// The table of commissions; `by_referral` links each line to its referral.
+#[must_use]
+pub fn commission_table(lines: &[CommissionRow], partners: &PartnerNames, by_referral: bool) -> Table {
+    let columns = ["Amount", "Formula", "Partner", "Status", "For", "Written"];
+    let mut table = Table::new("Commissions", &columns);
+    for line in lines {
+        let money = line.money().text();
+        table.push(
+            Row::new()
+                .cell(maud! { a.nowrap href=(line.path()) { (money) } })
+                .cell(line.formula())
+                .cell(partners.link(&line.affiliate_id))
+                .cell(maud! { (line.badge()) br; (StatusTime(line)) })
+                .cell(maud! {
+                    @if by_referral { a href=(referral_path(&line.referral_id)) { (line.description) } }
+                    @else { (line.description) }
+                })
+                .cell(time_or_dash(line.created_at.as_deref())),
+        );
+    }
+    table
+}
+
+async fn list(context: &Context<'_>) -> Result<View, Failure> {
+    let filters = [
+        Filter::words("status", "Status", STATUSES),
+        Filter::text("affiliate_id", "Partner", "aff_…"),
+        Filter::text("referral_id", "Referral", "ref_…"),
+        Filter::text("currency", "Currency", "usd"),
+        Filter::date("created_after", "From"),
+        Filter::date("created_before", "Before"),
+    ];
+    let query = context.query();
+    let call = ["status", "affiliate_id", "referral_id", "currency", "cursor"]
+        .iter()
+        .fold(Call::new("list_affiliate_commissions"), |call, name| call.query(*name, query.get(name).trim()));
+    let call = ["created_after", "created_before"]
+        .iter()
+        .fold(call, |call, name| call.query(*name, start_of_day(query.get(name))));
+    let found: AffiliateList<CommissionRow> = match context.read(&call).await {
+        Ok(found) => found,
+        Err(failure) => return set_up_first("Commissions", failure),
+    };
+    let partners = PartnerNames::load(context, found.data.iter().map(|line| line.affiliate_id.as_str())).await;
+    let table = commission_table(&found.data, &partners, true);
+    let bar = FilterBar { context, filters: &filters };
+    let empty = EmptyState {
+        title: if bar.is_active() { "No such commissions" } else { "No commissions yet" },
+        text: "Each paid invoice of a referred customer becomes one line here. It is held for refunds, then earned, and \
+               paid in a payout run.",
+        action: None,
+    };
+    let body = maud! {
+        (bar)
+        div data-fragment="list" {
+            @if table.is_empty() { (empty) } @else { (table) (Pager { context, next_cursor: found.next_cursor.as_deref() }) }
+        }
+    };
+    Ok(Page::new("Commissions", body).same_as(call).live().into())
+}
+
+fn get_call(context: &Context<'_>) -> Call {
+    Call::new("get_affiliate_commission").id(context.id())
+}
+
+async fn load(context: &Context<'_>) -> Result<CommissionRow, Failure> {
+    let found: CommissionAnswer = context.read(&get_call(context)).await?;
+    Ok(found.commission)
+}
+
+async fn detail(context: &Context<'_>) -> Result<View, Failure> {
+    let line = &load(context).await?;
+    let partners = PartnerNames::load(context, [line.affiliate_id.as_str()].into_iter()).await;
+    let referral: Result<ReferralAnswer, _> =
+        context.read(&Call::new("get_affiliate_referral").id(&line.referral_id)).await;
+    let person = referral.map_or_else(|_| line.referral_id.clone(), |found| found.referral.name().to_owned());
+    let payout = line.payout_id.clone();
+    let is_open = matches!(line.status.as_str(), "pending" | "earned") && line.payout_id.is_none();
+    let may_reverse = is_open && context.allows("reverse_affiliate_commission");
+    let may_reinstate = line.status == "reversed" && context.allows("reinstate_affiliate_commission");
+    let sale = Money { amount: line.sale_amount_cents, currency: &line.currency };
+    let facts = Facts::new()
+        .row("Status", line.badge())
+        .row("Partner", partners.link(&line.affiliate_id))
+        .row("Referral", maud! { a href=(referral_path(&line.referral_id)) { (person) } })
+        .row("Base: paid, without tax and refunds", sale)
+        .row("Currency", line.currency.to_uppercase())
+        .row("On hold until", time_or_dash(line.earns_at.as_deref()))
+        .row("Earned", time_or_dash(line.earned_at.as_deref()))
+        .optional("Paid", line.paid_at.as_deref().map(|at| time_or_dash(Some(at))))
+        .optional("Reversed", line.reversed_at.as_deref().map(|at| time_or_dash(Some(at))))
+        .optional("Reversed because of", line.reverse_reason.as_deref().map(reason_text))
+        .optional("Payout", payout.map(|id| maud! { a href={ (PATH) "/payouts/" (encode(&id)) } { (id) } }))
+        .optional("Invoice", line.processor_invoice_id.clone())
+        .optional("Charge", line.processor_charge_id.clone())
+        .row("Written", time_or_dash(line.created_at.as_deref()))
+        .row("Id", maud! { code { (line.id) } });
+    let body = maud! {
+        p.formula { (line.formula()) }
+        p.soft { (line.description) }
+        section.card { (facts) }
+    };
+    let path = line.path();
+    let page = Page::new(line.money().text(), body).below(COMMISSIONS_PATH, "Commissions").actions(maud! {
+        @if may_reverse { a.button href={ (path) "/reverse" } { "Reverse" } }
+        @if may_reinstate { a.button href={ (path) "/reinstate" } { "Reinstate" } }
+    });
+    Ok(page.same_as(get_call(context)).live().into())
+}
+
+/// The reason of a reversal, for people.
+fn reason_text(reason: &str) -> &str {
+    match reason {
+        "refund" => "A refund of the sale",
+        "dispute" => "A dispute of the payment",
+        "fraud" => "Fraud",
+        "manual" => "A decision of your team",
+        "partner_deleted" => "The partner was deleted",
+        "blocked" => "The referral may not earn",
+        "expired" => "The referral expired",
+        other => other,
+    }
+}
+
+fn reverse_form() -> Form<'static> {
+    let reasons = labelled(&[
+        ("manual", "A decision of your team"),
+        ("fraud", "Fraud: also reverses the recruiter's share of the sale"),
+    ]);
+    Form::new(
+        "reverse",
+        "Reverse the commission",
+        vec![
+            Field::new("reason", "Reason", Control::Radio(reasons)).value("manual"),
+            Field::new("note", "Note", Control::Area { rows: 2 })
+                .help("For your team; it is sent with the webhook event."),
+        ],
+    )
+    .danger()
+}
+
+/// A page below a commission that changes it.
+fn change_page(title: &str, line: &CommissionRow, body: impl Renderable, call: Call) -> View {
+    let page = Page::new(title, body).below(COMMISSIONS_PATH, "Commissions").below(line.path(), line.money().text());
+    page.same_as(call).into()
+}
+
+async fn reverse_page(context: &Context<'_>) -> Result<View, Failure> {
+    let line = &load(context).await?;
+    let partners = PartnerNames::load(context, [line.affiliate_id.as_str()].into_iter()).await;
+    let form = reverse_form();
+    let body = maud! {
+        section.card {
+            p.formula { (line.formula()) }
+            ul {
+                li { (partners.link(&line.affiliate_id)) " loses " strong { (line.money()) } "." }
+                li { "The line stays in the books as reversed, and is in no later payout run." }
+                li { "The partner sees it in the portal, and your webhooks get commission.reversed." }
+                li { "You can reinstate it." }
+            }
+            (form.within(context))
+        }
+    };
+    let call = Call::new("reverse_affiliate_commission").id(&line.id).json(object([("status", "reversed".into())]));
+    Ok(change_page("Reverse the commission", &line, body, call))
+}
+
+async fn reverse(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let mut body = reverse_form().read(context.form())?;
+    body["status"] = "reversed".into();
+    context.perform(&Call::new("reverse_affiliate_commission").id(context.id()).json(body)).await?;
+    Ok(Outcome::done(format!("{COMMISSIONS_PATH}/{}", encode(context.id())), "reversed"))
+}
+
+async fn reinstate_page(context: &Context<'_>) -> Result<View, Failure> {
+    let line = &load(context).await?;
+    let partners = PartnerNames::load(context, [line.affiliate_id.as_str()].into_iter()).await;
+    let form = Form::new("reinstate", "Reinstate the commission", Vec::new());
+    let body = maud! {
+        section.card {
+            p.formula { (line.formula()) }
+            ul {
+                li { (partners.link(&line.affiliate_id)) " gets " strong { (line.money()) } " back." }
+                li { "The commission is on hold again until " (time_or_dash(line.earns_at.as_deref())) ", or earned at once if that time has passed." }
+                li { "Refunds and disputes that are known now are waived. A further one reverses it again." }
+            }
+            (form.within(context))
+        }
+    };
+    let call = Call::new("reinstate_affiliate_commission").id(&line.id);
+    Ok(change_page("Reinstate the commission", &line, body, call))
+}
+
+async fn reinstate(context: &Context<'_>) -> Result<Outcome, Failure> {
+    context.perform(&Call::new("reinstate_affiliate_commission").id(context.id())).await?;
+    Ok(Outcome::done(format!("{COMMISSIONS_PATH}/{}", encode(context.id())), "reinstated"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_explained() {
+        let line = |amount_cents, sale_amount_cents, tier| CommissionRow {
+            amount_cents,
+            sale_amount_cents,
+            tier,
+            currency: "usd".into(),
+            ..CommissionRow::default()
+        };
+        let plain = |text: String| text.replace('\u{a0}', " ");
+        assert_eq!(plain(line(980, 4_900, 1).formula()), "49.00 USD × 20 % = 9.80 USD");
+        assert_eq!(plain(line(495, 9_900, 2).formula()), "99.00 USD × 5 % = 4.95 USD, the recruiter's share");
+        assert_eq!(line(250, 0, 1).formula(), "2.50 USD for a lead");
+        assert_eq!(line(5_000, 4_900, 1).formula(), "50.00 USD for a sale of 49.00 USD");
+    }
+}

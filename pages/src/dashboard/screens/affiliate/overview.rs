@@ -1,0 +1,338 @@
+//! The overview of the program: the steps of its set-up, or its state once it has been live.
+
+use futures_util::future::join;
+use hypertext::{Buffer, prelude::*};
+use serde::Deserialize;
+
+use super::program::{
+    AffiliateProgram, InstallSnippet, ProgramState, load_default_campaign, load_program, program_call,
+};
+use super::terms::Campaign;
+use super::{AffiliateList, PATH, encode, processor, sentence, setup};
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::form::Form;
+use crate::dashboard::kit::badge::{Badge, Tone};
+use crate::dashboard::kit::facts::Facts;
+use crate::dashboard::kit::notice::Notice;
+use crate::dashboard::page::Page;
+use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+
+pub const PAGES: &[PageRow] = &[
+    PageRow {
+        path: "/affiliate",
+        access: PageAccess::SignedIn,
+        reads: &["get_affiliate_program"],
+        show: |context| Box::pin(show(context)),
+        forms: &[
+            FormRow {
+                name: "enable",
+                operation: "enable_affiliate_program",
+                submit: |context| Box::pin(setup::enable(context)),
+            },
+            FormRow {
+                name: "connect",
+                operation: "connect_affiliate_processor",
+                submit: |context| Box::pin(processor::connect(context, PATH)),
+            },
+            FormRow {
+                name: "test",
+                operation: "test_affiliate_processor",
+                submit: |context| Box::pin(processor::test(context)),
+            },
+            FormRow {
+                name: "campaign",
+                operation: "set_default_affiliate_campaign",
+                submit: |context| Box::pin(setup::set_campaign(context)),
+            },
+            FormRow {
+                name: "go-live",
+                operation: "start_affiliate_program",
+                submit: |context| Box::pin(go_live(context)),
+            },
+        ],
+    },
+    PageRow {
+        path: "/affiliate/pause",
+        access: PageAccess::SignedIn,
+        reads: &["get_affiliate_program"],
+        show: |context| Box::pin(async move { Ok(pause_page(context)) }),
+        forms: &[FormRow {
+            name: "pause",
+            operation: "pause_affiliate_program",
+            submit: |context| Box::pin(pause(context)),
+        }],
+    },
+    PageRow {
+        path: "/affiliate/install",
+        access: PageAccess::SignedIn,
+        reads: &["get_affiliate_program"],
+        show: |context| Box::pin(install(context)),
+        forms: &[],
+    },
+];
+
+async fn show(context: &Context<'_>) -> Result<View, Failure> {
+    let state = match load_program(context).await {
+        Ok(state) => state,
+        Err(failure) if failure.status == 404 => return Ok(setup::first_step(context)),
+        Err(failure) => return Err(failure),
+    };
+    if state.program.status == "setup" {
+        return Ok(setup::steps(context, &state).await);
+    }
+    let (waiting, campaign) = join(Waiting::load(context), load_default_campaign(context, &state.program)).await;
+    let overview = Overview { context, state: &state, waiting: &waiting, campaign: campaign.as_ref() };
+    let page = Page::new("Affiliate program", &overview)
+        .lead("Partners bring customers through their links, and earn a commission of what these pay.")
+        .actions(ProgramActions { context, program: &state.program });
+    Ok(page.same_as(program_call()).into())
+}
+
+/// The form of a button without fields.
+pub fn button_form(name: &'static str, label: &'static str) -> Form<'static> {
+    Form::new(name, label, Vec::new())
+}
+
+struct ProgramActions<'p> {
+    context: &'p Context<'p>,
+    program: &'p AffiliateProgram,
+}
+
+impl Renderable for ProgramActions<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let context = self.context;
+        let go_live = button_form("go-live", "Go live again");
+        maud! {
+            @if context.allows("update_affiliate_program") {
+                a.button href={ (PATH) "/settings" } { "Settings" }
+            }
+            @if self.program.status == "paused" {
+                @if context.allows("start_affiliate_program") { (go_live.within(context)) }
+            } @else if context.allows("pause_affiliate_program") {
+                a.button href={ (PATH) "/pause" } { "Pause" }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+/// What waits for the owner.
+#[derive(Debug, Default)]
+struct Waiting {
+    has_reviews: bool,
+    has_applications: bool,
+    draft_id: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct StatusOnly {
+    #[serde(default)]
+    id: String,
+    #[serde(default)]
+    status: String,
+}
+
+impl Waiting {
+    async fn load(context: &Context<'_>) -> Self {
+        let read = |call: Call| async move {
+            if !context.allows(call.operation) {
+                return Vec::new();
+            }
+            context.read::<AffiliateList<StatusOnly>>(&call).await.map_or_else(|_| Vec::new(), |found| found.data)
+        };
+        let reviews = read(Call::new("list_affiliate_reviews").query("status", "open").query("limit", "1")).await;
+        let applications = read(Call::new("list_affiliates").query("status", "pending").query("limit", "1")).await;
+        let runs = read(Call::new("list_affiliate_payout_runs").query("limit", "5")).await;
+        Self {
+            has_reviews: !reviews.is_empty(),
+            has_applications: !applications.is_empty(),
+            draft_id: runs.into_iter().find(|run| run.status == "draft").map(|run| run.id),
+        }
+    }
+
+    fn is_empty(&self, state: &ProgramState) -> bool {
+        let failed = state.processor.as_ref().map_or(0, |processor| processor.failed_events);
+        !self.has_reviews && !self.has_applications && self.draft_id.is_none() && failed == 0
+    }
+}
+
+struct Overview<'p> {
+    context: &'p Context<'p>,
+    state: &'p ProgramState,
+    waiting: &'p Waiting,
+    campaign: Option<&'p Campaign>,
+}
+
+impl Renderable for Overview<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let Self { context, state, .. } = *self;
+        let program = &state.program;
+        maud! {
+            @if program.status == "paused" {
+                (Notice { tone: Tone::Warning, text: "The program is paused: visits and new referrals are not recorded. Existing customers still earn commissions." })
+            }
+            @if program.mode == "test" {
+                (Notice { tone: Tone::Active, text: "Test mode: only test payments of the processor count." })
+            }
+            (WaitingView { waiting: self.waiting, state })
+            div.columns {
+                section.card {
+                    h2 { "Program" }
+                    (self.facts())
+                    p { a href={ (PATH) "/install" } { "Install the script on your website" } }
+                }
+                section.card {
+                    h2 { "Default commission" }
+                    @match self.campaign {
+                        Some(campaign) => {
+                            ul.plain { @for sentence in campaign.sentences(&program.currency) { li { (sentence) } } }
+                            p { a href={ (PATH) "/campaigns/" (encode(&campaign.id)) } { (campaign.name) } }
+                        }
+                        None => { p.soft { "There is no default campaign." } }
+                    }
+                }
+                section.card {
+                    h2 { "Payment processor" }
+                    (processor::ProcessorCard { context, state, test: true })
+                }
+                section.card {
+                    h2 { "Books" }
+                    p.soft { "Every amount can be checked against what the processor reported." }
+                    ul.plain {
+                        @if context.allows("audit_affiliate_program") { li { a href={ (PATH) "/audit" } { "Audit the ledger" } } }
+                        @if context.allows("begin_affiliate_backfill") { li { a href={ (PATH) "/backfill" } { "Import earlier payments" } } }
+                        @if context.allows("import_affiliates") { li { a href={ (PATH) "/partners/import" } { "Import partners" } } }
+                        @if context.allows("list_affiliate_reviews") { li { a href={ (PATH) "/reviews?status=" } { "All reviews" } } }
+                    }
+                }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+impl Overview<'_> {
+    fn facts(&self) -> Facts {
+        let program = &self.state.program;
+        let portal = program.portal_domain.as_ref().map(|host| {
+            let (host, error) = (host.clone(), program.portal_domain_error.as_deref().map(sentence));
+            maud! { (host) @if let Some(error) = &error { span.error { " " (error) } } }
+        });
+        let mail = program.mail_error.as_deref().map(sentence);
+        Facts::new()
+            .row("Status", Badge::of(&program.status))
+            .row("Website", maud! { a href=(program.website_url) rel="noreferrer" { (program.website_url) } })
+            .row("Currency", program.currency.to_uppercase())
+            .row("Credit", attribution_text(&program.attribution))
+            .row("Publishable key", maud! { code { (program.publishable_key) } })
+            .optional("Portal", portal)
+            .optional("Email to partners", mail)
+    }
+}
+
+/// The rule by which a visit gets the credit.
+#[must_use]
+pub fn attribution_text(word: &str) -> &'static str {
+    if word == "last_click" { "The last link that the visitor used" } else { "The first link that the visitor used" }
+}
+
+struct WaitingView<'p> {
+    waiting: &'p Waiting,
+    state: &'p ProgramState,
+}
+
+impl Renderable for WaitingView<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let Self { waiting, state } = *self;
+        if waiting.is_empty(state) {
+            return;
+        }
+        let failed = state.processor.as_ref().map_or(0, |processor| processor.failed_events);
+        maud! {
+            section.card {
+                h2 { "Waiting for you" }
+                ul.plain {
+                    @if waiting.has_reviews { li { a href={ (PATH) "/reviews" } { "Referrals are held for review" } } }
+                    @if waiting.has_applications {
+                        li { a href={ (PATH) "/partners?status=pending" } { "Partners wait for approval" } }
+                    }
+                    @if let Some(id) = &waiting.draft_id {
+                        li { a href={ (PATH) "/payouts/runs/" (encode(id)) } { "A payout run waits for your approval" } }
+                    }
+                    @if failed > 0 {
+                        li {
+                            a href={ (PATH) "/processor/events?status=failed" } {
+                                @if failed == 1 { "1 event of the processor failed" } @else { (failed) " events of the processor failed" }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+async fn go_live(context: &Context<'_>) -> Result<Outcome, Failure> {
+    match context.perform(&Call::new("start_affiliate_program")).await {
+        Ok(_) => Ok(Outcome::done(PATH, "went_live")),
+        Err(mut failure) => {
+            let missing = failure.details["missing"].as_array().into_iter().flatten();
+            let words: Vec<_> = missing.filter_map(serde_json::Value::as_str).map(setup::missing_text).collect();
+            if !words.is_empty() {
+                failure.message = format!("Before the program can go live: {}", words.join("; "));
+            }
+            Err(failure)
+        }
+    }
+}
+
+fn pause_page(context: &Context<'_>) -> View {
+    let form = button_form("pause", "Pause the program").danger();
+    let body = maud! {
+        div.card {
+            p { "While the program is paused:" }
+            ul {
+                li { "visits through partners' links are not recorded" }
+                li { "new referrals are refused, also those from checkouts" }
+                li { "customers who were referred before still earn their partners commissions" }
+                li { "payout runs can be drafted, approved and paid" }
+            }
+            p { "You can go live again at any time." }
+            (form.within(context))
+        }
+    };
+    Page::new("Pause the program", body)
+        .below(PATH, "Affiliate program")
+        .same_as(Call::new("pause_affiliate_program"))
+        .into()
+}
+
+async fn pause(context: &Context<'_>) -> Result<Outcome, Failure> {
+    context.perform(&Call::new("pause_affiliate_program")).await?;
+    Ok(Outcome::done(PATH, "paused"))
+}
+
+async fn install(context: &Context<'_>) -> Result<View, Failure> {
+    let state = load_program(context).await?;
+    let snippet =
+        InstallSnippet { base_url: context.backend.base_url(), publishable_key: &state.program.publishable_key };
+    let origins = &state.program.allowed_origins;
+    let body = maud! {
+        section.card { (snippet) }
+        section.card {
+            h2 { "Pages that may record visits" }
+            @if origins.is_empty() {
+                p { "Only pages of " code { (state.program.website_url) } " may." }
+            } @else {
+                ul { @for origin in origins { li { code { (origin) } } } }
+            }
+            p { a href={ (PATH) "/settings" } { "Change the origins" } }
+        }
+    };
+    let page = Page::new("Install the script", body)
+        .below(PATH, "Affiliate program")
+        .lead("The script notices which partner's link brought a visitor, and hands it to your checkout.");
+    Ok(page.same_as(program_call()).into())
+}

@@ -1,0 +1,396 @@
+//! One partner: profile, links, numbers, payouts, postbacks, and what can be done with it.
+
+use futures_util::future::join;
+use hypertext::{Buffer, prelude::*};
+use serde::Deserialize;
+
+use super::campaigns::load_campaigns;
+use super::partner_totals::PartnerTotals;
+use super::partners::{OnePartner, PARTNERS_PATH, PartnerRow, PayoutState, partner_path};
+use super::program::{CopyText, program_currency};
+use super::terms::{Campaign, CampaignsById};
+use super::{AffiliateList, PATH, PartnerNames, RowButton, encode};
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::kit::badge::{Badge, Tone};
+use crate::dashboard::kit::facts::Facts;
+use crate::dashboard::kit::money::percent_text;
+use crate::dashboard::kit::notice::Notice;
+use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::text::sentence_case;
+use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::page::Page;
+use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+
+pub const PAGES: &[PageRow] = &[PageRow {
+    path: "/affiliate/partners/{id}",
+    access: PageAccess::SignedIn,
+    reads: &["get_affiliate"],
+    show: |context| Box::pin(show(context)),
+    forms: &[FormRow {
+        name: "login-link",
+        operation: "create_affiliate_login_link",
+        submit: |context| Box::pin(create_login_link(context)),
+    }],
+}];
+
+/// The owner's view of a partner.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct PartnerInside {
+    pub notes: Option<String>,
+    pub payout_destination: Option<String>,
+    pub postback_url: Option<String>,
+    pub postback_secret: Option<String>,
+    pub email_opt_out: bool,
+    pub commission_override: Option<CommissionOverride>,
+}
+
+/// A partner's own rate.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct CommissionOverride {
+    pub commission_bps: i64,
+}
+
+/// Reads a partner.
+///
+/// # Errors
+/// There is none, or the operation failed.
+pub async fn load_partner(context: &Context<'_>, id: &str) -> Result<PartnerRow, Failure> {
+    let found: OnePartner = context.read(&Call::new("get_affiliate").id(id)).await?;
+    Ok(found.affiliate)
+}
+
+/// Reads what only the owner may see; `None` if the role may not.
+///
+/// # Errors
+/// The operation failed.
+pub async fn load_inside(context: &Context<'_>, id: &str) -> Result<Option<PartnerInside>, Failure> {
+    if !context.allows("get_affiliate_inside") {
+        return Ok(None);
+    }
+    context.read(&Call::new("get_affiliate_inside").id(id)).await.map(Some)
+}
+
+async fn show(context: &Context<'_>) -> Result<View, Failure> {
+    let partner = &load_partner(context, context.id()).await?;
+    let inside = &load_inside(context, &partner.id).await?;
+    let (campaigns, totals) = join(load_campaigns(context), PartnerTotals::load(context, &partner.id)).await;
+    let currency = program_currency(context).await;
+    let parents = PartnerNames::load(context, partner.parent_affiliate_id.iter().map(String::as_str)).await;
+    let postbacks = load_postbacks(context, &partner.id, inside.as_ref()).await;
+    let view = PartnerView {
+        context,
+        partner: &partner,
+        inside: inside.as_ref(),
+        campaigns: &campaigns,
+        currency: &currency,
+        parents: &parents,
+    };
+    let totals = totals?;
+    let body = maud! {
+        (StatusNotice(&partner))
+        section.card { h2 { "Numbers" } (totals) (view.lists()) }
+        section { h2 { "Links" } (view.links()) }
+        div.columns {
+            section.card { h2 { "Profile" } (view.profile()) }
+            section.card { h2 { "Commission" } (CommissionCard(&view)) }
+            section.card { h2 { "Payout" } (PayoutCard(&view)) }
+            section.card { h2 { "Portal" } (PortalCard(&view)) }
+        }
+        @if let Some(inside) = &inside { section { h2 { "Postbacks" } (PostbackSection { partner: &partner, inside, sent: &postbacks }) } }
+    };
+    let call = Call::new("get_affiliate").id(&partner.id);
+    let page = Page::new(partner.name(), body)
+        .below(PARTNERS_PATH, "Partners")
+        .lead(partner.email.clone())
+        .actions(PartnerActions { context, partner: &partner });
+    Ok(page.same_as(call).live().into())
+}
+
+struct StatusNotice<'p>(&'p PartnerRow);
+
+impl Renderable for StatusNotice<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let (tone, text) = match self.0.status.as_str() {
+            "pending" => {
+                (Tone::Warning, "This partner applied and waits for your approval. The links do not work yet.")
+            }
+            "invited" => {
+                (Tone::Active, "This partner was invited and has not accepted yet. The links do not work yet.")
+            }
+            "suspended" => {
+                (Tone::Bad, "This partner is suspended: the links credit nobody, and payout runs leave it out.")
+            }
+            "rejected" => (Tone::Bad, "This partner's application was rejected."),
+            _ => return,
+        };
+        Notice { tone, text }.render_to(buffer);
+    }
+}
+
+struct PartnerActions<'p> {
+    context: &'p Context<'p>,
+    partner: &'p PartnerRow,
+}
+
+impl Renderable for PartnerActions<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let (context, partner) = (self.context, self.partner);
+        let path = partner.path();
+        let status = partner.status.as_str();
+        // The status from which an action leads on, and whether it is the main one.
+        let is_open = matches!(status, "pending" | "invited");
+        maud! {
+            @if context.allows("update_affiliate") { a.button href={ (path) "/edit" } { "Edit" } }
+            @if matches!(status, "active" | "pending" | "invited") && context.allows("suspend_affiliate") {
+                a.button href={ (path) "/suspend" } { "Suspend" }
+            }
+            @if is_open && context.allows("reject_affiliate") { a.button href={ (path) "/reject" } { "Reject" } }
+            @if (is_open || status == "rejected") && context.allows("approve_affiliate") {
+                a.button.primary href={ (path) "/approve" } { "Approve" }
+            }
+            @if status == "suspended" && context.allows("reactivate_affiliate") {
+                a.button.primary href={ (path) "/reactivate" } { "Reactivate" }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+struct PartnerView<'p> {
+    context: &'p Context<'p>,
+    partner: &'p PartnerRow,
+    inside: Option<&'p PartnerInside>,
+    campaigns: &'p CampaignsById,
+    currency: &'p str,
+    parents: &'p PartnerNames,
+}
+
+impl PartnerView<'_> {
+    fn campaign(&self) -> Option<&Campaign> {
+        self.campaigns.get(&self.partner.campaign_id)
+    }
+
+    fn lists(&self) -> impl Renderable {
+        let id = encode(&self.partner.id);
+        maud! {
+            p.links-row {
+                a href={ (PATH) "/referrals?affiliate_id=" (id) } { "Referrals" }
+                a href={ (PATH) "/commissions?affiliate_id=" (id) } { "Commissions" }
+                a href={ (PATH) "/payouts/all?affiliate_id=" (id) } { "Payouts" }
+            }
+        }
+    }
+
+    fn profile(&self) -> Facts {
+        let partner = self.partner;
+        let parent = partner.parent_affiliate_id.as_deref().map(|id| maud! { (self.parents.link(id)) });
+        let notes = self.inside.and_then(|inside| inside.notes.clone());
+        let tags = partner.tags.clone();
+        Facts::new()
+            .row("Status", Badge::of(&partner.status))
+            .optional("Company", partner.company.clone())
+            .optional("Website", partner.website.clone())
+            .optional("Country", partner.country.clone())
+            .optional("Recruited by", parent)
+            .optional("Tags", (!tags.is_empty()).then(|| maud! { @for tag in &tags { span.badge { (tag) } " " } }))
+            .row("Added by", source_text(&partner.source))
+            .row("Joined", time_or_dash(partner.created_at.as_deref()))
+            .row("Approved", time_or_dash(partner.approved_at.as_deref()))
+            .optional("Notes", notes)
+            .row("Id", maud! { code { (partner.id) } })
+    }
+
+    fn links(&self) -> impl Renderable {
+        let (context, path) = (self.context, self.partner.path());
+        let may_delete = context.allows("delete_affiliate_link");
+        let mut table = Table::new("Links", &["Address", "Token", "Label", "Created", ""]);
+        for link in &self.partner.links {
+            let delete = format!("{path}/links/{}/delete", encode(&link.id));
+            table.push(
+                Row::new()
+                    .cell(maud! { a href=(link.url) rel="noreferrer" { (link.url) } })
+                    .cell(maud! { code { (link.token) } })
+                    .cell(maud! {
+                        @if link.is_primary { (Badge::new("Primary", Tone::Active)) }
+                        @if let Some(label) = &link.label { " " (label) }
+                    })
+                    .cell(time_or_dash(link.created_at.as_deref()))
+                    .cell(maud! { @if may_delete && !link.is_primary { a href=(delete) { "Delete" } } }),
+            );
+        }
+        let may_create = context.allows("create_affiliate_link");
+        maud! {
+            (table)
+            @if may_create { p { a.button href={ (path) "/links/new" } { "Add a link" } } }
+        }
+    }
+}
+
+/// How a partner came into the program.
+fn source_text(source: &str) -> String {
+    match source {
+        "api" => "API or dashboard".into(),
+        "portal" => "Application in the portal".into(),
+        other => sentence_case(other),
+    }
+}
+
+struct CommissionCard<'p>(&'p PartnerView<'p>);
+
+impl Renderable for CommissionCard<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let view = self.0;
+        let own = view.inside.and_then(|inside| inside.commission_override.as_ref());
+        maud! {
+            @if let Some(own) = own {
+                p { strong { (percent_text(own.commission_bps)) } " of each payment: the partner's own rate, in place of the campaign's." }
+            }
+            @match view.campaign() {
+                Some(campaign) => {
+                    p.soft.small { "Campaign " a href={ (PATH) "/campaigns/" (encode(&campaign.id)) } { (campaign.name) } }
+                    ul.plain { @for sentence in campaign.sentences(view.currency) { li { (sentence) } } }
+                }
+                None => { p.soft { "The campaign cannot be shown." } }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+struct PayoutCard<'p>(&'p PartnerView<'p>);
+
+impl Renderable for PayoutCard<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let view = self.0;
+        let destination = view.inside.and_then(|inside| inside.payout_destination.clone());
+        let facts = Facts::new()
+            .row("Method", PayoutState(view.partner))
+            .optional("Destination", destination)
+            .row("Ready", if view.partner.payout_ready { "Yes" } else { "No: payout runs leave this partner out" });
+        maud! {
+            (facts)
+            @if view.context.allows("set_affiliate_payout_method") {
+                p { a.button href={ (view.partner.path()) "/payout-method" } { "Set the payout method" } }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+struct PortalCard<'p>(&'p PartnerView<'p>);
+
+impl Renderable for PortalCard<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let view = self.0;
+        let context = view.context;
+        let opted_out = view.inside.is_some_and(|inside| inside.email_opt_out);
+        maud! {
+            p { "Partners see their links and earnings in the portal." @if opted_out { " This one takes no email except what it asks for." } }
+            @if context.allows("create_affiliate_login_link") && view.partner.status != "rejected" {
+                (RowButton { context, form: "login-link", label: "Make a sign-in link", field: ("now", "1") })
+                p.small.soft { "The link works once, within a minute. Whoever opens it is signed in as the partner." }
+            }
+            @if context.allows("delete_affiliate") {
+                p { a href={ (view.partner.path()) "/delete" } { "Delete this partner" } }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+#[derive(Debug, Deserialize)]
+struct PartnerPostback {
+    #[serde(rename = "type")]
+    kind: String,
+    status: String,
+    #[serde(default)]
+    attempts_count: u32,
+    response_status: Option<u16>,
+    error: Option<String>,
+    created_at: Option<String>,
+    next_attempt_at: Option<String>,
+}
+
+async fn load_postbacks(context: &Context<'_>, id: &str, inside: Option<&PartnerInside>) -> Vec<PartnerPostback> {
+    if inside.is_none_or(|inside| inside.postback_url.is_none()) || !context.allows("list_affiliate_postbacks") {
+        return Vec::new();
+    }
+    let call = Call::new("list_affiliate_postbacks").id(id).query("limit", "10");
+    context.read::<AffiliateList<PartnerPostback>>(&call).await.map_or_else(|_| Vec::new(), |found| found.data)
+}
+
+struct PostbackSection<'p> {
+    partner: &'p PartnerRow,
+    inside: &'p PartnerInside,
+    sent: &'p [PartnerPostback],
+}
+
+impl Renderable for PostbackSection<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let Some(url) = &self.inside.postback_url else {
+            maud! {
+                p.soft {
+                    "This partner has no postback address. "
+                    a href={ (self.partner.path()) "/edit" } { "Set one" }
+                    " to send the partner's own referrals and commissions to it."
+                }
+            }
+            .render_to(buffer);
+            return;
+        };
+        let mut table =
+            Table::new("Postbacks", &["Event", "Status", "Attempts", "Response", "Created", "Next attempt"])
+                .numbers(&["Attempts"]);
+        for postback in self.sent {
+            let response = match (postback.response_status, &postback.error) {
+                (Some(status), _) => status.to_string(),
+                (None, Some(error)) => error.clone(),
+                (None, None) => "–".into(),
+            };
+            table.push(
+                Row::new()
+                    .cell(maud! { code { (postback.kind) } })
+                    .cell(Badge::of(&postback.status))
+                    .cell(postback.attempts_count)
+                    .cell(response)
+                    .cell(time_or_dash(postback.created_at.as_deref()))
+                    .cell(time_or_dash(postback.next_attempt_at.as_deref())),
+            );
+        }
+        maud! {
+            p { "Sent to " code { (url) } }
+            @if let Some(secret) = &self.inside.postback_secret {
+                details { summary { "Secret that signs them" } (CopyText(secret)) }
+            }
+            @if table.is_empty() { p.soft { "Nothing was sent yet." } } @else { (table) }
+        }
+        .render_to(buffer);
+    }
+}
+
+#[derive(Debug, Deserialize)]
+struct LoginLink {
+    url: String,
+    expires_at: Option<String>,
+}
+
+async fn create_login_link(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let call = Call::new("create_affiliate_login_link").id(context.id());
+    let link: LoginLink = context.read(&call).await?;
+    let path = partner_path(context.id());
+    let body = maud! {
+        div.card {
+            p { "Open this link within a minute, or send it to the partner over a channel that is as fast. It works once and is not shown again." }
+            (CopyText(&link.url))
+            p.soft.small { "Expires " (time_or_dash(link.expires_at.as_deref())) }
+            div.buttons {
+                a.button.primary href=(link.url) rel="noreferrer" { "Open the portal as this partner" }
+                a.button href=(path) { "Back to the partner" }
+            }
+        }
+    };
+    let page = Page::new("Sign-in link", body).below(PARTNERS_PATH, "Partners").same_as(call);
+    Ok(Outcome::Once(Box::new(page)))
+}

@@ -1,0 +1,198 @@
+//! Import of partners from CSV: first a dry run with the table of what would happen, then the import.
+
+use hypertext::{Buffer, prelude::*};
+use serde::Deserialize;
+
+use super::partners::{PARTNERS_PATH, partner_path};
+use super::{csv_fields, read_csv};
+use crate::dashboard::backend::{Call, CallBody, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::form::{Control, Field, Form};
+use crate::dashboard::kit::badge::Tone;
+use crate::dashboard::kit::notice::Notice;
+use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::text::sentence_case;
+use crate::dashboard::page::Page;
+use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+
+/// Rows of the report that are shown.
+const SHOWN_MAX: usize = 500;
+
+pub const PAGES: &[PageRow] = &[PageRow {
+    path: "/affiliate/partners/import",
+    access: PageAccess::SignedIn,
+    reads: &["import_affiliates"],
+    show: |context| Box::pin(async move { Ok(show(context)) }),
+    forms: &[
+        FormRow { name: "check", operation: "import_affiliates", submit: |context| Box::pin(check(context)) },
+        FormRow { name: "import", operation: "import_affiliates", submit: |context| Box::pin(import(context)) },
+    ],
+}];
+
+#[derive(Debug, Deserialize)]
+struct ImportReport {
+    imported: u64,
+    #[serde(default)]
+    partners: Vec<ImportedPartner>,
+    #[serde(default)]
+    skipped: Vec<SkippedRow>,
+    #[serde(default)]
+    ignored_columns: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ImportedPartner {
+    row: u64,
+    email: String,
+    token: String,
+    id: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct SkippedRow {
+    row: u64,
+    email: String,
+    reason: String,
+}
+
+fn invites_field() -> Field {
+    Field::new("send_invites", "Tell the new partners by email", Control::Checkbox).ignored()
+}
+
+fn check_form() -> Form<'static> {
+    let mut fields = csv_fields("The first line names the columns. Only email is required.");
+    fields.push(invites_field());
+    Form::new("check", "Check the rows", fields)
+}
+
+fn import_form(csv: &str, invites: bool) -> Form<'static> {
+    let invites = Field::hidden("send_invites", if invites { "true" } else { "" }).ignored();
+    Form::new("import", "Import these partners", vec![Field::hidden("csv", csv).ignored(), invites])
+}
+
+fn show(context: &Context<'_>) -> View {
+    let form = check_form();
+    let body = maud! {
+        section.card {
+            p { "The rows are checked first, and you see what would happen. Nothing is added before you confirm it." }
+            (form.within(context))
+        }
+        section.card {
+            h2 { "Columns" }
+            p { code { "email" } " is required. Optional: " code { "first_name" } ", " code { "last_name" } ", " code { "company" } ", "
+                code { "website" } ", " code { "country" } ", " code { "campaign" } ", " code { "token" } ", " code { "paypal_email" } ", "
+                code { "tags" } ", " code { "status" } ", " code { "notes" } ", " code { "parent_email" } "." }
+            p { "Column names of other programs work too, such as " code { "name" } " or " code { "referral code" } ". A file has at most 5 000 rows. Importing a file again adds only the partners that are missing." }
+        }
+    };
+    Page::new("Import partners", body).below(PARTNERS_PATH, "Partners").same_as(Call::new("import_affiliates")).into()
+}
+
+fn import_call(csv: String, dry_run: bool, invites: bool) -> Call {
+    let call = Call::new("import_affiliates")
+        .query("dry_run", if dry_run { "true" } else { "" })
+        .query("send_invites", if invites { "true" } else { "" });
+    Call { body: CallBody::File("text/csv", csv.into()), ..call }
+}
+
+async fn check(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let csv = read_csv(context)?;
+    let invites = context.form().get("send_invites") == "true";
+    let report: ImportReport = context.read(&import_call(csv.clone(), true, invites)).await.map_err(at_csv)?;
+    let form = import_form(&csv, invites);
+    let email = if invites { "Each of them is told by email." } else { "Nobody is told by email." };
+    let body = maud! {
+        @if report.imported == 0 {
+            (Notice { tone: Tone::Warning, text: "No partner would be added." })
+        } @else {
+            section.card {
+                p { strong { (report.imported) } @if report.imported == 1 { " partner would be added. " } @else { " partners would be added. " } (email) }
+                (form.within(context))
+            }
+        }
+        (ReportView { report: &report, title: "Partners that would be added" })
+        p { a.button href={ (PARTNERS_PATH) "/import" } { "Choose other rows" } }
+    };
+    Ok(Outcome::Once(Box::new(report_page("Check the import", body))))
+}
+
+async fn import(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let csv = read_csv(context)?;
+    let invites = context.form().get("send_invites") == "true";
+    let report: ImportReport = context.read(&import_call(csv, false, invites)).await.map_err(at_csv)?;
+    let text = match report.imported {
+        1 => "1 partner was added.".to_owned(),
+        count => format!("{count} partners were added."),
+    };
+    let body = maud! {
+        (Notice { tone: Tone::Good, text: &text })
+        (ReportView { report: &report, title: "Added partners" })
+        p { a.button href=(PARTNERS_PATH) { "To the partners" } }
+    };
+    Ok(Outcome::Once(Box::new(report_page("Import partners", body))))
+}
+
+/// Shows an error of the file beside the field for it.
+fn at_csv(mut failure: Failure) -> Failure {
+    if failure.status == 400 && failure.fields.is_empty() {
+        failure.fields.insert("csv".into(), failure.message.clone());
+    }
+    failure
+}
+
+fn report_page(title: &str, body: impl Renderable) -> Page {
+    Page::new(title, body).below(PARTNERS_PATH, "Partners").same_as(Call::new("import_affiliates"))
+}
+
+/// Why a row is skipped.
+fn reason_text(reason: &str) -> String {
+    match reason {
+        "invalid_email" => "The email address is not valid".into(),
+        "duplicate_in_file" => "An earlier row has the same email address".into(),
+        "already_partner" => "This person is a partner already".into(),
+        other => match other.strip_prefix("invalid_") {
+            Some(column) => format!("The column {column} is not valid"),
+            None => sentence_case(other),
+        },
+    }
+}
+
+struct ReportView<'r> {
+    report: &'r ImportReport,
+    title: &'static str,
+}
+
+impl Renderable for ReportView<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let report = self.report;
+        let mut added = Table::new(self.title, &["Row", "Email address", "Link token"]);
+        for partner in report.partners.iter().take(SHOWN_MAX) {
+            let row = Row::new().cell(partner.row);
+            let row = match &partner.id {
+                Some(id) => row.link(partner_path(id), &partner.email),
+                None => row.cell(&partner.email),
+            };
+            added.push(row.cell(maud! { code { (partner.token) } }));
+        }
+        let mut skipped = Table::new("Skipped rows", &["Row", "Email address", "Reason"]);
+        for row in report.skipped.iter().take(SHOWN_MAX) {
+            skipped.push(Row::new().cell(row.row).cell(&row.email).cell(reason_text(&row.reason)));
+        }
+        maud! {
+            @if !report.ignored_columns.is_empty() {
+                p { "Columns that are ignored: " @for column in &report.ignored_columns { code { (column) } " " } }
+            }
+            @if !skipped.is_empty() {
+                section { h2 { (report.skipped.len()) " skipped" } (skipped) }
+            }
+            @if !added.is_empty() {
+                section {
+                    h2 { (self.title) }
+                    (added)
+                    @if report.partners.len() > SHOWN_MAX { p.soft.small { "The first " (SHOWN_MAX) " of " (report.partners.len()) } }
+                }
+            }
+        }
+        .render_to(buffer);
+    }
+}

@@ -1,0 +1,433 @@
+//! Pages below a partner: edit, payout method, decisions, links, deletion.
+
+use futures_util::future::BoxFuture;
+use hypertext::prelude::*;
+use serde_json::{Value, json};
+
+use super::campaigns::load_campaigns;
+use super::partner::{PartnerInside, load_inside, load_partner};
+use super::partners::{PARTNERS_PATH, PartnerRow, partner_path, profile_fields};
+use super::terms::CampaignsById;
+use super::{filled, method_choices, object};
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::form::{Control, Empty, Field, Form};
+use crate::dashboard::kit::badge::Tone;
+use crate::dashboard::kit::money::percent_value;
+use crate::dashboard::kit::notice::Notice;
+use crate::dashboard::page::Page;
+use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+
+pub const PAGES: &[PageRow] = &[
+    PageRow {
+        path: "/affiliate/partners/{id}/edit",
+        access: PageAccess::SignedIn,
+        reads: &["get_affiliate", "update_affiliate"],
+        show: |context| Box::pin(edit_page(context)),
+        forms: &[FormRow { name: "edit", operation: "update_affiliate", submit: |context| Box::pin(edit(context)) }],
+    },
+    PageRow {
+        path: "/affiliate/partners/{id}/payout-method",
+        access: PageAccess::SignedIn,
+        reads: &["get_affiliate", "set_affiliate_payout_method"],
+        show: |context| Box::pin(payout_page(context)),
+        forms: &[FormRow {
+            name: "payout-method",
+            operation: "set_affiliate_payout_method",
+            submit: |context| Box::pin(set_payout_method(context)),
+        }],
+    },
+    PageRow {
+        path: "/affiliate/partners/{id}/approve",
+        access: PageAccess::SignedIn,
+        reads: &["get_affiliate", "approve_affiliate"],
+        show: |context| decision_page(context, &APPROVE),
+        forms: &[FormRow {
+            name: "decide",
+            operation: "approve_affiliate",
+            submit: |context| Box::pin(decide(context, &APPROVE)),
+        }],
+    },
+    PageRow {
+        path: "/affiliate/partners/{id}/reject",
+        access: PageAccess::SignedIn,
+        reads: &["get_affiliate", "reject_affiliate"],
+        show: |context| decision_page(context, &REJECT),
+        forms: &[FormRow {
+            name: "decide",
+            operation: "reject_affiliate",
+            submit: |context| Box::pin(decide(context, &REJECT)),
+        }],
+    },
+    PageRow {
+        path: "/affiliate/partners/{id}/suspend",
+        access: PageAccess::SignedIn,
+        reads: &["get_affiliate", "suspend_affiliate"],
+        show: |context| decision_page(context, &SUSPEND),
+        forms: &[FormRow {
+            name: "decide",
+            operation: "suspend_affiliate",
+            submit: |context| Box::pin(decide(context, &SUSPEND)),
+        }],
+    },
+    PageRow {
+        path: "/affiliate/partners/{id}/reactivate",
+        access: PageAccess::SignedIn,
+        reads: &["get_affiliate", "reactivate_affiliate"],
+        show: |context| decision_page(context, &REACTIVATE),
+        forms: &[FormRow {
+            name: "decide",
+            operation: "reactivate_affiliate",
+            submit: |context| Box::pin(decide(context, &REACTIVATE)),
+        }],
+    },
+    PageRow {
+        path: "/affiliate/partners/{id}/links/new",
+        access: PageAccess::SignedIn,
+        reads: &["get_affiliate", "create_affiliate_link"],
+        show: |context| Box::pin(link_page(context)),
+        forms: &[FormRow {
+            name: "create",
+            operation: "create_affiliate_link",
+            submit: |context| Box::pin(create_link(context)),
+        }],
+    },
+    PageRow {
+        path: "/affiliate/partners/{id}/links/{link_id}/delete",
+        access: PageAccess::SignedIn,
+        reads: &["get_affiliate", "delete_affiliate_link"],
+        show: |context| Box::pin(delete_link_page(context)),
+        forms: &[FormRow {
+            name: "delete",
+            operation: "delete_affiliate_link",
+            submit: |context| Box::pin(delete_link(context)),
+        }],
+    },
+    PageRow {
+        path: "/affiliate/partners/{id}/delete",
+        access: PageAccess::SignedIn,
+        reads: &["get_affiliate", "delete_affiliate"],
+        show: |context| Box::pin(delete_page(context)),
+        forms: &[FormRow {
+            name: "delete",
+            operation: "delete_affiliate",
+            submit: |context| Box::pin(delete(context)),
+        }],
+    },
+];
+
+/// A page below a partner.
+fn page_below(title: &str, partner: &PartnerRow, body: impl Renderable, call: Call) -> View {
+    Page::new(title, body).below(PARTNERS_PATH, "Partners").below(partner.path(), partner.name()).same_as(call).into()
+}
+
+fn edit_form(partner: &PartnerRow, inside: &PartnerInside, campaigns: &CampaignsById) -> Form<'static> {
+    let text = |value: &Option<String>| value.clone().unwrap_or_default();
+    let mut fields: Vec<_> = profile_fields(partner, campaigns)
+        .into_iter()
+        .map(|field| match field.control {
+            Control::Text => field.empty(Empty::Null),
+            Control::Lines { .. } => field.empty(Empty::Kept),
+            _ => field,
+        })
+        .collect();
+    let own_rate = inside.commission_override.as_ref();
+    let token = partner.links.iter().find(|link| link.is_primary).map(|link| link.token.clone()).unwrap_or_default();
+    fields.extend([
+        Field::new("commission_override", "Own rate in percent", Control::Percent)
+            .value(own_rate.map_or_else(String::new, |rate| percent_value(rate.commission_bps)))
+            .help("In place of the campaign's rates, also those of tiers and products. Empty: the campaign's rates. New commissions only.")
+            .empty(Empty::Null),
+        Field::text("token", "Token of the primary link")
+            .value(token.clone())
+            .help("If you change it, the old link credits nobody any more."),
+        Field::text("parent_affiliate_id", "Recruited by")
+            .value(text(&partner.parent_affiliate_id))
+            .placeholder("aff_…")
+            .help("The id of another partner, which earns the recruiter's share.")
+            .empty(Empty::Null),
+        Field::new("postback_url", "Postback address", Control::Url)
+            .value(text(&inside.postback_url))
+            .help("The partner's own referrals and commissions are sent there.")
+            .empty(Empty::Null),
+        Field::new("email_opt_out", "Takes no email", Control::Checkbox)
+            .value(if inside.email_opt_out { "true" } else { "" })
+            .help("Except what the partner asks for, and security notices."),
+        Field::new("notes", "Notes", Control::Area { rows: 3 })
+            .value(text(&inside.notes))
+            .help("Only your team sees them.")
+            .empty(Empty::Null),
+        Field::hidden("token_before", token).ignored(),
+    ]);
+    Form::new("edit", "Save", fields)
+}
+
+async fn edit_page(context: &Context<'_>) -> Result<View, Failure> {
+    let partner = &load_partner(context, context.id()).await?;
+    let inside = load_inside(context, &partner.id).await?.unwrap_or_default();
+    let form = edit_form(&partner, &inside, &load_campaigns(context).await);
+    let body = maud! { section.card { (form.within(context)) } };
+    let call = Call::new("update_affiliate").id(&partner.id).json(object([]));
+    Ok(page_below("Edit the partner", &partner, body, call))
+}
+
+/// The body of an edit: the own rate as an object, and the token only if it changes.
+fn edit_body(form: &Form<'_>, context: &Context<'_>) -> Result<Value, Failure> {
+    let mut body = form.read(context.form())?;
+    if let Some(points) = body["commission_override"].as_i64() {
+        body["commission_override"] = json!({"commission_type": "percent", "commission_bps": points});
+    }
+    let is_same = body["token"] == context.form().get("token_before");
+    if let Some(fields) = body.as_object_mut()
+        && is_same
+    {
+        fields.remove("token");
+    }
+    Ok(body)
+}
+
+async fn edit(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let form = edit_form(&PartnerRow::default(), &PartnerInside::default(), &CampaignsById::new());
+    let body = edit_body(&form, context)?;
+    context.perform(&Call::new("update_affiliate").id(context.id()).json(body)).await?;
+    Ok(Outcome::done(partner_path(context.id()), "changed"))
+}
+
+fn payout_form(partner: &PartnerRow, destination: String) -> Form<'static> {
+    Form::new(
+        "payout-method",
+        "Save",
+        vec![
+            Field::new("method", "Method", Control::Select(method_choices()))
+                .value(partner.payout_method.clone().unwrap_or_else(|| "paypal".into())),
+            Field::new("destination", "Destination", Control::Area { rows: 3 }).required().value(destination).help(
+                "PayPal and Wise: an email address. Bank: the account's details. Stripe: the connected account, acct_…. \
+                 Other: whatever you need to pay the partner.",
+            ),
+        ],
+    )
+}
+
+async fn payout_page(context: &Context<'_>) -> Result<View, Failure> {
+    let partner = &load_partner(context, context.id()).await?;
+    let inside = load_inside(context, &partner.id).await?.unwrap_or_default();
+    let form = payout_form(&partner, inside.payout_destination.unwrap_or_default());
+    let text = "A payout in a draft goes to the new destination. Payouts that were approved stay as they are.";
+    let body = maud! { section.card { (Notice { tone: Tone::Active, text }) (form.within(context)) } };
+    let call = Call::new("set_affiliate_payout_method").id(&partner.id).json(object([]));
+    Ok(page_below("Payout method", &partner, body, call))
+}
+
+async fn set_payout_method(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let mut body = payout_form(&PartnerRow::default(), String::new()).read(context.form())?;
+    if let Some(text) = body["destination"].as_str() {
+        body["destination"] = Value::from(text.trim());
+    }
+    context.perform(&Call::new("set_affiliate_payout_method").id(context.id()).json(body)).await?;
+    Ok(Outcome::done(partner_path(context.id()), "changed"))
+}
+
+/// A decision on a partner.
+struct PartnerDecision {
+    operation: &'static str,
+    title: &'static str,
+    button: &'static str,
+    effects: &'static [&'static str],
+    done: &'static str,
+    takes_reason: bool,
+    /// The label of the choice to write an email.
+    email: Option<&'static str>,
+    danger: bool,
+}
+
+static APPROVE: PartnerDecision = PartnerDecision {
+    operation: "approve_affiliate",
+    title: "Approve",
+    button: "Approve the partner",
+    effects: &[
+        "The partner becomes active.",
+        "Its links credit visits and referrals from now on.",
+        "It can sign in to the portal.",
+    ],
+    done: "approved",
+    takes_reason: false,
+    email: Some("Tell the partner by email"),
+    danger: false,
+};
+static REJECT: PartnerDecision = PartnerDecision {
+    operation: "reject_affiliate",
+    title: "Reject",
+    button: "Reject the partner",
+    effects: &["The application is refused.", "The links do not work.", "You can still approve the partner later."],
+    done: "rejected",
+    takes_reason: true,
+    email: Some("Tell the partner by email"),
+    danger: true,
+};
+static SUSPEND: PartnerDecision = PartnerDecision {
+    operation: "suspend_affiliate",
+    title: "Suspend",
+    button: "Suspend the partner",
+    effects: &[
+        "The links credit nobody any more, and new referrals are refused.",
+        "Payout runs leave the partner out. What it has earned stays in the books.",
+        "Whether existing customers go on earning is a setting of the program.",
+        "You can reactivate the partner at any time.",
+    ],
+    done: "suspended",
+    takes_reason: true,
+    email: None,
+    danger: true,
+};
+static REACTIVATE: PartnerDecision = PartnerDecision {
+    operation: "reactivate_affiliate",
+    title: "Reactivate",
+    button: "Reactivate the partner",
+    effects: &["The partner becomes active again.", "Its links work again, and payout runs include it."],
+    done: "reactivated",
+    takes_reason: false,
+    email: None,
+    danger: false,
+};
+
+impl PartnerDecision {
+    fn form(&self) -> Form<'static> {
+        let reason = Field::new("reason", "Reason", Control::Area { rows: 2 });
+        let reason = match self.email {
+            Some(_) => reason.help("It stands in the email to the partner."),
+            None => reason.help("For your team."),
+        };
+        let email = self.email.map(|label| Field::new("send_email", label, Control::Checkbox).value("true"));
+        let form =
+            Form::new("decide", self.button, self.takes_reason.then_some(reason).into_iter().chain(email).collect());
+        if self.danger { form.danger() } else { form }
+    }
+
+    fn call(&self, id: &str) -> Call {
+        Call::new(self.operation).id(id)
+    }
+}
+
+fn decision_page<'a>(
+    context: &'a Context<'a>,
+    decision: &'static PartnerDecision,
+) -> BoxFuture<'a, Result<View, Failure>> {
+    Box::pin(async move {
+        let partner = &load_partner(context, context.id()).await?;
+        let form = decision.form();
+        let body = maud! {
+            section.card {
+                p { strong { (partner.name()) } " · " (partner.email) }
+                ul { @for effect in decision.effects { li { (effect) } } }
+                (form.within(context))
+            }
+        };
+        Ok(page_below(decision.title, &partner, body, decision.call(&partner.id)))
+    })
+}
+
+async fn decide(context: &Context<'_>, decision: &PartnerDecision) -> Result<Outcome, Failure> {
+    let form = decision.form();
+    let body = form.read(context.form())?;
+    let call = decision.call(context.id());
+    context.perform(&if form.fields.is_empty() { call } else { call.json(body) }).await?;
+    Ok(Outcome::done(partner_path(context.id()), decision.done))
+}
+
+fn link_form() -> Form<'static> {
+    Form::new(
+        "create",
+        "Add the link",
+        vec![
+            Field::text("token", "Token").required().placeholder("ada-podcast").help(
+                "The end of the address: ?via=ada-podcast. 2 to 40 letters, digits, dashes and underscores. It cannot be changed later.",
+            ),
+            Field::text("destination_url", "Leads to")
+                .placeholder("/pricing")
+                .help("A path or an address on your website. Empty: the website's start page."),
+            Field::text("label", "Label").placeholder("Podcast"),
+        ],
+    )
+}
+
+async fn link_page(context: &Context<'_>) -> Result<View, Failure> {
+    let partner = &load_partner(context, context.id()).await?;
+    let form = link_form();
+    let body = maud! { section.card { (form.within(context)) } };
+    Ok(page_below("Add a link", &partner, body, Call::new("create_affiliate_link").id(&partner.id).json(object([]))))
+}
+
+async fn create_link(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let body = link_form().read(context.form())?;
+    context.perform(&Call::new("create_affiliate_link").id(context.id()).json(body)).await?;
+    Ok(Outcome::done(partner_path(context.id()), "created"))
+}
+
+fn link_call(context: &Context<'_>) -> Call {
+    Call::new("delete_affiliate_link").id(context.id()).parameter("link_id", context.parameter("link_id"))
+}
+
+async fn delete_link_page(context: &Context<'_>) -> Result<View, Failure> {
+    let partner = &load_partner(context, context.id()).await?;
+    let link = partner.links.iter().find(|link| link.id == context.parameter("link_id"));
+    let link = link.ok_or_else(Failure::not_found)?;
+    let form = confirm_form("Delete the link", "token", "Token of the link");
+    let body = maud! {
+        section.card {
+            p { code { (link.url) } }
+            ul {
+                li { "New visits by this link are not credited any more." }
+                li { "Visits and referrals that came by it stay with the partner." }
+            }
+            p { "Write the token " strong { (link.token) } " to confirm." }
+            (form.within(context))
+        }
+    };
+    Ok(page_below("Delete the link", &partner, body, link_call(context)))
+}
+
+/// A form that asks for a name before it deletes.
+fn confirm_form(button: &'static str, name: &'static str, label: &'static str) -> Form<'static> {
+    Form::new("delete", button, vec![Field::text(name, label).required().ignored()]).danger()
+}
+
+fn check_name(context: &Context<'_>, field: &'static str, expected: &str) -> Result<(), Failure> {
+    if filled(context.form(), field).as_deref() == Some(expected) {
+        return Ok(());
+    }
+    Err(Failure::field(field, format!("Write {expected} to confirm")))
+}
+
+async fn delete_link(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let partner = &load_partner(context, context.id()).await?;
+    let link = partner.links.iter().find(|link| link.id == context.parameter("link_id"));
+    check_name(context, "token", &link.ok_or_else(Failure::not_found)?.token)?;
+    context.perform(&link_call(context)).await?;
+    Ok(Outcome::done(partner.path(), "deleted"))
+}
+
+async fn delete_page(context: &Context<'_>) -> Result<View, Failure> {
+    let partner = &load_partner(context, context.id()).await?;
+    let form = confirm_form("Delete the partner", "email", "Email address of the partner");
+    let body = maud! {
+        section.card {
+            ul {
+                li { "The partner, its links and its sign-in to the portal are deleted." }
+                li { "Commissions that are not paid are reversed." }
+                li { "The email address is free at once, the link tokens after 90 days." }
+                li { "Partners whom it recruited have no recruiter any more." }
+            }
+            p { "A partner who was ever paid cannot be deleted: suspend it instead." }
+            p { "Write " strong { (partner.email) } " to confirm." }
+            (form.within(context))
+        }
+    };
+    Ok(page_below("Delete the partner", &partner, body, Call::new("delete_affiliate").id(&partner.id)))
+}
+
+async fn delete(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let partner = &load_partner(context, context.id()).await?;
+    check_name(context, "email", &partner.email)?;
+    context.perform(&Call::new("delete_affiliate").id(&partner.id)).await?;
+    Ok(Outcome::done(PARTNERS_PATH, "deleted"))
+}

@@ -1,0 +1,156 @@
+//! A partner's numbers: referrals by status, and commissions by status and currency.
+//!
+//! They are summed over the newest rows, up to [`ROWS_MAX`] of each kind; the page says so if there are more.
+
+use std::collections::BTreeMap;
+
+use hypertext::{Buffer, prelude::*};
+use serde::Deserialize;
+
+use super::AffiliateList;
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::kit::money::Money;
+use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::text::grouped;
+
+const PAGES_MAX: usize = 5;
+const PAGE_ROWS: usize = 100;
+/// The largest number of rows of one kind that is summed.
+const ROWS_MAX: usize = PAGES_MAX * PAGE_ROWS;
+
+/// The numbers of a partner.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct PartnerTotals {
+    referrals: u64,
+    customers: u64,
+    money: BTreeMap<String, CommissionSums>,
+    is_cut: bool,
+}
+
+/// Sums of one currency, in minor units.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct CommissionSums {
+    pending: i64,
+    earned: i64,
+    in_payout: i64,
+    paid: i64,
+    reversed: i64,
+}
+
+#[derive(Debug, Deserialize)]
+struct SummedCommission {
+    status: String,
+    amount_cents: i64,
+    currency: String,
+    payout_id: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct CountedReferral {
+    converted_at: Option<String>,
+}
+
+impl PartnerTotals {
+    /// Reads a partner's rows and sums them.
+    ///
+    /// # Errors
+    /// A list cannot be read.
+    pub async fn load(context: &Context<'_>, partner: &str) -> Result<Self, Failure> {
+        let mut totals = Self::default();
+        let call = Call::new("list_affiliate_commissions").query("affiliate_id", partner);
+        let (lines, is_cut) = read_pages::<SummedCommission>(context, call).await?;
+        lines.iter().for_each(|line| totals.count(line));
+        let call = Call::new("list_affiliate_referrals").query("affiliate_id", partner);
+        let (referrals, others_cut) = read_pages::<CountedReferral>(context, call).await?;
+        totals.referrals = referrals.len() as u64;
+        totals.customers = referrals.iter().filter(|referral| referral.converted_at.is_some()).count() as u64;
+        totals.is_cut = is_cut || others_cut;
+        Ok(totals)
+    }
+
+    fn count(&mut self, line: &SummedCommission) {
+        let sums = self.money.entry(line.currency.clone()).or_default();
+        let sum = match (line.status.as_str(), &line.payout_id) {
+            ("pending", _) => &mut sums.pending,
+            ("earned", Some(_)) => &mut sums.in_payout,
+            ("earned", None) => &mut sums.earned,
+            ("paid", _) => &mut sums.paid,
+            _ => &mut sums.reversed,
+        };
+        *sum = sum.saturating_add(line.amount_cents);
+    }
+}
+
+async fn read_pages<T: serde::de::DeserializeOwned>(
+    context: &Context<'_>,
+    call: Call,
+) -> Result<(Vec<T>, bool), Failure> {
+    let (mut rows, mut cursor) = (Vec::new(), String::new());
+    for _ in 0..PAGES_MAX {
+        let call = call.clone().query("limit", PAGE_ROWS.to_string()).query("cursor", cursor);
+        let page: AffiliateList<T> = context.read(&call).await?;
+        rows.extend(page.data);
+        match page.next_cursor {
+            Some(next) => cursor = next,
+            None => return Ok((rows, false)),
+        }
+    }
+    Ok((rows, true))
+}
+
+impl Renderable for PartnerTotals {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let columns = ["Currency", "On hold", "Earned", "In a payout", "Paid", "Reversed"];
+        let mut table = Table::new("Commissions by currency", &columns).numbers(&columns[1..]);
+        for (currency, sums) in &self.money {
+            let money = |amount| Money { amount, currency };
+            table.push(
+                Row::new()
+                    .cell(currency.to_uppercase())
+                    .cell(money(sums.pending))
+                    .cell(money(sums.earned))
+                    .cell(money(sums.in_payout))
+                    .cell(money(sums.paid))
+                    .cell(money(sums.reversed)),
+            );
+        }
+        maud! {
+            p {
+                strong { (grouped(self.referrals)) } @if self.referrals == 1 { " referral, " } @else { " referrals, " }
+                strong { (grouped(self.customers)) } " of them paying"
+            }
+            @if !table.is_empty() { (table) }
+            @if self.is_cut { p.small.soft { "Of the newest " (ROWS_MAX) " referrals and commissions." } }
+        }
+        .render_to(buffer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commissions_are_summed_by_state() {
+        let mut totals = PartnerTotals::default();
+        let line = |status: &str, amount_cents, payout: Option<&str>| SummedCommission {
+            status: status.into(),
+            amount_cents,
+            currency: "usd".into(),
+            payout_id: payout.map(str::to_owned),
+        };
+        for line in [
+            line("pending", 1, None),
+            line("earned", 2, None),
+            line("earned", 4, Some("pay_1")),
+            line("paid", 8, Some("pay_1")),
+            line("reversed", i64::MAX, None),
+            line("reversed", 1, None),
+        ] {
+            totals.count(&line);
+        }
+        let expected = CommissionSums { pending: 1, earned: 2, in_payout: 4, paid: 8, reversed: i64::MAX };
+        assert_eq!(totals.money["usd"], expected);
+    }
+}

@@ -1,0 +1,253 @@
+//! Partners: the list with its filters, and adding one.
+
+use hypertext::prelude::*;
+use serde::Deserialize;
+
+use super::campaigns::{campaign_choices, load_campaigns};
+use super::terms::CampaignsById;
+use super::{AffiliateList, PATH, encode, labelled, method_name, set_up_first};
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::form::{Control, Field, Form};
+use crate::dashboard::kit::badge::Badge;
+use crate::dashboard::kit::empty::EmptyState;
+use crate::dashboard::kit::filter::{Filter, FilterBar, FilterControl};
+use crate::dashboard::kit::pager::Pager;
+use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::page::Page;
+use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+
+/// The path of the list; partners are below it.
+pub const PARTNERS_PATH: &str = "/dashboard/affiliate/partners";
+const STATUSES: &[&str] = &["active", "pending", "invited", "suspended", "rejected"];
+
+pub const PAGES: &[PageRow] = &[
+    PageRow {
+        path: "/affiliate/partners",
+        access: PageAccess::SignedIn,
+        reads: &["list_affiliates"],
+        show: |context| Box::pin(list(context)),
+        forms: &[],
+    },
+    PageRow {
+        path: "/affiliate/partners/new",
+        access: PageAccess::SignedIn,
+        reads: &["create_affiliate"],
+        show: |context| Box::pin(new_page(context)),
+        forms: &[FormRow {
+            name: "create",
+            operation: "create_affiliate",
+            submit: |context| Box::pin(create(context)),
+        }],
+    },
+];
+
+/// A partner of the API.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct PartnerRow {
+    pub id: String,
+    pub email: String,
+    pub first_name: Option<String>,
+    pub last_name: Option<String>,
+    pub company: Option<String>,
+    pub website: Option<String>,
+    pub country: Option<String>,
+    pub status: String,
+    pub source: String,
+    pub campaign_id: String,
+    pub parent_affiliate_id: Option<String>,
+    pub tags: Vec<String>,
+    pub payout_method: Option<String>,
+    pub payout_ready: bool,
+    pub approved_at: Option<String>,
+    pub links: Vec<PartnerLinkRow>,
+    pub created_at: Option<String>,
+}
+
+/// A link of a partner.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct PartnerLinkRow {
+    pub id: String,
+    pub token: String,
+    pub url: String,
+    pub destination_url: Option<String>,
+    pub label: Option<String>,
+    pub is_primary: bool,
+    pub created_at: Option<String>,
+}
+
+/// The answer with one partner.
+#[derive(Debug, Deserialize)]
+pub struct OnePartner {
+    pub affiliate: PartnerRow,
+    #[serde(default)]
+    pub warnings: Vec<String>,
+}
+
+impl PartnerRow {
+    /// The name, or else the email address.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let parts = [self.first_name.as_deref(), self.last_name.as_deref()];
+        let name = parts.into_iter().flatten().collect::<Vec<_>>().join(" ");
+        if name.trim().is_empty() { self.email.clone() } else { name }
+    }
+
+    /// The path of its page.
+    #[must_use]
+    pub fn path(&self) -> String {
+        partner_path(&self.id)
+    }
+}
+
+/// The path of a partner's page.
+#[must_use]
+pub fn partner_path(id: &str) -> String {
+    format!("{PARTNERS_PATH}/{}", encode(id))
+}
+
+fn filters(campaigns: &CampaignsById) -> Vec<Filter> {
+    let all = std::iter::once((String::new(), "All".to_owned()));
+    let choices = all.chain(campaigns.values().map(|one| (one.id.clone(), one.name.clone()))).collect();
+    vec![
+        Filter::text("email", "Email address", "ada@example.org"),
+        Filter::words("status", "Status", STATUSES),
+        Filter { name: "campaign_id", label: "Campaign", control: FilterControl::Select(choices) },
+    ]
+}
+
+async fn list(context: &Context<'_>) -> Result<View, Failure> {
+    let query = context.query();
+    let call = ["status", "campaign_id", "email", "cursor"]
+        .iter()
+        .fold(Call::new("list_affiliates"), |call, name| call.query(*name, query.get(name).trim()));
+    let found: AffiliateList<PartnerRow> = match context.read(&call).await {
+        Ok(found) => found,
+        Err(failure) => return set_up_first("Partners", failure),
+    };
+    let campaigns = load_campaigns(context).await;
+    let filters = filters(&campaigns);
+    let bar = FilterBar { context, filters: &filters };
+    let table = partner_table(&found.data, &campaigns);
+    let may_create = context.allows("create_affiliate");
+    let empty = EmptyState {
+        title: if bar.is_active() { "No such partners" } else { "No partners yet" },
+        text: "Partners share their links and earn a commission of what the customers pay who come through them. Add \
+               the first one, or import those of another program.",
+        action: may_create.then_some(("/dashboard/affiliate/partners/new", "Add a partner")),
+    };
+    let body = maud! {
+        (bar)
+        div data-fragment="list" {
+            @if table.is_empty() { (empty) } @else { (table) (Pager { context, next_cursor: found.next_cursor.as_deref() }) }
+        }
+    };
+    let page = Page::new("Partners", body).actions(maud! {
+        @if context.allows("import_affiliates") { a.button href={ (PARTNERS_PATH) "/import" } { "Import" } }
+        @if context.allows("list_affiliate_reviews") { a.button href={ (PATH) "/reviews" } { "Reviews" } }
+        @if may_create { a.button.primary href={ (PARTNERS_PATH) "/new" } { "Add a partner" } }
+    });
+    Ok(page.same_as(call).live().into())
+}
+
+fn partner_table(partners: &[PartnerRow], campaigns: &CampaignsById) -> Table {
+    let mut table = Table::new("Partners", &["Partner", "Status", "Campaign", "Link", "Payout", "Joined"]);
+    for partner in partners {
+        let name = partner.name();
+        let campaign =
+            campaigns.get(&partner.campaign_id).map_or(partner.campaign_id.as_str(), |one| one.name.as_str());
+        let token = partner.links.iter().find(|link| link.is_primary).map(|link| link.token.as_str());
+        table.push(
+            Row::new()
+                .cell(maud! {
+                    a href=(partner.path()) { (name) }
+                    @if name != partner.email { br; span.small.soft { (partner.email) } }
+                })
+                .cell(Badge::of(&partner.status))
+                .cell(campaign)
+                .cell(maud! { @match token { Some(token) => { code { (token) } } None => { span.dash { "–" } } } })
+                .cell(PayoutState(partner))
+                .cell(time_or_dash(partner.created_at.as_deref())),
+        );
+    }
+    table
+}
+
+/// The payout method, and whether it can be used.
+pub struct PayoutState<'p>(pub &'p PartnerRow);
+
+impl Renderable for PayoutState<'_> {
+    fn render_to(&self, buffer: &mut hypertext::Buffer) {
+        let partner = self.0;
+        maud! {
+            @match &partner.payout_method {
+                Some(method) => { (method_name(method)) @if !partner.payout_ready { br; span.small.soft { "not ready" } } }
+                None => { span.soft { "Not set" } }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+/// Text fields of a partner that can be created and edited.
+pub fn profile_fields(partner: &PartnerRow, campaigns: &CampaignsById) -> Vec<Field> {
+    let text = |value: &Option<String>| value.clone().unwrap_or_default();
+    let chosen = (!partner.campaign_id.is_empty()).then_some(partner.campaign_id.as_str());
+    vec![
+        Field::text("first_name", "Given name").value(text(&partner.first_name)),
+        Field::text("last_name", "Family name").value(text(&partner.last_name)),
+        Field::text("company", "Company").value(text(&partner.company)),
+        Field::text("website", "Website").value(text(&partner.website)).placeholder("ada.example"),
+        Field::text("country", "Country").value(text(&partner.country)).placeholder("GB").help("Two letters."),
+        Field::new("campaign_id", "Campaign", Control::Select(campaign_choices(campaigns, chosen)))
+            .value(&partner.campaign_id),
+        Field::new("tags", "Tags", Control::Lines { rows: 2 })
+            .value(partner.tags.join("\n"))
+            .help("One a line, up to 20. Only your team sees them."),
+    ]
+}
+
+fn create_form(campaigns: &CampaignsById) -> Form<'static> {
+    let default = campaigns.values().find(|one| one.is_default).map(|one| one.id.clone()).unwrap_or_default();
+    let statuses = labelled(&[
+        ("active", "Active: the link works at once"),
+        ("invited", "Invited: active once the partner accepts"),
+        ("pending", "Pending: waits for your approval"),
+    ]);
+    let mut fields = vec![
+        Field::new("email", "Email address", Control::Email).required(),
+        Field::new("status", "Status", Control::Radio(statuses)).value("active"),
+        Field::new("send_invite", "Tell the partner by email", Control::Checkbox)
+            .value("true")
+            .help("A welcome, an invitation, or that the application has arrived, as the status says."),
+        Field::text("token", "Link token")
+            .placeholder("ada")
+            .help("The end of the partner's link: ?via=ada. Empty: made from the name."),
+        Field::new("paypal_email", "PayPal address", Control::Email)
+            .help("Where PayPal payouts go. The partner can set it later."),
+    ];
+    fields.extend(profile_fields(&PartnerRow { campaign_id: default, ..PartnerRow::default() }, campaigns));
+    fields.push(Field::new("notes", "Notes", Control::Area { rows: 3 }).help("Only your team sees them."));
+    Form::new("create", "Add the partner", fields)
+}
+
+async fn new_page(context: &Context<'_>) -> Result<View, Failure> {
+    let campaigns = load_campaigns(context).await;
+    if campaigns.is_empty() {
+        return set_up_first("Add a partner", Failure::not_found());
+    }
+    let form = create_form(&campaigns);
+    let body = maud! { section.card { (form.within(context)) } };
+    let page = Page::new("Add a partner", body).below(PARTNERS_PATH, "Partners");
+    Ok(page.same_as(Call::new("create_affiliate")).into())
+}
+
+async fn create(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let body = create_form(&load_campaigns(context).await).read(context.form())?;
+    let created: OnePartner = context.read(&Call::new("create_affiliate").json(body)).await?;
+    let done = if created.warnings.is_empty() { "created" } else { "not_mailed" };
+    Ok(Outcome::done(created.affiliate.path(), done))
+}

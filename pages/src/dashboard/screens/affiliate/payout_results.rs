@@ -1,0 +1,105 @@
+//! Results of payouts that were paid by hand: the file of PayPal or Wise marks each payout as paid or failed.
+
+use hypertext::prelude::*;
+use serde::Deserialize;
+
+use super::payout_runs::{PAYOUTS_PATH, run_path};
+use super::run_page::load_run;
+use super::{csv_fields, read_csv};
+use crate::dashboard::backend::{Call, CallBody, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::form::Form;
+use crate::dashboard::kit::badge::Tone;
+use crate::dashboard::kit::notice::Notice;
+use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::text::grouped;
+use crate::dashboard::page::Page;
+use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+
+pub const PAGES: &[PageRow] = &[PageRow {
+    path: "/affiliate/payouts/runs/{id}/results",
+    access: PageAccess::SignedIn,
+    reads: &["get_affiliate_payout_run", "mark_affiliate_payouts"],
+    show: |context| Box::pin(show(context)),
+    forms: &[FormRow {
+        name: "results",
+        operation: "mark_affiliate_payouts",
+        submit: |context| Box::pin(mark(context)),
+    }],
+}];
+
+#[derive(Debug, Deserialize)]
+struct ResultsReport {
+    paid: u64,
+    failed: u64,
+    unchanged: u64,
+    #[serde(default)]
+    skipped: Vec<SkippedResult>,
+}
+
+#[derive(Debug, Deserialize)]
+struct SkippedResult {
+    row: u64,
+    id: Option<String>,
+    reason: String,
+}
+
+fn form() -> Form<'static> {
+    Form::new("results", "Mark the payouts", csv_fields("The first line names the columns."))
+}
+
+async fn show(context: &Context<'_>) -> Result<View, Failure> {
+    let (run, whole) = load_run(context).await?;
+    let open = whole.payouts.iter().filter(|payout| payout.status == "processing" && payout.method != "stripe").count();
+    let form = form();
+    let body = maud! {
+        section.card {
+            p { strong { (grouped(open as u64)) } @if open == 1 { " payout waits for its result." } @else { " payouts wait for their results." } }
+            ul {
+                li { "Each row is found by the payout's id (pay_…), in any column. Rows of other payouts are skipped and listed." }
+                li { "A row that says it was paid marks its payout as paid, with the transaction's id as the reference." }
+                li { "A row that says it failed marks its payout as failed; its commissions go to the next run." }
+                li { "Payouts that the file does not name stay as they are. Sending a file again changes nothing." }
+            }
+            (form.within(context))
+        }
+        section.card {
+            h2 { "Columns" }
+            p { code { "status" } " or PayPal's " code { "Transaction Status" } "; " code { "reference" } ", PayPal's " code { "Transaction ID" }
+                " or Wise's " code { "ID" } "; " code { "reason" } " if it failed." }
+        }
+    };
+    let page = Page::new("Import results", body).below(PAYOUTS_PATH, "Payouts").below(run_path(&run.id), "Payout run");
+    Ok(page.same_as(Call::new("mark_affiliate_payouts").id(&run.id)).into())
+}
+
+async fn mark(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let csv = read_csv(context)?;
+    let call = Call::new("mark_affiliate_payouts").id(context.id());
+    let sent = Call { body: CallBody::File("text/csv", csv.into()), ..call.clone() };
+    let report: ResultsReport = context.read(&sent).await.map_err(|mut failure| {
+        if failure.status == 400 && failure.fields.is_empty() {
+            failure.fields.insert("csv".into(), failure.message.clone());
+        }
+        failure
+    })?;
+    let mut skipped = Table::new("Skipped rows", &["Row", "Payout", "Reason"]);
+    for row in &report.skipped {
+        skipped.push(Row::new().cell(row.row).cell(row.id.as_deref().unwrap_or("–")).cell(&row.reason));
+    }
+    let text = format!(
+        "{} marked as paid, {} as failed, {} had this result already, {} skipped.",
+        grouped(report.paid),
+        grouped(report.failed),
+        grouped(report.unchanged),
+        grouped(report.skipped.len() as u64)
+    );
+    let tone = if report.skipped.is_empty() { Tone::Good } else { Tone::Warning };
+    let body = maud! {
+        (Notice { tone, text: &text })
+        @if !skipped.is_empty() { section { h2 { "Skipped rows" } (skipped) } }
+        p { a.button.primary href=(run_path(context.id())) { "To the run" } }
+    };
+    let page = Page::new("Results", body).below(PAYOUTS_PATH, "Payouts").below(run_path(context.id()), "Payout run");
+    Ok(Outcome::Once(Box::new(page.same_as(call))))
+}

@@ -1,0 +1,248 @@
+//! Payout runs: the list, and drafting one.
+
+use std::collections::BTreeMap;
+
+use hypertext::{Buffer, prelude::*};
+use serde::Deserialize;
+
+use super::payouts::PayoutRow;
+use super::{AffiliateList, PartnerNames, encode, set_up_first};
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::form::{Control, Field, Form};
+use crate::dashboard::kit::badge::{Badge, Tone};
+use crate::dashboard::kit::empty::EmptyState;
+use crate::dashboard::kit::money::Money;
+use crate::dashboard::kit::notice::Notice;
+use crate::dashboard::kit::pager::Pager;
+use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::text::{grouped, sentence_case};
+use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::page::Page;
+use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+
+/// The path of the list of runs.
+pub const PAYOUTS_PATH: &str = "/dashboard/affiliate/payouts";
+
+pub const PAGES: &[PageRow] = &[
+    PageRow {
+        path: "/affiliate/payouts",
+        access: PageAccess::SignedIn,
+        reads: &["list_affiliate_payout_runs"],
+        show: |context| Box::pin(list(context)),
+        forms: &[],
+    },
+    PageRow {
+        path: "/affiliate/payouts/new",
+        access: PageAccess::SignedIn,
+        reads: &["draft_affiliate_payout_run"],
+        show: |context| Box::pin(async move { Ok(draft_page(context)) }),
+        forms: &[FormRow {
+            name: "draft",
+            operation: "draft_affiliate_payout_run",
+            submit: |context| Box::pin(draft(context)),
+        }],
+    },
+];
+
+/// A payout run of the API.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct PayoutRun {
+    pub id: String,
+    pub status: String,
+    pub partial: bool,
+    pub rev: u64,
+    pub cutoff: Option<String>,
+    pub totals: BTreeMap<String, i64>,
+    pub payouts_count: u64,
+    pub comparing: bool,
+    pub uncompared_count: u64,
+    pub created_at: Option<String>,
+    pub approved_at: Option<String>,
+    pub completed_at: Option<String>,
+}
+
+/// A run with its payouts and the partners that are left out.
+#[derive(Debug, Clone, Deserialize)]
+pub struct WholePayoutRun {
+    pub run: Option<PayoutRun>,
+    #[serde(default)]
+    pub payouts: Vec<PayoutRow>,
+    #[serde(default)]
+    pub skipped: Vec<SkippedPartner>,
+}
+
+/// A partner that a run leaves out.
+#[derive(Debug, Clone, Deserialize)]
+pub struct SkippedPartner {
+    pub affiliate_id: String,
+    pub currency: String,
+    pub amount_cents: i64,
+    pub reason: String,
+}
+
+/// The path of a run's page.
+#[must_use]
+pub fn run_path(id: &str) -> String {
+    format!("{PAYOUTS_PATH}/runs/{}", encode(id))
+}
+
+/// The status of a run with its badge.
+#[must_use]
+pub fn run_badge(run: &PayoutRun) -> Badge {
+    match (run.status.as_str(), run.partial) {
+        ("draft", _) => Badge::new("Draft: waits for approval", Tone::Warning),
+        ("approved" | "processing", _) => Badge::new("Being paid", Tone::Active),
+        ("completed", true) => Badge::new("Completed, some failed", Tone::Warning),
+        ("cancelled", _) => Badge::new("Cancelled", Tone::Neutral),
+        (word, _) => Badge::of(word),
+    }
+}
+
+/// Totals by currency.
+pub struct TotalsView<'t>(pub &'t BTreeMap<String, i64>);
+
+impl Renderable for TotalsView<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        maud! {
+            @if self.0.is_empty() { span.dash { "–" } }
+            span.totals { @for (currency, amount) in self.0 { (Money { amount: *amount, currency }) " " } }
+        }
+        .render_to(buffer);
+    }
+}
+
+/// The two lists of payouts.
+pub struct PayoutTabs {
+    pub runs: bool,
+}
+
+impl Renderable for PayoutTabs {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let current = |is_current: bool| is_current.then_some("page");
+        maud! {
+            nav.tabs aria-label="Payouts" {
+                a href=(PAYOUTS_PATH) aria-current=[current(self.runs)] { "Runs" }
+                a href={ (PAYOUTS_PATH) "/all" } aria-current=[current(!self.runs)] { "All payouts" }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+async fn list(context: &Context<'_>) -> Result<View, Failure> {
+    let call = Call::new("list_affiliate_payout_runs").query("cursor", context.query().get("cursor"));
+    let found: AffiliateList<PayoutRun> = match context.read(&call).await {
+        Ok(found) => found,
+        Err(failure) => return set_up_first("Payouts", failure),
+    };
+    let mut table = Table::new("Payout runs", &["Run", "Status", "Totals", "Payouts", "Earned until", "Approved"])
+        .numbers(&["Payouts"]);
+    for run in &found.data {
+        table.push(
+            Row::new()
+                .cell(maud! { a href=(run_path(&run.id)) { (time_or_dash(run.created_at.as_deref())) } })
+                .cell(run_badge(run))
+                .cell(TotalsView(&run.totals))
+                .cell(grouped(run.payouts_count))
+                .cell(time_or_dash(run.cutoff.as_deref()))
+                .cell(time_or_dash(run.approved_at.as_deref())),
+        );
+    }
+    let may_draft = context.allows("draft_affiliate_payout_run");
+    let empty = EmptyState {
+        title: "No payout runs yet",
+        text: "A run collects what partners have earned. You draft it, check it, approve it, and pay it by file or let \
+               the processor pay it.",
+        action: may_draft.then_some(("/dashboard/affiliate/payouts/new", "Draft a run")),
+    };
+    let body = maud! {
+        (PayoutTabs { runs: true })
+        div data-fragment="list" {
+            @if table.is_empty() { (empty) } @else { (table) (Pager { context, next_cursor: found.next_cursor.as_deref() }) }
+        }
+    };
+    let page = Page::new("Payouts", body).actions(maud! {
+        @if may_draft { a.button.primary href={ (PAYOUTS_PATH) "/new" } { "Draft a run" } }
+    });
+    Ok(page.same_as(call).live().into())
+}
+
+fn draft_form() -> Form<'static> {
+    let cutoff = Field::new("cutoff", "Earned until", Control::DateTime).help("In UTC. Empty: now.");
+    Form::new("draft", "Draft the run", vec![cutoff])
+}
+
+fn draft_page(context: &Context<'_>) -> View {
+    let form = draft_form();
+    let body = maud! {
+        section.card {
+            p { "A draft collects all commissions that are earned and in no payout. Nothing is paid before you approve it, and you can cancel it." }
+            ul {
+                li { "One payout for each partner and currency." }
+                li { "Partners below the minimum, without a payout method, suspended or under review are left out, with the reason." }
+                li { "With a key of the processor, each charge is checked first for refunds and disputes." }
+                li { "There is one draft at a time." }
+            }
+            (form.within(context))
+        }
+    };
+    let call = Call::new("draft_affiliate_payout_run");
+    Page::new("Draft a payout run", body).below(PAYOUTS_PATH, "Payouts").same_as(call).into()
+}
+
+async fn draft(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let call = Call::new("draft_affiliate_payout_run").json(draft_form().read(context.form())?);
+    let drafted: WholePayoutRun = context.read(&call).await?;
+    if let Some(run) = &drafted.run {
+        return Ok(Outcome::done(run_path(&run.id), "created"));
+    }
+    let partners =
+        PartnerNames::load(context, drafted.skipped.iter().map(|skipped| skipped.affiliate_id.as_str())).await;
+    let body = maud! {
+        (Notice { tone: Tone::Active, text: "Nobody is to be paid now, so no run was drafted." })
+        (SkippedTable { skipped: &drafted.skipped, partners: &partners })
+        p { a.button href=(PAYOUTS_PATH) { "To the payouts" } }
+    };
+    Ok(Outcome::Once(Box::new(Page::new("Draft a payout run", body).below(PAYOUTS_PATH, "Payouts").same_as(call))))
+}
+
+/// Why a partner is left out.
+fn skipped_text(reason: &str) -> String {
+    match reason {
+        "not_active" => "The partner is not active".into(),
+        "not_ready" => "No payout method, or not a ready one".into(),
+        "below_minimum" => "Less than the smallest payout".into(),
+        "under_review" => "Held for your review".into(),
+        "disputed" => "The payment is disputed".into(),
+        "after_cutoff" => "Earned after the run's time".into(),
+        "run_full" => "The run is full; the next one takes it".into(),
+        other => sentence_case(other),
+    }
+}
+
+/// The partners that are left out, with the reason.
+pub struct SkippedTable<'s> {
+    pub skipped: &'s [SkippedPartner],
+    pub partners: &'s PartnerNames,
+}
+
+impl Renderable for SkippedTable<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        if self.skipped.is_empty() {
+            maud! { p.soft { "Nobody with earned commissions is left out." } }.render_to(buffer);
+            return;
+        }
+        let mut table = Table::new("Partners left out", &["Partner", "Amount", "Reason"]).numbers(&["Amount"]);
+        for skipped in self.skipped {
+            table.push(
+                Row::new()
+                    .cell(self.partners.link(&skipped.affiliate_id))
+                    .cell(Money { amount: skipped.amount_cents, currency: &skipped.currency })
+                    .cell(skipped_text(&skipped.reason)),
+            );
+        }
+        table.render_to(buffer);
+    }
+}

@@ -1,0 +1,305 @@
+//! Payouts: the list, and one with marking it as paid or failed.
+
+use hypertext::prelude::*;
+use serde::Deserialize;
+
+use super::commissions::{CommissionRow, commission_table};
+use super::payout_runs::{PAYOUTS_PATH, PayoutTabs, run_path};
+use super::{AffiliateList, PartnerNames, encode, method_name, set_up_first};
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::form::{Field, Form};
+use crate::dashboard::kit::badge::{Badge, Tone};
+use crate::dashboard::kit::empty::EmptyState;
+use crate::dashboard::kit::facts::Facts;
+use crate::dashboard::kit::filter::{Filter, FilterBar};
+use crate::dashboard::kit::money::Money;
+use crate::dashboard::kit::notice::Notice;
+use crate::dashboard::kit::pager::Pager;
+use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::page::Page;
+use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+
+/// Pages of a partner's commissions that are searched for those of a payout.
+const SEARCHED_PAGES: usize = 3;
+
+pub const PAGES: &[PageRow] = &[
+    PageRow {
+        path: "/affiliate/payouts/all",
+        access: PageAccess::SignedIn,
+        reads: &["list_affiliate_payouts"],
+        show: |context| Box::pin(list(context)),
+        forms: &[],
+    },
+    PageRow {
+        path: "/affiliate/payouts/{id}",
+        access: PageAccess::SignedIn,
+        reads: &["get_affiliate_payout"],
+        show: |context| Box::pin(detail(context)),
+        forms: &[],
+    },
+    PageRow {
+        path: "/affiliate/payouts/{id}/mark-paid",
+        access: PageAccess::SignedIn,
+        reads: &["get_affiliate_payout", "mark_affiliate_payout_paid"],
+        show: |context| Box::pin(paid_page(context)),
+        forms: &[FormRow {
+            name: "paid",
+            operation: "mark_affiliate_payout_paid",
+            submit: |context| Box::pin(mark(context, paid_form(), "mark_affiliate_payout_paid", "marked_paid")),
+        }],
+    },
+    PageRow {
+        path: "/affiliate/payouts/{id}/fail",
+        access: PageAccess::SignedIn,
+        reads: &["get_affiliate_payout", "fail_affiliate_payout"],
+        show: |context| Box::pin(fail_page(context)),
+        forms: &[FormRow {
+            name: "fail",
+            operation: "fail_affiliate_payout",
+            submit: |context| Box::pin(mark(context, fail_form(), "fail_affiliate_payout", "marked_failed")),
+        }],
+    },
+];
+
+/// A payout of the API.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct PayoutRow {
+    pub id: String,
+    pub affiliate_id: String,
+    pub run_id: String,
+    pub amount_cents: i64,
+    pub currency: String,
+    pub method: String,
+    pub status: String,
+    pub processor_transfer_id: Option<String>,
+    pub external_reference: Option<String>,
+    pub failure_reason: Option<String>,
+    pub paid_at: Option<String>,
+    pub created_at: Option<String>,
+    /// Only in a run.
+    pub destination: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct PayoutAnswer {
+    payout: PayoutRow,
+}
+
+impl PayoutRow {
+    /// The amount with its currency.
+    #[must_use]
+    pub fn money(&self) -> Money<'_> {
+        Money { amount: self.amount_cents, currency: &self.currency }
+    }
+
+    fn path(&self) -> String {
+        payout_path(&self.id)
+    }
+
+    fn badge(&self) -> Badge {
+        match self.status.as_str() {
+            "draft" => Badge::new("Draft", Tone::Warning),
+            "processing" => Badge::new("To be paid", Tone::Active),
+            word => Badge::of(word),
+        }
+    }
+
+    /// The proof of payment, or why it failed or waits.
+    fn note(&self) -> Option<&str> {
+        self.failure_reason.as_deref().or(self.external_reference.as_deref()).or(self.processor_transfer_id.as_deref())
+    }
+
+    fn is_open(&self) -> bool {
+        self.status == "processing"
+    }
+}
+
+fn payout_path(id: &str) -> String {
+    format!("{PAYOUTS_PATH}/{}", encode(id))
+}
+
+/// The table of payouts. Payouts of one run show their destination, others their time.
+#[must_use]
+pub fn payout_table(payouts: &[PayoutRow], partners: &PartnerNames, of_run: bool) -> Table {
+    let last = if of_run { "Destination" } else { "Drafted" };
+    let mut table = Table::new("Payouts", &["Amount", "Partner", "Method", "Status", "Reference or reason", last]);
+    for payout in payouts {
+        let money = payout.money().text();
+        let row = Row::new()
+            .cell(maud! { a.nowrap href=(payout.path()) { (money) } })
+            .cell(partners.link(&payout.affiliate_id))
+            .cell(method_name(&payout.method))
+            .cell(payout.badge())
+            .cell(maud! { @match payout.note() { Some(note) => { (note) } None => { span.dash { "–" } } } });
+        table.push(if of_run {
+            row.cell(payout.destination.as_deref().unwrap_or_default())
+        } else {
+            row.cell(time_or_dash(payout.created_at.as_deref()))
+        });
+    }
+    table
+}
+
+async fn list(context: &Context<'_>) -> Result<View, Failure> {
+    let filters = [
+        Filter::words("status", "Status", &["draft", "processing", "paid", "failed"]),
+        Filter::text("affiliate_id", "Partner", "aff_…"),
+        Filter::text("run_id", "Run", "prn_…"),
+    ];
+    let query = context.query();
+    let call = ["status", "affiliate_id", "run_id", "cursor"]
+        .iter()
+        .fold(Call::new("list_affiliate_payouts"), |call, name| call.query(*name, query.get(name).trim()));
+    let found: AffiliateList<PayoutRow> = match context.read(&call).await {
+        Ok(found) => found,
+        Err(failure) => return set_up_first("Payouts", failure),
+    };
+    let partners = PartnerNames::load(context, found.data.iter().map(|row| row.affiliate_id.as_str())).await;
+    let table = payout_table(&found.data, &partners, false);
+    let bar = FilterBar { context, filters: &filters };
+    let empty = EmptyState {
+        title: if bar.is_active() { "No such payouts" } else { "No payouts yet" },
+        text: "A payout is what one partner gets in one currency. Payout runs make them.",
+        action: None,
+    };
+    let body = maud! {
+        (PayoutTabs { runs: false })
+        (bar)
+        div data-fragment="list" {
+            @if table.is_empty() { (empty) } @else { (table) (Pager { context, next_cursor: found.next_cursor.as_deref() }) }
+        }
+    };
+    Ok(Page::new("Payouts", body).same_as(call).live().into())
+}
+
+async fn load(context: &Context<'_>) -> Result<PayoutRow, Failure> {
+    let found: PayoutAnswer = context.read(&Call::new("get_affiliate_payout").id(context.id())).await?;
+    Ok(found.payout)
+}
+
+/// The commissions of a payout. The API has no filter by payout, so the partner's newest ones are searched.
+async fn load_lines(context: &Context<'_>, payout: &PayoutRow) -> Result<Vec<CommissionRow>, Failure> {
+    let (mut lines, mut cursor) = (Vec::new(), String::new());
+    for _ in 0..SEARCHED_PAGES {
+        let call = Call::new("list_affiliate_commissions")
+            .query("affiliate_id", &payout.affiliate_id)
+            .query("currency", &payout.currency)
+            .query("status", "earned,paid")
+            .query("limit", "100")
+            .query("cursor", cursor);
+        let page: AffiliateList<CommissionRow> = context.read(&call).await?;
+        lines.extend(page.data.into_iter().filter(|line| line.payout_id.as_deref() == Some(&payout.id)));
+        match page.next_cursor {
+            Some(next) => cursor = next,
+            None => break,
+        }
+    }
+    Ok(lines)
+}
+
+async fn detail(context: &Context<'_>) -> Result<View, Failure> {
+    let payout = &load(context).await?;
+    let partners = PartnerNames::load(context, [payout.affiliate_id.as_str()].into_iter()).await;
+    let lines = load_lines(context, &payout).await?;
+    let sum: i64 = lines.iter().map(|line| line.amount_cents).fold(0, i64::saturating_add);
+    let table = commission_table(&lines, &partners, true);
+    let facts = Facts::new()
+        .row("Status", payout.badge())
+        .row("Partner", partners.link(&payout.affiliate_id))
+        .row("Method", method_name(&payout.method))
+        .row("Run", maud! { a href=(run_path(&payout.run_id)) { (payout.run_id) } })
+        .optional("Reference", payout.external_reference.clone())
+        .optional("Transfer", payout.processor_transfer_id.clone())
+        .row("Drafted", time_or_dash(payout.created_at.as_deref()))
+        .row("Paid", time_or_dash(payout.paid_at.as_deref()))
+        .row("Id", maud! { code { (payout.id) } });
+    let body = maud! {
+        @if let Some(reason) = &payout.failure_reason {
+            (Notice { tone: if payout.is_open() { Tone::Warning } else { Tone::Bad }, text: reason })
+        }
+        section.card { (facts) }
+        section {
+            h2 { "Commissions" }
+            @if table.is_empty() {
+                p.soft {
+                    @if payout.status == "failed" { "The commissions of a failed payout are earned again, and the next run takes them." }
+                    @else { "None of the partner's newest commissions is in this payout." }
+                }
+            } @else {
+                p { (lines.len()) " commissions, " (Money { amount: sum, currency: &payout.currency }) " in all." }
+                (table)
+            }
+        }
+    };
+    let path = payout.path();
+    let is_manual = payout.method != "stripe";
+    let page = Page::new(payout.money().text(), body).below(PAYOUTS_PATH, "Payouts").actions(maud! {
+        @if payout.is_open() && context.allows("fail_affiliate_payout") { a.button href={ (path) "/fail" } { "Mark as failed" } }
+        @if payout.is_open() && is_manual && context.allows("mark_affiliate_payout_paid") {
+            a.button.primary href={ (path) "/mark-paid" } { "Mark as paid" }
+        }
+    });
+    Ok(page.same_as(Call::new("get_affiliate_payout").id(&payout.id)).live().into())
+}
+
+fn paid_form() -> Form<'static> {
+    let reference = Field::text("reference", "Reference of the payment")
+        .required()
+        .placeholder("PAYPAL-BATCH-7")
+        .help("The proof that it was paid, such as a transaction id. It cannot be changed later.");
+    Form::new("paid", "Mark as paid", vec![reference])
+}
+
+fn fail_form() -> Form<'static> {
+    let reason = Field::text("reason", "Why it failed").required().placeholder("The account is closed");
+    Form::new("fail", "Mark as failed", vec![reason]).danger()
+}
+
+async fn change_page(
+    context: &Context<'_>,
+    title: &str,
+    form: &Form<'_>,
+    effects: &[&str],
+    operation: &'static str,
+) -> Result<View, Failure> {
+    let payout = &load(context).await?;
+    let partners = PartnerNames::load(context, [payout.affiliate_id.as_str()].into_iter()).await;
+    let body = maud! {
+        section.card {
+            p.formula { (payout.money()) " to " (partners.link(&payout.affiliate_id)) " by " (method_name(&payout.method)) }
+            ul { @for effect in effects { li { (effect) } } }
+            (form.within(context))
+        }
+    };
+    let page = Page::new(title, body).below(PAYOUTS_PATH, "Payouts").below(payout.path(), payout.money().text());
+    Ok(page.same_as(Call::new(operation).id(&payout.id)).into())
+}
+
+async fn paid_page(context: &Context<'_>) -> Result<View, Failure> {
+    let effects = [
+        "No money moves: you have paid the partner already.",
+        "The commissions of this payout become paid, and the partner sees the payment in the portal.",
+        "Your webhooks get payout.paid.",
+        "A payout that is paid cannot be marked as failed any more.",
+    ];
+    change_page(context, "Mark as paid", &paid_form(), &effects, "mark_affiliate_payout_paid").await
+}
+
+async fn fail_page(context: &Context<'_>) -> Result<View, Failure> {
+    let effects = [
+        "The payout is failed for good.",
+        "Its commissions are earned again, and the next run takes them.",
+        "After two failures in a row the partner has to set the payout method again.",
+        "Make sure first that the money did not go out: otherwise the partner is paid twice.",
+    ];
+    change_page(context, "Mark as failed", &fail_form(), &effects, "fail_affiliate_payout").await
+}
+
+async fn mark(context: &Context<'_>, form: Form<'_>, operation: &'static str, done: &str) -> Result<Outcome, Failure> {
+    let body = form.read(context.form())?;
+    context.perform(&Call::new(operation).id(context.id()).json(body)).await?;
+    Ok(Outcome::done(payout_path(context.id()), done))
+}

@@ -1,0 +1,309 @@
+//! The payment processor: connect and test it, its events, and replaying those that failed.
+
+use hypertext::{Buffer, prelude::*};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::program::{AffiliateProgram, CopyText, ProgramState, load_program, program_call};
+use super::{AffiliateList, PATH, RowButton, filled, set_up_first};
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::form::{Control, Field, Form};
+use crate::dashboard::kit::badge::{Badge, Tone};
+use crate::dashboard::kit::empty::EmptyState;
+use crate::dashboard::kit::facts::Facts;
+use crate::dashboard::kit::filter::{Filter, FilterBar};
+use crate::dashboard::kit::notice::Notice;
+use crate::dashboard::kit::pager::Pager;
+use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::page::Page;
+use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+
+const PROCESSOR_PATH: &str = "/dashboard/affiliate/processor";
+const EVENTS_PATH: &str = "/dashboard/affiliate/processor/events";
+
+/// The events of the processor that have an effect.
+const EVENT_TYPES: &str = "checkout.session.completed, checkout.session.async_payment_succeeded, customer.created, \
+    customer.updated, customer.subscription.created, customer.subscription.updated, customer.subscription.deleted, \
+    invoice.paid, invoice.payment_succeeded, invoice_payment.paid, charge.refunded, charge.refund.updated, \
+    refund.created, refund.updated, refund.failed, credit_note.created, credit_note.voided, charge.dispute.created, \
+    charge.dispute.closed, transfer.reversed, account.updated";
+
+pub const PAGES: &[PageRow] = &[
+    PageRow {
+        path: "/affiliate/processor",
+        access: PageAccess::SignedIn,
+        reads: &["get_affiliate_program", "connect_affiliate_processor"],
+        show: |context| Box::pin(connect_page(context)),
+        forms: &[FormRow {
+            name: "connect",
+            operation: "connect_affiliate_processor",
+            submit: |context| Box::pin(connect(context, PATH)),
+        }],
+    },
+    PageRow {
+        path: "/affiliate/processor/events",
+        access: PageAccess::SignedIn,
+        reads: &["list_affiliate_processor_events"],
+        show: |context| Box::pin(events(context)),
+        forms: &[FormRow {
+            name: "replay",
+            operation: "replay_affiliate_processor_event",
+            submit: |context| Box::pin(replay(context)),
+        }],
+    },
+];
+
+/// The address for the processor's events, before it is connected.
+pub struct EventAddress<'p> {
+    pub base_url: &'p str,
+    pub program: &'p AffiliateProgram,
+}
+
+impl Renderable for EventAddress<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let url = format!("{}/processor/stripe/{}", self.base_url, self.program.id);
+        maud! {
+            p { "In Stripe, add a webhook endpoint with this address:" }
+            (CopyText(&url))
+            details {
+                summary { "The events to send" }
+                p.small { (EVENT_TYPES) }
+                p.small.soft { "Other events are accepted and ignored." }
+            }
+            p { "Then copy its signing secret here." }
+        }
+        .render_to(buffer);
+    }
+}
+
+/// The processor as it is connected.
+pub struct ProcessorCard<'p> {
+    pub context: &'p Context<'p>,
+    pub state: &'p ProgramState,
+    /// With a button for a test.
+    pub test: bool,
+}
+
+impl Renderable for ProcessorCard<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let context = self.context;
+        let Some(processor) = &self.state.processor else {
+            maud! { p { "Not connected. " a href=(PROCESSOR_PATH) { "Connect it" } } }.render_to(buffer);
+            return;
+        };
+        let mode = match processor.livemode {
+            Some(true) => "Live payments",
+            Some(false) => "Test payments",
+            None => "Not known yet",
+        };
+        let access = if processor.has_key { "Events and a key" } else { "Events only" };
+        let account = processor.account_id.clone().unwrap_or_else(|| "Not known".into());
+        let failed = processor.failed_events;
+        let facts = Facts::new()
+            .row("Connected by", access)
+            .row("Account", maud! { code { (account) } })
+            .row("Payments", mode)
+            .row("Signing secrets", processor.webhook_secrets_count)
+            .row("Last event", time_or_dash(processor.last_event_at.as_deref()))
+            .row(
+                "Failed events",
+                maud! {
+                    @if failed == 0 { "None" } @else { a href={ (EVENTS_PATH) "?status=failed" } { (failed) } }
+                },
+            );
+        maud! {
+            (facts)
+            p.small.soft { "Address for its events" }
+            (CopyText(&processor.webhook_url))
+            div.buttons {
+                @if self.test && context.allows("test_affiliate_processor") {
+                    (RowButton { context, form: "test", label: "Test the connection", field: ("now", "1") })
+                }
+                @if context.allows("list_affiliate_processor_events") { a.button href=(EVENTS_PATH) { "Events" } }
+                @if context.allows("connect_affiliate_processor") { a.button href=(PROCESSOR_PATH) { "Connect anew" } }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+/// The form that connects the processor.
+pub fn connect_form() -> Form<'static> {
+    let secret = Field::new("webhook_secrets[0]", "Signing secret", Control::Password)
+        .required()
+        .placeholder("whsec_…")
+        .help("Stripe shows it for the webhook endpoint.")
+        .ignored();
+    let second = Field::new("webhook_secrets[1]", "Second signing secret", Control::Password)
+        .placeholder("whsec_…")
+        .help("Only while the secret is rotated: both are accepted.")
+        .ignored();
+    let key = Field::new("restricted_key", "Restricted key", Control::Password).placeholder("rk_live_…").help(
+        "With a key, missing details are fetched, refunds are checked before each payout run, earlier payments can be \
+         imported, and partners can be paid by Stripe transfers. Without one the program only receives events.",
+    );
+    let account = Field::text("account_id", "Account at the processor")
+        .placeholder("acct_…")
+        .help("Only without a key: events of other accounts are then ignored.");
+    let base = Field::new("api_base", "Address of the processor's API", Control::Url)
+        .help("Only for a processor that speaks as Stripe does. Empty: Stripe.");
+    Form::new("connect", "Connect", vec![secret, key, second, account, base])
+}
+
+/// Connects the processor.
+pub async fn connect(context: &Context<'_>, then: &str) -> Result<Outcome, Failure> {
+    let mut body = connect_form().read(context.form())?;
+    let secrets = ["webhook_secrets[0]", "webhook_secrets[1]"];
+    let secrets: Vec<_> = secrets.iter().filter_map(|name| filled(context.form(), name)).map(Value::from).collect();
+    body["webhook_secrets"] = Value::from(secrets);
+    context.perform(&Call::new("connect_affiliate_processor").json(body)).await?;
+    Ok(Outcome::done(then, "connected"))
+}
+
+#[derive(Debug, Deserialize)]
+struct ProcessorTest {
+    ok: bool,
+    account_id: Option<String>,
+    livemode: Option<bool>,
+    last_event_at: Option<String>,
+}
+
+/// Tests the connection and shows the result.
+pub async fn test(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let call = Call::new("test_affiliate_processor");
+    let found: ProcessorTest = context.read(&call).await?;
+    let livemode = match found.livemode {
+        Some(true) => "Live payments",
+        Some(false) => "Test payments",
+        None => "Not known: the program only receives events",
+    };
+    let facts = Facts::new()
+        .row("Account", found.account_id.unwrap_or_else(|| "Not known".into()))
+        .row("Payments", livemode)
+        .row("Last event", time_or_dash(found.last_event_at.as_deref()));
+    let (tone, text) = if found.ok {
+        (Tone::Good, "The connection works.")
+    } else {
+        (Tone::Warning, "The processor did not answer as expected. Check the key, and connect again.")
+    };
+    let body = maud! {
+        (Notice { tone, text })
+        div.card {
+            (facts)
+            @if found.last_event_at.is_none() {
+                p { "No event has arrived yet. Send a test event from the processor to see that the address and the secret are right." }
+            }
+            p { a.button href=(PATH) { "To the program" } }
+        }
+    };
+    Ok(Outcome::Once(Box::new(Page::new("Test of the processor", body).below(PATH, "Affiliate program").same_as(call))))
+}
+
+async fn connect_page(context: &Context<'_>) -> Result<View, Failure> {
+    let state = match load_program(context).await {
+        Ok(state) => state,
+        Err(failure) => return set_up_first("Connect the payment processor", failure),
+    };
+    let form = connect_form();
+    let body = maud! {
+        section.card {
+            @if state.processor.is_some() {
+                (Notice { tone: Tone::Warning, text: "This replaces the secrets and the key: enter all of them, also those that stay." })
+            }
+            (EventAddress { base_url: context.backend.base_url(), program: &state.program })
+            (form.within(context))
+        }
+    };
+    let page = Page::new("Connect the payment processor", body).below(PATH, "Affiliate program");
+    Ok(page.same_as(program_call()).into())
+}
+
+#[derive(Debug, Deserialize)]
+struct ProcessorEvent {
+    id: String,
+    #[serde(rename = "type")]
+    kind: String,
+    status: String,
+    error: Option<String>,
+    #[serde(default)]
+    attempts: u32,
+    received_at: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ReplayedEvent {
+    event: ProcessorEvent,
+}
+
+async fn events(context: &Context<'_>) -> Result<View, Failure> {
+    let filters = [Filter::words("status", "Result", &["failed", "done", "ignored"])];
+    let query = context.query();
+    let call = Call::new("list_affiliate_processor_events")
+        .query("status", query.get("status"))
+        .query("cursor", query.get("cursor"));
+    let found: AffiliateList<ProcessorEvent> = match context.read(&call).await {
+        Ok(found) => found,
+        Err(failure) => return set_up_first("Events of the processor", failure),
+    };
+    let bar = FilterBar { context, filters: &filters };
+    let may_replay = context.allows("replay_affiliate_processor_event");
+    let mut table = Table::new("Events of the payment processor", &["Event", "Result", "Attempts", "Received", ""])
+        .numbers(&["Attempts"]);
+    for event in &found.data {
+        let replay = RowButton { context, form: "replay", label: "Replay", field: ("event", &event.id) };
+        table.push(
+            Row::new()
+                .cell(maud! { code { (event.kind) } br; span.small.soft { (event.id) } })
+                .cell(maud! {
+                    (Badge::of(&event.status))
+                    @if let Some(error) = &event.error { p.small { (error) } }
+                })
+                .cell(event.attempts)
+                .cell(time_or_dash(event.received_at.as_deref()))
+                .cell(maud! { @if may_replay && event.status == "failed" { (replay) } }),
+        );
+    }
+    let empty = EmptyState {
+        title: if bar.is_active() { "No such events" } else { "No events yet" },
+        text: "Paid invoices, refunds and disputes that the processor reports are listed here. An event that could not \
+               be booked is kept, and can be replayed once its cause is mended.",
+        action: None,
+    };
+    let body = maud! {
+        (bar)
+        div data-fragment="list" {
+            @if table.is_empty() { (empty) } @else { (table) (Pager { context, next_cursor: found.next_cursor.as_deref() }) }
+        }
+    };
+    let page = Page::new("Events of the processor", body)
+        .below(PATH, "Affiliate program")
+        .lead("Replaying an event that was booked changes nothing.");
+    Ok(page.same_as(call).into())
+}
+
+async fn replay(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let call = Call::new("replay_affiliate_processor_event").id(context.form().get("event"));
+    let replayed: ReplayedEvent = context.read(&call).await?;
+    if replayed.event.status == "failed" {
+        let reason = replayed.event.error.unwrap_or_default();
+        let message = format!("The event {} failed again: {reason}", replayed.event.id);
+        return Err(Failure { status: 409, code: "conflict".into(), message, ..Failure::default() });
+    }
+    Ok(Outcome::done(context.request.target(), "booked"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dashboard::form::Empty;
+    use crate::dashboard::request::Fields;
+
+    #[test]
+    fn empty_fields_of_the_connection_are_left_out() {
+        let fields = Fields::parse(b"webhook_secrets%5B0%5D=whsec_1&restricted_key=&account_id=acct_1&api_base=");
+        assert_eq!(connect_form().read(&fields).unwrap(), serde_json::json!({"account_id": "acct_1"}));
+        assert!(connect_form().fields.iter().all(|field| field.empty != Empty::Null));
+    }
+}

@@ -1,0 +1,340 @@
+//! Referrals: the people whom partners brought, each with its history.
+
+use hypertext::{Buffer, prelude::*};
+use serde::Deserialize;
+
+use super::commissions::{CommissionRow, commission_table};
+use super::{AffiliateList, PATH, PartnerNames, encode, filled, set_up_first, start_of_day};
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::form::{Control, Field, Form};
+use crate::dashboard::kit::badge::{Badge, Tone};
+use crate::dashboard::kit::empty::EmptyState;
+use crate::dashboard::kit::facts::Facts;
+use crate::dashboard::kit::filter::{Filter, FilterBar};
+use crate::dashboard::kit::money::Money;
+use crate::dashboard::kit::notice::Notice;
+use crate::dashboard::kit::pager::Pager;
+use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::text::sentence_case;
+use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::page::Page;
+use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+
+const REFERRALS_PATH: &str = "/dashboard/affiliate/referrals";
+const STATUSES: &[&str] = &["lead", "trialing", "active", "cancelled", "refunded", "rejected"];
+const SOURCES: &[&str] = &["api", "signup", "checkout", "metadata"];
+
+pub const PAGES: &[PageRow] = &[
+    PageRow {
+        path: "/affiliate/referrals",
+        access: PageAccess::SignedIn,
+        reads: &["list_affiliate_referrals"],
+        show: |context| Box::pin(list(context)),
+        forms: &[],
+    },
+    PageRow {
+        path: "/affiliate/referrals/new",
+        access: PageAccess::SignedIn,
+        reads: &["create_affiliate_referral"],
+        show: |context| Box::pin(async move { Ok(new_page(context)) }),
+        forms: &[FormRow {
+            name: "create",
+            operation: "create_affiliate_referral",
+            submit: |context| Box::pin(create(context)),
+        }],
+    },
+    PageRow {
+        path: "/affiliate/referrals/{id}",
+        access: PageAccess::SignedIn,
+        reads: &["get_affiliate_referral"],
+        show: |context| Box::pin(detail(context)),
+        forms: &[],
+    },
+];
+
+/// A referral of the API.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct ReferralRow {
+    pub id: String,
+    pub affiliate_id: String,
+    pub status: String,
+    pub source: String,
+    pub email: Option<String>,
+    pub processor_customer_id: Option<String>,
+    pub sub_id: Option<String>,
+    pub blocked_reason: Option<String>,
+    pub revenue_cents: i64,
+    pub currency: Option<String>,
+    pub converted_at: Option<String>,
+    pub expires_at: Option<String>,
+    pub created_at: Option<String>,
+}
+
+/// The answer with one referral.
+#[derive(Debug, Deserialize)]
+pub struct ReferralAnswer {
+    pub referral: ReferralRow,
+    #[serde(default)]
+    created: bool,
+}
+
+impl ReferralRow {
+    /// The email address, or else the customer's or the referral's id.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.email.as_deref().or(self.processor_customer_id.as_deref()).unwrap_or(&self.id)
+    }
+
+    /// The revenue, if there was a payment.
+    #[must_use]
+    pub fn revenue(&self) -> Option<Money<'_>> {
+        self.currency.as_deref().map(|currency| Money { amount: self.revenue_cents, currency })
+    }
+}
+
+/// The path of a referral's page.
+#[must_use]
+pub fn referral_path(id: &str) -> String {
+    format!("{REFERRALS_PATH}/{}", encode(id))
+}
+
+/// The reason why a referral earns nothing, for people.
+fn blocked_text(reason: &str) -> &'static str {
+    match reason {
+        "self_referral" => "The partner referred itself. This referral never earns a commission.",
+        "existing_customer" => "The customer paid before it was referred. This referral never earns a commission.",
+        _ => "This referral earns no commission.",
+    }
+}
+
+async fn list(context: &Context<'_>) -> Result<View, Failure> {
+    let filters = [
+        Filter::text("email", "Email address", "grace@example.net"),
+        Filter::words("status", "Status", STATUSES),
+        Filter::words("source", "Source", SOURCES),
+        Filter::text("affiliate_id", "Partner", "aff_…"),
+        Filter::date("created_after", "From"),
+        Filter::date("created_before", "Before"),
+    ];
+    let query = context.query();
+    let call = ["email", "status", "source", "affiliate_id", "cursor"]
+        .iter()
+        .fold(Call::new("list_affiliate_referrals"), |call, name| call.query(*name, query.get(name).trim()));
+    let call = ["created_after", "created_before"]
+        .iter()
+        .fold(call, |call, name| call.query(*name, start_of_day(query.get(name))));
+    let found: AffiliateList<ReferralRow> = match context.read(&call).await {
+        Ok(found) => found,
+        Err(failure) => return set_up_first("Referrals", failure),
+    };
+    let partners = PartnerNames::load(context, found.data.iter().map(|row| row.affiliate_id.as_str())).await;
+    let bar = FilterBar { context, filters: &filters };
+    let mut table = Table::new("Referrals", &["Person", "Partner", "Status", "Source", "Revenue", "Referred"])
+        .numbers(&["Revenue"]);
+    for referral in &found.data {
+        table.push(
+            Row::new()
+                .link(referral_path(&referral.id), referral.name())
+                .cell(partners.link(&referral.affiliate_id))
+                .cell(maud! {
+                    (Badge::of(&referral.status))
+                    @if referral.blocked_reason.is_some() { " " (Badge::new("Earns nothing", Tone::Bad)) }
+                })
+                .cell(source_text(&referral.source))
+                .cell(maud! { @match referral.revenue() { Some(money) => { (money) } None => { span.dash { "–" } } } })
+                .cell(time_or_dash(referral.created_at.as_deref())),
+        );
+    }
+    let may_create = context.allows("create_affiliate_referral");
+    let empty = EmptyState {
+        title: if bar.is_active() { "No such referrals" } else { "No referrals yet" },
+        text: "A referral is a person whom a partner brought. The script and the checkout record them; your server or \
+               you can add them too.",
+        action: may_create.then_some(("/dashboard/affiliate/referrals/new", "Add a referral")),
+    };
+    let body = maud! {
+        (bar)
+        div data-fragment="list" {
+            @if table.is_empty() { (empty) } @else { (table) (Pager { context, next_cursor: found.next_cursor.as_deref() }) }
+        }
+    };
+    let page = Page::new("Referrals", body).actions(maud! {
+        @if context.allows("list_affiliate_reviews") { a.button href={ (PATH) "/reviews" } { "Reviews" } }
+        @if may_create { a.button.primary href={ (REFERRALS_PATH) "/new" } { "Add a referral" } }
+    });
+    Ok(page.same_as(call).live().into())
+}
+
+/// How a referral came about.
+fn source_text(source: &str) -> String {
+    match source {
+        "api" => "API or dashboard".into(),
+        "signup" => "Sign-up".into(),
+        other => sentence_case(other),
+    }
+}
+
+/// An entry of a referral's history.
+#[derive(Debug, PartialEq, Eq)]
+struct HistoryEntry {
+    at: String,
+    text: String,
+}
+
+/// What happened to a referral, oldest first, from its own times and those of its commissions.
+fn history(referral: &ReferralRow, lines: &[CommissionRow]) -> Vec<HistoryEntry> {
+    let mut entries = Vec::new();
+    let mut add = |at: &Option<String>, text: String| {
+        if let Some(at) = at {
+            entries.push(HistoryEntry { at: at.clone(), text });
+        }
+    };
+    add(&referral.created_at, format!("Referred ({})", source_text(&referral.source)));
+    add(&referral.converted_at, "Paid for the first time".into());
+    for line in lines {
+        let money = line.money().text();
+        add(&line.created_at, format!("{}: {money}", line.description));
+        add(&line.earned_at, format!("{money} earned"));
+        add(&line.paid_at, format!("{money} paid out"));
+        let reason =
+            line.reverse_reason.as_deref().map_or_else(String::new, |word| format!(": {}", word.replace('_', " ")));
+        add(&line.reversed_at, format!("{money} reversed{reason}"));
+    }
+    // The sort is stable: what happened at the same time stays in its order.
+    entries.sort_by(|a, b| a.at.cmp(&b.at));
+    entries
+}
+
+struct HistoryView(Vec<HistoryEntry>);
+
+impl Renderable for HistoryView {
+    fn render_to(&self, buffer: &mut Buffer) {
+        maud! {
+            ol.history { @for entry in &self.0 { li { (time_or_dash(Some(&entry.at))) " " span { (entry.text) } } } }
+        }
+        .render_to(buffer);
+    }
+}
+
+async fn detail(context: &Context<'_>) -> Result<View, Failure> {
+    let call = Call::new("get_affiliate_referral").id(context.id());
+    let found: ReferralAnswer = context.read(&call).await?;
+    let referral = &found.referral;
+    let lines_call = Call::new("list_affiliate_commissions").query("referral_id", &referral.id).query("limit", "100");
+    let lines: AffiliateList<CommissionRow> = context.read(&lines_call).await?;
+    let ids = lines.data.iter().map(|line| line.affiliate_id.as_str()).chain([referral.affiliate_id.as_str()]);
+    let partners = PartnerNames::load(context, ids).await;
+    let is_paying = referral.converted_at.is_some();
+    let facts = Facts::new()
+        .row("Status", Badge::of(&referral.status))
+        .row("Partner", partners.link(&referral.affiliate_id))
+        .row("Source", source_text(&referral.source))
+        .optional("Revenue", referral.revenue())
+        .optional("Customer at the processor", referral.processor_customer_id.clone())
+        .optional("Partner's tag", referral.sub_id.clone())
+        .row("First payment", time_or_dash(referral.converted_at.as_deref()))
+        .optional("Must pay before", (!is_paying).then(|| time_or_dash(referral.expires_at.as_deref())))
+        .row("Id", maud! { code { (referral.id) } });
+    let table = commission_table(&lines.data, &partners, false);
+    let may_decide = context.allows("allow_affiliate_referral");
+    let body = maud! {
+        @if let Some(reason) = &referral.blocked_reason { (Notice { tone: Tone::Bad, text: blocked_text(reason) }) }
+        section.card { (facts) }
+        section {
+            h2 { "Commissions" }
+            @if table.is_empty() { p.soft { "None yet. A paid invoice of this person becomes a commission." } } @else { (table) }
+        }
+        section.card { h2 { "History" } (HistoryView(history(&referral, &lines.data))) }
+    };
+    let page = Page::new(referral.name(), body).below(REFERRALS_PATH, "Referrals").actions(maud! {
+        @if may_decide { a.button href={ (PATH) "/reviews/" (encode(&referral.id)) } { "Review" } }
+    });
+    Ok(page.same_as(call).same_as(lines_call).live().into())
+}
+
+fn create_form(context: &Context<'_>) -> Form<'static> {
+    Form::new(
+        "create",
+        "Add the referral",
+        vec![
+            Field::text("partner", "Partner")
+                .required()
+                .value(context.query().get("affiliate_id"))
+                .placeholder("ada")
+                .help("The token of one of the partner's links, or the partner's id (aff_…).")
+                .ignored(),
+            Field::new("email", "Email address of the person", Control::Email).required(),
+            Field::text("processor_customer_id", "Customer at the processor")
+                .placeholder("cus_…")
+                .help("Ties later payments of this customer to the referral. Otherwise the email address does."),
+            Field::text("sub_id", "Tag for the partner's reports"),
+        ],
+    )
+}
+
+fn new_page(context: &Context<'_>) -> View {
+    let form = create_form(context);
+    let body = maud! {
+        section.card {
+            p { "Payments of this person from now on earn the partner a commission. The first partner to claim a person keeps it." }
+            (form.within(context))
+        }
+    };
+    Page::new("Add a referral", body)
+        .below(REFERRALS_PATH, "Referrals")
+        .same_as(Call::new("create_affiliate_referral"))
+        .into()
+}
+
+async fn create(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let mut body = create_form(context).read(context.form())?;
+    let partner = filled(context.form(), "partner").unwrap_or_default();
+    let name = if partner.starts_with("aff_") { "affiliate_id" } else { "token" };
+    body[name] = partner.into();
+    let answer: Result<ReferralAnswer, Failure> =
+        context.read(&Call::new("create_affiliate_referral").json(body)).await;
+    let answer = answer.map_err(|mut failure| {
+        if failure.status == 404 {
+            failure.message = "No active partner has this link token or id".into();
+        }
+        if let Some(message) = failure.fields.remove(name) {
+            failure.fields.insert("partner".into(), message);
+        } else if failure.status == 404 {
+            failure.fields.insert("partner".into(), failure.message.clone());
+        }
+        failure
+    })?;
+    let done = if answer.created { "created" } else { "referred_before" };
+    Ok(Outcome::done(referral_path(&answer.referral.id), done))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_history_is_in_order() {
+        let at = |day: u8| Some(format!("2026-01-{day:02}T00:00:00.000Z"));
+        let referral =
+            ReferralRow { created_at: at(1), converted_at: at(3), source: "api".into(), ..ReferralRow::default() };
+        let line = CommissionRow {
+            description: "Commission on invoice in_1".into(),
+            amount_cents: 980,
+            currency: "usd".into(),
+            created_at: at(3),
+            reversed_at: at(9),
+            reverse_reason: Some("partner_deleted".into()),
+            ..CommissionRow::default()
+        };
+        let texts: Vec<_> = history(&referral, &[line]).into_iter().map(|entry| entry.text).collect();
+        let expected = [
+            "Referred (API or dashboard)",
+            "Paid for the first time",
+            "Commission on invoice in_1: 9.80 USD",
+            "9.80 USD reversed: partner deleted",
+        ];
+        assert_eq!(texts, expected);
+    }
+}

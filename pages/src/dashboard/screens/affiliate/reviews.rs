@@ -1,0 +1,247 @@
+//! Reviews: referrals that look suspicious are held, and the owner allows or rejects them.
+
+use hypertext::prelude::*;
+use serde::Deserialize;
+
+use super::commissions::{CommissionRow, commission_table};
+use super::referrals::{ReferralAnswer, ReferralRow, referral_path};
+use super::{AffiliateList, PATH, PartnerNames, encode, labelled, set_up_first};
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::form::Form;
+use crate::dashboard::kit::badge::{Badge, Tone};
+use crate::dashboard::kit::empty::EmptyState;
+use crate::dashboard::kit::filter::{Filter, FilterBar, FilterControl};
+use crate::dashboard::kit::pager::Pager;
+use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::text::sentence_case;
+use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::page::Page;
+use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+
+const REVIEWS_PATH: &str = "/dashboard/affiliate/reviews";
+/// Pages of reviews that are searched for one referral.
+const SEARCHED_PAGES: usize = 3;
+
+pub const PAGES: &[PageRow] = &[
+    PageRow {
+        path: "/affiliate/reviews",
+        access: PageAccess::SignedIn,
+        reads: &["list_affiliate_reviews"],
+        show: |context| Box::pin(list(context)),
+        forms: &[],
+    },
+    PageRow {
+        path: "/affiliate/reviews/{id}",
+        access: PageAccess::SignedIn,
+        reads: &["list_affiliate_reviews", "get_affiliate_referral"],
+        show: |context| Box::pin(detail(context)),
+        forms: &[
+            FormRow {
+                name: "allow",
+                operation: "allow_affiliate_referral",
+                submit: |context| Box::pin(decide(context, "allow_affiliate_referral", "allowed")),
+            },
+            FormRow {
+                name: "reject",
+                operation: "reject_affiliate_referral",
+                submit: |context| Box::pin(decide(context, "reject_affiliate_referral", "rejected")),
+            },
+        ],
+    },
+];
+
+#[derive(Debug, Clone, Deserialize)]
+struct ReviewRow {
+    referral_id: String,
+    affiliate_id: String,
+    #[serde(default)]
+    flags: Vec<String>,
+    status: String,
+    created_at: Option<String>,
+    decided_at: Option<String>,
+}
+
+/// Why a referral is held, in a few words and as a sentence.
+fn flag_texts(flag: &str) -> (String, &'static str) {
+    let (short, long) = match flag {
+        "company_domain" => {
+            ("Partner's own company", "The person's email address has the domain of the partner's own.")
+        }
+        "same_ip" => ("Same network", "The partner and the person used the same network within a day."),
+        "disposable_domain" => {
+            ("Disposable address", "The email address belongs to a provider of throwaway addresses.")
+        }
+        "paid_click" => {
+            ("Paid click", "The visit came from an advertisement. The partner may be bidding on your name.")
+        }
+        "banned_referrer" => ("Referring site", "The visit came from a site on the program's list of sites to review."),
+        "velocity" => (
+            "Very many at once",
+            "The partner brought more referrals in an hour, or more bounties in a day, than the program allows.",
+        ),
+        "payout_destination" => ("Shared payout destination", "Another partner is paid at the same destination."),
+        other => return (sentence_case(other), ""),
+    };
+    (short.to_owned(), long)
+}
+
+async fn list(context: &Context<'_>) -> Result<View, Failure> {
+    let choices = labelled(&[("open", "Open"), ("allowed", "Allowed"), ("rejected", "Rejected"), ("", "All")]);
+    let filters = [Filter { name: "status", label: "Decision", control: FilterControl::Select(choices) }];
+    let query = context.query();
+    let status = query.find("status").unwrap_or("open");
+    let call = Call::new("list_affiliate_reviews").query("status", status).query("cursor", query.get("cursor"));
+    let found: AffiliateList<ReviewRow> = match context.read(&call).await {
+        Ok(found) => found,
+        Err(failure) => return set_up_first("Reviews", failure),
+    };
+    let partners = PartnerNames::load(context, found.data.iter().map(|row| row.affiliate_id.as_str())).await;
+    let mut table =
+        Table::new("Referrals held for review", &["Referral", "Partner", "Why it is held", "Decision", "Since"]);
+    for review in &found.data {
+        let path = format!("{REVIEWS_PATH}/{}", encode(&review.referral_id));
+        table.push(
+            Row::new()
+                .cell(maud! { a href=(path) { code { (review.referral_id) } } })
+                .cell(partners.link(&review.affiliate_id))
+                .cell(maud! { @for flag in &review.flags { (Badge::new(flag_texts(flag).0, Tone::Warning)) " " } })
+                .cell(decision_badge(&review.status))
+                .cell(time_or_dash(review.created_at.as_deref())),
+        );
+    }
+    let empty = EmptyState {
+        title: if status == "open" { "Nothing to review" } else { "No such reviews" },
+        text: "A referral that looks as if the partner made it up is held here. Nothing of it is paid until you decide.",
+        action: None,
+    };
+    let body = maud! {
+        (FilterBar { context, filters: &filters })
+        div data-fragment="list" {
+            @if table.is_empty() { (empty) } @else { (table) (Pager { context, next_cursor: found.next_cursor.as_deref() }) }
+        }
+    };
+    let page = Page::new("Reviews", body)
+        .below(PATH, "Affiliate program")
+        .lead("Referrals that are held until you allow or reject them.");
+    Ok(page.same_as(call).live().into())
+}
+
+fn decision_badge(status: &str) -> Badge {
+    match status {
+        "open" => Badge::new("Open", Tone::Warning),
+        "allowed" => Badge::new("Allowed", Tone::Good),
+        other => Badge::of(other),
+    }
+}
+
+/// Finds a referral's review. The API lists reviews and has no operation for one.
+async fn find_review(context: &Context<'_>, id: &str) -> Result<Option<ReviewRow>, Failure> {
+    let mut cursor = String::new();
+    for _ in 0..SEARCHED_PAGES {
+        let call = Call::new("list_affiliate_reviews").query("limit", "100").query("cursor", cursor);
+        let page: AffiliateList<ReviewRow> = context.read(&call).await?;
+        if let Some(found) = page.data.into_iter().find(|review| review.referral_id == id) {
+            return Ok(Some(found));
+        }
+        match page.next_cursor {
+            Some(next) => cursor = next,
+            None => break,
+        }
+    }
+    Ok(None)
+}
+
+async fn detail(context: &Context<'_>) -> Result<View, Failure> {
+    let found: ReferralAnswer = context.read(&Call::new("get_affiliate_referral").id(context.id())).await?;
+    let referral = &found.referral;
+    let review = find_review(context, &referral.id).await?;
+    let call = Call::new("list_affiliate_commissions").query("referral_id", &referral.id).query("limit", "100");
+    let lines: AffiliateList<CommissionRow> = context.read(&call).await?;
+    let ids = lines.data.iter().map(|line| line.affiliate_id.as_str()).chain([referral.affiliate_id.as_str()]);
+    let partners = PartnerNames::load(context, ids).await;
+    let open: Vec<_> =
+        lines.data.into_iter().filter(|line| matches!(line.status.as_str(), "pending" | "earned")).collect();
+    let table = commission_table(&open, &partners, false);
+    let is_rejected = referral.status == "rejected";
+    let body = maud! {
+        section.card {
+            p {
+                a href=(referral_path(&referral.id)) { (referral.name()) } " was brought by "
+                (partners.link(&referral.affiliate_id)) " " (time_or_dash(referral.created_at.as_deref())) "."
+            }
+            @match &review {
+                Some(review) => {
+                    p { (decision_badge(&review.status)) @if review.decided_at.is_some() { " " (time_or_dash(review.decided_at.as_deref())) } }
+                    ul { @for flag in &review.flags { li { strong { (flag_texts(flag).0) } ". " (flag_texts(flag).1) } } }
+                }
+                None => { p { "Nothing about this referral looked suspicious. You can reject it all the same." } }
+            }
+        }
+        @if !table.is_empty() {
+            section { h2 { "Commissions at stake" } (table) }
+        }
+        (DecisionForms { context, referral: &referral, open: open.len(), is_rejected })
+    };
+    let page = Page::new("Review a referral", body).below(PATH, "Affiliate program").below(REVIEWS_PATH, "Reviews");
+    Ok(page
+        .same_as(Call::new("allow_affiliate_referral").id(&referral.id))
+        .same_as(Call::new("reject_affiliate_referral").id(&referral.id))
+        .into())
+}
+
+struct DecisionForms<'r> {
+    context: &'r Context<'r>,
+    referral: &'r ReferralRow,
+    /// Commissions that are not paid and not reversed.
+    open: usize,
+    is_rejected: bool,
+}
+
+impl Renderable for DecisionForms<'_> {
+    fn render_to(&self, buffer: &mut hypertext::Buffer) {
+        let Self { context, referral, open, is_rejected } = *self;
+        let (allow, reject) =
+            (Form::new("allow", "Allow", Vec::new()), Form::new("reject", "Reject", Vec::new()).danger());
+        maud! {
+            div.columns {
+                @if context.allows("allow_affiliate_referral") {
+                    section.card {
+                        h2 { "Allow" }
+                        ul {
+                            @if is_rejected {
+                                li { "The referral gets its former status back." }
+                                li { "Its reversed commissions stay reversed; you can reinstate each." }
+                            } @else {
+                                li { "Its commissions are released: they are earned after their hold, and paid." }
+                            }
+                            li { "Later payments of " (referral.name()) " earn commissions." }
+                        }
+                        (allow.within(context))
+                    }
+                }
+                @if !is_rejected && context.allows("reject_affiliate_referral") {
+                    section.card {
+                        h2 { "Reject" }
+                        ul {
+                            @match open {
+                                0 => { li { "There is no open commission to reverse." } }
+                                1 => { li { "Its open commission is reversed because of fraud." } }
+                                count => { li { "Its " (count) " open commissions are reversed because of fraud." } }
+                            }
+                            li { "Later payments of " (referral.name()) " earn nothing." }
+                            li { "What was paid stays paid." }
+                        }
+                        (reject.within(context))
+                    }
+                }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+async fn decide(context: &Context<'_>, operation: &'static str, done: &str) -> Result<Outcome, Failure> {
+    context.perform(&Call::new(operation).id(context.id())).await?;
+    Ok(Outcome::done(REVIEWS_PATH, done))
+}

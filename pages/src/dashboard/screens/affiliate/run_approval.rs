@@ -1,0 +1,173 @@
+//! Approval of a payout run: the person sees the audit, the totals and what will happen, proves their identity, and
+//! approves what was seen. If the run changed meanwhile, the API refuses and nothing moves.
+
+use std::collections::BTreeMap;
+
+use hypertext::{Buffer, prelude::*};
+use serde_json::{Value, json};
+
+use super::PartnerNames;
+use super::audit::{AuditResult, AuditView, run_audit};
+use super::payout_runs::{PAYOUTS_PATH, PayoutRun, SkippedTable, TotalsView, WholePayoutRun, run_path};
+use super::run_page::{MethodTable, load_run, sums_by_method};
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::form::{Control, Field, Form};
+use crate::dashboard::kit::badge::Tone;
+use crate::dashboard::kit::money::Money;
+use crate::dashboard::kit::notice::Notice;
+use crate::dashboard::kit::text::grouped;
+use crate::dashboard::page::Page;
+use crate::dashboard::router::PROOF;
+use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+
+pub const PAGES: &[PageRow] = &[PageRow {
+    path: "/affiliate/payouts/runs/{id}/approve",
+    access: PageAccess::SignedIn,
+    reads: &["get_affiliate_payout_run", "approve_affiliate_payout_run", "audit_affiliate_program"],
+    show: |context| Box::pin(show(context)),
+    forms: &[FormRow {
+        name: "approve",
+        operation: "approve_affiliate_payout_run",
+        submit: |context| Box::pin(approve(context)),
+    }],
+}];
+
+/// The totals as one hidden field: `usd=67369,jpy=237600`.
+fn totals_text(totals: &BTreeMap<String, i64>) -> String {
+    totals.iter().map(|(currency, amount)| format!("{currency}={amount}")).collect::<Vec<_>>().join(",")
+}
+
+fn parse_totals(text: &str) -> Option<Value> {
+    let pairs = text.split(',').filter(|pair| !pair.is_empty()).map(|pair| {
+        let (currency, amount) = pair.split_once('=')?;
+        Some((currency.to_owned(), Value::from(amount.parse::<i64>().ok()?)))
+    });
+    pairs.collect::<Option<serde_json::Map<_, _>>>().map(Value::Object)
+}
+
+/// The form with what was seen. The router checks the proof of identity before it calls [`approve`]; a user without a
+/// password is asked for a proof only if the API needs one.
+fn approve_form(run: &PayoutRun, has_password: bool) -> Form<'static> {
+    let seen = [
+        Field::hidden("rev", run.rev.to_string()).ignored(),
+        Field::hidden("totals", totals_text(&run.totals)).ignored(),
+    ];
+    let proof = has_password.then(|| {
+        Field::new(PROOF, "Your password, or a one-time password", Control::Password)
+            .required()
+            .ignored()
+            .autocomplete("current-password")
+    });
+    Form::new("approve", "Approve the run", seen.into_iter().chain(proof).collect()).danger()
+}
+
+async fn show(context: &Context<'_>) -> Result<View, Failure> {
+    let (run, whole) = load_run(context).await?;
+    let audit = run_audit(context).await?;
+    let skipped = whole.skipped.iter().take(100).map(|skipped| skipped.affiliate_id.as_str());
+    let partners = PartnerNames::load(context, skipped).await;
+    let view = ApprovalView { context, run: &run, whole: &whole, audit: &audit, partners: &partners };
+    let call =
+        Call::new("approve_affiliate_payout_run").id(&run.id).json(json!({"rev": run.rev, "totals": run.totals}));
+    let page = Page::new("Approve the payout run", &view)
+        .below(PAYOUTS_PATH, "Payouts")
+        .below(run_path(&run.id), "Payout run");
+    Ok(page.same_as(call).into())
+}
+
+struct ApprovalView<'r> {
+    context: &'r Context<'r>,
+    run: &'r PayoutRun,
+    whole: &'r WholePayoutRun,
+    audit: &'r AuditResult,
+    partners: &'r PartnerNames,
+}
+
+impl Renderable for ApprovalView<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let Self { run, whole, audit, partners, .. } = *self;
+        if run.status != "draft" {
+            let text = "This run is not a draft any more, so there is nothing to approve.";
+            maud! { (Notice { tone: Tone::Warning, text }) p { a.button href=(run_path(&run.id)) { "To the run" } } }
+                .render_to(buffer);
+            return;
+        }
+        maud! {
+            section { h2 { "Audit" } (AuditView { audit }) }
+            section.card {
+                h2 { "What you approve" }
+                p.formula { (TotalsView(&run.totals)) }
+                ul { @for sentence in effects(whole) { li { (sentence) } } }
+                p { "This cannot be taken back: after the approval the run cannot be cancelled, and refunds do not change it any more." }
+            }
+            section { h2 { "By method" } (MethodTable { sums: &sums_by_method(&whole.payouts) }) }
+            section { h2 { "Left out" } (SkippedTable { skipped: &whole.skipped, partners }) }
+            section.card { h2 { "Confirm" } (Confirmation(self)) }
+        }
+        .render_to(buffer);
+    }
+}
+
+/// Says what the approval does, by method.
+fn effects(whole: &WholePayoutRun) -> Vec<String> {
+    let mut sentences = Vec::new();
+    for ((method, currency), (count, amount)) in sums_by_method(&whole.payouts) {
+        let money = Money { amount, currency: &currency }.text();
+        let payouts = if count == 1 { "1 payout".to_owned() } else { format!("{} payouts", grouped(count)) };
+        let by = match method.as_str() {
+            "bank" => "by bank transfer".into(),
+            "other" => "in the way that each partner named".into(),
+            method => format!("by {}", super::method_name(method)),
+        };
+        sentences.push(if method == "stripe" {
+            format!("The processor transfers {money} now, in {payouts}.")
+        } else {
+            format!("You pay {money} yourself {by}, in {payouts}. The run's page has the file for it.")
+        });
+    }
+    sentences
+}
+
+struct Confirmation<'r>(&'r ApprovalView<'r>);
+
+impl Renderable for Confirmation<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let ApprovalView { context, run, .. } = *self.0;
+        if run.comparing {
+            let text = "The charges are still being compared with the processor. Reload this page in a moment.";
+            Notice { tone: Tone::Active, text }.render_to(buffer);
+            return;
+        }
+        let form = approve_form(run, context.viewer.is_some_and(|viewer| viewer.has_password));
+        maud! {
+            p { "You approve exactly these totals. If the run changes before, for example by a refund, nothing happens and you see the new totals." }
+            (form.within(context))
+        }
+        .render_to(buffer);
+    }
+}
+
+async fn approve(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let form = context.form();
+    let refuse = || Failure::field("totals", "The form is damaged; reload the page");
+    let rev: u64 = form.get("rev").parse().map_err(|_| refuse())?;
+    let totals = parse_totals(form.get("totals")).ok_or_else(refuse)?;
+    let call = Call::new("approve_affiliate_payout_run").id(context.id()).json(json!({"rev": rev, "totals": totals}));
+    context.perform(&call).await?;
+    Ok(Outcome::done(run_path(context.id()), "approved"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn totals_are_sent_as_seen() {
+        let totals = BTreeMap::from([("jpy".to_owned(), 237_600), ("usd".to_owned(), 67_369)]);
+        let text = totals_text(&totals);
+        assert_eq!(text, "jpy=237600,usd=67369");
+        assert_eq!(parse_totals(&text), Some(json!({"jpy": 237_600, "usd": 67_369})));
+        assert_eq!(parse_totals("usd=1.5"), None);
+    }
+}

@@ -1,0 +1,354 @@
+//! A payout run: its audit, totals, payouts, partners left out, files; cancelling it.
+
+use std::collections::BTreeMap;
+
+use futures_util::future::join;
+use hypertext::{Buffer, prelude::*};
+use serde::Deserialize;
+
+use super::audit::{AuditResult, AuditView, run_audit};
+use super::payout_runs::{PAYOUTS_PATH, PayoutRun, SkippedTable, TotalsView, WholePayoutRun, run_badge, run_path};
+use super::payouts::{PayoutRow, payout_table};
+use super::{PartnerNames, encode, method_name};
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::form::Form;
+use crate::dashboard::kit::badge::Tone;
+use crate::dashboard::kit::facts::Facts;
+use crate::dashboard::kit::money::Money;
+use crate::dashboard::kit::notice::Notice;
+use crate::dashboard::kit::progress::Progress;
+use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::text::grouped;
+use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::page::Page;
+use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+
+/// Payouts of a run that its page shows; the list of payouts has all.
+const SHOWN_MAX: usize = 200;
+
+pub const PAGES: &[PageRow] = &[
+    PageRow {
+        path: "/affiliate/payouts/runs/{id}",
+        access: PageAccess::SignedIn,
+        reads: &["get_affiliate_payout_run"],
+        show: |context| Box::pin(show(context)),
+        forms: &[],
+    },
+    PageRow {
+        path: "/affiliate/payouts/runs/{id}/file",
+        access: PageAccess::SignedIn,
+        reads: &["get_affiliate_payout_file"],
+        show: |context| Box::pin(async move { Ok(file(context)) }),
+        forms: &[],
+    },
+    PageRow {
+        path: "/affiliate/payouts/runs/{id}/cancel",
+        access: PageAccess::SignedIn,
+        reads: &["get_affiliate_payout_run", "cancel_affiliate_payout_run"],
+        show: |context| Box::pin(cancel_page(context)),
+        forms: &[FormRow {
+            name: "cancel",
+            operation: "cancel_affiliate_payout_run",
+            submit: |context| Box::pin(cancel(context)),
+        }],
+    },
+];
+
+/// Sums of payouts by method and currency: number and amount in minor units.
+pub type SumsByMethod = BTreeMap<(String, String), (u64, i64)>;
+
+/// Sums payouts by method and currency.
+#[must_use]
+pub fn sums_by_method(payouts: &[PayoutRow]) -> SumsByMethod {
+    let mut sums = SumsByMethod::new();
+    for payout in payouts {
+        let (count, amount) = sums.entry((payout.method.clone(), payout.currency.clone())).or_default();
+        *count += 1;
+        *amount = amount.saturating_add(payout.amount_cents);
+    }
+    sums
+}
+
+/// Reads a run.
+///
+/// # Errors
+/// There is none, or the operation failed.
+pub async fn load_run(context: &Context<'_>) -> Result<(PayoutRun, WholePayoutRun), Failure> {
+    let whole: WholePayoutRun = context.read(&Call::new("get_affiliate_payout_run").id(context.id())).await?;
+    let run = whole.run.clone().ok_or_else(Failure::not_found)?;
+    Ok((run, whole))
+}
+
+/// Names of the partners of a run, of as many as are shown.
+async fn load_names(context: &Context<'_>, whole: &WholePayoutRun) -> PartnerNames {
+    let payouts = whole.payouts.iter().take(SHOWN_MAX).map(|payout| payout.affiliate_id.as_str());
+    let skipped = whole.skipped.iter().take(SHOWN_MAX).map(|skipped| skipped.affiliate_id.as_str());
+    PartnerNames::load(context, payouts.chain(skipped)).await
+}
+
+async fn show(context: &Context<'_>) -> Result<View, Failure> {
+    let (run, whole) = load_run(context).await?;
+    let is_draft = run.status == "draft";
+    let audit = async {
+        if is_draft && context.allows("audit_affiliate_program") { Some(run_audit(context).await) } else { None }
+    };
+    let (audit, names) = join(audit, load_names(context, &whole)).await;
+    let audit = audit.transpose()?;
+    let files = load_files(context, &run).await;
+    let view = RunView { run: &run, whole: &whole, audit: audit.as_ref(), names: &names, files: &files };
+    let call = Call::new("get_affiliate_payout_run").id(&run.id);
+    let title = format!("Payout run of {}", short_date(run.created_at.as_deref()));
+    let page = Page::new(title, &view).below(PAYOUTS_PATH, "Payouts").actions(RunActions { context, run: &run });
+    Ok(page.same_as(call).live().into())
+}
+
+/// `14 Nov 2026`.
+fn short_date(time: Option<&str>) -> String {
+    let time = time.and_then(|text| text.parse::<jiff::Timestamp>().ok());
+    time.map_or_else(|| "–".into(), |time| time.strftime("%-d %b %Y").to_string())
+}
+
+struct RunActions<'r> {
+    context: &'r Context<'r>,
+    run: &'r PayoutRun,
+}
+
+impl Renderable for RunActions<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let (context, run) = (self.context, self.run);
+        let path = run_path(&run.id);
+        let is_draft = run.status == "draft";
+        let is_paying = matches!(run.status.as_str(), "approved" | "processing");
+        maud! {
+            @if is_draft && context.allows("cancel_affiliate_payout_run") { a.button href={ (path) "/cancel" } { "Cancel the run" } }
+            @if is_draft && !run.comparing && context.allows("approve_affiliate_payout_run") {
+                a.button.primary href={ (path) "/approve" } { "Approve…" }
+            }
+            @if is_paying && context.allows("mark_affiliate_payouts") {
+                a.button.primary href={ (path) "/results" } { "Import results" }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+struct RunView<'r> {
+    run: &'r PayoutRun,
+    whole: &'r WholePayoutRun,
+    audit: Option<&'r AuditResult>,
+    names: &'r PartnerNames,
+    files: &'r [PayoutFile],
+}
+
+impl Renderable for RunView<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let Self { run, whole, names, .. } = *self;
+        let shown = &whole.payouts[..whole.payouts.len().min(SHOWN_MAX)];
+        maud! {
+            @if let Some(audit) = self.audit { section { h2 { "Audit" } (AuditView { audit }) } }
+            (ComparisonNotice(run))
+            (self.progress())
+            section.card { h2 { "Totals" } p.formula { (TotalsView(&run.totals)) } (self.facts()) }
+            section { h2 { "By method" } (MethodTable { sums: &sums_by_method(&whole.payouts) }) }
+            @if !self.files.is_empty() { section { h2 { "Files for paying by hand" } (FileTable { run, files: self.files }) } }
+            section {
+                h2 { "Payouts" }
+                @if shown.is_empty() { p.soft { "The run has no payouts." } } @else { (payout_table(shown, names, true)) }
+                @if whole.payouts.len() > SHOWN_MAX {
+                    p { a href={ (PAYOUTS_PATH) "/all?run_id=" (encode(&run.id)) } { "All " (grouped(whole.payouts.len() as u64)) " payouts of this run" } }
+                }
+            }
+            @if run.status == "draft" || !whole.skipped.is_empty() {
+                section { h2 { "Left out" } (SkippedTable { skipped: &whole.skipped, partners: names }) }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+impl RunView<'_> {
+    fn facts(&self) -> Facts {
+        let run = self.run;
+        Facts::new()
+            .row("Status", run_badge(run))
+            .row("Payouts", grouped(run.payouts_count))
+            .row("Earned until", time_or_dash(run.cutoff.as_deref()))
+            .row("Drafted", time_or_dash(run.created_at.as_deref()))
+            .row("Approved", time_or_dash(run.approved_at.as_deref()))
+            .row("Completed", time_or_dash(run.completed_at.as_deref()))
+            .row("Revision", run.rev)
+            .row("Id", maud! { code { (run.id) } })
+    }
+
+    fn progress(&self) -> impl Renderable {
+        let payouts = &self.whole.payouts;
+        let settled = payouts.iter().filter(|payout| matches!(payout.status.as_str(), "paid" | "failed")).count();
+        let is_paying = matches!(self.run.status.as_str(), "approved" | "processing" | "completed");
+        let bar = Progress {
+            label: "Payouts settled",
+            done: settled as u64,
+            total: Some(payouts.len() as u64),
+            is_ended: self.run.status == "completed",
+        };
+        maud! { @if is_paying { section.card { (bar) } } }
+    }
+}
+
+/// What is known of the charges of a run.
+struct ComparisonNotice<'r>(&'r PayoutRun);
+
+impl Renderable for ComparisonNotice<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let run = self.0;
+        if run.comparing {
+            let text = "The charges are being compared with the processor. The run can be approved once that is done; reload this page.";
+            Notice { tone: Tone::Active, text }.render_to(buffer);
+        } else if run.uncompared_count > 0 && run.status == "draft" {
+            let text = format!(
+                "{} charges could not be compared with the processor, because it did not answer. A refund of them may have \
+                 been missed.",
+                grouped(run.uncompared_count)
+            );
+            Notice { tone: Tone::Warning, text: &text }.render_to(buffer);
+        }
+    }
+}
+
+/// The sums by method and currency, with how each is paid.
+pub struct MethodTable<'s> {
+    pub sums: &'s SumsByMethod,
+}
+
+impl Renderable for MethodTable<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let mut table = Table::new("Totals by method and currency", &["Method", "Payouts", "Total", "How it is paid"])
+            .numbers(&["Payouts", "Total"]);
+        for ((method, currency), (count, amount)) in self.sums {
+            let how = if method == "stripe" { "By transfers of the processor" } else { "By hand, with a file" };
+            table.push(
+                Row::new()
+                    .cell(method_name(method))
+                    .cell(grouped(*count))
+                    .cell(Money { amount: *amount, currency })
+                    .cell(how),
+            );
+        }
+        table.render_to(buffer);
+    }
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct PayoutFile {
+    name: String,
+    method: String,
+    currency: String,
+    format: String,
+    rows: u64,
+}
+
+#[derive(Debug, Deserialize)]
+struct PayoutFiles {
+    files: Vec<PayoutFile>,
+}
+
+/// The files of an approved run; none if the role may not read them.
+async fn load_files(context: &Context<'_>, run: &PayoutRun) -> Vec<PayoutFile> {
+    let is_approved = !matches!(run.status.as_str(), "draft" | "cancelled");
+    if !is_approved || !context.allows("list_affiliate_payout_files") {
+        return Vec::new();
+    }
+    let found: Result<PayoutFiles, _> = context.read(&Call::new("list_affiliate_payout_files").id(&run.id)).await;
+    found.map_or_else(|_| Vec::new(), |found| found.files)
+}
+
+struct FileTable<'f> {
+    run: &'f PayoutRun,
+    files: &'f [PayoutFile],
+}
+
+impl Renderable for FileTable<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let mut table = Table::new("Files", &["File", "Method", "Currency", "Format", "Payouts"]).numbers(&["Payouts"]);
+        let mut parts: BTreeMap<(&str, &str), u32> = BTreeMap::new();
+        for file in self.files {
+            let part = parts.entry((&file.method, &file.currency)).or_default();
+            *part += 1;
+            let link = format!(
+                "{}/file?method={}&currency={}&format={}&part={part}&name={}",
+                run_path(&self.run.id),
+                encode(&file.method),
+                encode(&file.currency),
+                encode(&file.format),
+                encode(&file.name)
+            );
+            let format = if file.format == "generic" { "All columns".to_owned() } else { method_name(&file.format) };
+            table.push(
+                Row::new()
+                    .cell(maud! { a href=(link) download=(file.name) { (file.name) } })
+                    .cell(method_name(&file.method))
+                    .cell(file.currency.to_uppercase())
+                    .cell(format)
+                    .cell(grouped(file.rows)),
+            );
+        }
+        maud! {
+            (table)
+            p.small.soft { "Upload a file where you pay, then import the file of its results here. Payouts that are settled are in no later file." }
+        }
+        .render_to(buffer);
+    }
+}
+
+fn file(context: &Context<'_>) -> View {
+    let query = context.query();
+    let call = ["method", "currency", "format", "part"]
+        .iter()
+        .fold(Call::new("get_affiliate_payout_file").id(context.id()), |call, name| call.query(*name, query.get(name)));
+    let is_plain = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '_' | '.');
+    let name: String = query.get("name").chars().filter(|one| is_plain(*one)).take(80).collect();
+    let file_name = if name.is_empty() { "payouts.csv".to_owned() } else { name };
+    View::Download { call, file_name }
+}
+
+async fn cancel_page(context: &Context<'_>) -> Result<View, Failure> {
+    let (run, whole) = load_run(context).await?;
+    let form = Form::new("cancel", "Cancel the run", Vec::new()).danger();
+    let body = maud! {
+        section.card {
+            p.formula { (TotalsView(&run.totals)) }
+            ul {
+                li { "Nobody is paid. The " (grouped(whole.payouts.len() as u64)) " payouts of the draft are removed." }
+                li { "Their commissions stay earned, and the next run takes them." }
+                li { "The run stays in the list as cancelled." }
+            }
+            (form.within(context))
+        }
+    };
+    let call = Call::new("cancel_affiliate_payout_run").id(&run.id);
+    let page = Page::new("Cancel the run", body).below(PAYOUTS_PATH, "Payouts").below(run_path(&run.id), "Payout run");
+    Ok(page.same_as(call).into())
+}
+
+async fn cancel(context: &Context<'_>) -> Result<Outcome, Failure> {
+    context.perform(&Call::new("cancel_affiliate_payout_run").id(context.id())).await?;
+    Ok(Outcome::done(run_path(context.id()), "canceled"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn payouts_are_summed_by_method_and_currency() {
+        let payout = |method: &str, currency: &str, amount_cents| PayoutRow {
+            method: method.into(),
+            currency: currency.into(),
+            amount_cents,
+            ..PayoutRow::default()
+        };
+        let sums = sums_by_method(&[payout("wise", "usd", 5), payout("wise", "usd", 7), payout("wise", "jpy", 1)]);
+        assert_eq!(sums[&("wise".into(), "usd".into())], (2, 12));
+        assert_eq!(sums.len(), 2);
+    }
+}

@@ -1,0 +1,265 @@
+//! Set-up of the program in four steps: turn it on, connect the processor, set the commission, go live.
+
+use hypertext::{Buffer, prelude::*};
+
+use super::campaign_fields::{campaign_fields, read_campaign};
+use super::overview::button_form;
+use super::processor::{ProcessorCard, connect_form};
+use super::program::{
+    AffiliateProgram, InstallSnippet, ProgramState, load_default_campaign, load_program, program_call,
+};
+use super::terms::Campaign;
+use super::{PATH, labelled};
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::form::{Control, Field, Form};
+use crate::dashboard::kit::badge::{Badge, Tone};
+use crate::dashboard::page::{Page, render};
+use crate::dashboard::table::{Outcome, View};
+
+const LEAD: &str = "Partners bring customers through their links, and earn a commission of what these pay. Four steps \
+                    set the program up.";
+
+/// The step that is missing, for people.
+pub fn missing_text(step: &str) -> &'static str {
+    match step {
+        "processor" => "connect the payment processor",
+        "campaign" => "set the default commission",
+        _ => "finish the set-up",
+    }
+}
+
+/// A step of the set-up.
+struct SetupStep {
+    number: u8,
+    title: &'static str,
+    is_done: bool,
+    content: String,
+}
+
+impl Renderable for SetupStep {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let badge = if self.is_done { Badge::new("Done", Tone::Good) } else { Badge::new("To do", Tone::Neutral) };
+        maud! {
+            section.card.setup-step {
+                h2 { span.setup-number aria-hidden="true" { (self.number) } (self.title) " " (badge) }
+                (crate::dashboard::context::raw(&self.content))
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+fn enable_form() -> Form<'static> {
+    let website = Field::new("website_url", "Website", Control::Url)
+        .required()
+        .placeholder("https://shop.example")
+        .help("The website that partners' links lead to.");
+    let currency = Field::text("currency", "Currency")
+        .required()
+        .value("usd")
+        .help("Three letters. Flat amounts, bounties and caps are in this currency; shares of sales stay in the currency of the sale.");
+    let mode = Field::new(
+        "mode",
+        "Payments that count",
+        Control::Radio(labelled(&[("live", "Live payments"), ("test", "Test payments, to try the program out")])),
+    )
+    .value("live");
+    Form::new("enable", "Turn the program on", vec![website, currency, mode])
+}
+
+/// The page before there is a program.
+pub fn first_step(context: &Context<'_>) -> View {
+    let form = enable_form();
+    let first = SetupStep {
+        number: 1,
+        title: "Turn the program on",
+        is_done: false,
+        content: if context.allows("enable_affiliate_program") {
+            render(form.within(context))
+        } else {
+            render(maud! { p { "An owner of the account can turn the program on." } })
+        },
+    };
+    let body = maud! {
+        (first)
+        section.card {
+            h2 { "Then" }
+            ol.plain-steps {
+                li { "Connect the payment processor, so that paid invoices become commissions." }
+                li { "Set the commission." }
+                li { "Put the script on your website and go live." }
+            }
+        }
+    };
+    Page::new("Affiliate program", body).lead(LEAD).same_as(Call::new("enable_affiliate_program")).into()
+}
+
+/// The page while the set-up is not finished.
+pub async fn steps(context: &Context<'_>, state: &ProgramState) -> View {
+    let campaign = load_default_campaign(context, &state.program).await;
+    let is_missing = |step: &str| state.missing.iter().any(|missing| missing == step);
+    let program = &state.program;
+    let steps = [
+        SetupStep { number: 1, title: "Turn the program on", is_done: true, content: render(EnabledStep { program }) },
+        SetupStep {
+            number: 2,
+            title: "Connect the payment processor",
+            is_done: !is_missing("processor"),
+            content: render(ProcessorStep { context, state }),
+        },
+        SetupStep {
+            number: 3,
+            title: "Set the commission",
+            is_done: !is_missing("campaign"),
+            content: render(CampaignStep {
+                context,
+                program,
+                campaign: campaign.as_ref(),
+                is_set: !is_missing("campaign"),
+            }),
+        },
+        SetupStep { number: 4, title: "Go live", is_done: false, content: render(LiveStep { context, state }) },
+    ];
+    let body = maud! { @for step in &steps { (step) } };
+    Page::new("Affiliate program", body).lead(LEAD).same_as(program_call()).into()
+}
+
+struct EnabledStep<'p> {
+    program: &'p AffiliateProgram,
+}
+
+impl Renderable for EnabledStep<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let program = self.program;
+        let mode = if program.mode == "test" { "Test payments" } else { "Live payments" };
+        maud! {
+            p {
+                "Links lead to " code { (program.website_url) } ". " (mode) " count, and the currency is "
+                (program.currency.to_uppercase()) ". "
+                a href={ (PATH) "/settings" } { "Change this" }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+struct ProcessorStep<'p> {
+    context: &'p Context<'p>,
+    state: &'p ProgramState,
+}
+
+impl Renderable for ProcessorStep<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let Self { context, state } = *self;
+        let form = connect_form();
+        maud! {
+            @if state.processor.is_some() {
+                (ProcessorCard { context, state, test: true })
+            } @else if context.allows("connect_affiliate_processor") {
+                (super::processor::EventAddress { base_url: context.backend.base_url(), program: &state.program })
+                (form.within(context))
+            } @else {
+                p { "An owner of the account can connect it." }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+struct CampaignStep<'p> {
+    context: &'p Context<'p>,
+    program: &'p AffiliateProgram,
+    campaign: Option<&'p Campaign>,
+    is_set: bool,
+}
+
+impl Renderable for CampaignStep<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let Self { context, program, .. } = *self;
+        let form = campaign_form(&program.currency, self.campaign);
+        maud! {
+            @if let Some(campaign) = self.campaign {
+                ul.plain { @for sentence in campaign.sentences(&program.currency) { li { (sentence) } } }
+            } @else if self.is_set {
+                p { "The default commission is set. Its terms are shown once the processor is connected." }
+            }
+            @if context.allows("set_default_affiliate_campaign") {
+                @if self.is_set && context.failure_of("campaign").is_none() {
+                    details { summary { "Change the commission" } (form.within(context)) }
+                } @else {
+                    (form.within(context))
+                }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+/// The short form of the default campaign; everything else is on its own page.
+fn campaign_form(currency: &str, campaign: Option<&Campaign>) -> Form<'static> {
+    let simple = [
+        "name",
+        "commission_type",
+        "commission_bps",
+        "commission_flat_cents",
+        "commission_duration",
+        "recurring_months",
+        "hold_days",
+        "cookie_days",
+    ];
+    let initial = Campaign {
+        name: "Partners".into(),
+        commission_type: "percent".into(),
+        commission_bps: 2_000,
+        commission_duration: "recurring".into(),
+        recurring_months: Some(12),
+        hold_days: 30,
+        cookie_days: 60,
+        ..Campaign::default()
+    };
+    let mut fields = campaign_fields(currency, campaign.unwrap_or(&initial));
+    fields.retain(|field| simple.contains(&field.name.as_ref()));
+    Form::new("campaign", "Save the commission", fields)
+}
+
+struct LiveStep<'p> {
+    context: &'p Context<'p>,
+    state: &'p ProgramState,
+}
+
+impl Renderable for LiveStep<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let Self { context, state } = *self;
+        let snippet =
+            InstallSnippet { base_url: context.backend.base_url(), publishable_key: &state.program.publishable_key };
+        let form = button_form("go-live", "Go live");
+        maud! {
+            details { summary { "The script for your website" } (snippet) }
+            @if state.missing.is_empty() {
+                p { "From then on visits and referrals are recorded, and paid invoices become commissions. You can pause the program at any time." }
+                @if context.allows("start_affiliate_program") { (form.within(context)) }
+            } @else {
+                p { "First:" }
+                ul { @for step in &state.missing { li { (missing_text(step)) } } }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+/// Turns the program on.
+pub async fn enable(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let body = enable_form().read(context.form())?;
+    context.perform(&Call::new("enable_affiliate_program").json(body)).await?;
+    Ok(Outcome::done(PATH, "changed"))
+}
+
+/// Sets the default campaign.
+pub async fn set_campaign(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let state = load_program(context).await?;
+    let form = campaign_form(&state.program.currency, None);
+    let body = read_campaign(&form, context.form(), &state.program.currency)?;
+    context.perform(&Call::new("set_default_affiliate_campaign").json(body)).await?;
+    Ok(Outcome::done(PATH, "changed"))
+}
