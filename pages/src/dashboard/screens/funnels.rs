@@ -100,7 +100,8 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         top_names(&counts).iter().map(|total| total.name.clone()).filter(|name| !name.contains(',')).collect();
     let mut steps = parse_steps(query.get("steps"));
     if steps.is_empty() {
-        steps = USUAL.iter().filter(|step| known.iter().any(|name| name == *step)).map(|step| (*step).to_owned()).collect();
+        steps =
+            USUAL.iter().filter(|step| known.iter().any(|name| name == *step)).map(|step| (*step).to_owned()).collect();
     }
     let steps = &steps;
     let filters = filters();
@@ -174,7 +175,9 @@ fn chart(funnel: &Funnel) -> impl Renderable {
         funnel.steps.iter().map(|step| FunnelStep { name: step.name.clone(), people: step.people }).collect();
     let (first, last) = (steps.first().map_or(0, |step| step.people), steps.last().map_or(0, |step| step.people));
     let text = match percent(last, first) {
-        Some(rate) if steps.len() > 1 => format!("{} of the people of the first step did the last.", Unit::Percent.exact(rate)),
+        Some(rate) if steps.len() > 1 => {
+            format!("{} of the people of the first step did the last.", Unit::Percent.exact(rate))
+        }
         _ => "Nobody did the first step in this range.".to_owned(),
     };
     let chart = render(FunnelChart { title: "Funnel", steps: &steps });
@@ -186,7 +189,6 @@ fn chart(funnel: &Funnel) -> impl Renderable {
             @if steps.len() == 1 { p.soft { "Add a second step to see who went on." } }
         }
     }
-    
 }
 
 fn groups(funnel: &Funnel) -> impl Renderable {

@@ -9,9 +9,7 @@ use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::csv::CsvText;
 use crate::dashboard::kit::badge::Tone;
-use crate::dashboard::kit::chart::{
-    Change, Chart, ChartKind, SERIES_MAX, Series, Tile, Tiles, Unit, as_f64, percent,
-};
+use crate::dashboard::kit::chart::{Change, Chart, ChartKind, SERIES_MAX, Series, Tile, Tiles, Unit, as_f64, percent};
 use crate::dashboard::kit::code::Code;
 use crate::dashboard::kit::date_range::DateRange;
 use crate::dashboard::kit::empty::EmptyState;
@@ -163,7 +161,8 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     };
     let query = context.query().with("done", "").to_query();
     let actions = maud! { @if !is_empty { a.button href={ (PATH) "/export.csv?" (query) } { "Export as CSV" } } };
-    let page = Page::new("Visits", body).lead("Where the visitors of your site come from, and which sources bring sign-ups.");
+    let page =
+        Page::new("Visits", body).lead("Where the visitors of your site come from, and which sources bring sign-ups.");
     Ok(page.actions(actions).same_as(call(range)).live().into())
 }
 

@@ -109,7 +109,8 @@ fn emails_table(event: &EventItem, emails: &[EmailBefore]) -> Table {
     let mut table = Table::new("Emails before the conversion", &["Email", "Sent", "Before", "Last event"]);
     for email in emails {
         let sent: Option<Timestamp> = email.created_at.parse().ok();
-        let before = time(event).zip(sent).map(|(at, sent)| Unit::Seconds.exact(at.duration_since(sent).as_secs_f64().max(0.0)));
+        let before =
+            time(event).zip(sent).map(|(at, sent)| Unit::Seconds.exact(at.duration_since(sent).as_secs_f64().max(0.0)));
         let subject = if email.subject.is_empty() { "(no subject)" } else { &email.subject };
         let last = email.last_event.strip_prefix("email.").unwrap_or(&email.last_event);
         table.push(

@@ -54,7 +54,8 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let actions = maud! {
         @if !found.conversions.is_empty() { a.button href={ (LIST) "/export.csv" } { "Export as CSV" } }
     };
-    let page = Page::new("Conversions", body).lead("Sign-ups and subscriptions, each counted once, with where they came from.");
+    let page = Page::new("Conversions", body)
+        .lead("Sign-ups and subscriptions, each counted once, with where they came from.");
     Ok(page.actions(actions).same_as(call).live().into())
 }
 

@@ -109,16 +109,15 @@ mod tests {
 
     #[test]
     fn further_names_are_summed() {
-        let (range, _) = DateRange::read(
-            &Fields::parse(b"from=2026-11-01&to=2026-11-02"),
-            "2026-11-26T00:00:00Z".parse().unwrap(),
-        );
+        let (range, _) =
+            DateRange::read(&Fields::parse(b"from=2026-11-01&to=2026-11-02"), "2026-11-26T00:00:00Z".parse().unwrap());
         let name = |n: usize| format!("n{n}");
         let totals = (0..8).map(|n| serde_json::json!({"name": name(n), "count": 100 - n})).collect::<Vec<_>>();
         let counts = (0..8)
             .map(|n| serde_json::json!({"name": name(n), "period_start": "2026-11-02T00:00:00Z", "count": 100 - n}))
             .collect::<Vec<_>>();
-        let counts: EventCounts = serde_json::from_value(serde_json::json!({"totals": totals, "counts": counts})).unwrap();
+        let counts: EventCounts =
+            serde_json::from_value(serde_json::json!({"totals": totals, "counts": counts})).unwrap();
         let chart = counts.chart(range);
         assert_eq!(chart.series.len(), 6);
         assert_eq!((chart.series[0].label.as_str(), &chart.series[0].values), ("n0", &vec![Some(0.0), Some(100.0)]));

@@ -64,7 +64,9 @@ fn effect(context: &Context<'_>) -> Option<String> {
     if started + resumed + ended == 0 {
         return Some("The event was recorded. No active automation waits for it.".to_owned());
     }
-    let times = |count: u32, one: &str, many: &str| (count > 0).then(|| format!("{count} {}", if count == 1 { one } else { many }));
+    let times = |count: u32, one: &str, many: &str| {
+        (count > 0).then(|| format!("{count} {}", if count == 1 { one } else { many }))
+    };
     let parts = [
         times(started, "automation started", "automations started"),
         times(resumed, "waiting run went on", "waiting runs went on"),

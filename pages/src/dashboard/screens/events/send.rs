@@ -3,8 +3,8 @@
 use hypertext::prelude::*;
 use serde::Deserialize;
 
-use super::object::{EventItem, event_path};
 use super::LIST;
+use super::object::{EventItem, event_path};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::form::{Control, Field, Form};

@@ -85,7 +85,8 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
             (Pager { context, next_cursor: found.next_cursor.as_deref() })
         }
     };
-    let page = Page::new("People", body).lead("Everybody who did something in your product, and what they got from you.");
+    let page =
+        Page::new("People", body).lead("Everybody who did something in your product, and what they got from you.");
     Ok(page.same_as(call).live().into())
 }
 
