@@ -68,7 +68,7 @@ fn filters() -> Vec<Filter> {
         ("signup_method", "Sign-up method"),
     ];
     let choices = groups.map(|(value, label)| (value.to_owned(), label.to_owned())).to_vec();
-    let mut filters = vec![Filter::text("steps", "Steps, separated by commas", "visit, user.created")];
+    let mut filters = vec![Filter::text("steps", "Steps, with commas", "visit, user.created")];
     filters.extend(DateRange::filters());
     filters.push(Filter { name: "group_by", label: "Compare by", control: FilterControl::Select(choices) });
     filters
@@ -124,7 +124,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     };
     let body = maud! {
         (bar)
-        div.stack data-fragment="list" {
+        div.flow data-fragment="list" {
             @if let Some(wrong) = wrong { (Notice { tone: Tone::Bad, text: wrong }) }
             @if !steps.is_empty() { (step_links(context, steps, &known)) }
             (raw(&content))
@@ -151,9 +151,9 @@ fn step_links(context: &Context<'_>, steps: &[String], known: &[String]) -> impl
     let offered: Vec<_> = known.iter().filter(|name| !steps.contains(name)).take(OFFERED).collect();
     let (shown, can_add) = (steps.iter().enumerate(), steps.len() < STEPS_MAX && !offered.is_empty());
     let chips = render(maud! {
-        ol.chips aria-label="Steps" {
+        ol.step-names aria-label="Steps" {
             @for (n, step) in shown.clone() {
-                li.chip {
+                li.step-name {
                     (step)
                     @if n > 0 { " " a href=(earlier(n)) aria-label={ "Move " (step) " one step forward" } title="One step forward" { "←" } }
                     @if steps.len() > 1 { " " a href=(without(n)) aria-label={ "Remove " (step) } title="Remove" { "×" } }
@@ -161,9 +161,9 @@ fn step_links(context: &Context<'_>, steps: &[String], known: &[String]) -> impl
             }
         }
         @if can_add {
-            p.chips.small {
+            p.step-names.small {
                 span.soft { "Add: " }
-                @for name in &offered { a.chip href=(with(name)) { "+ " (name) } }
+                @for name in &offered { a.step-name href=(with(name)) { "+ " (name) } }
             }
         }
     });
@@ -219,7 +219,39 @@ fn empty<'a>(context: &Context<'_>) -> EmptyState<'a> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::dashboard::fake_backend::{FakeBackend, HOSTILE, assert_harmless, html};
+
+    fn backend() -> FakeBackend {
+        let steps = json!([{"name": "visit", "people": 200}, {"name": HOSTILE, "people": 50}]);
+        FakeBackend::new()
+            .answer("count_events", json!({"totals": [{"name": "visit", "count": 9}, {"name": HOSTILE, "count": 7}]}))
+            .answer("get_funnel", json!({"funnel": {"steps": steps, "groups": [{"group": HOSTILE, "steps": steps}]}}))
+    }
+
+    #[test]
+    fn funnels_are_drawn() {
+        let backend = backend();
+        let page = html(backend.get("/funnels?steps=visit,+x,x&group_by=source"));
+        assert_harmless(&page);
+        assert!(
+            page.contains("25.0\u{202f}% of the people of the first step did the last.") && page.contains("By group")
+        );
+        assert!(page.contains("steps=x%2Cvisit") && page.contains("aria-label=\"Remove visit\""));
+        assert!(backend.calls("get_funnel")[0].query.contains(&("steps".to_owned(), "visit,x".to_owned())));
+        html(backend.get("/funnels"));
+        assert!(backend.calls("get_funnel")[1].query.contains(&("steps".to_owned(), "visit".to_owned())));
+    }
+
+    #[test]
+    fn funnels_without_events_and_refused_ones_are_explained() {
+        let none = FakeBackend::new().answer("count_events", json!({"totals": []}));
+        assert!(html(none.get("/funnels")).contains("No events to make a funnel of"));
+        let refused = backend().refuse("get_funnel", Failure::field("group_by", "must be one of `source`"));
+        assert!(html(refused.get("/funnels?group_by=x")).contains("must be one of source"));
+    }
 
     #[test]
     fn steps_are_read_from_the_address() {

@@ -146,7 +146,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let (is_empty, before_words) = (counts.totals.is_empty(), range.before_words());
     let body = maud! {
         (bar)
-        div.stack data-fragment="list" {
+        div.flow data-fragment="list" {
             @if let Some(wrong) = wrong { (Notice { tone: Tone::Bad, text: wrong }) }
             @if is_empty {
                 (empty(&bar))
@@ -208,4 +208,37 @@ async fn export(context: &Context<'_>) -> Result<View, Failure> {
     }
     let file_name = format!("visits-{}.csv", context.now().strftime("%Y-%m-%d"));
     Ok(View::File { media_type: "text/csv; charset=utf-8", file_name, content: csv.finish() })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::dashboard::answer::PageContent;
+    use crate::dashboard::fake_backend::{FakeBackend, HOSTILE, assert_harmless, html};
+
+    fn backend() -> FakeBackend {
+        let counts = json!({"source": HOSTILE, "visits": 9, "visitors": 4, "sign_ups": 1, "subscriptions": 0,
+                            "period_start": "2026-11-20T00:00:00.000Z"});
+        FakeBackend::new().answer("count_visits", json!({"totals": [counts], "visits": [counts]}))
+    }
+
+    #[test]
+    fn visits_are_shown_by_source() {
+        let backend = backend();
+        let page = html(backend.get("/visits?range=1"));
+        assert_harmless(&page);
+        assert!(page.contains("25.0\u{202f}%") && page.contains("/visits.js?site=acct_1"));
+        let calls = backend.calls("count_visits");
+        assert!(calls[0].query.contains(&("from".to_owned(), "2026-11-25T00:00:00Z".to_owned())), "whole days");
+        let PageContent::File { content, .. } = backend.get("/visits/export.csv").content else { panic!("no file") };
+        assert!(content.contains(",9,4,1,0"));
+    }
+
+    #[test]
+    fn a_site_without_visits_gets_the_script() {
+        let none = || FakeBackend::new().answer("count_visits", json!({"totals": [], "visits": []}));
+        assert!(html(none().get("/visits")).contains("No visits yet"));
+        assert!(html(none().get("/visits?range=7")).contains("No visits in this range"));
+    }
 }

@@ -11,6 +11,7 @@ use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::empty::EmptyState;
 use crate::dashboard::kit::pager::Pager;
 use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::text::address_cell;
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
 use crate::dashboard::screens::encode;
@@ -32,9 +33,9 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
             Row::new()
                 .cell(&one.person)
                 .cell(Badge::new(one.title(), tone))
-                .cell(text(&one.source))
+                .cell(maud! { (address_cell(&text(&one.source))) })
                 .cell(text(&one.came_from))
-                .cell(if money.is_empty() { "–".to_owned() } else { money })
+                .cell(maud! { span.nowrap { @if money.is_empty() { "–" } @else { (money) } } })
                 .cell(time_or_dash(Some(&one.occurred_at)))
                 .link(format!("{LIST}/{}", encode(&one.event_id)), "Show"),
         );
@@ -46,7 +47,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
         action: context.allows("send_event").then_some(("/dashboard/events/new", "Send a test event")),
     };
     let body = maud! {
-        div.stack data-fragment="list" {
+        div.flow data-fragment="list" {
             @if table.is_empty() { (empty) } @else { (table) }
             (Pager { context, next_cursor: found.next_cursor.as_deref() })
         }

@@ -14,6 +14,7 @@ use crate::dashboard::kit::filter::{Filter, FilterBar};
 use crate::dashboard::kit::notice::Notice;
 use crate::dashboard::kit::pager::Pager;
 use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::text::address_cell;
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
 use crate::dashboard::table::View;
@@ -43,7 +44,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     for event in &found.events {
         table.push(
             Row::new()
-                .link(event_path(&event.id), &event.name)
+                .cell(maud! { a href=(event_path(&event.id)) { (address_cell(&event.name)) } })
                 .cell(&event.person)
                 .cell(maud! { code { (event.short_data()) } })
                 .cell(&event.source)
@@ -53,7 +54,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let with_name = |name: &str| format!("{LIST}?{}", query.with("name", name).with("done", "").to_query());
     let body = maud! {
         (bar)
-        div.stack data-fragment="list" {
+        div.flow data-fragment="list" {
             @if let Some(wrong) = wrong { (Notice { tone: Tone::Bad, text: wrong }) }
             @if !counts.totals.is_empty() {
                 div.columns.wide-first { (counts.chart(range)) (counts.names(with_name)) }

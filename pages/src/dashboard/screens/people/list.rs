@@ -73,7 +73,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let asked = PersonKey::read(query);
     let body = maud! {
         (bar)
-        div.stack data-fragment="list" {
+        div.flow data-fragment="list" {
             @if table.is_empty() {
                 (empty(context, &bar))
                 // The person may have got emails without ever sending an event.
