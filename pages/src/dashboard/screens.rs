@@ -4,17 +4,22 @@ pub mod affiliate;
 pub mod assets;
 pub mod automations;
 pub mod billing;
+pub mod conversions;
 pub mod credentials;
 pub mod domains;
 pub mod emails;
+pub mod events;
+pub mod funnels;
 pub mod logs;
 pub mod metrics;
+pub mod people;
 pub mod received;
 pub mod security;
 pub mod sign_in;
 pub mod start;
 pub mod team;
 pub mod templates;
+pub mod visits;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
@@ -29,6 +34,11 @@ pub const ALL: &[&[PageRow]] = &[
     metrics::PAGES,
     templates::PAGES,
     automations::PAGES,
+    events::PAGES,
+    people::PAGES,
+    funnels::PAGES,
+    visits::PAGES,
+    conversions::PAGES,
     affiliate::overview::PAGES,
     affiliate::settings::PAGES,
     affiliate::processor::PAGES,
