@@ -11,7 +11,10 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use super::table::PageRow;
 
 /// The rows of all screens.
-pub const ALL: &[&[PageRow]] = &[start::PAGES, sign_in::PAGES, emails::PAGES,
+pub const ALL: &[&[PageRow]] = &[
+    start::PAGES,
+    sign_in::PAGES,
+    emails::PAGES,
     affiliate::overview::PAGES,
     affiliate::settings::PAGES,
     affiliate::processor::PAGES,

@@ -20,11 +20,11 @@ pub mod referrals;
 pub mod reviews;
 pub mod run_approval;
 pub mod run_page;
+#[cfg(test)]
+mod screen_tests;
 pub mod settings;
 pub mod setup;
 pub mod terms;
-#[cfg(test)]
-mod screen_tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -82,8 +82,7 @@ impl PartnerNames {
     pub async fn load(context: &Context<'_>, ids: impl Iterator<Item = &str>) -> Self {
         let ids: BTreeSet<&str> = ids.collect();
         let reads = ids.into_iter().map(|id| async move {
-            let found: Result<partners::OnePartner, Failure> =
-                context.read(&Call::new("get_affiliate").id(id)).await;
+            let found: Result<partners::OnePartner, Failure> = context.read(&Call::new("get_affiliate").id(id)).await;
             found.ok().map(|found| (id.to_owned(), found.affiliate.name()))
         });
         Self(join_all(reads).await.into_iter().flatten().collect())
@@ -170,6 +169,41 @@ pub fn read_csv(context: &Context<'_>) -> Result<String, Failure> {
     };
     let text = text.trim_start_matches('\u{feff}').to_owned();
     if text.trim().is_empty() { Err(Failure::field("csv", "Choose a file, or paste its rows")) } else { Ok(text) }
+}
+
+/// Shows an error of an uploaded file beside the field for its rows.
+#[must_use]
+pub fn at_csv(mut failure: Failure) -> Failure {
+    if failure.status == 400 {
+        let message = failure.fields.remove("body").unwrap_or_else(|| failure.message.clone());
+        failure.message = format!("The rows cannot be read: {message}");
+        failure.fields.insert("csv".into(), message);
+    }
+    failure
+}
+
+/// Shows an error without a field of the form as the message of the form.
+#[must_use]
+pub fn without_field(mut failure: Failure, name: &str) -> Failure {
+    if let Some(message) = failure.fields.remove(name) {
+        failure.message = sentence(&message);
+    }
+    failure
+}
+
+/// Shows a conflict beside a field.
+#[must_use]
+pub fn conflict_at(mut failure: Failure, name: &str) -> Failure {
+    if failure.status == 409 && failure.fields.is_empty() {
+        failure.fields.insert(name.to_owned(), failure.message.clone());
+    }
+    failure
+}
+
+/// A number of days: `1 day`, `30 days`.
+#[must_use]
+pub fn days_text(days: i64) -> String {
+    if days == 1 { "1 day".into() } else { format!("{days} days") }
 }
 
 /// The trimmed value of a field, unless it is empty.

@@ -135,7 +135,9 @@ impl Renderable for BrokenTable<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let mut table = Table::new("What does not add up", &["Invariant", "Where", "What is wrong"]);
         for broken in self.0.iter().take(SHOWN_MAX) {
-            table.push(Row::new().cell(&broken.invariant).cell(maud! { code { (broken.subject) } }).cell(&broken.message));
+            table.push(
+                Row::new().cell(&broken.invariant).cell(maud! { code { (broken.subject) } }).cell(&broken.message),
+            );
         }
         maud! {
             (table)
@@ -155,7 +157,9 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
         p.small.soft { "Events are checked for the last 30 days. Changes made during the audit can look like violations: repeat it then." }
         p { a.button href={ (PATH) "/audit" } { "Audit again" } }
     };
-    let page = Page::new("Audit", body).below(PATH, "Affiliate program").lead("Checks every row of the ledger against the others.");
+    let page = Page::new("Audit", body)
+        .below(PATH, "Affiliate program")
+        .lead("Checks every row of the ledger against the others.");
     Ok(page.same_as(Call::new("audit_affiliate_program")).into())
 }
 

@@ -60,7 +60,8 @@ fn form() -> Form<'static> {
         "begin",
         "Import the payments",
         vec![
-            Field::new("since", "Payments since", Control::DateTime).help("In UTC. Empty: everything that the processor has."),
+            Field::new("since", "Payments since", Control::DateTime)
+                .help("In UTC. Empty: everything that the processor has."),
             Field::new("silent", "Tell nobody about the results", Control::Checkbox)
                 .value("true")
                 .help("No webhook events, and no email to partners, about what is imported."),

@@ -29,7 +29,8 @@ pub fn campaign_fields(currency: &str, campaign: &Campaign) -> Vec<Field> {
 fn rate_fields(currency: &str, campaign: &Campaign) -> Vec<Field> {
     let money = || Control::Money { currency: currency.to_owned() };
     let kinds = labelled(&[("percent", "A share of each payment"), ("flat", "A flat amount for each payment")]);
-    let durations = labelled(&[("once", "Only the first payment of a customer"), ("recurring", "Also the later payments")]);
+    let durations =
+        labelled(&[("once", "Only the first payment of a customer"), ("recurring", "Also the later payments")]);
     vec![
         Field::text("name", "Name").required().value(&campaign.name),
         Field::new("commission_type", "Commission", Control::Radio(kinds)).value(&campaign.commission_type),
@@ -54,7 +55,9 @@ fn time_fields(campaign: &Campaign) -> Vec<Field> {
             .required()
             .value(campaign.hold_days.to_string())
             .help("A commission is pending that long. A refund in that time takes it back."),
-        Field::new("cookie_days", "Days that a visit counts", days()).required().value(campaign.cookie_days.to_string()),
+        Field::new("cookie_days", "Days that a visit counts", days())
+            .required()
+            .value(campaign.cookie_days.to_string()),
     ]
 }
 
@@ -65,7 +68,8 @@ fn further_fields(currency: &str, campaign: &Campaign) -> Vec<Field> {
         ("unlisted", "Unlisted: partners with its address can apply"),
         ("private", "Private: only you add partners"),
     ]);
-    let tiers: Vec<_> = campaign.tiers.iter().map(|tier| tier_line(tier, &campaign.commission_type, currency)).collect();
+    let tiers: Vec<_> =
+        campaign.tiers.iter().map(|tier| tier_line(tier, &campaign.commission_type, currency)).collect();
     let products: Vec<_> = campaign.product_rates.iter().map(|rate| product_line(rate, currency)).collect();
     let code = currency.to_uppercase();
     vec![

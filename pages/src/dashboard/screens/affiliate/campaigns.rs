@@ -8,7 +8,7 @@ use super::campaign_fields::{campaign_fields, read_campaign};
 use super::overview::button_form;
 use super::program::program_currency;
 use super::terms::{Campaign, CampaignsById};
-use super::{AffiliateList, PATH, encode, object, set_up_first};
+use super::{AffiliateList, PATH, days_text, encode, object, set_up_first};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::form::{Control, Field, Form};
@@ -113,8 +113,8 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
         Err(failure) => return set_up_first("Campaigns", failure),
     };
     let currency = program_currency(context).await;
-    let mut table =
-        Table::new("Campaigns", &["Campaign", "Commission", "Held for", "Who can join", "Partners"]).numbers(&["Partners"]);
+    let mut table = Table::new("Campaigns", &["Campaign", "Commission", "Held for", "Who can join", "Partners"])
+        .numbers(&["Partners"]);
     for campaign in &found.data {
         table.push(
             Row::new()
@@ -123,7 +123,7 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
                     (CampaignBadges(campaign))
                 })
                 .cell(campaign.short_terms(&currency))
-                .cell(maud! { (campaign.hold_days) " days" })
+                .cell(days_text(campaign.hold_days))
                 .cell(sentence_case(&campaign.visibility))
                 .cell(grouped(campaign.affiliate_count.unwrap_or_default())),
         );

@@ -277,7 +277,8 @@ fn reverse_form() -> Form<'static> {
         "Reverse the commission",
         vec![
             Field::new("reason", "Reason", Control::Radio(reasons)).value("manual"),
-            Field::new("note", "Note", Control::Area { rows: 2 }).help("For your team; it is sent with the webhook event."),
+            Field::new("note", "Note", Control::Area { rows: 2 })
+                .help("For your team; it is sent with the webhook event."),
         ],
     )
     .danger()

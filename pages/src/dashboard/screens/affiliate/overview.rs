@@ -4,7 +4,9 @@ use futures_util::future::join;
 use hypertext::{Buffer, prelude::*};
 use serde::Deserialize;
 
-use super::program::{AffiliateProgram, InstallSnippet, ProgramState, load_default_campaign, load_program, program_call};
+use super::program::{
+    AffiliateProgram, InstallSnippet, ProgramState, load_default_campaign, load_program, program_call,
+};
 use super::terms::Campaign;
 use super::{AffiliateList, PATH, encode, processor, sentence, setup};
 use crate::dashboard::backend::{Call, Failure};

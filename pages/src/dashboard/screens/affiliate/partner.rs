@@ -113,9 +113,15 @@ struct StatusNotice<'p>(&'p PartnerRow);
 impl Renderable for StatusNotice<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let (tone, text) = match self.0.status.as_str() {
-            "pending" => (Tone::Warning, "This partner applied and waits for your approval. The links do not work yet."),
-            "invited" => (Tone::Active, "This partner was invited and has not accepted yet. The links do not work yet."),
-            "suspended" => (Tone::Bad, "This partner is suspended: the links credit nobody, and payout runs leave it out."),
+            "pending" => {
+                (Tone::Warning, "This partner applied and waits for your approval. The links do not work yet.")
+            }
+            "invited" => {
+                (Tone::Active, "This partner was invited and has not accepted yet. The links do not work yet.")
+            }
+            "suspended" => {
+                (Tone::Bad, "This partner is suspended: the links credit nobody, and payout runs leave it out.")
+            }
             "rejected" => (Tone::Bad, "This partner's application was rejected."),
             _ => return,
         };
@@ -334,8 +340,9 @@ impl Renderable for PostbackSection<'_> {
             .render_to(buffer);
             return;
         };
-        let mut table = Table::new("Postbacks", &["Event", "Status", "Attempts", "Response", "Created", "Next attempt"])
-            .numbers(&["Attempts"]);
+        let mut table =
+            Table::new("Postbacks", &["Event", "Status", "Attempts", "Response", "Created", "Next attempt"])
+                .numbers(&["Attempts"]);
         for postback in self.sent {
             let response = match (postback.response_status, &postback.error) {
                 (Some(status), _) => status.to_string(),

@@ -8,13 +8,13 @@ use super::campaigns::load_campaigns;
 use super::partner::{PartnerInside, load_inside, load_partner};
 use super::partners::{PARTNERS_PATH, PartnerRow, partner_path, profile_fields};
 use super::terms::CampaignsById;
-use super::{filled, method_choices, object};
+use super::{conflict_at, filled, method_choices, object, without_field};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::form::{Control, Empty, Field, Form};
+use crate::dashboard::kit::badge::Tone;
 use crate::dashboard::kit::money::percent_value;
 use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::kit::badge::Tone;
 use crate::dashboard::page::Page;
 use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
 
@@ -108,7 +108,11 @@ pub const PAGES: &[PageRow] = &[
         access: PageAccess::SignedIn,
         reads: &["get_affiliate", "delete_affiliate"],
         show: |context| Box::pin(delete_page(context)),
-        forms: &[FormRow { name: "delete", operation: "delete_affiliate", submit: |context| Box::pin(delete(context)) }],
+        forms: &[FormRow {
+            name: "delete",
+            operation: "delete_affiliate",
+            submit: |context| Box::pin(delete(context)),
+        }],
     },
 ];
 
@@ -240,7 +244,11 @@ static APPROVE: PartnerDecision = PartnerDecision {
     operation: "approve_affiliate",
     title: "Approve",
     button: "Approve the partner",
-    effects: &["The partner becomes active.", "Its links credit visits and referrals from now on.", "It can sign in to the portal."],
+    effects: &[
+        "The partner becomes active.",
+        "Its links credit visits and referrals from now on.",
+        "It can sign in to the portal.",
+    ],
     done: "approved",
     takes_reason: false,
     email: Some("Tell the partner by email"),
@@ -290,7 +298,8 @@ impl PartnerDecision {
             None => reason.help("For your team."),
         };
         let email = self.email.map(|label| Field::new("send_email", label, Control::Checkbox).value("true"));
-        let form = Form::new("decide", self.button, self.takes_reason.then_some(reason).into_iter().chain(email).collect());
+        let form =
+            Form::new("decide", self.button, self.takes_reason.then_some(reason).into_iter().chain(email).collect());
         if self.danger { form.danger() } else { form }
     }
 
@@ -321,7 +330,8 @@ async fn decide(context: &Context<'_>, decision: &PartnerDecision) -> Result<Out
     let form = decision.form();
     let body = form.read(context.form())?;
     let call = decision.call(context.id());
-    context.perform(&if form.fields.is_empty() { call } else { call.json(body) }).await?;
+    let call = if form.fields.is_empty() { call } else { call.json(body) };
+    context.perform(&call).await.map_err(|failure| without_field(failure, "status"))?;
     Ok(Outcome::done(partner_path(context.id()), decision.done))
 }
 
@@ -350,7 +360,8 @@ async fn link_page(context: &Context<'_>) -> Result<View, Failure> {
 
 async fn create_link(context: &Context<'_>) -> Result<Outcome, Failure> {
     let body = link_form().read(context.form())?;
-    context.perform(&Call::new("create_affiliate_link").id(context.id()).json(body)).await?;
+    let call = Call::new("create_affiliate_link").id(context.id()).json(body);
+    context.perform(&call).await.map_err(|failure| conflict_at(failure, "token"))?;
     Ok(Outcome::done(partner_path(context.id()), "created"))
 }
 

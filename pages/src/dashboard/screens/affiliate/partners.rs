@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::campaigns::{campaign_choices, load_campaigns};
 use super::terms::CampaignsById;
-use super::{AffiliateList, PATH, encode, labelled, method_name, set_up_first};
+use super::{AffiliateList, PATH, conflict_at, encode, labelled, method_name, set_up_first};
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::form::{Control, Field, Form};
@@ -157,7 +157,8 @@ fn partner_table(partners: &[PartnerRow], campaigns: &CampaignsById) -> Table {
     let mut table = Table::new("Partners", &["Partner", "Status", "Campaign", "Link", "Payout", "Joined"]);
     for partner in partners {
         let name = partner.name();
-        let campaign = campaigns.get(&partner.campaign_id).map_or(partner.campaign_id.as_str(), |one| one.name.as_str());
+        let campaign =
+            campaigns.get(&partner.campaign_id).map_or(partner.campaign_id.as_str(), |one| one.name.as_str());
         let token = partner.links.iter().find(|link| link.is_primary).map(|link| link.token.as_str());
         table.push(
             Row::new()
@@ -225,7 +226,8 @@ fn create_form(campaigns: &CampaignsById) -> Form<'static> {
         Field::text("token", "Link token")
             .placeholder("ada")
             .help("The end of the partner's link: ?via=ada. Empty: made from the name."),
-        Field::new("paypal_email", "PayPal address", Control::Email).help("Where PayPal payouts go. The partner can set it later."),
+        Field::new("paypal_email", "PayPal address", Control::Email)
+            .help("Where PayPal payouts go. The partner can set it later."),
     ];
     fields.extend(profile_fields(&PartnerRow { campaign_id: default, ..PartnerRow::default() }, campaigns));
     fields.push(Field::new("notes", "Notes", Control::Area { rows: 3 }).help("Only your team sees them."));
@@ -245,7 +247,11 @@ async fn new_page(context: &Context<'_>) -> Result<View, Failure> {
 
 async fn create(context: &Context<'_>) -> Result<Outcome, Failure> {
     let body = create_form(&load_campaigns(context).await).read(context.form())?;
-    let created: OnePartner = context.read(&Call::new("create_affiliate").json(body)).await?;
+    let created: Result<OnePartner, Failure> = context.read(&Call::new("create_affiliate").json(body)).await;
+    let created = created.map_err(|failure| {
+        let name = if failure.message.contains("email") { "email" } else { "token" };
+        conflict_at(failure, name)
+    })?;
     let done = if created.warnings.is_empty() { "created" } else { "not_mailed" };
     Ok(Outcome::done(created.affiliate.path(), done))
 }

@@ -298,12 +298,7 @@ async fn fail_page(context: &Context<'_>) -> Result<View, Failure> {
     change_page(context, "Mark as failed", &fail_form(), &effects, "fail_affiliate_payout").await
 }
 
-async fn mark(
-    context: &Context<'_>,
-    form: Form<'_>,
-    operation: &'static str,
-    done: &str,
-) -> Result<Outcome, Failure> {
+async fn mark(context: &Context<'_>, form: Form<'_>, operation: &'static str, done: &str) -> Result<Outcome, Failure> {
     let body = form.read(context.form())?;
     context.perform(&Call::new(operation).id(context.id()).json(body)).await?;
     Ok(Outcome::done(payout_path(context.id()), done))

@@ -107,9 +107,12 @@ impl Renderable for ProcessorCard<'_> {
             .row("Payments", mode)
             .row("Signing secrets", processor.webhook_secrets_count)
             .row("Last event", time_or_dash(processor.last_event_at.as_deref()))
-            .row("Failed events", maud! {
-                @if failed == 0 { "None" } @else { a href={ (EVENTS_PATH) "?status=failed" } { (failed) } }
-            });
+            .row(
+                "Failed events",
+                maud! {
+                    @if failed == 0 { "None" } @else { a href={ (EVENTS_PATH) "?status=failed" } { (failed) } }
+                },
+            );
         maud! {
             (facts)
             p.small.soft { "Address for its events" }
@@ -155,7 +158,14 @@ pub async fn connect(context: &Context<'_>, then: &str) -> Result<Outcome, Failu
     let secrets = ["webhook_secrets[0]", "webhook_secrets[1]"];
     let secrets: Vec<_> = secrets.iter().filter_map(|name| filled(context.form(), name)).map(Value::from).collect();
     body["webhook_secrets"] = Value::from(secrets);
-    context.perform(&Call::new("connect_affiliate_processor").json(body)).await?;
+    let connected = context.perform(&Call::new("connect_affiliate_processor").json(body)).await;
+    connected.map_err(|mut failure| {
+        // An error of the whole list belongs to the first field.
+        if let Some(message) = failure.fields.remove("webhook_secrets") {
+            failure.fields.insert("webhook_secrets[0]".into(), message);
+        }
+        failure
+    })?;
     Ok(Outcome::done(then, "connected"))
 }
 
@@ -180,10 +190,11 @@ pub async fn test(context: &Context<'_>) -> Result<Outcome, Failure> {
         .row("Account", found.account_id.unwrap_or_else(|| "Not known".into()))
         .row("Payments", livemode)
         .row("Last event", time_or_dash(found.last_event_at.as_deref()));
-    let (tone, text) = if found.ok {
-        (Tone::Good, "The connection works.")
-    } else {
-        (Tone::Warning, "The processor did not answer as expected. Check the key, and connect again.")
+    let (tone, text) = match (found.ok, found.livemode, &found.last_event_at) {
+        (false, ..) => (Tone::Warning, "The processor did not answer as expected. Check the key, and connect again."),
+        (true, None, None) => (Tone::Active, "Without a key, only an event can show that the connection works."),
+        (true, None, Some(_)) => (Tone::Good, "Events of the processor arrive."),
+        (true, Some(_), _) => (Tone::Good, "The processor accepts the key."),
     };
     let body = maud! {
         (Notice { tone, text })
@@ -290,7 +301,6 @@ async fn replay(context: &Context<'_>) -> Result<Outcome, Failure> {
     }
     Ok(Outcome::done(context.request.target(), "booked"))
 }
-
 
 #[cfg(test)]
 mod tests {

@@ -131,8 +131,8 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     };
     let partners = PartnerNames::load(context, found.data.iter().map(|row| row.affiliate_id.as_str())).await;
     let bar = FilterBar { context, filters: &filters };
-    let mut table =
-        Table::new("Referrals", &["Person", "Partner", "Status", "Source", "Revenue", "Referred"]).numbers(&["Revenue"]);
+    let mut table = Table::new("Referrals", &["Person", "Partner", "Status", "Source", "Revenue", "Referred"])
+        .numbers(&["Revenue"]);
     for referral in &found.data {
         table.push(
             Row::new()
@@ -198,7 +198,8 @@ fn history(referral: &ReferralRow, lines: &[CommissionRow]) -> Vec<HistoryEntry>
         add(&line.created_at, format!("{}: {money}", line.description));
         add(&line.earned_at, format!("{money} earned"));
         add(&line.paid_at, format!("{money} paid out"));
-        let reason = line.reverse_reason.as_deref().map_or_else(String::new, |word| format!(": {}", word.replace('_', " ")));
+        let reason =
+            line.reverse_reason.as_deref().map_or_else(String::new, |word| format!(": {}", word.replace('_', " ")));
         add(&line.reversed_at, format!("{money} reversed{reason}"));
     }
     // The sort is stable: what happened at the same time stays in its order.
@@ -221,8 +222,7 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
     let call = Call::new("get_affiliate_referral").id(context.id());
     let found: ReferralAnswer = context.read(&call).await?;
     let referral = &found.referral;
-    let lines_call =
-        Call::new("list_affiliate_commissions").query("referral_id", &referral.id).query("limit", "100");
+    let lines_call = Call::new("list_affiliate_commissions").query("referral_id", &referral.id).query("limit", "100");
     let lines: AffiliateList<CommissionRow> = context.read(&lines_call).await?;
     let ids = lines.data.iter().map(|line| line.affiliate_id.as_str()).chain([referral.affiliate_id.as_str()]);
     let partners = PartnerNames::load(context, ids).await;
@@ -317,7 +317,8 @@ mod tests {
     #[test]
     fn the_history_is_in_order() {
         let at = |day: u8| Some(format!("2026-01-{day:02}T00:00:00.000Z"));
-        let referral = ReferralRow { created_at: at(1), converted_at: at(3), source: "api".into(), ..ReferralRow::default() };
+        let referral =
+            ReferralRow { created_at: at(1), converted_at: at(3), source: "api".into(), ..ReferralRow::default() };
         let line = CommissionRow {
             description: "Commission on invoice in_1".into(),
             amount_cents: 980,

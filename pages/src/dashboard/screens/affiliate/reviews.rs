@@ -65,12 +65,21 @@ struct ReviewRow {
 /// Why a referral is held, in a few words and as a sentence.
 fn flag_texts(flag: &str) -> (String, &'static str) {
     let (short, long) = match flag {
-        "company_domain" => ("Partner's own company", "The person's email address has the domain of the partner's own."),
+        "company_domain" => {
+            ("Partner's own company", "The person's email address has the domain of the partner's own.")
+        }
         "same_ip" => ("Same network", "The partner and the person used the same network within a day."),
-        "disposable_domain" => ("Disposable address", "The email address belongs to a provider of throwaway addresses."),
-        "paid_click" => ("Paid click", "The visit came from an advertisement. The partner may be bidding on your name."),
+        "disposable_domain" => {
+            ("Disposable address", "The email address belongs to a provider of throwaway addresses.")
+        }
+        "paid_click" => {
+            ("Paid click", "The visit came from an advertisement. The partner may be bidding on your name.")
+        }
         "banned_referrer" => ("Referring site", "The visit came from a site on the program's list of sites to review."),
-        "velocity" => ("Very many at once", "The partner brought more referrals in an hour, or more bounties in a day, than the program allows."),
+        "velocity" => (
+            "Very many at once",
+            "The partner brought more referrals in an hour, or more bounties in a day, than the program allows.",
+        ),
         "payout_destination" => ("Shared payout destination", "Another partner is paid at the same destination."),
         other => return (sentence_case(other), ""),
     };
@@ -82,14 +91,14 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
     let filters = [Filter { name: "status", label: "Decision", control: FilterControl::Select(choices) }];
     let query = context.query();
     let status = query.find("status").unwrap_or("open");
-    let call =
-        Call::new("list_affiliate_reviews").query("status", status).query("cursor", query.get("cursor"));
+    let call = Call::new("list_affiliate_reviews").query("status", status).query("cursor", query.get("cursor"));
     let found: AffiliateList<ReviewRow> = match context.read(&call).await {
         Ok(found) => found,
         Err(failure) => return set_up_first("Reviews", failure),
     };
     let partners = PartnerNames::load(context, found.data.iter().map(|row| row.affiliate_id.as_str())).await;
-    let mut table = Table::new("Referrals held for review", &["Referral", "Partner", "Why it is held", "Decision", "Since"]);
+    let mut table =
+        Table::new("Referrals held for review", &["Referral", "Partner", "Why it is held", "Decision", "Since"]);
     for review in &found.data {
         let path = format!("{REVIEWS_PATH}/{}", encode(&review.referral_id));
         table.push(
@@ -112,7 +121,9 @@ async fn list(context: &Context<'_>) -> Result<View, Failure> {
             @if table.is_empty() { (empty) } @else { (table) (Pager { context, next_cursor: found.next_cursor.as_deref() }) }
         }
     };
-    let page = Page::new("Reviews", body).below(PATH, "Affiliate program").lead("Referrals that are held until you allow or reject them.");
+    let page = Page::new("Reviews", body)
+        .below(PATH, "Affiliate program")
+        .lead("Referrals that are held until you allow or reject them.");
     Ok(page.same_as(call).live().into())
 }
 
@@ -149,7 +160,8 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
     let lines: AffiliateList<CommissionRow> = context.read(&call).await?;
     let ids = lines.data.iter().map(|line| line.affiliate_id.as_str()).chain([referral.affiliate_id.as_str()]);
     let partners = PartnerNames::load(context, ids).await;
-    let open: Vec<_> = lines.data.into_iter().filter(|line| matches!(line.status.as_str(), "pending" | "earned")).collect();
+    let open: Vec<_> =
+        lines.data.into_iter().filter(|line| matches!(line.status.as_str(), "pending" | "earned")).collect();
     let table = commission_table(&open, &partners, false);
     let is_rejected = referral.status == "rejected";
     let body = maud! {
@@ -172,7 +184,10 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
         (DecisionForms { context, referral: &referral, open: open.len(), is_rejected })
     };
     let page = Page::new("Review a referral", body).below(PATH, "Affiliate program").below(REVIEWS_PATH, "Reviews");
-    Ok(page.same_as(Call::new("allow_affiliate_referral").id(&referral.id)).same_as(Call::new("reject_affiliate_referral").id(&referral.id)).into())
+    Ok(page
+        .same_as(Call::new("allow_affiliate_referral").id(&referral.id))
+        .same_as(Call::new("reject_affiliate_referral").id(&referral.id))
+        .into())
 }
 
 struct DecisionForms<'r> {
@@ -186,7 +201,8 @@ struct DecisionForms<'r> {
 impl Renderable for DecisionForms<'_> {
     fn render_to(&self, buffer: &mut hypertext::Buffer) {
         let Self { context, referral, open, is_rejected } = *self;
-        let (allow, reject) = (Form::new("allow", "Allow", Vec::new()), Form::new("reject", "Reject", Vec::new()).danger());
+        let (allow, reject) =
+            (Form::new("allow", "Allow", Vec::new()), Form::new("reject", "Reject", Vec::new()).danger());
         maud! {
             div.columns {
                 @if context.allows("allow_affiliate_referral") {

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use hypertext::{Buffer, prelude::*};
 use serde_json::{Value, json};
 
+use super::PartnerNames;
 use super::audit::{AuditResult, AuditView, run_audit};
 use super::payout_runs::{PAYOUTS_PATH, PayoutRun, SkippedTable, TotalsView, WholePayoutRun, run_path};
 use super::run_page::{MethodTable, load_run, sums_by_method};
-use super::PartnerNames;
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::form::{Control, Field, Form};
@@ -68,7 +68,8 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let skipped = whole.skipped.iter().take(100).map(|skipped| skipped.affiliate_id.as_str());
     let partners = PartnerNames::load(context, skipped).await;
     let view = ApprovalView { context, run: &run, whole: &whole, audit: &audit, partners: &partners };
-    let call = Call::new("approve_affiliate_payout_run").id(&run.id).json(json!({"rev": run.rev, "totals": run.totals}));
+    let call =
+        Call::new("approve_affiliate_payout_run").id(&run.id).json(json!({"rev": run.rev, "totals": run.totals}));
     let page = Page::new("Approve the payout run", &view)
         .below(PAYOUTS_PATH, "Payouts")
         .below(run_path(&run.id), "Payout run");
@@ -88,7 +89,8 @@ impl Renderable for ApprovalView<'_> {
         let Self { run, whole, audit, partners, .. } = *self;
         if run.status != "draft" {
             let text = "This run is not a draft any more, so there is nothing to approve.";
-            maud! { (Notice { tone: Tone::Warning, text }) p { a.button href=(run_path(&run.id)) { "To the run" } } }.render_to(buffer);
+            maud! { (Notice { tone: Tone::Warning, text }) p { a.button href=(run_path(&run.id)) { "To the run" } } }
+                .render_to(buffer);
             return;
         }
         maud! {
@@ -135,6 +137,15 @@ impl Renderable for Confirmation<'_> {
         if run.comparing {
             let text = "The charges are still being compared with the processor. Reload this page in a moment.";
             Notice { tone: Tone::Active, text }.render_to(buffer);
+            return;
+        }
+        if context.failure_of("approve").is_some_and(|failure| failure.status == 409) {
+            // The form would send what was seen before. The person looks at the run again first.
+            maud! {
+                p { "The run is not the one that you saw. Nothing was approved." }
+                p { a.button.primary href=(context.request.path) { "Show it as it is now" } }
+            }
+            .render_to(buffer);
             return;
         }
         let form = approve_form(run, context.viewer.is_some_and(|viewer| viewer.has_password));

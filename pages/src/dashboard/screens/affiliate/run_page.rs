@@ -151,7 +151,7 @@ impl Renderable for RunView<'_> {
             (self.progress())
             section.card { h2 { "Totals" } p.formula { (TotalsView(&run.totals)) } (self.facts()) }
             section { h2 { "By method" } (MethodTable { sums: &sums_by_method(&whole.payouts) }) }
-            @if !self.files.is_empty() { section { h2 { "Files for paying by hand" } (FileTable { run, files: self.files }) } }
+            @if self.files.iter().any(|file| file.rows > 0) { section { h2 { "Files for paying by hand" } (FileTable { run, files: self.files }) } }
             section {
                 h2 { "Payouts" }
                 @if shown.is_empty() { p.soft { "The run has no payouts." } } @else { (payout_table(shown, names, true)) }
@@ -222,8 +222,8 @@ pub struct MethodTable<'s> {
 
 impl Renderable for MethodTable<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
-        let mut table =
-            Table::new("Totals by method and currency", &["Method", "Payouts", "Total", "How it is paid"]).numbers(&["Payouts", "Total"]);
+        let mut table = Table::new("Totals by method and currency", &["Method", "Payouts", "Total", "How it is paid"])
+            .numbers(&["Payouts", "Total"]);
         for ((method, currency), (count, amount)) in self.sums {
             let how = if method == "stripe" { "By transfers of the processor" } else { "By hand, with a file" };
             table.push(
@@ -258,8 +258,7 @@ async fn load_files(context: &Context<'_>, run: &PayoutRun) -> Vec<PayoutFile> {
     if !is_approved || !context.allows("list_affiliate_payout_files") {
         return Vec::new();
     }
-    let found: Result<PayoutFiles, _> =
-        context.read(&Call::new("list_affiliate_payout_files").id(&run.id)).await;
+    let found: Result<PayoutFiles, _> = context.read(&Call::new("list_affiliate_payout_files").id(&run.id)).await;
     found.map_or_else(|_| Vec::new(), |found| found.files)
 }
 
@@ -275,6 +274,9 @@ impl Renderable for FileTable<'_> {
         for file in self.files {
             let part = parts.entry((&file.method, &file.currency)).or_default();
             *part += 1;
+            if file.rows == 0 {
+                continue;
+            }
             let link = format!(
                 "{}/file?method={}&currency={}&format={}&part={part}&name={}",
                 run_path(&self.run.id),

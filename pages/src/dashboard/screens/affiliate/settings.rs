@@ -39,8 +39,10 @@ fn yes_or_no(name: &'static str, label: &'static str, value: bool) -> Field {
 }
 
 fn tracking_form(program: &AffiliateProgram) -> Form<'static> {
-    let attribution =
-        labelled(&[("first_click", "The first link that a visitor used"), ("last_click", "The last link that a visitor used")]);
+    let attribution = labelled(&[
+        ("first_click", "The first link that a visitor used"),
+        ("last_click", "The last link that a visitor used"),
+    ]);
     Form::new(
         "tracking",
         "Save",
@@ -63,8 +65,16 @@ fn payments_form(program: &AffiliateProgram) -> Form<'static> {
         vec![
             yes_or_no("new_customers_only", "Only new customers count", program.new_customers_only)
                 .help("A customer who paid before it was referred earns nothing."),
-            yes_or_no("count_invoiceless_payments", "Count checkouts without an invoice", program.count_invoiceless_payments),
-            yes_or_no("suspended_accrue", "Suspended partners go on earning from existing customers", program.suspended_accrue),
+            yes_or_no(
+                "count_invoiceless_payments",
+                "Count checkouts without an invoice",
+                program.count_invoiceless_payments,
+            ),
+            yes_or_no(
+                "suspended_accrue",
+                "Suspended partners go on earning from existing customers",
+                program.suspended_accrue,
+            ),
             Field::text("metadata_key", "Metadata key of the referral")
                 .required()
                 .value(&program.metadata_key)
@@ -121,13 +131,19 @@ fn partners_form(program: &AffiliateProgram) -> Form<'static> {
                 .placeholder("partners.shop.example")
                 .help(error(&program.portal_domain_error, "Partners sign in there and see their links and earnings."))
                 .empty(Empty::Null),
-            Field::new("terms_url", "Address of the terms", Control::Url).value(text(&program.terms_url)).empty(Empty::Null),
+            Field::new("terms_url", "Address of the terms", Control::Url)
+                .value(text(&program.terms_url))
+                .empty(Empty::Null),
             Field::new("mail_from", "Sender of email to partners", Control::Email)
                 .value(text(&program.mail_from))
                 .help(error(&program.mail_error, "An address on a verified domain of the account."))
                 .empty(Empty::Null),
-            yes_or_no("share_customer_email", "Partners see the email addresses of their customers", program.share_customer_email)
-                .help("Otherwise they are masked: g***@example.net."),
+            yes_or_no(
+                "share_customer_email",
+                "Partners see the email addresses of their customers",
+                program.share_customer_email,
+            )
+            .help("Otherwise they are masked: g***@example.net."),
         ],
     )
 }
@@ -233,9 +249,10 @@ fn read_minima(text: &str) -> Result<Value, Failure> {
             return Err(refuse(line, "the currency stands twice"));
         }
     }
-    Ok(Value::Object(minima.into_iter().map(|(currency, amount)| (currency, Value::from(amount))).collect::<Map<_, _>>()))
+    Ok(Value::Object(
+        minima.into_iter().map(|(currency, amount)| (currency, Value::from(amount))).collect::<Map<_, _>>(),
+    ))
 }
-
 
 #[cfg(test)]
 mod tests {

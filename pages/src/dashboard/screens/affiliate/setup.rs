@@ -5,7 +5,9 @@ use hypertext::{Buffer, prelude::*};
 use super::campaign_fields::{campaign_fields, read_campaign};
 use super::overview::button_form;
 use super::processor::{ProcessorCard, connect_form};
-use super::program::{AffiliateProgram, InstallSnippet, ProgramState, load_default_campaign, load_program, program_call};
+use super::program::{
+    AffiliateProgram, InstallSnippet, ProgramState, load_default_campaign, load_program, program_call,
+};
 use super::terms::Campaign;
 use super::{PATH, labelled};
 use crate::dashboard::backend::{Call, Failure};
@@ -110,14 +112,14 @@ pub async fn steps(context: &Context<'_>, state: &ProgramState) -> View {
             number: 3,
             title: "Set the commission",
             is_done: !is_missing("campaign"),
-            content: render(CampaignStep { context, program, campaign: campaign.as_ref(), is_set: !is_missing("campaign") }),
+            content: render(CampaignStep {
+                context,
+                program,
+                campaign: campaign.as_ref(),
+                is_set: !is_missing("campaign"),
+            }),
         },
-        SetupStep {
-            number: 4,
-            title: "Go live",
-            is_done: false,
-            content: render(LiveStep { context, state }),
-        },
+        SetupStep { number: 4, title: "Go live", is_done: false, content: render(LiveStep { context, state }) },
     ];
     let body = maud! { @for step in &steps { (step) } };
     Page::new("Affiliate program", body).lead(LEAD).same_as(program_call()).into()
@@ -197,8 +199,14 @@ impl Renderable for CampaignStep<'_> {
 /// The short form of the default campaign; everything else is on its own page.
 fn campaign_form(currency: &str, campaign: Option<&Campaign>) -> Form<'static> {
     let simple = [
-        "name", "commission_type", "commission_bps", "commission_flat_cents", "commission_duration",
-        "recurring_months", "hold_days", "cookie_days",
+        "name",
+        "commission_type",
+        "commission_bps",
+        "commission_flat_cents",
+        "commission_duration",
+        "recurring_months",
+        "hold_days",
+        "cookie_days",
     ];
     let initial = Campaign {
         name: "Partners".into(),

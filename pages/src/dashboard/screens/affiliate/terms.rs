@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use super::days_text;
 use crate::dashboard::kit::money::{Money, percent_text};
 
 /// A campaign of the API.
@@ -100,13 +101,14 @@ impl Campaign {
             sentences.push(format!("Who recruited the partner earns {share} of the same sale on top."));
         }
         if self.lead_bounty_cents > 0 {
-            sentences.push(format!("Each new lead earns {}, whether or not it pays later.", money(self.lead_bounty_cents)));
+            sentences
+                .push(format!("Each new lead earns {}, whether or not it pays later.", money(self.lead_bounty_cents)));
         }
         sentences.push(match self.hold_days {
             0 => "Nothing is held: a commission is earned at once.".into(),
-            days => format!("A commission is held for {days} days in case of a refund, then it is earned."),
+            days => format!("A commission is held for {} in case of a refund, then it is earned.", days_text(days)),
         });
-        sentences.push(format!("A visit is credited to the partner for {} days.", self.cookie_days));
+        sentences.push(format!("A visit is credited to the partner for {}.", days_text(self.cookie_days)));
         sentences
     }
 
