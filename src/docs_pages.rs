@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use api::serve::static_pages::{AnsweredRequest, Overlay, PageCache, Policy, StaticPage};
+use api::serve::static_pages::{Overlay, PageCache, Policy, READ_METHODS, ResponseObserver, StaticPage};
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, Method, StatusCode, Uri};
 use pages::document::{Document, DocumentSet, Freshness};
@@ -57,18 +57,19 @@ impl Overlay for DocsPages {
         }
     }
 
+    fn methods(&self, uri: &Uri) -> &'static [Method] {
+        self.further(uri).map_or(READ_METHODS, |further| further.methods(uri))
+    }
+
     fn page(&self, method: &Method, uri: &Uri) -> StaticPage {
         match self.further(uri) {
             Some(further) => further.page(method, uri),
-            None if *method == Method::GET => self.document_page(uri.path()),
-            None => StaticPage::error(StatusCode::METHOD_NOT_ALLOWED, "Use GET or HEAD\n"),
+            None => self.document_page(uri.path()),
         }
     }
 
-    fn answered(&self, answered: &AnsweredRequest) {
-        if let Some(further) = &self.further_pages {
-            further.answered(answered);
-        }
+    fn observe(&self, method: &Method, uri: &Uri) -> Option<ResponseObserver> {
+        self.further_pages.as_ref()?.observe(method, uri)
     }
 }
 
@@ -95,8 +96,8 @@ fn static_page(document: &Document) -> StaticPage {
 mod tests {
     use super::*;
 
-    fn page(method: &Method, path: &str) -> StaticPage {
-        DocsPages::new("https://mail.example.com", None).page(method, &path.parse().unwrap())
+    fn page(path: &str) -> StaticPage {
+        DocsPages::new("https://mail.example.com", None).page(&Method::GET, &path.parse().unwrap())
     }
 
     #[test]
@@ -111,13 +112,20 @@ mod tests {
 
     #[test]
     fn documents_have_their_status_and_cache() {
-        let found = page(&Method::GET, "/docs/emails");
+        let found = page("/docs/emails");
         assert_eq!((found.status, found.policy), (StatusCode::OK, Policy::Strict));
         assert!(matches!(found.cache, PageCache::Revalidate(_)) && found.gzip.is_some());
-        assert!(page(&Method::GET, "/llms.txt").media_type.starts_with("text/plain"));
-        let missing = page(&Method::GET, "/docs/nothing");
+        assert!(page("/llms.txt").media_type.starts_with("text/plain"));
+        let missing = page("/docs/nothing");
         assert_eq!((missing.status, missing.cache), (StatusCode::NOT_FOUND, PageCache::NoStore));
-        assert_eq!(page(&Method::GET, "/docs/404").status, StatusCode::NOT_FOUND);
-        assert_eq!(page(&Method::DELETE, "/docs").status, StatusCode::METHOD_NOT_ALLOWED);
+        assert_eq!(page("/docs/404").status, StatusCode::NOT_FOUND);
+    }
+
+    #[test]
+    fn requests_to_the_api_leave_nothing_to_do() {
+        let pages = DocsPages::new("https://mail.example.com", None);
+        let uri = "/emails".parse().unwrap();
+        assert!(!pages.has(&uri, &HeaderMap::new()));
+        assert!(pages.observe(&Method::POST, &uri).is_none());
     }
 }

@@ -5,6 +5,7 @@
 mod example;
 mod responses;
 pub mod sdk;
+mod webhook_fields;
 mod webhooks;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -123,7 +124,7 @@ pub fn document(operations: &[Operation], base_url: &str) -> Value {
         "servers": [{"url": base_url}],
         "tags": tags(operations),
         "paths": paths,
-        "webhooks": webhooks::webhooks_section(),
+        "webhooks": webhooks::webhooks_section(&schemas),
         "components": {
             "schemas": schemas,
             "parameters": {"Service-Version": version::parameter()},

@@ -38,7 +38,6 @@ use tokio_util::sync::CancellationToken;
 
 use self::connection_limiter::HttpConnectionLimiter;
 use self::listener::{HttpListenerConfig, TlsConfigReceiver, run_listener};
-use self::static_pages::{AnsweredRequest, Overlay};
 use crate::dispatch::dispatch;
 use crate::problem::{ErrorCode, Problem};
 use crate::server::ApiServer;
@@ -93,13 +92,7 @@ pub fn serve_api(
             let strict = is_tls && header_limits::is_for(&server.state.options.base_url, request.headers());
             let server = Arc::clone(&server);
             async move {
-                let session_pages = server.state.options.session_pages.as_ref();
-                let session_pages = session_pages.filter(|pages| pages.has(request.uri(), request.headers()));
-                let mut response = match (session_pages.cloned(), server.state.options.overlay.clone()) {
-                    (Some(pages), _) => session_pages::answer(pages, server, request).await,
-                    (None, Some(overlay)) => overlaid(overlay, server, request).await,
-                    (None, None) => dispatch(server, request).await,
-                };
+                let mut response = respond(server, request).await;
                 if strict {
                     response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, HSTS_VALUE);
                 }
@@ -117,19 +110,24 @@ pub fn serve_api(
     })
 }
 
-/// Answers a request with a page of the overlay, or passes it to the API.
-async fn overlaid(
-    overlay: Arc<dyn Overlay>,
+/// Answers a request with a page of the dashboard or of the overlay, or passes it to the API.
+async fn respond(
     server: Arc<ApiServer>,
     request: http::Request<hyper::body::Incoming>,
 ) -> http::Response<body::ResponseBody> {
-    if overlay.has(request.uri(), request.headers()) {
-        return static_pages::answer(overlay, request).await;
+    let session_pages = server.state.options.session_pages.as_ref();
+    if let Some(pages) = session_pages.filter(|pages| pages.has(request.uri(), request.headers())) {
+        return session_pages::answer(Arc::clone(pages), server, request).await;
     }
-    let started_at = tokio::time::Instant::now();
-    let (method, uri) = (request.method().clone(), request.uri().clone());
+    let Some(overlay) = &server.state.options.overlay else { return dispatch(server, request).await };
+    if overlay.has(request.uri(), request.headers()) {
+        return static_pages::answer(Arc::clone(overlay), request).await;
+    }
+    let observer = overlay.observe(request.method(), request.uri());
     let response = dispatch(server, request).await;
-    overlay.answered(&AnsweredRequest { method, uri, status: response.status(), duration: started_at.elapsed() });
+    if let Some(observer) = observer {
+        observer(response.status());
+    }
     response
 }
 

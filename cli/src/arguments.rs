@@ -6,6 +6,7 @@ use clap::{Arg, ArgAction, Command, value_parser};
 use serde_json::{Map, Value};
 
 use crate::error::CliError;
+use crate::example;
 use crate::field::{Field, FieldKind, Location, scalar};
 use crate::file_value;
 use crate::operation::{Operation, OperationTable, Risk};
@@ -35,7 +36,7 @@ pub fn operation_command(operation: &Operation, fields: &[Field], name: &str) ->
         command = command.long_about(format!("{}\n\n{description}", operation.summary));
     }
     if let Some(example) = operation.example() {
-        command = command.after_help(format!("Example:\n  {example}"));
+        command = command.after_help(example::section(&[example]));
     }
     for (index, parameter) in operation.path_parameters.iter().enumerate() {
         command = command.arg(

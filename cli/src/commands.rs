@@ -109,7 +109,7 @@ pub async fn run(command: &str, arguments: &[String], table: &OperationTable<'_>
         "templates diff" => templates::run("diff", arguments, table).await,
         "templates watch" => until_interrupted(templates::run("watch", arguments, table)).await,
         "completion" => completion::run(arguments, table),
-        "skill" => skill::run(),
+        "skill" => skill::run(arguments, table),
         "man" => man::run(arguments, table),
         other => Err(CliError::usage(format!("`{other}` is not a command"))),
     }

@@ -100,6 +100,7 @@ impl<'a> EventStream<'a> {
         // All events are newer, so there are few: begin with the oldest.
         stream.cursor = None;
         stream.read_all().await?;
+        stream.has_begun = true;
         Ok(stream)
     }
 

@@ -20,6 +20,7 @@ mod cursor_trail;
 mod duration;
 pub mod error;
 pub mod event_stream;
+mod example;
 pub mod field;
 pub mod file_value;
 pub mod message_content;

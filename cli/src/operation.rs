@@ -140,7 +140,7 @@ fn name_placeholders(command: &str) -> String {
     while let Some((before, after)) = rest.split_once("{{") {
         let Some((name, tail)) = after.split_once("}}") else { break };
         named.push_str(before);
-        let is_quoted = before.matches('\'').count() % 2 == 1;
+        let is_quoted = named.matches('\'').count() % 2 == 1;
         if is_quoted {
             named.push_str(&format!("{{{{{name}}}}}"))
         } else {
@@ -205,6 +205,13 @@ pub struct WebhookEvent {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn variables_of_templates_stay_in_examples() {
+        let command = "postrider templates update {{template_id}} --html 'Hi {{name}}, {{name}}' --id={{id}}";
+        let expected = "postrider templates update TEMPLATE_ID --html 'Hi {{name}}, {{name}}' --id=ID";
+        assert_eq!(name_placeholders(command), expected);
+    }
 
     #[test]
     fn every_operation_is_read() {

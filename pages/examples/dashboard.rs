@@ -5,7 +5,8 @@
 //! cargo run -p pages --example dashboard -- --server 127.0.0.1:8025 --key rnl_… --cookie __Host-postrider_session=…
 //! ```
 //!
-//! Operations that accept a key are called with it, others with the session's cookie. Everybody may do everything that
+//! `--ahead SECONDS` is how far the server's clock was advanced. Operations that accept a key are called with it, others with the session's cookie; without a key, all with the
+//! cookie. Everybody may do everything that
 //! the server allows. `postrider admin session create` prints a session.
 
 use std::convert::Infallible;
@@ -19,7 +20,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use pages::dashboard::answer::PageContent;
 use pages::dashboard::backend::{Backend, Call, CallBody, Failure, Reply};
 use pages::dashboard::request::{Fields, PageRequest, UploadedFile};
@@ -38,6 +39,8 @@ struct HttpBackend {
     key: String,
     cookie: String,
     csrf: String,
+    /// How far the server's clock is ahead.
+    ahead: SignedDuration,
     /// Id, method and path of the operations.
     operations: Vec<(String, String, String)>,
 }
@@ -56,6 +59,7 @@ async fn main() -> Result<(), AnyError> {
         key: argument("--key", ""),
         cookie: argument("--cookie", ""),
         csrf: String::new(),
+        ahead: SignedDuration::from_secs(argument("--ahead", "0").parse()?),
         operations: Vec::new(),
     };
     let document: Value =
@@ -131,6 +135,11 @@ async fn answer(backend: &HttpBackend, viewer: Option<&Viewer>, request: Request
     response.body(Full::new(body)).unwrap_or_default()
 }
 
+/// True for operations that accept no key.
+fn is_for_sessions(target: &str) -> bool {
+    ["/auth", "/users", "/dashboard/api", "/openapi.json"].iter().any(|prefix| target.starts_with(prefix))
+}
+
 /// Reads `multipart/form-data` of a browser. Only texts: files of this example have to be UTF-8.
 fn read_parts(body: &[u8], boundary: &str) -> (Fields, Vec<UploadedFile>) {
     let text = String::from_utf8_lossy(body);
@@ -165,8 +174,10 @@ impl HttpBackend {
         let stream = TcpStream::connect(&self.server).await?;
         let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
         tokio::spawn(connection);
-        let mut request = Request::builder().method(method).uri(target).header("host", &self.server);
-        if target.starts_with("/auth") || target.starts_with("/users") || target.starts_with("/dashboard/api") {
+        // Browsers call the operations that accept keys as well below this path.
+        let prefix = if self.key.is_empty() && !is_for_sessions(target) { "/api" } else { "" };
+        let mut request = Request::builder().method(method).uri(format!("{prefix}{target}")).header("host", &self.server);
+        if self.key.is_empty() || is_for_sessions(target) {
             request = request.header("cookie", &self.cookie).header("x-csrf-token", &self.csrf);
         } else {
             request = request.header("authorization", format!("Bearer {}", self.key));
@@ -228,7 +239,7 @@ impl Backend for HttpBackend {
     }
 
     fn now(&self) -> Timestamp {
-        Timestamp::now()
+        Timestamp::now() + self.ahead
     }
 
     fn base_url(&self) -> &str {

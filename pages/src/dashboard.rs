@@ -12,9 +12,11 @@
 pub mod answer;
 pub mod backend;
 pub mod context;
+pub mod csv;
 #[cfg(test)]
 mod fake_backend;
 pub mod form;
+pub mod form_key;
 pub mod frame;
 pub mod kit;
 pub mod page;

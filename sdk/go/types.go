@@ -362,12 +362,16 @@ func (v *Affiliate) UnmarshalJSON(text []byte) error {
 
 // AffiliateApprovedData: `data` of `affiliate.approved`.
 type AffiliateApprovedData struct {
+	// The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions
 	EventID string `json:"event_id"`
 
+	// The partner after the change
 	Affiliate *Affiliate `json:"affiliate,omitempty"`
 
+	// The affiliate program (`prog_…`)
 	ProgramID string `json:"program_id"`
 
+	// The partner (`aff_…`)
 	AffiliateID string `json:"affiliate_id"`
 
 	// Extra has further fields.
@@ -604,12 +608,16 @@ func (v *AffiliateCommission) UnmarshalJSON(text []byte) error {
 
 // AffiliateCreatedData: `data` of `affiliate.created`.
 type AffiliateCreatedData struct {
+	// The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions
 	EventID string `json:"event_id"`
 
+	// The partner after the change
 	Affiliate *Affiliate `json:"affiliate,omitempty"`
 
+	// The affiliate program (`prog_…`)
 	ProgramID string `json:"program_id"`
 
+	// The partner (`aff_…`)
 	AffiliateID string `json:"affiliate_id"`
 
 	// Extra has further fields.
@@ -790,12 +798,16 @@ func (v *AffiliateReferral) UnmarshalJSON(text []byte) error {
 
 // AffiliateUpdatedData: `data` of `affiliate.updated`.
 type AffiliateUpdatedData struct {
+	// The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions
 	EventID string `json:"event_id"`
 
+	// The partner after the change
 	Affiliate *Affiliate `json:"affiliate,omitempty"`
 
+	// The affiliate program (`prog_…`)
 	ProgramID string `json:"program_id"`
 
+	// The partner (`aff_…`)
 	AffiliateID string `json:"affiliate_id"`
 
 	// Extra has further fields.
@@ -1122,22 +1134,31 @@ func (v *Automation) UnmarshalJSON(text []byte) error {
 
 // AutomationCompletedData: `data` of `automation.completed`.
 type AutomationCompletedData struct {
+	// The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions
 	EventID string `json:"event_id"`
 
+	// The automation
 	AutomationID string `json:"automation_id"`
 
+	// The automation's name when the run started
 	AutomationName string `json:"automation_name"`
 
+	// The run (`run_…`)
 	RunID string `json:"run_id"`
 
+	// The run's status: `running`, `completed` or `failed`
 	Status string `json:"status"`
 
+	// The event's name
 	EventName string `json:"event_name"`
 
+	// The event that started the run (`ae_…`, `evt_…`)
 	SourceEventID string `json:"source_event_id"`
 
+	// The person's `user_id` in the product
 	UserID string `json:"user_id"`
 
+	// The person's email address
 	Email string `json:"email"`
 
 	StepIndex *int64 `json:"step_index,omitempty"`
@@ -1146,10 +1167,13 @@ type AutomationCompletedData struct {
 
 	Error *string `json:"error,omitempty"`
 
+	// How the run completed
 	EndedBy string `json:"ended_by"`
 
+	// When the run was created
 	StartedAt string `json:"started_at"`
 
+	// When it ended
 	CompletedAt string `json:"completed_at"`
 
 	// Extra has further fields.
@@ -1221,34 +1245,48 @@ func (v *AutomationCounts) UnmarshalJSON(text []byte) error {
 
 // AutomationFailedData: `data` of `automation.failed`.
 type AutomationFailedData struct {
+	// The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions
 	EventID string `json:"event_id"`
 
+	// The automation
 	AutomationID string `json:"automation_id"`
 
+	// The automation's name when the run started
 	AutomationName string `json:"automation_name"`
 
+	// The run (`run_…`)
 	RunID string `json:"run_id"`
 
+	// The run's status: `running`, `completed` or `failed`
 	Status string `json:"status"`
 
+	// The event's name
 	EventName string `json:"event_name"`
 
+	// The event that started the run (`ae_…`, `evt_…`)
 	SourceEventID string `json:"source_event_id"`
 
+	// The person's `user_id` in the product
 	UserID string `json:"user_id"`
 
+	// The person's email address
 	Email string `json:"email"`
 
+	// The step that the event is about, counted from 0; null if it is about none
 	StepIndex int64 `json:"step_index"`
 
+	// The type of that step, for example `send_email`
 	StepType string `json:"step_type"`
 
+	// The error, if it failed
 	Error string `json:"error"`
 
 	EndedBy *string `json:"ended_by,omitempty"`
 
+	// When the run was created
 	StartedAt string `json:"started_at"`
 
+	// When it ended
 	CompletedAt string `json:"completed_at"`
 
 	// Extra has further fields.
@@ -1399,22 +1437,31 @@ func (v *AutomationRunWait) UnmarshalJSON(text []byte) error {
 
 // AutomationStartedData: `data` of `automation.started`.
 type AutomationStartedData struct {
+	// The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions
 	EventID string `json:"event_id"`
 
+	// The automation
 	AutomationID string `json:"automation_id"`
 
+	// The automation's name when the run started
 	AutomationName string `json:"automation_name"`
 
+	// The run (`run_…`)
 	RunID string `json:"run_id"`
 
+	// The run's status: `running`, `completed` or `failed`
 	Status string `json:"status"`
 
+	// The event's name
 	EventName string `json:"event_name"`
 
+	// The event that started the run (`ae_…`, `evt_…`)
 	SourceEventID string `json:"source_event_id"`
 
+	// The person's `user_id` in the product
 	UserID string `json:"user_id"`
 
+	// The person's email address
 	Email string `json:"email"`
 
 	StepIndex *int64 `json:"step_index,omitempty"`
@@ -1425,6 +1472,7 @@ type AutomationStartedData struct {
 
 	EndedBy *string `json:"ended_by,omitempty"`
 
+	// When the run was created
 	StartedAt string `json:"started_at"`
 
 	CompletedAt *string `json:"completed_at,omitempty"`
@@ -1470,24 +1518,33 @@ func (v *AutomationStep) UnmarshalJSON(text []byte) error {
 
 // AutomationStepCompletedData: `data` of `automation.step_completed`.
 type AutomationStepCompletedData struct {
+	// The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions
 	EventID string `json:"event_id"`
 
+	// The automation
 	AutomationID string `json:"automation_id"`
 
+	// The automation's name when the run started
 	AutomationName string `json:"automation_name"`
 
+	// The run (`run_…`)
 	RunID string `json:"run_id"`
 
+	// The run's status: `running`, `completed` or `failed`
 	Status string `json:"status"`
 
+	// The event's name
 	EventName string `json:"event_name"`
 
+	// The step that the event is about, counted from 0; null if it is about none
 	StepIndex int64 `json:"step_index"`
 
+	// The type of that step, for example `send_email`
 	StepType string `json:"step_type"`
 
 	Error *string `json:"error,omitempty"`
 
+	// What the step made
 	Output *StepOutput `json:"output,omitempty"`
 
 	// Extra has further fields.
@@ -1837,12 +1894,16 @@ func (v *CheckSuppressionsResponse) UnmarshalJSON(text []byte) error {
 
 // CommissionCreatedData: `data` of `commission.created`.
 type CommissionCreatedData struct {
+	// The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions
 	EventID string `json:"event_id"`
 
+	// The commission after the change
 	Commission *AffiliateCommission `json:"commission,omitempty"`
 
+	// The affiliate program (`prog_…`)
 	ProgramID string `json:"program_id"`
 
+	// The partner (`aff_…`)
 	AffiliateID string `json:"affiliate_id"`
 
 	// Extra has further fields.
@@ -1861,12 +1922,16 @@ func (v *CommissionCreatedData) UnmarshalJSON(text []byte) error {
 
 // CommissionEarnedData: `data` of `commission.earned`.
 type CommissionEarnedData struct {
+	// The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions
 	EventID string `json:"event_id"`
 
+	// The commission after the change
 	Commission *AffiliateCommission `json:"commission,omitempty"`
 
+	// The affiliate program (`prog_…`)
 	ProgramID string `json:"program_id"`
 
+	// The partner (`aff_…`)
 	AffiliateID string `json:"affiliate_id"`
 
 	// Extra has further fields.
@@ -1906,14 +1971,19 @@ func (v *CommissionOverride) UnmarshalJSON(text []byte) error {
 
 // CommissionPaidData: `data` of `commission.paid`.
 type CommissionPaidData struct {
+	// The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions
 	EventID string `json:"event_id"`
 
+	// The commission after the change
 	Commission *AffiliateCommission `json:"commission,omitempty"`
 
+	// The payout that paid it (`pay_…`)
 	PayoutID string `json:"payout_id"`
 
+	// The affiliate program (`prog_…`)
 	ProgramID string `json:"program_id"`
 
+	// The partner (`aff_…`)
 	AffiliateID string `json:"affiliate_id"`
 
 	// Extra has further fields.
@@ -1932,12 +2002,16 @@ func (v *CommissionPaidData) UnmarshalJSON(text []byte) error {
 
 // CommissionReversedData: `data` of `commission.reversed`.
 type CommissionReversedData struct {
+	// The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions
 	EventID string `json:"event_id"`
 
+	// The commission after the change
 	Commission *AffiliateCommission `json:"commission,omitempty"`
 
+	// The affiliate program (`prog_…`)
 	ProgramID string `json:"program_id"`
 
+	// The partner (`aff_…`)
 	AffiliateID string `json:"affiliate_id"`
 
 	// Extra has further fields.
@@ -2000,22 +2074,30 @@ func (v *ConnectDNS) UnmarshalJSON(text []byte) error {
 
 // ContactUnsubscribedData: `data` of `contact.unsubscribed`.
 type ContactUnsubscribedData struct {
+	// The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions
 	EventID string `json:"event_id"`
 
+	// The email whose link or button was used (`msg_…`)
 	EmailID string `json:"email_id"`
 
+	// The address that unsubscribed
 	Email string `json:"email"`
 
+	// Always `recipient`
 	Source string `json:"source"`
 
+	// `all`: from all email that is not transactional; `category`: from one category
 	Scope string `json:"scope"`
 
+	// The category, if `scope` is `category`
 	Category string `json:"category"`
 
+	// The category's name, as the recipient sees it
 	CategoryLabel string `json:"category_label"`
 
 	SuppressionID *string `json:"suppression_id,omitempty"`
 
+	// The opt-out (`opt_…`), if `scope` is `category`
 	CategoryOptOutID string `json:"category_opt_out_id"`
 
 	// Extra has further fields.
@@ -3186,16 +3268,22 @@ func (v *DomainClaimList) UnmarshalJSON(text []byte) error {
 
 // DomainDegradedData: `data` of `domain.degraded`.
 type DomainDegradedData struct {
+	// The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions
 	EventID string `json:"event_id"`
 
+	// The domain (`dom_…`)
 	DomainID string `json:"domain_id"`
 
+	// The domain's name
 	Domain string `json:"domain"`
 
+	// Whether email can be sent from the domain
 	Status string `json:"status"`
 
+	// When the domain was first verified
 	VerifiedAt string `json:"verified_at"`
 
+	// Since when a required record is missing; after 72 hours the domain becomes unverified
 	DegradedSince string `json:"degraded_since"`
 
 	// Extra has further fields.
@@ -3526,14 +3614,19 @@ func (v *DomainRecord) UnmarshalJSON(text []byte) error {
 
 // DomainVerifiedData: `data` of `domain.verified`.
 type DomainVerifiedData struct {
+	// The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions
 	EventID string `json:"event_id"`
 
+	// The domain (`dom_…`)
 	DomainID string `json:"domain_id"`
 
+	// The domain's name
 	Domain string `json:"domain"`
 
+	// Whether email can be sent from the domain
 	Status string `json:"status"`
 
+	// When the domain was first verified
 	VerifiedAt string `json:"verified_at"`
 
 	DegradedSince *string `json:"degraded_since,omitempty"`
@@ -3748,20 +3841,28 @@ func (v *EmailAttachment) UnmarshalJSON(text []byte) error {
 	return decodeObject(text, v)
 }
 
-// EmailBounce: see the API's reference.
+// EmailBounce: The refusal
 type EmailBounce struct {
+	// `hard`: the host refused for good; `soft`: it refused until the time was up
 	Type string `json:"type"`
 
+	// `unknown_user`, `mailbox_full`, `inactive`, `domain_not_found`, `message_too_large` or `undetermined`; also
+	// `content_rejected`, `policy` or `reputation` if a report came after the delivery
 	Category string `json:"category"`
 
+	// The reply's SMTP code
 	SMTPCode int64 `json:"smtp_code"`
 
+	// The reply's enhanced status code (RFC 3463), for example `5.1.1`
 	EnhancedCode string `json:"enhanced_code"`
 
+	// The reply with its kind (RFC 3464 2.3.6), for example `smtp; 550 5.1.1 …`
 	Diagnostic string `json:"diagnostic"`
 
+	// The mail host that refused
 	MXHost string `json:"mx_host"`
 
+	// Whether the host first accepted the email and reported the failure later
 	Async bool `json:"async"`
 
 	// Extra has further fields.
@@ -3780,36 +3881,50 @@ func (v *EmailBounce) UnmarshalJSON(text []byte) error {
 
 // EmailBouncedData: `data` of `email.bounced`.
 type EmailBouncedData struct {
+	// The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions
 	EventID string `json:"event_id"`
 
+	// The email (`msg_…`)
 	EmailID string `json:"email_id"`
 
+	// The Message-ID (RFC 5322) with its angle brackets
 	MessageID string `json:"message_id"`
 
+	// The author, as it was sent
 	From string `json:"from"`
 
+	// The recipients
 	To []string `json:"to,omitempty"`
 
 	Cc []string `json:"cc,omitempty"`
 
+	// The recipient that the event is about
 	RcptTo string `json:"rcpt_to"`
 
+	// The subject
 	Subject string `json:"subject"`
 
+	// The tags that the send request gave
 	Tags []EmailTag `json:"tags,omitempty"`
 
+	// The category: `transactional`, `product` or `newsletter`
 	Category string `json:"category"`
 
 	TemplateID *string `json:"template_id,omitempty"`
 
+	// The sending domain
 	Domain string `json:"domain"`
 
+	// When the email entered the queue; null in `email.scheduled`, `email.cancelled` and `email.suppressed`
 	SentAt string `json:"sent_at"`
 
+	// The status that belongs to the event; `delivered` for opens, clicks and complaints
 	Status string `json:"status"`
 
+	// The reply of the mail host that refused the email
 	BounceReason string `json:"bounce_reason"`
 
+	// The refusal
 	Bounce *EmailBounce `json:"bounce,omitempty"`
 
 	SuppressionID *string `json:"suppression_id,omitempty"`
@@ -3832,34 +3947,47 @@ func (v *EmailBouncedData) UnmarshalJSON(text []byte) error {
 
 // EmailCancelledData: `data` of `email.cancelled`.
 type EmailCancelledData struct {
+	// The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions
 	EventID string `json:"event_id"`
 
+	// The email (`msg_…`)
 	EmailID string `json:"email_id"`
 
+	// The Message-ID (RFC 5322) with its angle brackets
 	MessageID string `json:"message_id"`
 
+	// The author, as it was sent
 	From string `json:"from"`
 
+	// The recipients
 	To []string `json:"to,omitempty"`
 
 	Cc []string `json:"cc,omitempty"`
 
+	// When the email entered the queue; null in `email.scheduled`, `email.cancelled` and `email.suppressed`
 	SentAt string `json:"sent_at"`
 
+	// The subject
 	Subject string `json:"subject"`
 
+	// The tags that the send request gave
 	Tags []EmailTag `json:"tags,omitempty"`
 
+	// The category: `transactional`, `product` or `newsletter`
 	Category string `json:"category"`
 
 	TemplateID *string `json:"template_id,omitempty"`
 
+	// The sending domain
 	Domain string `json:"domain"`
 
+	// The status that belongs to the event; `delivered` for opens, clicks and complaints
 	Status string `json:"status"`
 
+	// Who cancelled it: `customer` or `operator`
 	By string `json:"by"`
 
+	// How many recipients the event is about
 	RecipientsCount int64 `json:"recipients_count"`
 
 	// Extra has further fields.
@@ -3876,16 +4004,21 @@ func (v *EmailCancelledData) UnmarshalJSON(text []byte) error {
 	return decodeObject(text, v)
 }
 
-// EmailClick: see the API's reference.
+// EmailClick: The visit of the link
 type EmailClick struct {
+	// The link's target
 	URL string `json:"url"`
 
+	// The IP address of the visitor
 	IP string `json:"ip"`
 
+	// The visitor's `User-Agent`
 	UserAgent string `json:"user_agent"`
 
+	// Whether a program followed it, for example a scanner: it does not count as a click
 	Machine bool `json:"machine"`
 
+	// Whether it is the recipient's first click
 	First bool `json:"first"`
 
 	// Extra has further fields.
@@ -3904,34 +4037,47 @@ func (v *EmailClick) UnmarshalJSON(text []byte) error {
 
 // EmailClickedData: `data` of `email.clicked`.
 type EmailClickedData struct {
+	// The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions
 	EventID string `json:"event_id"`
 
+	// The email (`msg_…`)
 	EmailID string `json:"email_id"`
 
+	// The Message-ID (RFC 5322) with its angle brackets
 	MessageID string `json:"message_id"`
 
+	// The author, as it was sent
 	From string `json:"from"`
 
+	// The recipients
 	To []string `json:"to,omitempty"`
 
 	Cc []string `json:"cc,omitempty"`
 
+	// The recipient that the event is about
 	RcptTo string `json:"rcpt_to"`
 
+	// The subject
 	Subject string `json:"subject"`
 
+	// The tags that the send request gave
 	Tags []EmailTag `json:"tags,omitempty"`
 
+	// The category: `transactional`, `product` or `newsletter`
 	Category string `json:"category"`
 
 	TemplateID *string `json:"template_id,omitempty"`
 
+	// The sending domain
 	Domain string `json:"domain"`
 
+	// When the email entered the queue; null in `email.scheduled`, `email.cancelled` and `email.suppressed`
 	SentAt string `json:"sent_at"`
 
+	// The status that belongs to the event; `delivered` for opens, clicks and complaints
 	Status string `json:"status"`
 
+	// The visit of the link
 	Click *EmailClick `json:"click,omitempty"`
 
 	// Extra has further fields.
@@ -3950,34 +4096,47 @@ func (v *EmailClickedData) UnmarshalJSON(text []byte) error {
 
 // EmailComplainedData: `data` of `email.complained`.
 type EmailComplainedData struct {
+	// The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions
 	EventID string `json:"event_id"`
 
+	// The email (`msg_…`)
 	EmailID string `json:"email_id"`
 
+	// The Message-ID (RFC 5322) with its angle brackets
 	MessageID string `json:"message_id"`
 
+	// The author, as it was sent
 	From string `json:"from"`
 
+	// The recipients
 	To []string `json:"to,omitempty"`
 
 	Cc []string `json:"cc,omitempty"`
 
+	// The recipient that the event is about
 	RcptTo string `json:"rcpt_to"`
 
+	// The subject
 	Subject string `json:"subject"`
 
+	// The tags that the send request gave
 	Tags []EmailTag `json:"tags,omitempty"`
 
+	// The category: `transactional`, `product` or `newsletter`
 	Category string `json:"category"`
 
 	TemplateID *string `json:"template_id,omitempty"`
 
+	// The sending domain
 	Domain string `json:"domain"`
 
+	// When the email entered the queue; null in `email.scheduled`, `email.cancelled` and `email.suppressed`
 	SentAt string `json:"sent_at"`
 
+	// The status that belongs to the event; `delivered` for opens, clicks and complaints
 	Status string `json:"status"`
 
+	// The recipient's report of spam
 	Complaint *EmailComplaint `json:"complaint,omitempty"`
 
 	SuppressionID *string `json:"suppression_id,omitempty"`
@@ -3996,14 +4155,18 @@ func (v *EmailComplainedData) UnmarshalJSON(text []byte) error {
 	return decodeObject(text, v)
 }
 
-// EmailComplaint: see the API's reference.
+// EmailComplaint: The recipient's report of spam
 type EmailComplaint struct {
+	// The kind of report (RFC 5965), for example `abuse`
 	FeedbackType string `json:"feedback_type"`
 
+	// `fbl`: the feedback loop of a mailbox provider
 	Source string `json:"source"`
 
+	// The program that wrote the report
 	UserAgent string `json:"user_agent"`
 
+	// When the reported email arrived, if the report says it
 	ArrivedAt string `json:"arrived_at"`
 
 	// Extra has further fields.
@@ -4020,19 +4183,28 @@ func (v *EmailComplaint) UnmarshalJSON(text []byte) error {
 	return decodeObject(text, v)
 }
 
-// EmailDelay: see the API's reference.
+// EmailDelay: The attempt that failed for now
 type EmailDelay struct {
+	// The reply's SMTP code; null if there was no reply
 	SMTPCode int64 `json:"smtp_code"`
 
+	// The reply's enhanced status code (RFC 3463), for example `4.7.1`
 	EnhancedCode string `json:"enhanced_code"`
 
+	// The reply, or the error of the attempt
 	Diagnostic string `json:"diagnostic"`
 
+	// The number of the attempt, from 1; null if another host reported the delay
 	Attempt int64 `json:"attempt"`
 
+	// When it is tried again; null if another host tries
 	NextAttemptAt string `json:"next_attempt_at"`
 
+	// When delivery is given up; null if another host tries
 	ExpiresAt string `json:"expires_at"`
+
+	// Whether the connection was lost before the reply to the content, so that the recipient may get the email twice
+	Unconfirmed bool `json:"unconfirmed"`
 
 	// Extra has further fields.
 	Extra map[string]any `json:"-"`
@@ -4050,36 +4222,50 @@ func (v *EmailDelay) UnmarshalJSON(text []byte) error {
 
 // EmailDeliveredData: `data` of `email.delivered`.
 type EmailDeliveredData struct {
+	// The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions
 	EventID string `json:"event_id"`
 
+	// The email (`msg_…`)
 	EmailID string `json:"email_id"`
 
+	// The Message-ID (RFC 5322) with its angle brackets
 	MessageID string `json:"message_id"`
 
+	// The author, as it was sent
 	From string `json:"from"`
 
+	// The recipients
 	To []string `json:"to,omitempty"`
 
 	Cc []string `json:"cc,omitempty"`
 
+	// The recipient that the event is about
 	RcptTo string `json:"rcpt_to"`
 
+	// The subject
 	Subject string `json:"subject"`
 
+	// The tags that the send request gave
 	Tags []EmailTag `json:"tags,omitempty"`
 
+	// The category: `transactional`, `product` or `newsletter`
 	Category string `json:"category"`
 
 	TemplateID *string `json:"template_id,omitempty"`
 
+	// The sending domain
 	Domain string `json:"domain"`
 
+	// When the email entered the queue; null in `email.scheduled`, `email.cancelled` and `email.suppressed`
 	SentAt string `json:"sent_at"`
 
+	// The status that belongs to the event; `delivered` for opens, clicks and complaints
 	Status string `json:"status"`
 
+	// When the mail host accepted the email
 	DeliveredAt string `json:"delivered_at"`
 
+	// The successful attempt
 	Delivery *EmailDelivery `json:"delivery,omitempty"`
 
 	// Extra has further fields.
@@ -4096,16 +4282,21 @@ func (v *EmailDeliveredData) UnmarshalJSON(text []byte) error {
 	return decodeObject(text, v)
 }
 
-// EmailDelivery: see the API's reference.
+// EmailDelivery: The successful attempt
 type EmailDelivery struct {
+	// The mail host that accepted it
 	MXHost string `json:"mx_host"`
 
+	// The mail host's last reply
 	SMTPResponse string `json:"smtp_response"`
 
+	// The TLS version, for example `TLSv1.3`; null if the connection was not encrypted
 	TLS string `json:"tls"`
 
+	// How many attempts were made, with this one
 	Attempts int64 `json:"attempts"`
 
+	// Time of the attempt in milliseconds
 	DurationMs int64 `json:"duration_ms"`
 
 	// Extra has further fields.
@@ -4124,34 +4315,47 @@ func (v *EmailDelivery) UnmarshalJSON(text []byte) error {
 
 // EmailDeliveryDelayedData: `data` of `email.delivery_delayed`.
 type EmailDeliveryDelayedData struct {
+	// The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions
 	EventID string `json:"event_id"`
 
+	// The email (`msg_…`)
 	EmailID string `json:"email_id"`
 
+	// The Message-ID (RFC 5322) with its angle brackets
 	MessageID string `json:"message_id"`
 
+	// The author, as it was sent
 	From string `json:"from"`
 
+	// The recipients
 	To []string `json:"to,omitempty"`
 
 	Cc []string `json:"cc,omitempty"`
 
+	// The recipient that the event is about
 	RcptTo string `json:"rcpt_to"`
 
+	// The subject
 	Subject string `json:"subject"`
 
+	// The tags that the send request gave
 	Tags []EmailTag `json:"tags,omitempty"`
 
+	// The category: `transactional`, `product` or `newsletter`
 	Category string `json:"category"`
 
 	TemplateID *string `json:"template_id,omitempty"`
 
+	// The sending domain
 	Domain string `json:"domain"`
 
+	// When the email entered the queue; null in `email.scheduled`, `email.cancelled` and `email.suppressed`
 	SentAt string `json:"sent_at"`
 
+	// The status that belongs to the event; `delivered` for opens, clicks and complaints
 	Status string `json:"status"`
 
+	// The attempt that failed for now
 	Delay *EmailDelay `json:"delay,omitempty"`
 
 	// Extra has further fields.
@@ -4419,37 +4623,52 @@ func (v *EmailEventList) UnmarshalJSON(text []byte) error {
 
 // EmailFailedData: `data` of `email.failed`.
 type EmailFailedData struct {
+	// The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions
 	EventID string `json:"event_id"`
 
+	// The email (`msg_…`)
 	EmailID string `json:"email_id"`
 
+	// The Message-ID (RFC 5322) with its angle brackets
 	MessageID string `json:"message_id"`
 
+	// The author, as it was sent
 	From string `json:"from"`
 
+	// The recipients
 	To []string `json:"to,omitempty"`
 
 	Cc []string `json:"cc,omitempty"`
 
+	// The recipient that the event is about
 	RcptTo string `json:"rcpt_to"`
 
+	// The subject
 	Subject string `json:"subject"`
 
+	// The tags that the send request gave
 	Tags []EmailTag `json:"tags,omitempty"`
 
+	// The category: `transactional`, `product` or `newsletter`
 	Category string `json:"category"`
 
 	TemplateID *string `json:"template_id,omitempty"`
 
+	// The sending domain
 	Domain string `json:"domain"`
 
+	// When the email entered the queue; null in `email.scheduled`, `email.cancelled` and `email.suppressed`
 	SentAt string `json:"sent_at"`
 
+	// The status that belongs to the event; `delivered` for opens, clicks and complaints
 	Status string `json:"status"`
 
+	// Why delivery was given up
 	Failure *EmailFailure `json:"failure,omitempty"`
 
 	SuppressionID *string `json:"suppression_id,omitempty"`
+
+	SuppressedUntil *string `json:"suppressed_until,omitempty"`
 
 	// Extra has further fields.
 	Extra map[string]any `json:"-"`
@@ -4465,12 +4684,16 @@ func (v *EmailFailedData) UnmarshalJSON(text []byte) error {
 	return decodeObject(text, v)
 }
 
-// EmailFailure: see the API's reference.
+// EmailFailure: Why delivery was given up
 type EmailFailure struct {
+	// `expired`, `tls_required`, `dns_error`, `rejected`, `render_error`, `unconfirmed`, or a refusal of the sender:
+	// `content_rejected`, `policy`, `reputation`
 	Reason string `json:"reason"`
 
+	// The last reply or error
 	Message string `json:"message"`
 
+	// The last reply's SMTP code; null if there was no reply
 	SMTPCode int64 `json:"smtp_code"`
 
 	// Extra has further fields.
@@ -4678,16 +4901,20 @@ func (v *EmailMetricsTotals) UnmarshalJSON(text []byte) error {
 	return decodeObject(text, v)
 }
 
-// EmailOpen: see the API's reference.
+// EmailOpen: The fetch of the tracking image
 type EmailOpen struct {
+	// The IP address that fetched it
 	IP string `json:"ip"`
 
+	// The `User-Agent` of the fetch
 	UserAgent string `json:"user_agent"`
 
+	// Whether a program fetched it, for example a scanner: it does not count as an open
 	Machine bool `json:"machine"`
 
 	Proxy *string `json:"proxy,omitempty"`
 
+	// Whether it is the recipient's first open
 	First bool `json:"first"`
 
 	// Extra has further fields.
@@ -4706,34 +4933,47 @@ func (v *EmailOpen) UnmarshalJSON(text []byte) error {
 
 // EmailOpenedData: `data` of `email.opened`.
 type EmailOpenedData struct {
+	// The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions
 	EventID string `json:"event_id"`
 
+	// The email (`msg_…`)
 	EmailID string `json:"email_id"`
 
+	// The Message-ID (RFC 5322) with its angle brackets
 	MessageID string `json:"message_id"`
 
+	// The author, as it was sent
 	From string `json:"from"`
 
+	// The recipients
 	To []string `json:"to,omitempty"`
 
 	Cc []string `json:"cc,omitempty"`
 
+	// The recipient that the event is about
 	RcptTo string `json:"rcpt_to"`
 
+	// The subject
 	Subject string `json:"subject"`
 
+	// The tags that the send request gave
 	Tags []EmailTag `json:"tags,omitempty"`
 
+	// The category: `transactional`, `product` or `newsletter`
 	Category string `json:"category"`
 
 	TemplateID *string `json:"template_id,omitempty"`
 
+	// The sending domain
 	Domain string `json:"domain"`
 
+	// When the email entered the queue; null in `email.scheduled`, `email.cancelled` and `email.suppressed`
 	SentAt string `json:"sent_at"`
 
+	// The status that belongs to the event; `delivered` for opens, clicks and complaints
 	Status string `json:"status"`
 
+	// The fetch of the tracking image
 	Open *EmailOpen `json:"open,omitempty"`
 
 	// Extra has further fields.
@@ -4752,40 +4992,57 @@ func (v *EmailOpenedData) UnmarshalJSON(text []byte) error {
 
 // EmailReceivedData: `data` of `email.received`.
 type EmailReceivedData struct {
+	// The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions
 	EventID string `json:"event_id"`
 
+	// The received email (`inb_…`)
 	EmailID string `json:"email_id"`
 
+	// The addresses of the `To` header field
 	To []string `json:"to,omitempty"`
 
+	// The author, as in the `From` header field
 	From string `json:"from"`
 
+	// The subject
 	Subject string `json:"subject"`
 
+	// Always `received`
 	Status string `json:"status"`
 
+	// The envelope recipient at your domain
 	RcptTo string `json:"rcpt_to"`
 
 	Cc []string `json:"cc,omitempty"`
 
+	// The Message-ID (RFC 5322) with its angle brackets; empty if it has none
 	MessageID string `json:"message_id"`
 
+	// Message-ID of the email that this one replies to
 	InReplyTo string `json:"in_reply_to"`
 
+	// Message-IDs of the thread, oldest first
 	References []string `json:"references,omitempty"`
 
+	// Spam status
 	SpamStatus string `json:"spam_status"`
 
+	// Number of attachments; those beyond 2,000 parts are not counted
 	AttachmentCount int64 `json:"attachment_count"`
 
+	// The first attachments
 	Attachments []ReceivedEmailAttachment `json:"attachments,omitempty"`
 
+	// Time of receipt
 	ReceivedAt string `json:"received_at"`
 
+	// The receiving domain
 	Domain string `json:"domain"`
 
+	// Envelope sender; null for the null reverse path of bounces
 	EnvelopeFrom string `json:"envelope_from"`
 
+	// Authentication results
 	Auth *EmailReceivedDataAuth `json:"auth,omitempty"`
 
 	// Extra has further fields.
@@ -4802,12 +5059,15 @@ func (v *EmailReceivedData) UnmarshalJSON(text []byte) error {
 	return decodeObject(text, v)
 }
 
-// EmailReceivedDataAuth: see the API's reference.
+// EmailReceivedDataAuth: Authentication results
 type EmailReceivedDataAuth struct {
+	// SPF result of the envelope sender
 	SPF string `json:"spf"`
 
+	// DKIM result
 	DKIM string `json:"dkim"`
 
+	// DMARC result of the author's domain
 	DMARC string `json:"dmarc"`
 
 	// Extra has further fields.
@@ -4826,32 +5086,44 @@ func (v *EmailReceivedDataAuth) UnmarshalJSON(text []byte) error {
 
 // EmailScheduledData: `data` of `email.scheduled`.
 type EmailScheduledData struct {
+	// The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions
 	EventID string `json:"event_id"`
 
+	// The email (`msg_…`)
 	EmailID string `json:"email_id"`
 
+	// The Message-ID (RFC 5322) with its angle brackets
 	MessageID string `json:"message_id"`
 
+	// The author, as it was sent
 	From string `json:"from"`
 
+	// The recipients
 	To []string `json:"to,omitempty"`
 
 	Cc []string `json:"cc,omitempty"`
 
+	// When the email entered the queue; null in `email.scheduled`, `email.cancelled` and `email.suppressed`
 	SentAt string `json:"sent_at"`
 
+	// The subject
 	Subject string `json:"subject"`
 
+	// The tags that the send request gave
 	Tags []EmailTag `json:"tags,omitempty"`
 
+	// The category: `transactional`, `product` or `newsletter`
 	Category string `json:"category"`
 
 	TemplateID *string `json:"template_id,omitempty"`
 
+	// The sending domain
 	Domain string `json:"domain"`
 
+	// The status that belongs to the event; `delivered` for opens, clicks and complaints
 	Status string `json:"status"`
 
+	// When the email is to be sent
 	ScheduledAt string `json:"scheduled_at"`
 
 	// Extra has further fields.
@@ -4870,32 +5142,44 @@ func (v *EmailScheduledData) UnmarshalJSON(text []byte) error {
 
 // EmailSentData: `data` of `email.sent`.
 type EmailSentData struct {
+	// The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions
 	EventID string `json:"event_id"`
 
+	// The email (`msg_…`)
 	EmailID string `json:"email_id"`
 
+	// The Message-ID (RFC 5322) with its angle brackets
 	MessageID string `json:"message_id"`
 
+	// The author, as it was sent
 	From string `json:"from"`
 
+	// The recipients
 	To []string `json:"to,omitempty"`
 
 	Cc []string `json:"cc,omitempty"`
 
+	// When the email entered the queue; null in `email.scheduled`, `email.cancelled` and `email.suppressed`
 	SentAt string `json:"sent_at"`
 
+	// The subject
 	Subject string `json:"subject"`
 
+	// The tags that the send request gave
 	Tags []EmailTag `json:"tags,omitempty"`
 
+	// The category: `transactional`, `product` or `newsletter`
 	Category string `json:"category"`
 
 	TemplateID *string `json:"template_id,omitempty"`
 
+	// The sending domain
 	Domain string `json:"domain"`
 
+	// The status that belongs to the event; `delivered` for opens, clicks and complaints
 	Status string `json:"status"`
 
+	// How many recipients the event is about
 	RecipientsCount int64 `json:"recipients_count"`
 
 	// Extra has further fields.
@@ -4914,32 +5198,44 @@ func (v *EmailSentData) UnmarshalJSON(text []byte) error {
 
 // EmailSuppressedData: `data` of `email.suppressed`.
 type EmailSuppressedData struct {
+	// The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions
 	EventID string `json:"event_id"`
 
+	// The email (`msg_…`)
 	EmailID string `json:"email_id"`
 
+	// The Message-ID (RFC 5322) with its angle brackets
 	MessageID string `json:"message_id"`
 
+	// The author, as it was sent
 	From string `json:"from"`
 
+	// The recipients
 	To []string `json:"to,omitempty"`
 
 	Cc []string `json:"cc,omitempty"`
 
+	// When the email entered the queue; null in `email.scheduled`, `email.cancelled` and `email.suppressed`
 	SentAt string `json:"sent_at"`
 
+	// The subject
 	Subject string `json:"subject"`
 
+	// The tags that the send request gave
 	Tags []EmailTag `json:"tags,omitempty"`
 
+	// The category: `transactional`, `product` or `newsletter`
 	Category string `json:"category"`
 
 	TemplateID *string `json:"template_id,omitempty"`
 
+	// The sending domain
 	Domain string `json:"domain"`
 
+	// The status that belongs to the event; `delivered` for opens, clicks and complaints
 	Status string `json:"status"`
 
+	// The recipients to whom the email was not sent
 	Suppressed []EmailSuppression `json:"suppressed,omitempty"`
 
 	// Extra has further fields.
@@ -4958,8 +5254,10 @@ func (v *EmailSuppressedData) UnmarshalJSON(text []byte) error {
 
 // EmailSuppression: see the API's reference.
 type EmailSuppression struct {
+	// The address
 	Email string `json:"email"`
 
+	// The suppression's reason, for example `hard_bounce`; `unsubscribe` for an opt-out
 	Reason string `json:"reason"`
 
 	SuppressionID *string `json:"suppression_id,omitempty"`
@@ -7036,12 +7334,16 @@ func (v *OneWebhookDelivery) UnmarshalJSON(text []byte) error {
 
 // PayoutCreatedData: `data` of `payout.created`.
 type PayoutCreatedData struct {
+	// The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions
 	EventID string `json:"event_id"`
 
+	// The payout (`pay_…`)
 	PayoutID string `json:"payout_id"`
 
+	// The affiliate program (`prog_…`)
 	ProgramID string `json:"program_id"`
 
+	// The partner (`aff_…`)
 	AffiliateID string `json:"affiliate_id"`
 
 	// Extra has further fields.
@@ -7060,12 +7362,16 @@ func (v *PayoutCreatedData) UnmarshalJSON(text []byte) error {
 
 // PayoutFailedData: `data` of `payout.failed`.
 type PayoutFailedData struct {
+	// The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions
 	EventID string `json:"event_id"`
 
+	// The payout (`pay_…`)
 	PayoutID string `json:"payout_id"`
 
+	// The affiliate program (`prog_…`)
 	ProgramID string `json:"program_id"`
 
+	// The partner (`aff_…`)
 	AffiliateID string `json:"affiliate_id"`
 
 	// Extra has further fields.
@@ -7084,12 +7390,16 @@ func (v *PayoutFailedData) UnmarshalJSON(text []byte) error {
 
 // PayoutPaidData: `data` of `payout.paid`.
 type PayoutPaidData struct {
+	// The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions
 	EventID string `json:"event_id"`
 
+	// The payout (`pay_…`)
 	PayoutID string `json:"payout_id"`
 
+	// The affiliate program (`prog_…`)
 	ProgramID string `json:"program_id"`
 
+	// The partner (`aff_…`)
 	AffiliateID string `json:"affiliate_id"`
 
 	// Extra has further fields.
@@ -7628,12 +7938,16 @@ func (v *RecipientLastResponse) UnmarshalJSON(text []byte) error {
 
 // ReferralConvertedData: `data` of `referral.converted`.
 type ReferralConvertedData struct {
+	// The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions
 	EventID string `json:"event_id"`
 
+	// The referral after the change
 	Referral *AffiliateReferral `json:"referral,omitempty"`
 
+	// The affiliate program (`prog_…`)
 	ProgramID string `json:"program_id"`
 
+	// The partner (`aff_…`)
 	AffiliateID string `json:"affiliate_id"`
 
 	// Extra has further fields.
@@ -7652,12 +7966,16 @@ func (v *ReferralConvertedData) UnmarshalJSON(text []byte) error {
 
 // ReferralCreatedData: `data` of `referral.created`.
 type ReferralCreatedData struct {
+	// The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions
 	EventID string `json:"event_id"`
 
+	// The referral after the change
 	Referral *AffiliateReferral `json:"referral,omitempty"`
 
+	// The affiliate program (`prog_…`)
 	ProgramID string `json:"program_id"`
 
+	// The partner (`aff_…`)
 	AffiliateID string `json:"affiliate_id"`
 
 	// Extra has further fields.
@@ -8373,8 +8691,9 @@ func (v *SMTPCredential) UnmarshalJSON(text []byte) error {
 	return decodeObject(text, v)
 }
 
-// StepOutput: see the API's reference.
+// StepOutput: What the step made
 type StepOutput struct {
+	// The email that the step sent (`msg_…`); only of steps that send one
 	EmailID string `json:"email_id"`
 
 	// Extra has further fields.
@@ -8551,20 +8870,26 @@ func (v *SuppressionCheckError) UnmarshalJSON(text []byte) error {
 
 // SuppressionCreatedData: `data` of `suppression.created`.
 type SuppressionCreatedData struct {
+	// The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions
 	EventID string `json:"event_id"`
 
+	// The suppression (`sup_…`)
 	SuppressionID string `json:"suppression_id"`
 
+	// The address in lower case, as compared; or `@domain.tld` for a whole domain
 	Email string `json:"email"`
 
+	// Reason
 	Reason string `json:"reason"`
 
+	// Source
 	Source string `json:"source"`
 
 	EmailID *string `json:"email_id,omitempty"`
 
 	ExpiresAt *string `json:"expires_at,omitempty"`
 
+	// Time of creation
 	CreatedAt string `json:"created_at"`
 
 	// Extra has further fields.
@@ -8583,20 +8908,26 @@ func (v *SuppressionCreatedData) UnmarshalJSON(text []byte) error {
 
 // SuppressionDeletedData: `data` of `suppression.deleted`.
 type SuppressionDeletedData struct {
+	// The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions
 	EventID string `json:"event_id"`
 
+	// The suppression (`sup_…`)
 	SuppressionID string `json:"suppression_id"`
 
+	// The address in lower case, as compared; or `@domain.tld` for a whole domain
 	Email string `json:"email"`
 
+	// Reason
 	Reason string `json:"reason"`
 
+	// Source
 	Source string `json:"source"`
 
 	EmailID *string `json:"email_id,omitempty"`
 
 	ExpiresAt *string `json:"expires_at,omitempty"`
 
+	// Time of creation
 	CreatedAt string `json:"created_at"`
 
 	// Extra has further fields.
@@ -10135,14 +10466,19 @@ func (v *WebhookDeliveryList) UnmarshalJSON(text []byte) error {
 
 // WebhookDisabledData: `data` of `webhook.disabled`.
 type WebhookDisabledData struct {
+	// The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions
 	EventID string `json:"event_id"`
 
+	// The endpoint (`whk_…`)
 	WebhookID string `json:"webhook_id"`
 
+	// URL for deliveries
 	URL string `json:"url"`
 
+	// Why the endpoint is disabled
 	DisabledReason string `json:"disabled_reason"`
 
+	// Start of the current failures; null if deliveries succeed
 	FailingSince string `json:"failing_since"`
 
 	// Extra has further fields.

@@ -18,7 +18,7 @@
 use std::net::IpAddr;
 use std::sync::{Arc, PoisonError};
 
-use api::serve::static_pages::{AnsweredRequest, Overlay, Policy, StaticPage};
+use api::serve::static_pages::{Overlay, Policy, READ_METHODS, ResponseObserver, StaticPage};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
@@ -41,6 +41,9 @@ const JSON: &str = "application/json";
 const PAGE: &str = include_str!("inbox.html");
 /// Path of the page's requests.
 pub const PATH: &str = "/inbox";
+const MESSAGES_PATH: &str = "/inbox/messages";
+/// The methods of messages.
+const MESSAGE_METHODS: &[Method] = &[Method::GET, Method::HEAD, Method::DELETE];
 
 /// Serves the inbox, and prints a line on the terminal for each request to the API.
 #[derive(Debug)]
@@ -67,6 +70,12 @@ impl Overlay for InboxPages {
         })
     }
 
+    fn methods(&self, uri: &Uri) -> &'static [Method] {
+        let is_id = |rest: &str| rest.is_empty() || rest.strip_prefix('/').is_some_and(|id| !id.contains('/'));
+        let is_removable = uri.path().strip_prefix(MESSAGES_PATH).is_some_and(is_id);
+        if is_removable { MESSAGE_METHODS } else { READ_METHODS }
+    }
+
     fn page(&self, method: &Method, uri: &Uri) -> StaticPage {
         let parts: Vec<&str> = uri.path().split('/').filter(|part| !part.is_empty()).collect();
         let page = match (method.as_str(), parts.as_slice()) {
@@ -91,8 +100,8 @@ impl Overlay for InboxPages {
         })
     }
 
-    fn answered(&self, answered: &AnsweredRequest) {
-        self.terminal.print_request(answered);
+    fn observe(&self, method: &Method, uri: &Uri) -> Option<ResponseObserver> {
+        Some(self.terminal.observe_request(method.clone(), uri.clone()))
     }
 }
 

@@ -4,7 +4,8 @@
 use std::fmt::Display;
 use std::io::Write as _;
 
-use api::serve::static_pages::AnsweredRequest;
+use api::serve::static_pages::ResponseObserver;
+use http::{Method, Uri};
 use jiff::tz::TimeZone;
 use mail::address::Address;
 use mail::reply::SmtpReply;
@@ -43,11 +44,14 @@ impl Terminal {
         };
     }
 
-    /// Prints a completed API request.
-    pub fn print_request(&self, answered: &AnsweredRequest) {
-        let AnsweredRequest { method, uri, status, duration } = answered;
-        let (path, status) = (truncate_tokens(uri.path()), status.as_u16());
-        self.print_line(format_args!("{method} {path}  {status}  {} ms", duration.as_millis()));
+    /// Prints an API request when it is answered, with the time from its header section to that of the response.
+    #[must_use]
+    pub fn observe_request(&self, method: Method, uri: Uri) -> ResponseObserver {
+        let (terminal, started_at) = (self.clone(), tokio::time::Instant::now());
+        Box::new(move |status| {
+            let (path, duration) = (truncate_tokens(uri.path()), started_at.elapsed());
+            terminal.print_line(format_args!("{method} {path}  {}  {} ms", status.as_u16(), duration.as_millis()));
+        })
     }
 
     /// Prints a message stored in the inbox.

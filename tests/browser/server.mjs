@@ -57,5 +57,6 @@ export async function start({ binary, shopPort, port = 0 }) {
     const answer = await fetch(url + path, { method: "POST", headers, body });
     if (answer.status != 200) throw new Error(`${type}: ${answer.status} ${await answer.text()}`);
   };
-  return { url, key: program.publishable_key, tokens: ["ada", "bob"], website, api, pay, admin, stop };
+  const session = () => JSON.parse(execFileSync(binary, ["admin", "--data-dir", room, "--json", "session", "create"]));
+  return { session, url, key: program.publishable_key, tokens: ["ada", "bob"], website, api, pay, admin, stop };
 }

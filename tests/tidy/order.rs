@@ -19,8 +19,9 @@ const CRATES: &[(&str, &[&str])] = &[
     ("smtp", &["mail", "proxy", "store", "dns", "provider", "queue", "affiliate"]),
     ("schema-derive", &[]),
     ("api", &["mail", "proxy", "store", "dns", "provider", "queue", "affiliate", "schema-derive"]),
-    ("cli", &[]),
-    ("pages", &[]),
+    ("explain", &[]),
+    ("cli", &["explain"]),
+    ("pages", &["explain"]),
     ("sdk/generate", &[]),
 ];
 

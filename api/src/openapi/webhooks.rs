@@ -5,25 +5,29 @@ use mail::event::EventKind;
 use mail::id::EventId;
 use serde_json::{Map, Value, json};
 
+use super::webhook_fields;
 use crate::emails::test_event::example_payloads;
 use crate::schema;
 
-pub(super) fn webhooks_section() -> Value {
-    Value::Object(EventKind::ALL.iter().map(|kind| (kind.name().to_owned(), webhook_entry(kind.name()))).collect())
+pub(super) fn webhooks_section(components: &Value) -> Value {
+    let entry = |kind: &EventKind| (kind.name().to_owned(), webhook_entry(kind.name(), components));
+    Value::Object(EventKind::ALL.iter().map(entry).collect())
 }
 
-fn webhook_entry(name: &str) -> Value {
+fn webhook_entry(name: &str, components: &Value) -> Value {
     let mut data = example_payloads::common_fields(name, EventId::from_bytes([0; 16]));
     if let Some(Value::Object(event_data)) = example_payloads::example_for(name) {
         data.extend(event_data);
     }
     let data = Value::Object(data);
+    let mut data_schema = schema_of_example(&data);
+    webhook_fields::describe(name, &mut data_schema, components);
     let body = json!({
         "type": "object", "required": ["type", "created_at", "data"],
         "properties": {
-            "type": {"type": "string", "const": name},
+            "type": {"type": "string", "const": name, "description": "The type of the event"},
             "created_at": schema::time("When it happened"),
-            "data": schema_of_example(&data),
+            "data": data_schema,
         },
     });
     let example = json!({"type": name, "created_at": "2026-01-01T10:00:00.812Z", "data": data});

@@ -2,21 +2,20 @@
 //!
 //! ```text
 //! request ─► Overlay::has? ─► Overlay::ready ─► Overlay::page (on a blocking thread) ─► response
-//!                 └─ no ────► the API's dispatch ─► Overlay::answered
+//!                 └─ no ────► Overlay::observe ─► the API's dispatch ─► ResponseObserver
 //! ```
 //!
-//! An overlay claims whole paths that no API operation has. GET, HEAD (answered like GET, without the body) and DELETE
-//! reach it; a request body is not read.
+//! An overlay claims whole paths that no API operation has. HEAD is answered like GET, without the body; a request body
+//! is not read.
 
 use std::borrow::Cow;
 use std::fmt::Debug;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::header::{
-    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG,
+    ACCEPT_ENCODING, ALLOW, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG,
     HeaderName, HeaderValue, IF_NONE_MATCH, VARY,
 };
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
@@ -36,23 +35,28 @@ pub trait Overlay: Debug + Send + Sync + 'static {
         Box::pin(std::future::ready(()))
     }
 
-    /// Answers a request that it [`has`](Self::has). It may read files.
+    /// The methods of a page that it [`has`](Self::has). HEAD belongs to GET.
+    fn methods(&self, uri: &Uri) -> &'static [Method] {
+        let _ = uri;
+        READ_METHODS
+    }
+
+    /// Answers a request that it [`has`](Self::has), with GET in place of HEAD. It may read files.
     fn page(&self, method: &Method, uri: &Uri) -> StaticPage;
 
-    /// Called after each response of the API.
-    fn answered(&self, answered: &AnsweredRequest);
+    /// Called before the API answers a request. Returns what takes the status of the response, or `None` if nothing is
+    /// to be done with it.
+    fn observe(&self, method: &Method, uri: &Uri) -> Option<ResponseObserver> {
+        let _ = (method, uri);
+        None
+    }
 }
 
-/// A request that the API answered.
-#[derive(Debug, Clone)]
-pub struct AnsweredRequest {
-    pub method: Method,
-    /// The request target.
-    pub uri: Uri,
-    pub status: StatusCode,
-    /// Time from the header section of the request to that of the response.
-    pub duration: Duration,
-}
+/// The methods of a page that is only read.
+pub const READ_METHODS: &[Method] = &[Method::GET, Method::HEAD];
+
+/// Takes the status of an API response.
+pub type ResponseObserver = Box<dyn FnOnce(StatusCode) + Send>;
 
 /// The Content-Security-Policy of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -244,9 +248,9 @@ fn attachment(name: &str) -> Option<HeaderValue> {
 pub(super) async fn answer<B>(overlay: Arc<dyn Overlay>, request: Request<B>) -> Response<ResponseBody> {
     let is_head = request.method() == Method::HEAD;
     let (head, _) = request.into_parts();
-    if ![Method::GET, Method::HEAD, Method::DELETE].contains(&head.method) {
-        let page = StaticPage::error(StatusCode::METHOD_NOT_ALLOWED, "Use GET, HEAD or DELETE\n");
-        return page.into_response(false, &head.headers);
+    let methods = overlay.methods(&head.uri);
+    if !methods.contains(&head.method) {
+        return method_not_allowed(methods, &head.headers);
     }
     let method = if is_head { Method::GET } else { head.method };
     Arc::clone(&overlay).ready(&head.uri).await;
@@ -259,9 +263,52 @@ pub(super) async fn answer<B>(overlay: Arc<dyn Overlay>, request: Request<B>) ->
     page.into_response(is_head, &head.headers)
 }
 
+/// A 405, which must name the methods of the page (RFC 9110 15.5.6).
+fn method_not_allowed(methods: &[Method], request: &HeaderMap) -> Response<ResponseBody> {
+    let allowed = methods.iter().map(Method::as_str).collect::<Vec<_>>().join(", ");
+    let page = StaticPage::error(StatusCode::METHOD_NOT_ALLOWED, format!("This page has: {allowed}\n"));
+    let mut response = page.into_response(false, request);
+    if let Ok(allowed) = HeaderValue::from_str(&allowed) {
+        response.headers_mut().insert(ALLOW, allowed);
+    }
+    response
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// One page that is read.
+    #[derive(Debug)]
+    struct OnePage;
+
+    impl Overlay for OnePage {
+        fn has(&self, _: &Uri, _: &HeaderMap) -> bool {
+            true
+        }
+
+        fn page(&self, method: &Method, _: &Uri) -> StaticPage {
+            assert_eq!(*method, Method::GET);
+            StaticPage::new("text/plain", "page")
+        }
+    }
+
+    #[tokio::test]
+    async fn a_page_without_the_method_names_those_it_has() {
+        let answer_to = async |method: Method| {
+            let request = Request::builder().method(method).uri("/page").body(()).unwrap();
+            answer(Arc::new(OnePage), request).await
+        };
+        for method in [Method::POST, Method::DELETE, Method::OPTIONS, Method::from_bytes(b"QUERY").unwrap()] {
+            let refused = answer_to(method.clone()).await;
+            assert_eq!(refused.status(), StatusCode::METHOD_NOT_ALLOWED, "{method}");
+            assert_eq!(refused.headers()[ALLOW], "GET, HEAD", "{method}");
+        }
+        for method in READ_METHODS {
+            let answered = answer_to(method.clone()).await;
+            assert_eq!((answered.status(), answered.headers().get(ALLOW)), (StatusCode::OK, None), "{method}");
+        }
+    }
 
     #[test]
     fn file_names_are_encoded() {

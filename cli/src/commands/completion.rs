@@ -5,6 +5,7 @@ use clap_complete::Shell;
 
 use super::workflow::WorkflowRun;
 use crate::error::CliError;
+use crate::example;
 use crate::operation::OperationTable;
 use crate::output;
 use crate::tree;
@@ -12,7 +13,9 @@ use crate::tree;
 pub(super) fn command() -> Command {
     Command::new("completion")
         .about("Print the completion script of a shell")
-        .after_help("Example:\n  postrider completion bash > ~/.local/share/bash-completion/completions/postrider")
+        .after_help(example::section(&[
+            "postrider completion bash > ~/.local/share/bash-completion/completions/postrider",
+        ]))
         .arg(Arg::new("shell").value_name("SHELL").required(true).value_parser(value_parser!(Shell)).help("The shell"))
 }
 

@@ -7,6 +7,7 @@ use super::workflow::WorkflowRun;
 use crate::client::Call;
 use crate::clock;
 use crate::error::CliError;
+use crate::example;
 use crate::operation::OperationTable;
 use crate::output::{self, Format};
 
@@ -16,7 +17,7 @@ const CLOCK_DIFFERENCE_MAX_S: i64 = 60;
 pub(super) fn command(name: &'static str) -> Command {
     Command::new(name)
         .about("Check the server, the key, the clock and the domains")
-        .after_help(format!("Example:\n  postrider client {name}"))
+        .after_help(example::section(&[format!("postrider client {name}")]))
 }
 
 pub(super) async fn run(name: &'static str, arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {

@@ -7,6 +7,7 @@ use super::workflow::WorkflowRun;
 use crate::client::Call;
 use crate::error::CliError;
 use crate::event_stream::EventStream;
+use crate::example;
 use crate::operation::OperationTable;
 use crate::operation_command::encode;
 use crate::output::{self, Format};
@@ -17,7 +18,10 @@ const FINAL_STATES: &[&str] = &["delivered", "bounced", "failed", "complained", 
 pub(super) fn command() -> Command {
     Command::new("emails watch")
         .about("Show what happens to emails as it happens")
-        .after_help("Examples:\n  postrider emails watch\n  postrider emails watch msg_01K9ZQ4Y8M3T5V7W2X6B0C1D9E")
+        .after_help(example::section(&[
+            "postrider emails watch",
+            "postrider emails watch msg_01K9ZQ4Y8M3T5V7W2X6B0C1D9E",
+        ]))
         .arg(Arg::new("id").value_name("ID").help("Only this email; ends when each recipient has its result"))
 }
 
@@ -28,9 +32,12 @@ pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Res
     let mut stream = EventStream::new(&client, kinds, None);
     let id = run.text("id");
     let target = id.map(|id| format!("/emails/{}", encode(id)));
+    // Events from now on must not be lost.
+    stream.begin().await?;
+    if target.is_none() {
+        eprintln!("watching the emails of {}; Ctrl-C stops", client.base_url());
+    }
     if let Some(target) = &target {
-        // An event between this answer and the stream's begin must not be lost.
-        stream.begin().await?;
         let email = client.call(&Call::get(target.clone())).await?.json()?;
         print_state(&email["email"], run.format())?;
         if is_final(&email["email"]) {

@@ -1,11 +1,14 @@
 //! `explain`: where each recipient of an email stands, why, and what to do.
 
 use clap::{Arg, Command};
+use explain::{NextStep, RecipientStanding, Standing};
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use super::workflow::WorkflowRun;
 use crate::client::Call;
 use crate::error::CliError;
+use crate::example;
 use crate::operation::OperationTable;
 use crate::operation_command::encode;
 use crate::output::{self, Format};
@@ -13,7 +16,7 @@ use crate::output::{self, Format};
 pub(super) fn command() -> Command {
     Command::new("explain")
         .about("Explain what happened to an email, recipient by recipient")
-        .after_help("Example:\n  postrider explain msg_01K9ZQ4Y8M3T5V7W2X6B0C1D9E")
+        .after_help(example::section(&["postrider explain msg_01K9ZQ4Y8M3T5V7W2X6B0C1D9E"]))
         .arg(Arg::new("id").value_name("ID").required(true).help("Id of the email"))
 }
 
@@ -38,50 +41,24 @@ pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Res
     Ok(())
 }
 
+/// Explains a recipient in the words that the dashboard shows too.
 fn explanation(recipient: &Value) -> Value {
-    let text = |name: &str| recipient[name].as_str();
-    let status = text("status").unwrap_or("unknown");
-    let attempts = recipient["attempts"].as_u64().unwrap_or(0);
-    let tried = match attempts {
-        0 => "It was not tried yet.".to_owned(),
-        1 => "It was tried once.".to_owned(),
-        n => format!("It was tried {n} times."),
+    let standing = RecipientStanding::deserialize(recipient).unwrap_or_default();
+    let explained = explain::explain(&standing);
+    let command = match explained.next_step {
+        Some(NextStep::Resend) => " `postrider emails resend ID` sends it again.",
+        Some(NextStep::ShowSuppression) => " `postrider suppressions get ADDRESS` shows it.",
+        Some(NextStep::Reschedule) => " `postrider emails update ID` and `postrider emails cancel ID` do that.",
+        Some(NextStep::CheckDomain) => " `postrider domains verify DOMAIN` checks the records.",
+        None if explained.standing == Standing::Waiting => " `postrider emails watch ID` shows each try.",
+        None => "",
     };
-    let host = text("mx_host").map(|host| format!(" at {host}")).unwrap_or_default();
-    let said = match (text("last_response"), text("error")) {
-        (Some(reply), _) => format!(" The last reply{host} was: {reply}"),
-        (None, Some(error)) => format!(" The last error{host} was: {error}"),
-        (None, None) => String::new(),
-    };
-    let waits = text("waits_for").map(|reason| format!(" It waits for: {reason}.")).unwrap_or_default();
-    let next = text("next_attempt_at").map(|at| format!(" The next attempt is at {at}.")).unwrap_or_default();
-    let (explanation, advice) = match status {
-        "delivered" => {
-            let at = text("delivered_at").unwrap_or("an unknown time");
-            (format!("Delivered at {at}{host}.{}", said_reply(recipient)), None)
-        }
-        "bounced" => (
-            format!("Bounced. {tried}{said}"),
-            Some("The address is suppressed if the mailbox does not exist; correct it before you send again."),
-        ),
-        "complained" => ("The recipient reported it as spam.".to_owned(), Some("Do not send to this address again.")),
-        "suppressed" => (
-            "Not sent: the address is on the suppression list, or it opted out of the category.".to_owned(),
-            Some("`postrider suppressions get ADDRESS` shows why."),
-        ),
-        "cancelled" => ("Cancelled before it was sent.".to_owned(), None),
-        "scheduled" => (format!("Scheduled.{next}"), None),
-        "failed" => (format!("Failed. {tried}{said}"), Some("Correct the cause, then `postrider emails resend ID`.")),
-        _ => (
-            format!("Under way. {tried}{said}{waits}{next}"),
-            Some("Nothing to do: it is retried until it expires. `postrider emails watch ID` shows each attempt."),
-        ),
-    };
-    json!({"email": recipient["email"], "status": status, "explanation": explanation, "what_to_do": advice})
-}
-
-fn said_reply(recipient: &Value) -> String {
-    recipient["last_response"].as_str().map(|reply| format!(" The host said: {reply}")).unwrap_or_default()
+    let advice = format!("{}{command}", explained.advice);
+    let advice = Some(advice.trim()).filter(|advice| !advice.is_empty());
+    json!({
+        "email": recipient["email"], "status": recipient["status"], "explanation": explained.statement(),
+        "what_to_do": advice,
+    })
 }
 
 #[cfg(test)]
@@ -91,14 +68,15 @@ mod tests {
     #[test]
     fn a_waiting_recipient_is_explained() {
         let recipient = json!({
-            "email": "a@example.net", "status": "sent", "attempts": 2, "last_response": "451 4.7.1 greylisted", "error": null,
-            "mx_host": "mx.example.net", "next_attempt_at": "2026-01-01T10:00:00.000Z", "waits_for": null,
+            "email": "a@example.net", "status": "deferred", "attempts": 2, "error": null, "mx_host": "mx.example.net",
+            "last_response": {"smtp_code": 451, "enhanced_code": "4.7.1", "text": "greylisted"},
+            "next_attempt_at": "2026-01-01T10:00:00.000Z",
+            "waits_for": {"cause": "schedule", "text": "the next attempt (number 3)", "until": null},
         });
         let explained = explanation(&recipient);
-        assert_eq!(
-            explained["explanation"],
-            "Under way. It was tried 2 times. The last reply at mx.example.net was: 451 4.7.1 greylisted The next attempt is at \
-             2026-01-01T10:00:00.000Z."
-        );
+        let text = explained["explanation"].as_str().unwrap();
+        assert!(text.starts_with("It is in the queue after 2 tries."), "{text}");
+        assert!(text.ends_with("1 Jan 2026, 10:00 UTC. mx.example.net said: “451 4.7.1 greylisted”."), "{text}");
+        assert!(explained["what_to_do"].as_str().unwrap().ends_with("`postrider emails watch ID` shows each try."));
     }
 }

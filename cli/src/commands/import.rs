@@ -23,6 +23,7 @@ use self::export::ExportFile;
 use self::service::{Service, SuppressionReason};
 use super::workflow::WorkflowRun;
 use crate::error::CliError;
+use crate::example;
 use crate::operation::OperationTable;
 use crate::output::{self, Format};
 
@@ -32,10 +33,12 @@ const ERRORS_SHOWN: usize = 20;
 pub(super) fn command() -> Command {
     Command::new("import")
         .about("Take over suppressions and templates from another service")
-        .after_help(
-            "Examples:\n  postrider import postmark suppressions.csv --dry-run\n  \
-             postrider import mailgun complaints.csv --reason complaint\n  postrider import ses welcome.json",
-        )
+        .after_help(example::section(&[
+            "postrider import postmark suppressions.csv --dry-run",
+            "postrider import resend contacts.csv",
+            "postrider import mailgun complaints.csv --reason complaint",
+            "postrider import ses welcome.json",
+        ]))
         .arg(
             Arg::new("service")
                 .value_name("SERVICE")

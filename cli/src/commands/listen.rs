@@ -19,6 +19,7 @@ use crate::connection::Connection;
 use crate::duration;
 use crate::error::CliError;
 use crate::event_stream::EventStream;
+use crate::example;
 use crate::file_value;
 use crate::operation::OperationTable;
 use crate::output::{self, Format};
@@ -30,16 +31,33 @@ const FORWARD_TIMEOUT: Duration = Duration::from_secs(15);
 pub(super) fn command() -> Command {
     Command::new("listen")
         .about("Show events as they happen, and post them to a local URL")
-        .after_help(
-            "Examples:\n  postrider listen\n  postrider listen --forward-to http://localhost:3000/webhooks --types email.bounced\n  \
-             postrider listen --since 1h --forward-to localhost:3000/webhooks",
-        )
+        .after_help(example::section(&[
+            "postrider listen",
+            "postrider listen --forward-to http://localhost:3000/webhooks --types email.bounced",
+            "postrider listen --since 1h --forward-to localhost:3000/webhooks",
+        ]))
         .arg(Arg::new("forward-to").long("forward-to").value_name("URL").help("Post each event to this URL, signed"))
         .arg(Arg::new("types").long("types").value_name("A,B").value_delimiter(',').help("Only these event types"))
-        .arg(Arg::new("since").long("since").value_name("TIME").help("Begin with the events of this time, for example 1h"))
+        .arg(
+            Arg::new("since")
+                .long("since")
+                .value_name("TIME")
+                .help("Begin with the events of this time, for example 1h"),
+        )
         .arg(Arg::new("resume").long("resume").action(ArgAction::SetTrue).help("Begin where the last run stopped"))
-        .arg(Arg::new("secret").long("secret").value_name("WHSEC").help("Secret of the signatures, or @file [default: a new one]"))
-        .arg(Arg::new("count").long("count").value_name("N").value_parser(clap::value_parser!(u64)).help("Stop after N events"))
+        .arg(
+            Arg::new("secret")
+                .long("secret")
+                .value_name("WHSEC")
+                .help("Secret of the signatures, or @file [default: a new one]"),
+        )
+        .arg(
+            Arg::new("count")
+                .long("count")
+                .value_name("N")
+                .value_parser(clap::value_parser!(u64))
+                .help("Stop after N events"),
+        )
 }
 
 pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {
@@ -59,6 +77,8 @@ pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Res
         }
         None => EventStream::new(&client, types, if run.flag("resume") { position.read() } else { None }),
     };
+    // Events from now on must not be lost.
+    stream.begin().await?;
     eprintln!("listening to {}; Ctrl-C stops", client.base_url());
     if let Some(forward) = &forward {
         match forward.new_secret() {

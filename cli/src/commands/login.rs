@@ -11,6 +11,7 @@ use crate::arguments::with_shared_flags;
 use crate::base_url::BaseUrl;
 use crate::client::{ApiClient, Call};
 use crate::error::CliError;
+use crate::example;
 use crate::operation::OperationTable;
 use crate::output;
 use crate::profile::{Profile, ProfileFile};
@@ -20,10 +21,10 @@ const PROFILE_DEFAULT: &str = "default";
 pub(super) fn login_command() -> Command {
     Command::new("login")
         .about("Store the server and an API key")
-        .after_help(
-            "The key is read from the terminal without being shown, or from standard input.\n\nExample:\n  \
-             postrider login --base-url https://mail.example.com < key.txt",
-        )
+        .after_help(format!(
+            "The key is read from the terminal without being shown, or from standard input.\n\n{}",
+            example::section(&["postrider login --base-url https://mail.example.com < key.txt"])
+        ))
         .arg(
             Arg::new("base-url")
                 .long("base-url")
@@ -35,7 +36,7 @@ pub(super) fn login_command() -> Command {
 pub(super) fn logout_command() -> Command {
     Command::new("logout")
         .about("Remove a stored server and key")
-        .after_help("Example:\n  postrider logout --profile staging")
+        .after_help(example::section(&["postrider logout --profile staging"]))
 }
 
 /// Asks for a key, checks it at the server, and stores both.

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::workflow::WorkflowRun;
 use crate::client::Call;
 use crate::error::CliError;
+use crate::example;
 use crate::operation::OperationTable;
 use crate::operation_command::encode;
 use crate::output::{self, Format};
@@ -24,7 +25,10 @@ pub(super) fn command() -> Command {
     let filter = |name: &'static str, help: &'static str| Arg::new(name).long(name).value_name("TEXT").help(help);
     Command::new("logs tail")
         .about("Show API requests as they are logged")
-        .after_help("Example:\n  postrider logs tail --status 4xx")
+        .after_help(example::section(&[
+            "postrider logs tail --status 4xx",
+            "postrider logs tail --path /emails --count 1",
+        ]))
         .arg(filter("status", "Only this status or class, for example 422 or 5xx"))
         .arg(filter("method", "Only this method"))
         .arg(filter("path", "Only paths that begin with this"))

@@ -7,13 +7,14 @@ use serde_json::json;
 
 use super::workflow::WorkflowRun;
 use crate::error::CliError;
+use crate::example;
 use crate::operation::OperationTable;
 use crate::tree;
 
 pub(super) fn command() -> Command {
     Command::new("man")
         .about("Write the manual pages of all commands to a directory")
-        .after_help("Example:\n  postrider man man1")
+        .after_help(example::section(&["postrider man man1"]))
         .arg(Arg::new("dir").value_name("DIR").required(true).help("Directory; it is made if it does not exist"))
 }
 

@@ -5,12 +5,13 @@ use serde_json::json;
 
 use super::workflow::WorkflowRun;
 use crate::error::CliError;
+use crate::example;
 use crate::operation::OperationTable;
 
 pub(super) fn command() -> Command {
     Command::new("open")
         .about("Open the server's pages in the browser")
-        .after_help("Examples:\n  postrider open\n  postrider open docs")
+        .after_help(example::section(&["postrider open", "postrider open docs"]))
         .arg(
             Arg::new("page")
                 .value_name("PAGE")
@@ -27,7 +28,8 @@ pub(super) fn run(arguments: &[String], table: &OperationTable<'_>) -> Result<()
         _ => "/",
     };
     let url = format!("{}{path}", run.client()?.base_url());
-    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let browser = std::env::var_os("BROWSER").filter(|program| !program.is_empty());
+    let program = browser.unwrap_or_else(|| if cfg!(target_os = "macos") { "open" } else { "xdg-open" }.into());
     let quiet = std::process::Stdio::null;
     let opened = std::process::Command::new(program).arg(&url).stdout(quiet()).stderr(quiet()).status();
     let opened = opened.is_ok_and(|status| status.success());

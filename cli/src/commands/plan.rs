@@ -23,16 +23,17 @@ use self::change::Plan;
 use self::declaration::Declaration;
 use super::workflow::WorkflowRun;
 use crate::error::{CliError, exit_status};
+use crate::example;
 use crate::operation::OperationTable;
 use crate::operation_command::confirm;
 use crate::output::{self, Format};
 
-fn file_command(name: &'static str, about: &'static str, examples: &'static str) -> Command {
+fn file_command(name: &'static str, about: &'static str, examples: &[&'static str]) -> Command {
     let switch =
         |name: &'static str, help: &'static str| Arg::new(name).long(name).action(ArgAction::SetTrue).help(help);
     Command::new(name)
         .about(about)
-        .after_help(format!("Examples:\n{examples}"))
+        .after_help(example::section(examples))
         .arg(Arg::new("file").value_name("FILE").required(true).help("The declaration in TOML"))
         .arg(switch("delete", "Delete what the file's sections do not have"))
 }
@@ -41,7 +42,7 @@ pub(super) fn plan_command() -> Command {
     file_command(
         "plan",
         "Show what `apply` would change (exit status 5 if anything)",
-        "  postrider plan mail.toml\n  postrider plan mail.toml --json",
+        &["postrider plan mail.toml", "postrider plan mail.toml --json"],
     )
 }
 
@@ -49,7 +50,7 @@ pub(super) fn apply_command() -> Command {
     file_command(
         "apply",
         "Make the account as a file declares it",
-        "  postrider apply mail.toml\n  postrider apply mail.toml --yes --save-secrets secrets",
+        &["postrider apply mail.toml", "postrider apply mail.toml --yes --save-secrets secrets"],
     )
     .arg(Arg::new("yes").long("yes").short('y').action(ArgAction::SetTrue).help("Do not ask"))
     .arg(

@@ -2,7 +2,10 @@
 
 use clap::Command;
 
+use super::workflow::WorkflowRun;
 use crate::error::CliError;
+use crate::example;
+use crate::operation::OperationTable;
 use crate::output;
 
 const SKILL: &str = include_str!("../../SKILL.md");
@@ -10,9 +13,10 @@ const SKILL: &str = include_str!("../../SKILL.md");
 pub(super) fn command() -> Command {
     Command::new("skill")
         .about("Print instructions for coding assistants (SKILL.md)")
-        .after_help("Example:\n  postrider skill > SKILL.md")
+        .after_help(example::section(&["postrider skill > SKILL.md"]))
 }
 
-pub(super) fn run() -> Result<(), CliError> {
+pub(super) fn run(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {
+    WorkflowRun::parse(command(), arguments, table);
     output::print(SKILL.trim_end())
 }

@@ -26,6 +26,7 @@ use self::folder::TemplateFolder;
 use super::workflow::WorkflowRun;
 use crate::client::{ApiClient, Call};
 use crate::error::CliError;
+use crate::example;
 use crate::operation::OperationTable;
 use crate::operation_command::encode;
 use crate::output::{self, Format};
@@ -33,7 +34,7 @@ use crate::output::{self, Format};
 fn directory_command(name: &'static str, about: &'static str, example: &'static str) -> Command {
     Command::new(name)
         .about(about)
-        .after_help(format!("Example:\n  {example}"))
+        .after_help(example::section(&[example]))
         .arg(Arg::new("dir").value_name("DIR").required(true).help("Directory with a folder for each template"))
         .arg(
             Arg::new("only")

@@ -8,16 +8,17 @@ use super::listen::Forwarder;
 use super::workflow::WorkflowRun;
 use crate::client::Call;
 use crate::error::CliError;
+use crate::example;
 use crate::field::scalar;
 use crate::operation::OperationTable;
 
 pub(super) fn command() -> Command {
     Command::new("trigger")
         .about("Send a test event to webhooks")
-        .after_help(
-            "Examples:\n  postrider trigger email.bounced\n  \
-             postrider trigger email.bounced --forward-to http://localhost:3000/webhooks --set data.rcpt_to=ada@example.net",
-        )
+        .after_help(example::section(&[
+            "postrider trigger email.bounced",
+            "postrider trigger email.bounced --forward-to http://localhost:3000/webhooks --set data.rcpt_to=ada@example.net",
+        ]))
         .arg(Arg::new("event").value_name("EVENT").required(true).help("Event type, for example email.delivered"))
         .arg(Arg::new("forward-to").long("forward-to").value_name("URL").help("Post it to this URL instead, signed"))
         .arg(Arg::new("secret").long("secret").value_name("WHSEC").help("Secret of the signature, or @file [default: a new one]"))

@@ -10,6 +10,7 @@ use crate::client::{ApiClient, Call};
 use crate::clock;
 use crate::duration;
 use crate::error::CliError;
+use crate::example;
 use crate::message_content;
 use crate::operation::OperationTable;
 use crate::operation_command::encode;
@@ -21,11 +22,19 @@ const PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
 pub(super) fn command() -> Command {
     Command::new("wait")
         .about("Wait for an email and show its links and one-time codes")
-        .after_help("Examples:\n  postrider wait --to ada@example.net\n  postrider wait --to ada@example.net --subject Welcome --for 1m")
+        .after_help(example::section(&[
+            "postrider wait --to ada@example.net",
+            "postrider wait --to ada@example.net --subject Welcome --for 1m",
+        ]))
         .arg(Arg::new("to").long("to").value_name("ADDRESS").required(true).help("Its recipient"))
         .arg(Arg::new("subject").long("subject").value_name("TEXT").help("A part of its subject"))
         .arg(Arg::new("for").long("for").value_name("TIME").default_value("30s").help("Longest time to wait"))
-        .arg(Arg::new("since").long("since").value_name("TIME").help("Take one that came this long ago, too, for example 1m"))
+        .arg(
+            Arg::new("since")
+                .long("since")
+                .value_name("TIME")
+                .help("Take one that came this long ago, too, for example 1m"),
+        )
 }
 
 pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {

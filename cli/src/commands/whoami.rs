@@ -6,12 +6,13 @@ use serde_json::json;
 use crate::arguments::with_shared_flags;
 use crate::client::Call;
 use crate::error::CliError;
+use crate::example;
 use crate::operation::OperationTable;
 use crate::operation_command::client_of;
 use crate::output::{self, Format};
 
 pub(super) fn command() -> Command {
-    Command::new("whoami").about("Show the account of the key").after_help("Example:\n  postrider whoami")
+    Command::new("whoami").about("Show the account of the key").after_help(example::section(&["postrider whoami"]))
 }
 
 pub(super) async fn run(arguments: &[String], table: &OperationTable<'_>) -> Result<(), CliError> {

@@ -129,6 +129,12 @@ impl Failure {
         }
     }
 
+    /// A form that was sent to look at its effect: the page is shown again with what was entered, without an error.
+    #[must_use]
+    pub fn preview() -> Self {
+        Self { status: 200, code: "preview".into(), ..Self::default() }
+    }
+
     #[must_use]
     pub fn not_found() -> Self {
         Self { status: 404, code: "not_found".into(), message: "There is no such page".into(), ..Self::default() }

@@ -82,6 +82,12 @@ impl Context<'_> {
         self.refused.as_ref().filter(|refused| refused.name == form).map(|refused| &refused.failure)
     }
 
+    /// True if a form was sent to look at its effect only.
+    #[must_use]
+    pub fn is_preview(&self) -> bool {
+        self.refused.as_ref().is_some_and(|refused| refused.failure.status == 200)
+    }
+
     /// The CSRF token of the session; empty without one.
     #[must_use]
     pub fn csrf(&self) -> &str {

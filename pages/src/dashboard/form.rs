@@ -22,6 +22,8 @@ pub struct Form<'a> {
     pub fields: Vec<Field>,
     /// The button warns: it deletes, or cannot be taken back.
     pub danger: bool,
+    /// The button is one of several beside each other, and not the main one.
+    pub secondary: bool,
     /// The form takes files.
     pub multipart: bool,
     /// A part of the page that the script replaces with the answer while the person types.
@@ -31,12 +33,18 @@ pub struct Form<'a> {
 impl<'a> Form<'a> {
     #[must_use]
     pub fn new(name: &'a str, submit: &'a str, fields: Vec<Field>) -> Self {
-        Self { name, submit, fields, danger: false, multipart: false, preview: None }
+        Self { name, submit, fields, danger: false, secondary: false, multipart: false, preview: None }
     }
 
     #[must_use]
     pub fn danger(mut self) -> Self {
         self.danger = true;
+        self
+    }
+
+    #[must_use]
+    pub fn secondary(mut self) -> Self {
+        self.secondary = true;
         self
     }
 
@@ -118,6 +126,10 @@ pub enum Control {
     DateTime,
     /// A file; its content is read by the form's function.
     File {
+        accept: &'static str,
+    },
+    /// Several files.
+    Files {
         accept: &'static str,
     },
     Hidden,
@@ -207,11 +219,14 @@ impl Field {
     }
 
     /// Reads the value; `None` leaves the field out.
-    fn read(&self, fields: &Fields) -> Result<Option<Value>, String> {
+    ///
+    /// # Errors
+    /// The entered text has no such value: what to enter.
+    pub fn read(&self, fields: &Fields) -> Result<Option<Value>, String> {
         let entered = fields.get(&self.name);
         let trimmed = entered.trim();
         let value = match &self.control {
-            Control::File { .. } => return Ok(None),
+            Control::File { .. } | Control::Files { .. } => return Ok(None),
             Control::Checkbox => return Ok(Some(Value::Bool(fields.find(&self.name).is_some()))),
             Control::Checkboxes(_) => Value::from(fields.all(&self.name).map(Value::from).collect::<Vec<_>>()),
             Control::Lines { .. } => {
@@ -265,7 +280,7 @@ pub fn read_fields(rows: &[Field], fields: &Fields) -> Result<Value, Failure> {
 }
 
 /// Inserts a value at a dotted path.
-fn insert(object: &mut Map<String, Value>, path: &str, value: Value) {
+pub fn insert(object: &mut Map<String, Value>, path: &str, value: Value) {
     match path.split_once('.') {
         None => {
             object.insert(path.to_owned(), value);
@@ -297,7 +312,8 @@ impl Renderable for FormView<'_> {
         let (form, context) = (self.form, self.context);
         let failure = self.failure();
         let entered = failure.map(|_| context.form());
-        let has_files = form.multipart || form.fields.iter().any(|field| matches!(field.control, Control::File { .. }));
+        let is_file = |field: &Field| matches!(field.control, Control::File { .. } | Control::Files { .. });
+        let has_files = form.multipart || form.fields.iter().any(is_file);
         let action = context.request.target();
         let is_proof = form.fields.iter().any(|field| field.name == PROOF);
         let proof = failure.filter(|_| !is_proof).and_then(proof_field);
@@ -314,7 +330,10 @@ impl Renderable for FormView<'_> {
                     (FieldView { form: form.name, field, entered, failure: Some(failure) })
                 }
                 div.buttons {
-                    button.button.danger[form.danger].primary[!form.danger] type="submit" { (form.submit) }
+                    button.button.danger[form.danger].primary[!form.danger && !form.secondary] type="submit" { (form.submit) }
+                    @if form.preview.is_some() {
+                        button.button type="submit" name="preview" value="1" formnovalidate { "Preview" }
+                    }
                 }
             }
         }
@@ -323,14 +342,17 @@ impl Renderable for FormView<'_> {
 }
 
 /// The message of a refused form, and the errors that belong to no field of it.
-struct FormErrors<'f> {
-    failure: &'f Failure,
-    fields: &'f [Field],
+pub struct FormErrors<'f> {
+    pub failure: &'f Failure,
+    pub fields: &'f [Field],
 }
 
 impl Renderable for FormErrors<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let Self { failure, fields } = *self;
+        if failure.message.is_empty() && failure.fields.is_empty() {
+            return;
+        }
         let is_shown = |name: &str| {
             let mut visible = fields.iter().filter(|field| field.control != Control::Hidden);
             name == PROOF || visible.any(|field| belongs_to(name, &field.name))
@@ -338,9 +360,13 @@ impl Renderable for FormErrors<'_> {
         let others: Vec<_> = failure.fields.iter().filter(|(name, _)| !is_shown(name)).collect();
         maud! {
             div.notice.bad role="alert" {
-                p { (failure.message) }
+                @if others.is_empty() && !failure.fields.is_empty() {
+                    p { "Nothing was changed. Correct what is marked below, and try again." }
+                } @else {
+                    p { (plain(&failure.message)) }
+                }
                 @if !others.is_empty() {
-                    ul { @for (name, message) in &others { li { code { (name) } ": " (message) } } }
+                    ul { @for (name, message) in &others { li { code { (name) } ": " (plain(message)) } } }
                 }
                 @if let Some(url) = &failure.upgrade_url { p { a href=(url) { "Change the plan" } } }
             }
@@ -350,8 +376,24 @@ impl Renderable for FormErrors<'_> {
 }
 
 /// True if an error of the API belongs to a field: `to` has the error of `to[2]`.
-fn belongs_to(error: &str, field: &str) -> bool {
+pub fn belongs_to(error: &str, field: &str) -> bool {
     error.strip_prefix(field).is_some_and(|rest| rest.is_empty() || rest.starts_with(['[', '.']))
+}
+
+/// A message of the API without its marks of code.
+fn plain(message: &str) -> String {
+    message.replace('`', "")
+}
+
+/// The part of a field that has an error: `[2].name` is "Entry 3, name".
+fn part_in_words(part: &str) -> String {
+    let entry = part.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+    let found = entry.and_then(|(number, rest)| Some((number.parse::<u32>().ok()?, rest)));
+    match found {
+        Some((number, "")) => format!("Entry {}", number.saturating_add(1)),
+        Some((number, rest)) => format!("Entry {}, {}", number.saturating_add(1), rest.trim_start_matches('.')),
+        None => part.trim_start_matches('.').to_owned(),
+    }
 }
 
 /// A field with its label, help and error.
@@ -368,7 +410,10 @@ impl FieldView<'_> {
         let failure = self.failure?;
         let errors = failure.fields.iter().filter(|(name, _)| belongs_to(name, &self.field.name));
         let texts: Vec<_> = errors
-            .map(|(name, text)| if *name == self.field.name { text.clone() } else { format!("{name}: {text}") })
+            .map(|(name, text)| match name.strip_prefix(&*self.field.name).unwrap_or_default() {
+                "" => plain(text),
+                part => format!("{}: {}", part_in_words(part), plain(text)),
+            })
             .collect();
         (!texts.is_empty()).then(|| texts.join("; "))
     }
@@ -516,8 +561,9 @@ impl Renderable for ControlView<'_> {
                     checked[self.value == "true"] aria-describedby=[self.described.as_deref()];
             }
             .render_to(buffer),
-            Control::File { accept } => maud! {
-                input id=(self.id) type="file" name=(field.name) accept=(*accept) required[field.required]
+            Control::File { accept } | Control::Files { accept } => maud! {
+                input id=(self.id) type="file" name=(field.name) accept=[(!accept.is_empty()).then_some(*accept)]
+                    multiple[matches!(field.control, Control::Files { .. })] required[field.required]
                     aria-describedby=[self.described.as_deref()];
             }
             .render_to(buffer),
@@ -558,5 +604,7 @@ mod tests {
     fn errors_belong_to_fields() {
         assert!(belongs_to("to[2]", "to") && belongs_to("to", "to") && belongs_to("data.x", "data"));
         assert!(!belongs_to("token", "to"));
+        let parts = ["[2]", "[0].name", ".plan", "[x]"].map(part_in_words);
+        assert_eq!(parts, ["Entry 3", "Entry 1, name", "plan", "[x]"]);
     }
 }

@@ -137,7 +137,7 @@ impl Renderable for Frame<'_> {
 impl Frame<'_> {
     /// The failure of a form that the page does not show again: of a button, or of a form that is gone.
     fn stray_failure(&self) -> Option<&Failure> {
-        let refused = self.context.refused.as_ref()?;
+        let refused = self.context.refused.as_ref().filter(|refused| !refused.failure.message.is_empty())?;
         let shown = format!("name=\"form\" value=\"{}\"", refused.name);
         let is_shown = self.page.body.contains(&shown) && self.page.body.contains("role=\"alert\"");
         (!is_shown).then_some(&refused.failure)

@@ -68,7 +68,13 @@ pub async fn answer(backend: &dyn Backend, viewer: Option<&Viewer>, request: &Pa
     }
 }
 
+/// The field of a button that asks to see the effect of a form: the form is not carried out.
+const PREVIEW: &str = "preview";
+
 /// Carries out the form that the request names.
+///
+/// # Errors
+/// The form was refused, or only its effect is asked for ([`Failure::preview`]).
 async fn submit(row: &PageRow, context: &Context<'_>) -> Result<Outcome, Failure> {
     let name = context.form().get("form");
     if let Some(viewer) = context.viewer
@@ -95,6 +101,9 @@ async fn submit(row: &PageRow, context: &Context<'_>) -> Result<Outcome, Failure
     })?;
     if !context.allows(form.operation) {
         return Err(role_failure());
+    }
+    if !context.form().get(PREVIEW).is_empty() {
+        return Err(Failure::preview());
     }
     (form.submit)(context).await
 }
@@ -170,7 +179,7 @@ fn outcome_answer(context: &Context<'_>, outcome: Outcome) -> PageAnswer {
 
 fn view_answer(context: &Context<'_>, view: View) -> PageAnswer {
     let status = context.refused.as_ref().map_or(200, |refused| match refused.failure.status {
-        status @ 400..=599 => status,
+        status @ (200 | 400..=599) => status,
         _ => 400,
     });
     let content = match view {

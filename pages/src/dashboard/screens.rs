@@ -2,9 +2,19 @@
 
 pub mod affiliate;
 pub mod assets;
+pub mod billing;
+pub mod automations;
+pub mod credentials;
+pub mod domains;
 pub mod emails;
+pub mod logs;
+pub mod security;
+pub mod metrics;
+pub mod received;
 pub mod sign_in;
 pub mod start;
+pub mod team;
+pub mod templates;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
@@ -15,6 +25,17 @@ pub const ALL: &[&[PageRow]] = &[
     start::PAGES,
     sign_in::PAGES,
     emails::PAGES,
+    team::PAGES,
+    security::PAGES,
+    billing::PAGES,
+    received::PAGES,
+    credentials::API_KEY_PAGES,
+    credentials::SMTP_PAGES,
+    domains::PAGES,
+    templates::PAGES,
+    automations::PAGES,
+    logs::PAGES,
+    metrics::PAGES,
     affiliate::overview::PAGES,
     affiliate::settings::PAGES,
     affiliate::processor::PAGES,

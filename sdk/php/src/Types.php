@@ -1083,6 +1083,7 @@ namespace Postrider;
  *     attempt?: int,
  *     next_attempt_at?: string,
  *     expires_at?: string,
+ *     unconfirmed?: bool,
  * }
  * @phpstan-type EmailDeliveredData array{
  *     event_id?: string,
@@ -1206,6 +1207,7 @@ namespace Postrider;
  *     status?: string,
  *     failure?: EmailFailure,
  *     suppression_id?: string|null,
+ *     suppressed_until?: string|null,
  * }
  * @phpstan-type EmailFailure array{
  *     reason?: string,

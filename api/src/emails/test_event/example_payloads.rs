@@ -31,13 +31,15 @@ pub(crate) fn example_for(event: &str) -> Option<Value> {
             "duration_ms": 812}}),
         "email.delivery_delayed" => json!({"status": "sent", "delay": {
             "smtp_code": 451, "enhanced_code": "4.7.1", "diagnostic": "451 4.7.1 greylisted", "attempt": 1,
-            "next_attempt_at": "2026-01-01T10:01:00.000Z", "expires_at": "2026-01-03T10:00:00.000Z"}}),
+            "next_attempt_at": "2026-01-01T10:01:00.000Z", "expires_at": "2026-01-03T10:00:00.000Z",
+            "unconfirmed": false}}),
         "email.bounced" => json!({"status": "bounced", "bounce_reason": "550 5.1.1 user unknown", "bounce": {
             "type": "hard", "category": "unknown_user", "smtp_code": 550, "enhanced_code": "5.1.1",
             "diagnostic": "smtp; 550 5.1.1 user unknown", "mx_host": "mx.example.net", "async": false},
             "suppression_id": null, "suppressed_until": null}),
         "email.failed" => json!({"status": "failed", "failure": {
-            "reason": "rejected", "message": "554 5.7.1 refused", "smtp_code": 554}, "suppression_id": null}),
+            "reason": "rejected", "message": "554 5.7.1 refused", "smtp_code": 554}, "suppression_id": null,
+            "suppressed_until": null}),
         "email.complained" => json!({"status": "delivered", "complaint": {
             "feedback_type": "abuse", "source": "fbl", "user_agent": "Example/1.0", "arrived_at": at},
             "suppression_id": null}),

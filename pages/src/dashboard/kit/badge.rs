@@ -30,7 +30,8 @@ impl Tone {
         }
     }
 
-    const fn class(self) -> &'static str {
+    /// The class in the style sheet.
+    pub(super) const fn class(self) -> &'static str {
         match self {
             Self::Good => "good",
             Self::Bad => "bad",

@@ -3,7 +3,11 @@
 use hypertext::{Buffer, prelude::*};
 
 use super::text::input_value;
+use crate::dashboard::backend::Failure;
 use crate::dashboard::context::Context;
+
+/// Filters that are always shown; further ones are folded away until they are used.
+const SHOWN: usize = 5;
 
 /// A filter.
 #[derive(Debug, Clone)]
@@ -63,14 +67,48 @@ impl FilterBar<'_> {
 impl Renderable for FilterBar<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let request = self.context.request;
+        let (shown, more) = self.filters.split_at(self.filters.len().min(SHOWN));
+        let is_used = more.iter().any(|filter| !request.query.get(filter.name).is_empty());
+        let view = |filter| FilterView { filter, value: request.query.get(filter.name) };
         maud! {
             form.filters method="get" action=(request.path) role="search" data-swap="list" {
-                @for filter in self.filters { (FilterView { filter, value: request.query.get(filter.name) }) }
+                @for filter in shown { (view(filter)) }
+                @if !more.is_empty() {
+                    details.more-filters open[is_used] {
+                        summary { "More filters" }
+                        div.filters { @for filter in more { (view(filter)) } }
+                    }
+                }
                 div.buttons {
                     button.button type="submit" { "Filter" }
                     @if self.is_active() { a.button.quiet href=(request.path) { "Clear" } }
                 }
             }
+        }
+        .render_to(buffer);
+    }
+}
+
+/// A list whose filters were refused: the page keeps its filters, so that the person can correct them.
+///
+/// # Errors
+/// The call failed for another reason.
+pub fn or_refused<T: Default>(answer: Result<T, Failure>) -> Result<(T, Option<Failure>), Failure> {
+    match answer {
+        Ok(list) => Ok((list, None)),
+        Err(failure) if failure.status == 400 => Ok((T::default(), Some(failure))),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Says which filter was refused, and why.
+#[derive(Debug, Clone, Copy)]
+pub struct RefusedFilter<'a>(pub &'a Failure);
+
+impl Renderable for RefusedFilter<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        maud! {
+            div.notice.bad role="alert" { p { "The list was not read: " (self.0.message.replace('`', "")) } }
         }
         .render_to(buffer);
     }

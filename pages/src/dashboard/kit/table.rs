@@ -84,7 +84,7 @@ impl Renderable for Table {
                         @for row in &self.rows {
                             tr {
                                 @for (column, cell) in self.columns.iter().zip(row) {
-                                    td.number[column.is_number] data-label=(column.title) { (raw(cell)) }
+                                    td.number[column.is_number] data-label=(column.title) { div { (raw(cell)) } }
                                 }
                             }
                         }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use hypertext::context::AttributeValue;
-use hypertext::{Buffer, Raw, Renderable};
+use hypertext::{Buffer, Raw, prelude::*};
 
 use crate::display_text::is_deceptive;
 
@@ -51,6 +51,12 @@ impl Renderable<AttributeValue> for InputValue<'_> {
     fn render_to(&self, buffer: &mut Buffer<AttributeValue>) {
         Raw::<_, AttributeValue>::dangerously_create(self.escaped()).render_to(buffer);
     }
+}
+
+/// An address in a cell of a table: it breaks only if it is long.
+#[must_use]
+pub fn address_cell(address: &str) -> impl Renderable + use<'_> {
+    maud! { span.address { (address) } }
 }
 
 /// The number with thousands separated by narrow spaces: `12 345`.

@@ -1,72 +1,132 @@
-//! Emails: the list with its filters.
+//! Emails: the list with its filters, one email with the answer to "why is it not there yet", and writing one.
 
-use hypertext::prelude::*;
-use serde::Deserialize;
+mod attempt;
+mod bulk;
+mod change;
+mod compose;
+mod content;
+mod detail;
+mod export;
+mod history;
+mod list;
+mod listed;
+mod object;
+mod standing;
+#[cfg(test)]
+mod tests;
 
-use super::encode;
-use crate::dashboard::backend::{Call, Failure};
-use crate::dashboard::context::Context;
-use crate::dashboard::kit::badge::Badge;
-use crate::dashboard::kit::empty::EmptyState;
-use crate::dashboard::kit::filter::{Filter, FilterBar};
-use crate::dashboard::kit::pager::Pager;
-use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::time::time_or_dash;
-use crate::dashboard::page::Page;
-use crate::dashboard::table::{PageAccess, PageRow, View};
+use crate::dashboard::table::{FormRow, PageAccess, PageRow};
 
-pub const PAGES: &[PageRow] = &[PageRow {
-    path: "/emails",
-    access: PageAccess::SignedIn,
-    reads: &["list_emails"],
-    show: |context| Box::pin(list(context)),
-    forms: &[],
-}];
+pub(super) use change::SentAnswer;
+pub(super) use content::source;
+pub(super) use listed::{day_start, domain_filter};
 
-#[derive(Debug, Deserialize)]
-struct EmailList {
-    emails: Vec<EmailItem>,
-    next_cursor: Option<String>,
-}
+pub const PAGES: &[PageRow] = &[
+    PageRow {
+        path: "/emails",
+        access: PageAccess::SignedIn,
+        reads: &["list_emails"],
+        show: |context| Box::pin(list::show(context)),
+        forms: &[],
+    },
+    PageRow {
+        path: "/emails/export.csv",
+        access: PageAccess::SignedIn,
+        reads: &["list_emails"],
+        show: |context| Box::pin(export::show(context)),
+        forms: &[],
+    },
+    PageRow {
+        path: "/emails/selected",
+        access: PageAccess::SignedIn,
+        reads: &["get_email"],
+        show: |context| Box::pin(bulk::show(context)),
+        forms: &[
+            FormRow { name: "cancel", operation: "cancel_email", submit: |context| Box::pin(bulk::cancel(context)) },
+            FormRow { name: "resend", operation: "resend_email", submit: |context| Box::pin(bulk::resend(context)) },
+        ],
+    },
+    PageRow {
+        path: "/emails/new",
+        access: PageAccess::SignedIn,
+        reads: &["send_email"],
+        show: |context| Box::pin(compose::show(context)),
+        forms: &[FormRow { name: "send", operation: "send_email", submit: |context| Box::pin(compose::send(context)) }],
+    },
+    PageRow {
+        path: "/emails/{id}",
+        access: PageAccess::SignedIn,
+        reads: &["get_email"],
+        show: |context| Box::pin(detail::show(context)),
+        forms: &[],
+    },
+    PageRow {
+        path: "/emails/{id}/attempts",
+        access: PageAccess::SignedIn,
+        reads: &["list_email_attempts"],
+        show: |context| Box::pin(detail::show_attempts(context)),
+        forms: &[],
+    },
+    PageRow {
+        path: "/emails/{id}/html",
+        access: PageAccess::SignedIn,
+        reads: &["get_email"],
+        show: |context| Box::pin(content::show_html(context)),
+        forms: &[],
+    },
+    PageRow {
+        path: "/emails/{id}/source",
+        access: PageAccess::SignedIn,
+        reads: &["get_email_raw"],
+        show: |context| Box::pin(content::show_source(context)),
+        forms: &[],
+    },
+    PageRow {
+        path: "/emails/{id}/message.eml",
+        access: PageAccess::SignedIn,
+        reads: &["get_email_raw"],
+        show: |context| Box::pin(content::download(context)),
+        forms: &[],
+    },
+    PageRow {
+        path: "/emails/{id}/cancel",
+        access: PageAccess::SignedIn,
+        reads: &["get_email", "cancel_email"],
+        show: |context| Box::pin(change::show_cancel(context)),
+        forms: &[FormRow {
+            name: "cancel",
+            operation: "cancel_email",
+            submit: |context| Box::pin(change::cancel(context)),
+        }],
+    },
+    PageRow {
+        path: "/emails/{id}/reschedule",
+        access: PageAccess::SignedIn,
+        reads: &["get_email", "update_email"],
+        show: |context| Box::pin(change::show_reschedule(context)),
+        forms: &[FormRow {
+            name: "reschedule",
+            operation: "update_email",
+            submit: |context| Box::pin(change::reschedule(context)),
+        }],
+    },
+    PageRow {
+        path: "/emails/{id}/resend",
+        access: PageAccess::SignedIn,
+        reads: &["get_email", "resend_email"],
+        show: |context| Box::pin(change::show_resend(context)),
+        forms: &[FormRow {
+            name: "resend",
+            operation: "resend_email",
+            submit: |context| Box::pin(change::resend(context)),
+        }],
+    },
+];
 
-#[derive(Debug, Deserialize)]
-struct EmailItem {
-    id: String,
-    from: String,
-    to: Vec<String>,
-    #[serde(default)]
-    subject: String,
-    status: String,
-    created_at: String,
-}
+/// The path of the list.
+const LIST: &str = "/dashboard/emails";
 
-async fn list(context: &Context<'_>) -> Result<View, Failure> {
-    let filters = [Filter::text("to", "Recipient", "grace@example.net")];
-    let query = context.query();
-    let call = Call::new("list_emails").query("to", query.get("to")).query("cursor", query.get("cursor"));
-    let found: EmailList = context.read(&call).await?;
-    let bar = FilterBar { context, filters: &filters };
-    let mut table = Table::new("Emails", &["To", "Subject", "Status", "Sent"]);
-    for email in &found.emails {
-        let to = email.to.first().map_or(email.from.as_str(), String::as_str);
-        table.push(
-            Row::new()
-                .link(format!("/dashboard/emails/{}", encode(&email.id)), to)
-                .cell(&email.subject)
-                .cell(Badge::of(&email.status))
-                .cell(time_or_dash(Some(&email.created_at))),
-        );
-    }
-    let empty = EmptyState {
-        title: "No emails yet",
-        text: "Every email that you send is listed here with what happened to it.",
-        action: context.allows("send_email").then_some(("/dashboard/emails/new", "Send the first one")),
-    };
-    let body = maud! {
-        (bar)
-        div data-fragment="list" {
-            @if table.is_empty() { (empty) } @else { (table) (Pager { context, next_cursor: found.next_cursor.as_deref() }) }
-        }
-    };
-    Ok(Page::new("Emails", body).same_as(call).live().into())
+/// The path of an email.
+pub(super) fn email_path(id: &str) -> String {
+    format!("{LIST}/{}", super::encode(id))
 }

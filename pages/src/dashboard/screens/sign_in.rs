@@ -1,24 +1,40 @@
 //! Sign-in: by password, or by a mailed link.
 
 use hypertext::prelude::*;
+use serde::Deserialize;
+
+use super::encode;
 
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::form::{Control, Field, Form};
 use crate::dashboard::page::Page;
-use crate::dashboard::router::is_dashboard;
+use crate::dashboard::router::{SIGN_IN, is_dashboard};
 use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
 
-pub const PAGES: &[PageRow] = &[PageRow {
-    path: "/sign-in",
-    access: PageAccess::Public,
-    reads: &[],
-    show: |context| Box::pin(async move { Ok(show(context)) }),
-    forms: &[
-        FormRow { name: "password", operation: "sign_in", submit: |context| Box::pin(sign_in(context)) },
-        FormRow { name: "link", operation: "ask_for_sign_in_link", submit: |context| Box::pin(mail_link(context)) },
-    ],
-}];
+pub const PAGES: &[PageRow] = &[
+    PageRow {
+        path: "/sign-in/{challenge}",
+        access: PageAccess::Public,
+        reads: &[],
+        show: |context| Box::pin(async move { Ok(show_code(context)) }),
+        forms: &[FormRow {
+            name: "code",
+            operation: "sign_in_with_code",
+            submit: |context| Box::pin(sign_in_with_code(context)),
+        }],
+    },
+    PageRow {
+        path: "/sign-in",
+        access: PageAccess::Public,
+        reads: &[],
+        show: |context| Box::pin(async move { Ok(show(context)) }),
+        forms: &[
+            FormRow { name: "password", operation: "sign_in", submit: |context| Box::pin(sign_in(context)) },
+            FormRow { name: "link", operation: "ask_for_sign_in_link", submit: |context| Box::pin(mail_link(context)) },
+        ],
+    },
+];
 
 fn email_field() -> Field {
     Field::new("email", "Email address", Control::Email).required().autocomplete("username")
@@ -58,6 +74,39 @@ fn show(context: &Context<'_>) -> View {
 async fn sign_in(context: &Context<'_>) -> Result<Outcome, Failure> {
     let body = password_form().read(context.form())?;
     let reply = context.perform(&Call::new("sign_in").json(body)).await?;
+    if let Ok(Challenge { challenge }) = reply.read() {
+        let next = encode(next_path(context));
+        return Ok(Outcome::SeeOther(format!("{SIGN_IN}/{}?next={next}", encode(&challenge))));
+    }
+    Ok(Outcome::SignedIn { path: next_path(context).to_owned(), cookies: reply.cookies })
+}
+
+/// The answer to a user with one-time passwords.
+#[derive(Debug, Deserialize)]
+struct Challenge {
+    challenge: String,
+}
+
+fn code_form() -> Form<'static> {
+    let code = Field::text("code", "Code of your authenticator app")
+        .required()
+        .autocomplete("one-time-code")
+        .help("Or one of your recovery codes.");
+    Form::new("code", "Sign in", vec![code])
+}
+
+fn show_code(context: &Context<'_>) -> View {
+    let form = code_form();
+    let body = maud! {
+        div.sign-in { (form.within(context)) p { a href=(SIGN_IN) { "Begin again" } } }
+    };
+    Page::new("One-time password", body).into()
+}
+
+async fn sign_in_with_code(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let body = code_form().read(context.form())?;
+    let call = Call::new("sign_in_with_code").parameter("challenge", context.parameter("challenge")).json(body);
+    let reply = context.perform(&call).await?;
     Ok(Outcome::SignedIn { path: next_path(context).to_owned(), cookies: reply.cookies })
 }
 

@@ -1,9 +1,23 @@
-//! The start page: the first steps with their state, and what needs attention.
+//! The start page: the first steps with their state, what needs attention, the last emails, and usage.
 
-use hypertext::prelude::*;
+mod attention;
+mod readings;
+mod steps;
+#[cfg(test)]
+mod tests;
 
-use crate::dashboard::backend::Failure;
+use hypertext::{Buffer, maud_borrow, prelude::*};
+
+use self::attention::{Item, items};
+use self::readings::{AccountReading, EmailItem, Readings};
+use self::steps::{Steps, steps};
+use super::encode;
+use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
+use crate::dashboard::kit::badge::Badge;
+use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::text::{grouped, sentence_case};
+use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
 use crate::dashboard::table::{PageAccess, PageRow, View};
 
@@ -15,6 +29,115 @@ pub const PAGES: &[PageRow] = &[PageRow {
     forms: &[],
 }];
 
-async fn show(_: &Context<'_>) -> Result<View, Failure> {
-    Ok(Page::new("Start", maud! { p { "Welcome." } }).into())
+async fn show(context: &Context<'_>) -> Result<View, Failure> {
+    let readings = Readings::read(context).await?;
+    let (steps, items) = (steps(&readings), items(&readings, context.now()));
+    let emails = readings.emails.as_deref();
+    let body = maud_borrow! {
+        (Steps(&steps))
+        div data-fragment="list" {
+            (Attention(&items))
+            div.columns.wide-first {
+                @if let Some(emails) = emails { (LastEmails { emails, may_send: context.allows("send_email") }) }
+                @if let Some(account) = &readings.account { (Usage(account)) }
+            }
+        }
+    };
+    let page = Page::new("Start", body).same_as(Call::new("list_emails").query("limit", "5"));
+    Ok(page.same_as(Call::new("get_account")).live().into())
+}
+
+/// What needs the person.
+struct Attention<'a>(&'a [Item]);
+
+impl Renderable for Attention<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let items = self.0;
+        maud! {
+            section {
+                h2 { "What needs you" }
+                @if items.is_empty() {
+                    p.card.calm { "Nothing at the moment." }
+                } @else {
+                    ul.attention {
+                        @for item in items {
+                            li {
+                                (Badge::new(item.label, item.tone))
+                                div {
+                                    p { a href=(item.path) { (item.title) } }
+                                    @if !item.text.is_empty() { p.help { (item.text) } }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+struct LastEmails<'a> {
+    emails: &'a [EmailItem],
+    may_send: bool,
+}
+
+impl Renderable for LastEmails<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let mut table = Table::new("Last emails", &["To", "Subject", "Status", "Sent"]);
+        for email in self.emails {
+            let to = email.to.first().map_or(email.from.as_str(), String::as_str);
+            table.push(
+                Row::new()
+                    .link(format!("/dashboard/emails/{}", encode(&email.id)), to)
+                    .cell(&email.subject)
+                    .cell(Badge::of(&email.status))
+                    .cell(time_or_dash(Some(&email.created_at))),
+            );
+        }
+        maud_borrow! {
+            section {
+                div.section-head { h2 { "Last emails" } @if !table.is_empty() { a href="/dashboard/emails" { "All emails" } } }
+                @if table.is_empty() {
+                    div.card {
+                        p.soft { "Every email that you send appears here with what happened to it." }
+                        @if self.may_send { p { a.button href="/dashboard/emails/new" { "Send the first one" } } }
+                    }
+                } @else {
+                    (table)
+                }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+/// Emails and domains against the limits of the plan.
+struct Usage<'a>(&'a AccountReading);
+
+impl Renderable for Usage<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let account = self.0;
+        let (usage, limits) = (&account.usage, &account.limits);
+        let rows = [
+            ("Emails this month", usage.emails_month, limits.emails_per_month),
+            ("Emails today", usage.emails_day, limits.emails_per_day),
+            ("Domains", usage.domains, limits.domains),
+        ];
+        maud! {
+            section {
+                div.section-head { h2 { "Usage" } span.small.soft { "Plan: " (sentence_case(&account.account.plan)) } }
+                div.card.usage {
+                    @for (title, used, limit) in rows {
+                        div {
+                            p { (title) span.number { (grouped(used)) @if let Some(limit) = limit { " of " (grouped(limit)) } } }
+                            @if let Some(limit) = limit { progress aria-label=(title) value=(used.min(limit)) max=(limit.max(1)) {} }
+                        }
+                    }
+                    p.small.soft { "The month ends " (time_or_dash(usage.period_end.as_deref())) "." }
+                }
+            }
+        }
+        .render_to(buffer);
+    }
 }

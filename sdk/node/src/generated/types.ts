@@ -805,9 +805,13 @@ export interface Affiliate {
 
 /** `data` of `affiliate.approved`. */
 export interface AffiliateApprovedData {
+  /** The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions */
   event_id?: string;
+  /** The partner after the change */
   affiliate?: Affiliate;
+  /** The affiliate program (`prog_…`) */
   program_id?: string;
+  /** The partner (`aff_…`) */
   affiliate_id?: string;
 }
 
@@ -931,9 +935,13 @@ export interface AffiliateCommission {
 
 /** `data` of `affiliate.created`. */
 export interface AffiliateCreatedData {
+  /** The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions */
   event_id?: string;
+  /** The partner after the change */
   affiliate?: Affiliate;
+  /** The affiliate program (`prog_…`) */
   program_id?: string;
+  /** The partner (`aff_…`) */
   affiliate_id?: string;
 }
 
@@ -1027,9 +1035,13 @@ export interface AffiliateReferral {
 
 /** `data` of `affiliate.updated`. */
 export interface AffiliateUpdatedData {
+  /** The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions */
   event_id?: string;
+  /** The partner after the change */
   affiliate?: Affiliate;
+  /** The affiliate program (`prog_…`) */
   program_id?: string;
+  /** The partner (`aff_…`) */
   affiliate_id?: string;
 }
 
@@ -1156,20 +1168,32 @@ export interface Automation {
 
 /** `data` of `automation.completed`. */
 export interface AutomationCompletedData {
+  /** The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions */
   event_id?: string;
+  /** The automation */
   automation_id?: string;
+  /** The automation's name when the run started */
   automation_name?: string;
+  /** The run (`run_…`) */
   run_id?: string;
+  /** The run's status: `running`, `completed` or `failed` */
   status?: string;
+  /** The event's name */
   event_name?: string;
+  /** The event that started the run (`ae_…`, `evt_…`) */
   source_event_id?: string;
+  /** The person's `user_id` in the product */
   user_id?: string;
+  /** The person's email address */
   email?: string;
   step_index?: number | null;
   step_type?: string | null;
   error?: string | null;
+  /** How the run completed */
   ended_by?: string;
+  /** When the run was created */
   started_at?: string;
+  /** When it ended */
   completed_at?: string;
 }
 
@@ -1197,20 +1221,34 @@ export interface AutomationCounts {
 
 /** `data` of `automation.failed`. */
 export interface AutomationFailedData {
+  /** The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions */
   event_id?: string;
+  /** The automation */
   automation_id?: string;
+  /** The automation's name when the run started */
   automation_name?: string;
+  /** The run (`run_…`) */
   run_id?: string;
+  /** The run's status: `running`, `completed` or `failed` */
   status?: string;
+  /** The event's name */
   event_name?: string;
+  /** The event that started the run (`ae_…`, `evt_…`) */
   source_event_id?: string;
+  /** The person's `user_id` in the product */
   user_id?: string;
+  /** The person's email address */
   email?: string;
+  /** The step that the event is about, counted from 0; null if it is about none */
   step_index?: number;
+  /** The type of that step, for example `send_email` */
   step_type?: string;
+  /** The error, if it failed */
   error?: string;
   ended_by?: string | null;
+  /** When the run was created */
   started_at?: string;
+  /** When it ended */
   completed_at?: string;
 }
 
@@ -1284,19 +1322,29 @@ export interface AutomationRunWait {
 
 /** `data` of `automation.started`. */
 export interface AutomationStartedData {
+  /** The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions */
   event_id?: string;
+  /** The automation */
   automation_id?: string;
+  /** The automation's name when the run started */
   automation_name?: string;
+  /** The run (`run_…`) */
   run_id?: string;
+  /** The run's status: `running`, `completed` or `failed` */
   status?: string;
+  /** The event's name */
   event_name?: string;
+  /** The event that started the run (`ae_…`, `evt_…`) */
   source_event_id?: string;
+  /** The person's `user_id` in the product */
   user_id?: string;
+  /** The person's email address */
   email?: string;
   step_index?: number | null;
   step_type?: string | null;
   error?: string | null;
   ended_by?: string | null;
+  /** When the run was created */
   started_at?: string;
   completed_at?: string | null;
 }
@@ -1314,15 +1362,24 @@ export interface AutomationStep {
 
 /** `data` of `automation.step_completed`. */
 export interface AutomationStepCompletedData {
+  /** The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions */
   event_id?: string;
+  /** The automation */
   automation_id?: string;
+  /** The automation's name when the run started */
   automation_name?: string;
+  /** The run (`run_…`) */
   run_id?: string;
+  /** The run's status: `running`, `completed` or `failed` */
   status?: string;
+  /** The event's name */
   event_name?: string;
+  /** The step that the event is about, counted from 0; null if it is about none */
   step_index?: number;
+  /** The type of that step, for example `send_email` */
   step_type?: string;
   error?: string | null;
+  /** What the step made */
   output?: StepOutput;
 }
 
@@ -1426,34 +1483,51 @@ export interface CheckSuppressionsResponse {
 
 /** `data` of `commission.created`. */
 export interface CommissionCreatedData {
+  /** The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions */
   event_id?: string;
+  /** The commission after the change */
   commission?: AffiliateCommission;
+  /** The affiliate program (`prog_…`) */
   program_id?: string;
+  /** The partner (`aff_…`) */
   affiliate_id?: string;
 }
 
 /** `data` of `commission.earned`. */
 export interface CommissionEarnedData {
+  /** The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions */
   event_id?: string;
+  /** The commission after the change */
   commission?: AffiliateCommission;
+  /** The affiliate program (`prog_…`) */
   program_id?: string;
+  /** The partner (`aff_…`) */
   affiliate_id?: string;
 }
 
 /** `data` of `commission.paid`. */
 export interface CommissionPaidData {
+  /** The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions */
   event_id?: string;
+  /** The commission after the change */
   commission?: AffiliateCommission;
+  /** The payout that paid it (`pay_…`) */
   payout_id?: string;
+  /** The affiliate program (`prog_…`) */
   program_id?: string;
+  /** The partner (`aff_…`) */
   affiliate_id?: string;
 }
 
 /** `data` of `commission.reversed`. */
 export interface CommissionReversedData {
+  /** The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions */
   event_id?: string;
+  /** The commission after the change */
   commission?: AffiliateCommission;
+  /** The affiliate program (`prog_…`) */
   program_id?: string;
+  /** The partner (`aff_…`) */
   affiliate_id?: string;
 }
 
@@ -1475,14 +1549,22 @@ export interface ConnectDns {
 
 /** `data` of `contact.unsubscribed`. */
 export interface ContactUnsubscribedData {
+  /** The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions */
   event_id?: string;
+  /** The email whose link or button was used (`msg_…`) */
   email_id?: string;
+  /** The address that unsubscribed */
   email?: string;
+  /** Always `recipient` */
   source?: string;
+  /** `all`: from all email that is not transactional; `category`: from one category */
   scope?: string;
+  /** The category, if `scope` is `category` */
   category?: string;
+  /** The category's name, as the recipient sees it */
   category_label?: string;
   suppression_id?: string | null;
+  /** The opt-out (`opt_…`), if `scope` is `category` */
   category_opt_out_id?: string;
 }
 
@@ -1724,11 +1806,17 @@ export interface DomainClaimList {
 
 /** `data` of `domain.degraded`. */
 export interface DomainDegradedData {
+  /** The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions */
   event_id?: string;
+  /** The domain (`dom_…`) */
   domain_id?: string;
+  /** The domain's name */
   domain?: string;
+  /** Whether email can be sent from the domain */
   status?: string;
+  /** When the domain was first verified */
   verified_at?: string;
+  /** Since when a required record is missing; after 72 hours the domain becomes unverified */
   degraded_since?: string;
 }
 
@@ -1882,10 +1970,15 @@ export interface DomainRecord {
 
 /** `data` of `domain.verified`. */
 export interface DomainVerifiedData {
+  /** The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions */
   event_id?: string;
+  /** The domain (`dom_…`) */
   domain_id?: string;
+  /** The domain's name */
   domain?: string;
+  /** Whether email can be sent from the domain */
   status?: string;
+  /** When the domain was first verified */
   verified_at?: string;
   degraded_since?: string | null;
 }
@@ -1947,33 +2040,58 @@ export interface Email {
   bounced_at: string | null;
 }
 
+/** The refusal */
 export interface EmailBounce {
+  /** `hard`: the host refused for good; `soft`: it refused until the time was up */
   type?: string;
+  /**
+   * `unknown_user`, `mailbox_full`, `inactive`, `domain_not_found`, `message_too_large` or `undetermined`;
+   * also `content_rejected`, `policy` or `reputation` if a report came after the delivery
+   */
   category?: string;
+  /** The reply's SMTP code */
   smtp_code?: number;
+  /** The reply's enhanced status code (RFC 3463), for example `5.1.1` */
   enhanced_code?: string;
+  /** The reply with its kind (RFC 3464 2.3.6), for example `smtp; 550 5.1.1 …` */
   diagnostic?: string;
+  /** The mail host that refused */
   mx_host?: string;
+  /** Whether the host first accepted the email and reported the failure later */
   async?: boolean;
 }
 
 /** `data` of `email.bounced`. */
 export interface EmailBouncedData {
+  /** The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions */
   event_id?: string;
+  /** The email (`msg_…`) */
   email_id?: string;
+  /** The Message-ID (RFC 5322) with its angle brackets */
   message_id?: string;
+  /** The author, as it was sent */
   from?: string;
+  /** The recipients */
   to?: string[];
   cc?: string[];
+  /** The recipient that the event is about */
   rcpt_to?: string;
+  /** The subject */
   subject?: string;
+  /** The tags that the send request gave */
   tags?: EmailTag[];
+  /** The category: `transactional`, `product` or `newsletter` */
   category?: string;
   template_id?: string | null;
+  /** The sending domain */
   domain?: string;
+  /** When the email entered the queue; null in `email.scheduled`, `email.cancelled` and `email.suppressed` */
   sent_at?: string;
+  /** The status that belongs to the event; `delivered` for opens, clicks and complaints */
   status?: string;
+  /** The reply of the mail host that refused the email */
   bounce_reason?: string;
+  /** The refusal */
   bounce?: EmailBounce;
   suppression_id?: string | null;
   suppressed_until?: string | null;
@@ -1981,130 +2099,225 @@ export interface EmailBouncedData {
 
 /** `data` of `email.cancelled`. */
 export interface EmailCancelledData {
+  /** The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions */
   event_id?: string;
+  /** The email (`msg_…`) */
   email_id?: string;
+  /** The Message-ID (RFC 5322) with its angle brackets */
   message_id?: string;
+  /** The author, as it was sent */
   from?: string;
+  /** The recipients */
   to?: string[];
   cc?: string[];
+  /** When the email entered the queue; null in `email.scheduled`, `email.cancelled` and `email.suppressed` */
   sent_at?: string;
+  /** The subject */
   subject?: string;
+  /** The tags that the send request gave */
   tags?: EmailTag[];
+  /** The category: `transactional`, `product` or `newsletter` */
   category?: string;
   template_id?: string | null;
+  /** The sending domain */
   domain?: string;
+  /** The status that belongs to the event; `delivered` for opens, clicks and complaints */
   status?: string;
+  /** Who cancelled it: `customer` or `operator` */
   by?: string;
+  /** How many recipients the event is about */
   recipients_count?: number;
 }
 
+/** The visit of the link */
 export interface EmailClick {
+  /** The link's target */
   url?: string;
+  /** The IP address of the visitor */
   ip?: string;
+  /** The visitor's `User-Agent` */
   user_agent?: string;
+  /** Whether a program followed it, for example a scanner: it does not count as a click */
   machine?: boolean;
+  /** Whether it is the recipient's first click */
   first?: boolean;
 }
 
 /** `data` of `email.clicked`. */
 export interface EmailClickedData {
+  /** The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions */
   event_id?: string;
+  /** The email (`msg_…`) */
   email_id?: string;
+  /** The Message-ID (RFC 5322) with its angle brackets */
   message_id?: string;
+  /** The author, as it was sent */
   from?: string;
+  /** The recipients */
   to?: string[];
   cc?: string[];
+  /** The recipient that the event is about */
   rcpt_to?: string;
+  /** The subject */
   subject?: string;
+  /** The tags that the send request gave */
   tags?: EmailTag[];
+  /** The category: `transactional`, `product` or `newsletter` */
   category?: string;
   template_id?: string | null;
+  /** The sending domain */
   domain?: string;
+  /** When the email entered the queue; null in `email.scheduled`, `email.cancelled` and `email.suppressed` */
   sent_at?: string;
+  /** The status that belongs to the event; `delivered` for opens, clicks and complaints */
   status?: string;
+  /** The visit of the link */
   click?: EmailClick;
 }
 
 /** `data` of `email.complained`. */
 export interface EmailComplainedData {
+  /** The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions */
   event_id?: string;
+  /** The email (`msg_…`) */
   email_id?: string;
+  /** The Message-ID (RFC 5322) with its angle brackets */
   message_id?: string;
+  /** The author, as it was sent */
   from?: string;
+  /** The recipients */
   to?: string[];
   cc?: string[];
+  /** The recipient that the event is about */
   rcpt_to?: string;
+  /** The subject */
   subject?: string;
+  /** The tags that the send request gave */
   tags?: EmailTag[];
+  /** The category: `transactional`, `product` or `newsletter` */
   category?: string;
   template_id?: string | null;
+  /** The sending domain */
   domain?: string;
+  /** When the email entered the queue; null in `email.scheduled`, `email.cancelled` and `email.suppressed` */
   sent_at?: string;
+  /** The status that belongs to the event; `delivered` for opens, clicks and complaints */
   status?: string;
+  /** The recipient's report of spam */
   complaint?: EmailComplaint;
   suppression_id?: string | null;
 }
 
+/** The recipient's report of spam */
 export interface EmailComplaint {
+  /** The kind of report (RFC 5965), for example `abuse` */
   feedback_type?: string;
+  /** `fbl`: the feedback loop of a mailbox provider */
   source?: string;
+  /** The program that wrote the report */
   user_agent?: string;
+  /** When the reported email arrived, if the report says it */
   arrived_at?: string;
 }
 
+/** The attempt that failed for now */
 export interface EmailDelay {
+  /** The reply's SMTP code; null if there was no reply */
   smtp_code?: number;
+  /** The reply's enhanced status code (RFC 3463), for example `4.7.1` */
   enhanced_code?: string;
+  /** The reply, or the error of the attempt */
   diagnostic?: string;
+  /** The number of the attempt, from 1; null if another host reported the delay */
   attempt?: number;
+  /** When it is tried again; null if another host tries */
   next_attempt_at?: string;
+  /** When delivery is given up; null if another host tries */
   expires_at?: string;
+  /**
+   * Whether the connection was lost before the reply to the content, so that the recipient may get the email
+   * twice
+   */
+  unconfirmed?: boolean;
 }
 
 /** `data` of `email.delivered`. */
 export interface EmailDeliveredData {
+  /** The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions */
   event_id?: string;
+  /** The email (`msg_…`) */
   email_id?: string;
+  /** The Message-ID (RFC 5322) with its angle brackets */
   message_id?: string;
+  /** The author, as it was sent */
   from?: string;
+  /** The recipients */
   to?: string[];
   cc?: string[];
+  /** The recipient that the event is about */
   rcpt_to?: string;
+  /** The subject */
   subject?: string;
+  /** The tags that the send request gave */
   tags?: EmailTag[];
+  /** The category: `transactional`, `product` or `newsletter` */
   category?: string;
   template_id?: string | null;
+  /** The sending domain */
   domain?: string;
+  /** When the email entered the queue; null in `email.scheduled`, `email.cancelled` and `email.suppressed` */
   sent_at?: string;
+  /** The status that belongs to the event; `delivered` for opens, clicks and complaints */
   status?: string;
+  /** When the mail host accepted the email */
   delivered_at?: string;
+  /** The successful attempt */
   delivery?: EmailDelivery;
 }
 
+/** The successful attempt */
 export interface EmailDelivery {
+  /** The mail host that accepted it */
   mx_host?: string;
+  /** The mail host's last reply */
   smtp_response?: string;
+  /** The TLS version, for example `TLSv1.3`; null if the connection was not encrypted */
   tls?: string;
+  /** How many attempts were made, with this one */
   attempts?: number;
+  /** Time of the attempt in milliseconds */
   duration_ms?: number;
 }
 
 /** `data` of `email.delivery_delayed`. */
 export interface EmailDeliveryDelayedData {
+  /** The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions */
   event_id?: string;
+  /** The email (`msg_…`) */
   email_id?: string;
+  /** The Message-ID (RFC 5322) with its angle brackets */
   message_id?: string;
+  /** The author, as it was sent */
   from?: string;
+  /** The recipients */
   to?: string[];
   cc?: string[];
+  /** The recipient that the event is about */
   rcpt_to?: string;
+  /** The subject */
   subject?: string;
+  /** The tags that the send request gave */
   tags?: EmailTag[];
+  /** The category: `transactional`, `product` or `newsletter` */
   category?: string;
   template_id?: string | null;
+  /** The sending domain */
   domain?: string;
+  /** When the email entered the queue; null in `email.scheduled`, `email.cancelled` and `email.suppressed` */
   sent_at?: string;
+  /** The status that belongs to the event; `delivered` for opens, clicks and complaints */
   status?: string;
+  /** The attempt that failed for now */
   delay?: EmailDelay;
 }
 
@@ -2236,27 +2449,48 @@ export interface EmailEventList {
 
 /** `data` of `email.failed`. */
 export interface EmailFailedData {
+  /** The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions */
   event_id?: string;
+  /** The email (`msg_…`) */
   email_id?: string;
+  /** The Message-ID (RFC 5322) with its angle brackets */
   message_id?: string;
+  /** The author, as it was sent */
   from?: string;
+  /** The recipients */
   to?: string[];
   cc?: string[];
+  /** The recipient that the event is about */
   rcpt_to?: string;
+  /** The subject */
   subject?: string;
+  /** The tags that the send request gave */
   tags?: EmailTag[];
+  /** The category: `transactional`, `product` or `newsletter` */
   category?: string;
   template_id?: string | null;
+  /** The sending domain */
   domain?: string;
+  /** When the email entered the queue; null in `email.scheduled`, `email.cancelled` and `email.suppressed` */
   sent_at?: string;
+  /** The status that belongs to the event; `delivered` for opens, clicks and complaints */
   status?: string;
+  /** Why delivery was given up */
   failure?: EmailFailure;
   suppression_id?: string | null;
+  suppressed_until?: string | null;
 }
 
+/** Why delivery was given up */
 export interface EmailFailure {
+  /**
+   * `expired`, `tls_required`, `dns_error`, `rejected`, `render_error`, `unconfirmed`, or a refusal of the
+   * sender: `content_rejected`, `policy`, `reputation`
+   */
   reason?: string;
+  /** The last reply or error */
   message?: string;
+  /** The last reply's SMTP code; null if there was no reply */
   smtp_code?: number;
 }
 
@@ -2356,117 +2590,194 @@ export interface EmailMetricsTotals {
   unsubscribe_rate?: number;
 }
 
+/** The fetch of the tracking image */
 export interface EmailOpen {
+  /** The IP address that fetched it */
   ip?: string;
+  /** The `User-Agent` of the fetch */
   user_agent?: string;
+  /** Whether a program fetched it, for example a scanner: it does not count as an open */
   machine?: boolean;
   proxy?: string | null;
+  /** Whether it is the recipient's first open */
   first?: boolean;
 }
 
 /** `data` of `email.opened`. */
 export interface EmailOpenedData {
+  /** The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions */
   event_id?: string;
+  /** The email (`msg_…`) */
   email_id?: string;
+  /** The Message-ID (RFC 5322) with its angle brackets */
   message_id?: string;
+  /** The author, as it was sent */
   from?: string;
+  /** The recipients */
   to?: string[];
   cc?: string[];
+  /** The recipient that the event is about */
   rcpt_to?: string;
+  /** The subject */
   subject?: string;
+  /** The tags that the send request gave */
   tags?: EmailTag[];
+  /** The category: `transactional`, `product` or `newsletter` */
   category?: string;
   template_id?: string | null;
+  /** The sending domain */
   domain?: string;
+  /** When the email entered the queue; null in `email.scheduled`, `email.cancelled` and `email.suppressed` */
   sent_at?: string;
+  /** The status that belongs to the event; `delivered` for opens, clicks and complaints */
   status?: string;
+  /** The fetch of the tracking image */
   open?: EmailOpen;
 }
 
 /** `data` of `email.received`. */
 export interface EmailReceivedData {
+  /** The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions */
   event_id?: string;
+  /** The received email (`inb_…`) */
   email_id?: string;
+  /** The addresses of the `To` header field */
   to?: string[];
+  /** The author, as in the `From` header field */
   from?: string;
+  /** The subject */
   subject?: string;
+  /** Always `received` */
   status?: string;
+  /** The envelope recipient at your domain */
   rcpt_to?: string;
   cc?: string[];
+  /** The Message-ID (RFC 5322) with its angle brackets; empty if it has none */
   message_id?: string;
+  /** Message-ID of the email that this one replies to */
   in_reply_to?: string;
+  /** Message-IDs of the thread, oldest first */
   references?: string[];
+  /** Spam status */
   spam_status?: string;
+  /** Number of attachments; those beyond 2,000 parts are not counted */
   attachment_count?: number;
+  /** The first attachments */
   attachments?: ReceivedEmailAttachment[];
+  /** Time of receipt */
   received_at?: string;
+  /** The receiving domain */
   domain?: string;
+  /** Envelope sender; null for the null reverse path of bounces */
   envelope_from?: string;
+  /** Authentication results */
   auth?: EmailReceivedDataAuth;
 }
 
+/** Authentication results */
 export interface EmailReceivedDataAuth {
+  /** SPF result of the envelope sender */
   spf?: string;
+  /** DKIM result */
   dkim?: string;
+  /** DMARC result of the author's domain */
   dmarc?: string;
 }
 
 /** `data` of `email.scheduled`. */
 export interface EmailScheduledData {
+  /** The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions */
   event_id?: string;
+  /** The email (`msg_…`) */
   email_id?: string;
+  /** The Message-ID (RFC 5322) with its angle brackets */
   message_id?: string;
+  /** The author, as it was sent */
   from?: string;
+  /** The recipients */
   to?: string[];
   cc?: string[];
+  /** When the email entered the queue; null in `email.scheduled`, `email.cancelled` and `email.suppressed` */
   sent_at?: string;
+  /** The subject */
   subject?: string;
+  /** The tags that the send request gave */
   tags?: EmailTag[];
+  /** The category: `transactional`, `product` or `newsletter` */
   category?: string;
   template_id?: string | null;
+  /** The sending domain */
   domain?: string;
+  /** The status that belongs to the event; `delivered` for opens, clicks and complaints */
   status?: string;
+  /** When the email is to be sent */
   scheduled_at?: string;
 }
 
 /** `data` of `email.sent`. */
 export interface EmailSentData {
+  /** The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions */
   event_id?: string;
+  /** The email (`msg_…`) */
   email_id?: string;
+  /** The Message-ID (RFC 5322) with its angle brackets */
   message_id?: string;
+  /** The author, as it was sent */
   from?: string;
+  /** The recipients */
   to?: string[];
   cc?: string[];
+  /** When the email entered the queue; null in `email.scheduled`, `email.cancelled` and `email.suppressed` */
   sent_at?: string;
+  /** The subject */
   subject?: string;
+  /** The tags that the send request gave */
   tags?: EmailTag[];
+  /** The category: `transactional`, `product` or `newsletter` */
   category?: string;
   template_id?: string | null;
+  /** The sending domain */
   domain?: string;
+  /** The status that belongs to the event; `delivered` for opens, clicks and complaints */
   status?: string;
+  /** How many recipients the event is about */
   recipients_count?: number;
 }
 
 /** `data` of `email.suppressed`. */
 export interface EmailSuppressedData {
+  /** The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions */
   event_id?: string;
+  /** The email (`msg_…`) */
   email_id?: string;
+  /** The Message-ID (RFC 5322) with its angle brackets */
   message_id?: string;
+  /** The author, as it was sent */
   from?: string;
+  /** The recipients */
   to?: string[];
   cc?: string[];
+  /** When the email entered the queue; null in `email.scheduled`, `email.cancelled` and `email.suppressed` */
   sent_at?: string;
+  /** The subject */
   subject?: string;
+  /** The tags that the send request gave */
   tags?: EmailTag[];
+  /** The category: `transactional`, `product` or `newsletter` */
   category?: string;
   template_id?: string | null;
+  /** The sending domain */
   domain?: string;
+  /** The status that belongs to the event; `delivered` for opens, clicks and complaints */
   status?: string;
+  /** The recipients to whom the email was not sent */
   suppressed?: EmailSuppression[];
 }
 
 export interface EmailSuppression {
+  /** The address */
   email?: string;
+  /** The suppression's reason, for example `hard_bounce`; `unsubscribe` for an opt-out */
   reason?: string;
   suppression_id?: string | null;
   category?: string | null;
@@ -2843,25 +3154,37 @@ export interface OneWebhookDelivery {
 
 /** `data` of `payout.created`. */
 export interface PayoutCreatedData {
+  /** The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions */
   event_id?: string;
+  /** The payout (`pay_…`) */
   payout_id?: string;
+  /** The affiliate program (`prog_…`) */
   program_id?: string;
+  /** The partner (`aff_…`) */
   affiliate_id?: string;
 }
 
 /** `data` of `payout.failed`. */
 export interface PayoutFailedData {
+  /** The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions */
   event_id?: string;
+  /** The payout (`pay_…`) */
   payout_id?: string;
+  /** The affiliate program (`prog_…`) */
   program_id?: string;
+  /** The partner (`aff_…`) */
   affiliate_id?: string;
 }
 
 /** `data` of `payout.paid`. */
 export interface PayoutPaidData {
+  /** The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions */
   event_id?: string;
+  /** The payout (`pay_…`) */
   payout_id?: string;
+  /** The affiliate program (`prog_…`) */
   program_id?: string;
+  /** The partner (`aff_…`) */
   affiliate_id?: string;
 }
 
@@ -3098,17 +3421,25 @@ export interface RecipientLastResponse {
 
 /** `data` of `referral.converted`. */
 export interface ReferralConvertedData {
+  /** The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions */
   event_id?: string;
+  /** The referral after the change */
   referral?: AffiliateReferral;
+  /** The affiliate program (`prog_…`) */
   program_id?: string;
+  /** The partner (`aff_…`) */
   affiliate_id?: string;
 }
 
 /** `data` of `referral.created`. */
 export interface ReferralCreatedData {
+  /** The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions */
   event_id?: string;
+  /** The referral after the change */
   referral?: AffiliateReferral;
+  /** The affiliate program (`prog_…`) */
   program_id?: string;
+  /** The partner (`aff_…`) */
   affiliate_id?: string;
 }
 
@@ -3260,7 +3591,9 @@ export interface SmtpCredential {
   created_at: string;
 }
 
+/** What the step made */
 export interface StepOutput {
+  /** The email that the step sent (`msg_…`); only of steps that send one */
   email_id?: string;
 }
 
@@ -3338,25 +3671,37 @@ export interface SuppressionCheckError {
 
 /** `data` of `suppression.created`. */
 export interface SuppressionCreatedData {
+  /** The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions */
   event_id?: string;
+  /** The suppression (`sup_…`) */
   suppression_id?: string;
+  /** The address in lower case, as compared; or `@domain.tld` for a whole domain */
   email?: string;
+  /** Reason */
   reason?: string;
+  /** Source */
   source?: string;
   email_id?: string | null;
   expires_at?: string | null;
+  /** Time of creation */
   created_at?: string;
 }
 
 /** `data` of `suppression.deleted`. */
 export interface SuppressionDeletedData {
+  /** The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions */
   event_id?: string;
+  /** The suppression (`sup_…`) */
   suppression_id?: string;
+  /** The address in lower case, as compared; or `@domain.tld` for a whole domain */
   email?: string;
+  /** Reason */
   reason?: string;
+  /** Source */
   source?: string;
   email_id?: string | null;
   expires_at?: string | null;
+  /** Time of creation */
   created_at?: string;
 }
 
@@ -3830,10 +4175,15 @@ export interface WebhookDeliveryList {
 
 /** `data` of `webhook.disabled`. */
 export interface WebhookDisabledData {
+  /** The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions */
   event_id?: string;
+  /** The endpoint (`whk_…`) */
   webhook_id?: string;
+  /** URL for deliveries */
   url?: string;
+  /** Why the endpoint is disabled */
   disabled_reason?: string;
+  /** Start of the current failures; null if deliveries succeed */
   failing_since?: string;
 }
 

@@ -289,9 +289,13 @@ class AffiliateApprovedData(TypedDict, total=False):
     """`data` of `affiliate.approved`."""
 
     event_id: str
+    """The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions"""
     affiliate: Affiliate
+    """The partner after the change"""
     program_id: str
+    """The affiliate program (`prog_…`)"""
     affiliate_id: str
+    """The partner (`aff_…`)"""
 
 
 class _AffiliateCampaignRequired(TypedDict):
@@ -423,9 +427,13 @@ class AffiliateCreatedData(TypedDict, total=False):
     """`data` of `affiliate.created`."""
 
     event_id: str
+    """The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions"""
     affiliate: Affiliate
+    """The partner after the change"""
     program_id: str
+    """The affiliate program (`prog_…`)"""
     affiliate_id: str
+    """The partner (`aff_…`)"""
 
 
 class AffiliateLink(TypedDict):
@@ -523,9 +531,13 @@ class AffiliateUpdatedData(TypedDict, total=False):
     """`data` of `affiliate.updated`."""
 
     event_id: str
+    """The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions"""
     affiliate: Affiliate
+    """The partner after the change"""
     program_id: str
+    """The affiliate program (`prog_…`)"""
     affiliate_id: str
+    """The partner (`aff_…`)"""
 
 
 class ApiKey(TypedDict):
@@ -696,20 +708,32 @@ class AutomationCompletedData(TypedDict, total=False):
     """`data` of `automation.completed`."""
 
     event_id: str
+    """The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions"""
     automation_id: str
+    """The automation"""
     automation_name: str
+    """The automation's name when the run started"""
     run_id: str
+    """The run (`run_…`)"""
     status: str
+    """The run's status: `running`, `completed` or `failed`"""
     event_name: str
+    """The event's name"""
     source_event_id: str
+    """The event that started the run (`ae_…`, `evt_…`)"""
     user_id: str
+    """The person's `user_id` in the product"""
     email: str
+    """The person's email address"""
     step_index: Optional[int]
     step_type: Optional[str]
     error: Optional[str]
     ended_by: str
+    """How the run completed"""
     started_at: str
+    """When the run was created"""
     completed_at: str
+    """When it ended"""
 
 
 class AutomationCondition(TypedDict, total=False):
@@ -740,20 +764,34 @@ class AutomationFailedData(TypedDict, total=False):
     """`data` of `automation.failed`."""
 
     event_id: str
+    """The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions"""
     automation_id: str
+    """The automation"""
     automation_name: str
+    """The automation's name when the run started"""
     run_id: str
+    """The run (`run_…`)"""
     status: str
+    """The run's status: `running`, `completed` or `failed`"""
     event_name: str
+    """The event's name"""
     source_event_id: str
+    """The event that started the run (`ae_…`, `evt_…`)"""
     user_id: str
+    """The person's `user_id` in the product"""
     email: str
+    """The person's email address"""
     step_index: int
+    """The step that the event is about, counted from 0; null if it is about none"""
     step_type: str
+    """The type of that step, for example `send_email`"""
     error: str
+    """The error, if it failed"""
     ended_by: Optional[str]
     started_at: str
+    """When the run was created"""
     completed_at: str
+    """When it ended"""
 
 
 class AutomationRun(TypedDict):
@@ -831,19 +869,29 @@ class AutomationStartedData(TypedDict, total=False):
     """`data` of `automation.started`."""
 
     event_id: str
+    """The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions"""
     automation_id: str
+    """The automation"""
     automation_name: str
+    """The automation's name when the run started"""
     run_id: str
+    """The run (`run_…`)"""
     status: str
+    """The run's status: `running`, `completed` or `failed`"""
     event_name: str
+    """The event's name"""
     source_event_id: str
+    """The event that started the run (`ae_…`, `evt_…`)"""
     user_id: str
+    """The person's `user_id` in the product"""
     email: str
+    """The person's email address"""
     step_index: Optional[int]
     step_type: Optional[str]
     error: Optional[str]
     ended_by: Optional[str]
     started_at: str
+    """When the run was created"""
     completed_at: Optional[str]
 
 
@@ -865,15 +913,24 @@ class AutomationStepCompletedData(TypedDict, total=False):
     """`data` of `automation.step_completed`."""
 
     event_id: str
+    """The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions"""
     automation_id: str
+    """The automation"""
     automation_name: str
+    """The automation's name when the run started"""
     run_id: str
+    """The run (`run_…`)"""
     status: str
+    """The run's status: `running`, `completed` or `failed`"""
     event_name: str
+    """The event's name"""
     step_index: int
+    """The step that the event is about, counted from 0; null if it is about none"""
     step_type: str
+    """The type of that step, for example `send_email`"""
     error: Optional[str]
     output: StepOutput
+    """What the step made"""
 
 
 class _AutomationTriggerRequired(TypedDict):
@@ -1064,18 +1121,26 @@ class CommissionCreatedData(TypedDict, total=False):
     """`data` of `commission.created`."""
 
     event_id: str
+    """The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions"""
     commission: AffiliateCommission
+    """The commission after the change"""
     program_id: str
+    """The affiliate program (`prog_…`)"""
     affiliate_id: str
+    """The partner (`aff_…`)"""
 
 
 class CommissionEarnedData(TypedDict, total=False):
     """`data` of `commission.earned`."""
 
     event_id: str
+    """The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions"""
     commission: AffiliateCommission
+    """The commission after the change"""
     program_id: str
+    """The affiliate program (`prog_…`)"""
     affiliate_id: str
+    """The partner (`aff_…`)"""
 
 
 class CommissionOverride(TypedDict):
@@ -1090,19 +1155,28 @@ class CommissionPaidData(TypedDict, total=False):
     """`data` of `commission.paid`."""
 
     event_id: str
+    """The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions"""
     commission: AffiliateCommission
+    """The commission after the change"""
     payout_id: str
+    """The payout that paid it (`pay_…`)"""
     program_id: str
+    """The affiliate program (`prog_…`)"""
     affiliate_id: str
+    """The partner (`aff_…`)"""
 
 
 class CommissionReversedData(TypedDict, total=False):
     """`data` of `commission.reversed`."""
 
     event_id: str
+    """The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions"""
     commission: AffiliateCommission
+    """The commission after the change"""
     program_id: str
+    """The affiliate program (`prog_…`)"""
     affiliate_id: str
+    """The partner (`aff_…`)"""
 
 
 class _ConditionTermRequired(TypedDict):
@@ -1130,14 +1204,22 @@ class ContactUnsubscribedData(TypedDict, total=False):
     """`data` of `contact.unsubscribed`."""
 
     event_id: str
+    """The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions"""
     email_id: str
+    """The email whose link or button was used (`msg_…`)"""
     email: str
+    """The address that unsubscribed"""
     source: str
+    """Always `recipient`"""
     scope: str
+    """`all`: from all email that is not transactional; `category`: from one category"""
     category: str
+    """The category, if `scope` is `category`"""
     category_label: str
+    """The category's name, as the recipient sees it"""
     suppression_id: Optional[str]
     category_opt_out_id: str
+    """The opt-out (`opt_…`), if `scope` is `category`"""
 
 
 class Conversion(TypedDict):
@@ -1802,11 +1884,17 @@ class DomainDegradedData(TypedDict, total=False):
     """`data` of `domain.degraded`."""
 
     event_id: str
+    """The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions"""
     domain_id: str
+    """The domain (`dom_…`)"""
     domain: str
+    """The domain's name"""
     status: str
+    """Whether email can be sent from the domain"""
     verified_at: str
+    """When the domain was first verified"""
     degraded_since: str
+    """Since when a required record is missing; after 72 hours the domain becomes unverified"""
 
 
 class DomainDkim(TypedDict):
@@ -1970,10 +2058,15 @@ class DomainVerifiedData(TypedDict, total=False):
     """`data` of `domain.verified`."""
 
     event_id: str
+    """The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions"""
     domain_id: str
+    """The domain (`dom_…`)"""
     domain: str
+    """The domain's name"""
     status: str
+    """Whether email can be sent from the domain"""
     verified_at: str
+    """When the domain was first verified"""
     degraded_since: Optional[str]
 
 
@@ -2123,8 +2216,16 @@ _EmailBounceOptional = TypedDict(
 
 
 class EmailBounce(_EmailBounceRequired, _EmailBounceOptional):
-    """EmailBounce
+    """The refusal
 
+    type: `hard`: the host refused for good; `soft`: it refused until the time was up
+    category: `unknown_user`, `mailbox_full`, `inactive`, `domain_not_found`, `message_too_large` or
+        `undetermined`; also `content_rejected`, `policy` or `reputation` if a report came after the delivery
+    smtp_code: The reply's SMTP code
+    enhanced_code: The reply's enhanced status code (RFC 3463), for example `5.1.1`
+    diagnostic: The reply with its kind (RFC 3464 2.3.6), for example `smtp; 550 5.1.1 …`
+    mx_host: The mail host that refused
+    async: Whether the host first accepted the email and reported the failure later
     """
 
 
@@ -2162,6 +2263,21 @@ _EmailBouncedDataOptional = TypedDict(
 class EmailBouncedData(_EmailBouncedDataRequired, _EmailBouncedDataOptional):
     """`data` of `email.bounced`.
 
+    event_id: The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions
+    email_id: The email (`msg_…`)
+    message_id: The Message-ID (RFC 5322) with its angle brackets
+    from: The author, as it was sent
+    to: The recipients
+    rcpt_to: The recipient that the event is about
+    subject: The subject
+    tags: The tags that the send request gave
+    category: The category: `transactional`, `product` or `newsletter`
+    domain: The sending domain
+    sent_at: When the email entered the queue; null in `email.scheduled`, `email.cancelled` and
+        `email.suppressed`
+    status: The status that belongs to the event; `delivered` for opens, clicks and complaints
+    bounce_reason: The reply of the mail host that refused the email
+    bounce: The refusal
     """
 
 
@@ -2196,17 +2312,36 @@ _EmailCancelledDataOptional = TypedDict(
 class EmailCancelledData(_EmailCancelledDataRequired, _EmailCancelledDataOptional):
     """`data` of `email.cancelled`.
 
+    event_id: The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions
+    email_id: The email (`msg_…`)
+    message_id: The Message-ID (RFC 5322) with its angle brackets
+    from: The author, as it was sent
+    to: The recipients
+    sent_at: When the email entered the queue; null in `email.scheduled`, `email.cancelled` and
+        `email.suppressed`
+    subject: The subject
+    tags: The tags that the send request gave
+    category: The category: `transactional`, `product` or `newsletter`
+    domain: The sending domain
+    status: The status that belongs to the event; `delivered` for opens, clicks and complaints
+    by: Who cancelled it: `customer` or `operator`
+    recipients_count: How many recipients the event is about
     """
 
 
 class EmailClick(TypedDict, total=False):
-    """EmailClick"""
+    """The visit of the link"""
 
     url: str
+    """The link's target"""
     ip: str
+    """The IP address of the visitor"""
     user_agent: str
+    """The visitor's `User-Agent`"""
     machine: bool
+    """Whether a program followed it, for example a scanner: it does not count as a click"""
     first: bool
+    """Whether it is the recipient's first click"""
 
 
 _EmailClickedDataRequired = TypedDict(
@@ -2240,6 +2375,20 @@ _EmailClickedDataOptional = TypedDict(
 class EmailClickedData(_EmailClickedDataRequired, _EmailClickedDataOptional):
     """`data` of `email.clicked`.
 
+    event_id: The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions
+    email_id: The email (`msg_…`)
+    message_id: The Message-ID (RFC 5322) with its angle brackets
+    from: The author, as it was sent
+    to: The recipients
+    rcpt_to: The recipient that the event is about
+    subject: The subject
+    tags: The tags that the send request gave
+    category: The category: `transactional`, `product` or `newsletter`
+    domain: The sending domain
+    sent_at: When the email entered the queue; null in `email.scheduled`, `email.cancelled` and
+        `email.suppressed`
+    status: The status that belongs to the event; `delivered` for opens, clicks and complaints
+    click: The visit of the link
     """
 
 
@@ -2275,27 +2424,53 @@ _EmailComplainedDataOptional = TypedDict(
 class EmailComplainedData(_EmailComplainedDataRequired, _EmailComplainedDataOptional):
     """`data` of `email.complained`.
 
+    event_id: The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions
+    email_id: The email (`msg_…`)
+    message_id: The Message-ID (RFC 5322) with its angle brackets
+    from: The author, as it was sent
+    to: The recipients
+    rcpt_to: The recipient that the event is about
+    subject: The subject
+    tags: The tags that the send request gave
+    category: The category: `transactional`, `product` or `newsletter`
+    domain: The sending domain
+    sent_at: When the email entered the queue; null in `email.scheduled`, `email.cancelled` and
+        `email.suppressed`
+    status: The status that belongs to the event; `delivered` for opens, clicks and complaints
+    complaint: The recipient's report of spam
     """
 
 
 class EmailComplaint(TypedDict, total=False):
-    """EmailComplaint"""
+    """The recipient's report of spam"""
 
     feedback_type: str
+    """The kind of report (RFC 5965), for example `abuse`"""
     source: str
+    """`fbl`: the feedback loop of a mailbox provider"""
     user_agent: str
+    """The program that wrote the report"""
     arrived_at: str
+    """When the reported email arrived, if the report says it"""
 
 
 class EmailDelay(TypedDict, total=False):
-    """EmailDelay"""
+    """The attempt that failed for now"""
 
     smtp_code: int
+    """The reply's SMTP code; null if there was no reply"""
     enhanced_code: str
+    """The reply's enhanced status code (RFC 3463), for example `4.7.1`"""
     diagnostic: str
+    """The reply, or the error of the attempt"""
     attempt: int
+    """The number of the attempt, from 1; null if another host reported the delay"""
     next_attempt_at: str
+    """When it is tried again; null if another host tries"""
     expires_at: str
+    """When delivery is given up; null if another host tries"""
+    unconfirmed: bool
+    """Whether the connection was lost before the reply to the content, so that the recipient may get the email twice"""
 
 
 _EmailDeliveredDataRequired = TypedDict(
@@ -2330,17 +2505,37 @@ _EmailDeliveredDataOptional = TypedDict(
 class EmailDeliveredData(_EmailDeliveredDataRequired, _EmailDeliveredDataOptional):
     """`data` of `email.delivered`.
 
+    event_id: The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions
+    email_id: The email (`msg_…`)
+    message_id: The Message-ID (RFC 5322) with its angle brackets
+    from: The author, as it was sent
+    to: The recipients
+    rcpt_to: The recipient that the event is about
+    subject: The subject
+    tags: The tags that the send request gave
+    category: The category: `transactional`, `product` or `newsletter`
+    domain: The sending domain
+    sent_at: When the email entered the queue; null in `email.scheduled`, `email.cancelled` and
+        `email.suppressed`
+    status: The status that belongs to the event; `delivered` for opens, clicks and complaints
+    delivered_at: When the mail host accepted the email
+    delivery: The successful attempt
     """
 
 
 class EmailDelivery(TypedDict, total=False):
-    """EmailDelivery"""
+    """The successful attempt"""
 
     mx_host: str
+    """The mail host that accepted it"""
     smtp_response: str
+    """The mail host's last reply"""
     tls: str
+    """The TLS version, for example `TLSv1.3`; null if the connection was not encrypted"""
     attempts: int
+    """How many attempts were made, with this one"""
     duration_ms: int
+    """Time of the attempt in milliseconds"""
 
 
 _EmailDeliveryDelayedDataRequired = TypedDict(
@@ -2374,6 +2569,20 @@ _EmailDeliveryDelayedDataOptional = TypedDict(
 class EmailDeliveryDelayedData(_EmailDeliveryDelayedDataRequired, _EmailDeliveryDelayedDataOptional):
     """`data` of `email.delivery_delayed`.
 
+    event_id: The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions
+    email_id: The email (`msg_…`)
+    message_id: The Message-ID (RFC 5322) with its angle brackets
+    from: The author, as it was sent
+    to: The recipients
+    rcpt_to: The recipient that the event is about
+    subject: The subject
+    tags: The tags that the send request gave
+    category: The category: `transactional`, `product` or `newsletter`
+    domain: The sending domain
+    sent_at: When the email entered the queue; null in `email.scheduled`, `email.cancelled` and
+        `email.suppressed`
+    status: The status that belongs to the event; `delivered` for opens, clicks and complaints
+    delay: The attempt that failed for now
     """
 
 
@@ -2550,6 +2759,7 @@ _EmailFailedDataOptional = TypedDict(
         "status": "str",
         "failure": "EmailFailure",
         "suppression_id": "Optional[str]",
+        "suppressed_until": "Optional[str]",
     },
     total=False,
 )
@@ -2558,15 +2768,33 @@ _EmailFailedDataOptional = TypedDict(
 class EmailFailedData(_EmailFailedDataRequired, _EmailFailedDataOptional):
     """`data` of `email.failed`.
 
+    event_id: The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions
+    email_id: The email (`msg_…`)
+    message_id: The Message-ID (RFC 5322) with its angle brackets
+    from: The author, as it was sent
+    to: The recipients
+    rcpt_to: The recipient that the event is about
+    subject: The subject
+    tags: The tags that the send request gave
+    category: The category: `transactional`, `product` or `newsletter`
+    domain: The sending domain
+    sent_at: When the email entered the queue; null in `email.scheduled`, `email.cancelled` and
+        `email.suppressed`
+    status: The status that belongs to the event; `delivered` for opens, clicks and complaints
+    failure: Why delivery was given up
     """
 
 
 class EmailFailure(TypedDict, total=False):
-    """EmailFailure"""
+    """Why delivery was given up"""
 
     reason: str
+    """`expired`, `tls_required`, `dns_error`, `rejected`, `render_error`, `unconfirmed`, or a refusal of the sender:
+    `content_rejected`, `policy`, `reputation`"""
     message: str
+    """The last reply or error"""
     smtp_code: int
+    """The last reply's SMTP code; null if there was no reply"""
 
 
 class EmailHeader(TypedDict):
@@ -2675,13 +2903,17 @@ class EmailMetricsTotals(TypedDict, total=False):
 
 
 class EmailOpen(TypedDict, total=False):
-    """EmailOpen"""
+    """The fetch of the tracking image"""
 
     ip: str
+    """The IP address that fetched it"""
     user_agent: str
+    """The `User-Agent` of the fetch"""
     machine: bool
+    """Whether a program fetched it, for example a scanner: it does not count as an open"""
     proxy: Optional[str]
     first: bool
+    """Whether it is the recipient's first open"""
 
 
 _EmailOpenedDataRequired = TypedDict(
@@ -2715,6 +2947,20 @@ _EmailOpenedDataOptional = TypedDict(
 class EmailOpenedData(_EmailOpenedDataRequired, _EmailOpenedDataOptional):
     """`data` of `email.opened`.
 
+    event_id: The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions
+    email_id: The email (`msg_…`)
+    message_id: The Message-ID (RFC 5322) with its angle brackets
+    from: The author, as it was sent
+    to: The recipients
+    rcpt_to: The recipient that the event is about
+    subject: The subject
+    tags: The tags that the send request gave
+    category: The category: `transactional`, `product` or `newsletter`
+    domain: The sending domain
+    sent_at: When the email entered the queue; null in `email.scheduled`, `email.cancelled` and
+        `email.suppressed`
+    status: The status that belongs to the event; `delivered` for opens, clicks and complaints
+    open: The fetch of the tracking image
     """
 
 
@@ -2752,15 +2998,35 @@ _EmailReceivedDataOptional = TypedDict(
 class EmailReceivedData(_EmailReceivedDataRequired, _EmailReceivedDataOptional):
     """`data` of `email.received`.
 
+    event_id: The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions
+    email_id: The received email (`inb_…`)
+    to: The addresses of the `To` header field
+    from: The author, as in the `From` header field
+    subject: The subject
+    status: Always `received`
+    rcpt_to: The envelope recipient at your domain
+    message_id: The Message-ID (RFC 5322) with its angle brackets; empty if it has none
+    in_reply_to: Message-ID of the email that this one replies to
+    references: Message-IDs of the thread, oldest first
+    spam_status: Spam status
+    attachment_count: Number of attachments; those beyond 2,000 parts are not counted
+    attachments: The first attachments
+    received_at: Time of receipt
+    domain: The receiving domain
+    envelope_from: Envelope sender; null for the null reverse path of bounces
+    auth: Authentication results
     """
 
 
 class EmailReceivedDataAuth(TypedDict, total=False):
-    """EmailReceivedDataAuth"""
+    """Authentication results"""
 
     spf: str
+    """SPF result of the envelope sender"""
     dkim: str
+    """DKIM result"""
     dmarc: str
+    """DMARC result of the author's domain"""
 
 
 _EmailScheduledDataRequired = TypedDict(
@@ -2793,6 +3059,19 @@ _EmailScheduledDataOptional = TypedDict(
 class EmailScheduledData(_EmailScheduledDataRequired, _EmailScheduledDataOptional):
     """`data` of `email.scheduled`.
 
+    event_id: The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions
+    email_id: The email (`msg_…`)
+    message_id: The Message-ID (RFC 5322) with its angle brackets
+    from: The author, as it was sent
+    to: The recipients
+    sent_at: When the email entered the queue; null in `email.scheduled`, `email.cancelled` and
+        `email.suppressed`
+    subject: The subject
+    tags: The tags that the send request gave
+    category: The category: `transactional`, `product` or `newsletter`
+    domain: The sending domain
+    status: The status that belongs to the event; `delivered` for opens, clicks and complaints
+    scheduled_at: When the email is to be sent
     """
 
 
@@ -2826,6 +3105,19 @@ _EmailSentDataOptional = TypedDict(
 class EmailSentData(_EmailSentDataRequired, _EmailSentDataOptional):
     """`data` of `email.sent`.
 
+    event_id: The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions
+    email_id: The email (`msg_…`)
+    message_id: The Message-ID (RFC 5322) with its angle brackets
+    from: The author, as it was sent
+    to: The recipients
+    sent_at: When the email entered the queue; null in `email.scheduled`, `email.cancelled` and
+        `email.suppressed`
+    subject: The subject
+    tags: The tags that the send request gave
+    category: The category: `transactional`, `product` or `newsletter`
+    domain: The sending domain
+    status: The status that belongs to the event; `delivered` for opens, clicks and complaints
+    recipients_count: How many recipients the event is about
     """
 
 
@@ -2859,6 +3151,19 @@ _EmailSuppressedDataOptional = TypedDict(
 class EmailSuppressedData(_EmailSuppressedDataRequired, _EmailSuppressedDataOptional):
     """`data` of `email.suppressed`.
 
+    event_id: The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions
+    email_id: The email (`msg_…`)
+    message_id: The Message-ID (RFC 5322) with its angle brackets
+    from: The author, as it was sent
+    to: The recipients
+    sent_at: When the email entered the queue; null in `email.scheduled`, `email.cancelled` and
+        `email.suppressed`
+    subject: The subject
+    tags: The tags that the send request gave
+    category: The category: `transactional`, `product` or `newsletter`
+    domain: The sending domain
+    status: The status that belongs to the event; `delivered` for opens, clicks and complaints
+    suppressed: The recipients to whom the email was not sent
     """
 
 
@@ -2866,7 +3171,9 @@ class EmailSuppression(TypedDict, total=False):
     """EmailSuppression"""
 
     email: str
+    """The address"""
     reason: str
+    """The suppression's reason, for example `hard_bounce`; `unsubscribe` for an opt-out"""
     suppression_id: Optional[str]
     category: Optional[str]
     category_opt_out_id: Optional[str]
@@ -3901,27 +4208,39 @@ class PayoutCreatedData(TypedDict, total=False):
     """`data` of `payout.created`."""
 
     event_id: str
+    """The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions"""
     payout_id: str
+    """The payout (`pay_…`)"""
     program_id: str
+    """The affiliate program (`prog_…`)"""
     affiliate_id: str
+    """The partner (`aff_…`)"""
 
 
 class PayoutFailedData(TypedDict, total=False):
     """`data` of `payout.failed`."""
 
     event_id: str
+    """The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions"""
     payout_id: str
+    """The payout (`pay_…`)"""
     program_id: str
+    """The affiliate program (`prog_…`)"""
     affiliate_id: str
+    """The partner (`aff_…`)"""
 
 
 class PayoutPaidData(TypedDict, total=False):
     """`data` of `payout.paid`."""
 
     event_id: str
+    """The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions"""
     payout_id: str
+    """The payout (`pay_…`)"""
     program_id: str
+    """The affiliate program (`prog_…`)"""
     affiliate_id: str
+    """The partner (`aff_…`)"""
 
 
 class PreviewTemplateParams(TypedDict, total=False):
@@ -4219,18 +4538,26 @@ class ReferralConvertedData(TypedDict, total=False):
     """`data` of `referral.converted`."""
 
     event_id: str
+    """The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions"""
     referral: AffiliateReferral
+    """The referral after the change"""
     program_id: str
+    """The affiliate program (`prog_…`)"""
     affiliate_id: str
+    """The partner (`aff_…`)"""
 
 
 class ReferralCreatedData(TypedDict, total=False):
     """`data` of `referral.created`."""
 
     event_id: str
+    """The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions"""
     referral: AffiliateReferral
+    """The referral after the change"""
     program_id: str
+    """The affiliate program (`prog_…`)"""
     affiliate_id: str
+    """The partner (`aff_…`)"""
 
 
 class RejectAffiliateParams(TypedDict, total=False):
@@ -4608,9 +4935,10 @@ class SmtpCredential(TypedDict):
 
 
 class StepOutput(TypedDict, total=False):
-    """StepOutput"""
+    """What the step made"""
 
     email_id: str
+    """The email that the step sent (`msg_…`); only of steps that send one"""
 
 
 class StreamEvent(TypedDict):
@@ -4700,26 +5028,38 @@ class SuppressionCreatedData(TypedDict, total=False):
     """`data` of `suppression.created`."""
 
     event_id: str
+    """The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions"""
     suppression_id: str
+    """The suppression (`sup_…`)"""
     email: str
+    """The address in lower case, as compared; or `@domain.tld` for a whole domain"""
     reason: str
+    """Reason"""
     source: str
+    """Source"""
     email_id: Optional[str]
     expires_at: Optional[str]
     created_at: str
+    """Time of creation"""
 
 
 class SuppressionDeletedData(TypedDict, total=False):
     """`data` of `suppression.deleted`."""
 
     event_id: str
+    """The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions"""
     suppression_id: str
+    """The suppression (`sup_…`)"""
     email: str
+    """The address in lower case, as compared; or `@domain.tld` for a whole domain"""
     reason: str
+    """Reason"""
     source: str
+    """Source"""
     email_id: Optional[str]
     expires_at: Optional[str]
     created_at: str
+    """Time of creation"""
 
 
 class SuppressionDetail(TypedDict):
@@ -5557,10 +5897,15 @@ class WebhookDisabledData(TypedDict, total=False):
     """`data` of `webhook.disabled`."""
 
     event_id: str
+    """The event's id (`evt_…`), the same in every delivery: use it to recognise repetitions"""
     webhook_id: str
+    """The endpoint (`whk_…`)"""
     url: str
+    """URL for deliveries"""
     disabled_reason: str
+    """Why the endpoint is disabled"""
     failing_since: str
+    """Start of the current failures; null if deliveries succeed"""
 
 
 class WebhookList(TypedDict):

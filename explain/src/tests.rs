@@ -1,0 +1,117 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+fn explained(recipient: Value) -> Explanation {
+    explain(&serde_json::from_value(recipient).unwrap())
+}
+
+#[test]
+fn a_put_off_recipient_is_tried_again() {
+    let explanation = explained(json!({
+        "email": "a@example.net", "type": "to", "status": "deferred", "attempts": 2, "mx_host": "mx.example.net",
+        "last_response": {"smtp_code": 451, "enhanced_code": "4.7.1", "text": "Greylisted, try later"}, "error": null,
+        "next_attempt_at": "2026-01-01T10:00:00.000Z",
+        "waits_for": {"cause": "schedule", "text": "the next attempt (number 3)", "destination": null, "place": null,
+            "until": "2026-01-01T10:00:00.000Z"},
+    }));
+    assert_eq!(
+        explanation.paragraph(),
+        "It is in the queue after 2 tries. The host puts off every first mail of a new sender for some minutes \
+         (greylisting). The next try is at 1 Jan 2026, 10:00 UTC. mx.example.net said: “451 4.7.1 Greylisted, try \
+         later”. Nothing to do: it is tried again by itself until it arrives or expires."
+    );
+}
+
+#[test]
+fn an_unknown_mailbox_is_named() {
+    let explanation = explained(json!({
+        "status": "bounced", "attempts": 1, "bounced_at": "2026-01-01T10:00:00Z",
+        "last_response": {"smtp_code": 550, "enhanced_code": "5.1.1", "text": "No"},
+    }));
+    assert_eq!(explanation.reason.as_deref(), Some("There is no such mailbox."));
+    assert_eq!((explanation.standing, explanation.next_step), (Standing::Stopped, None));
+}
+
+#[test]
+fn a_delivered_email_was_seen_or_may_be_in_the_spam_folder() {
+    let mut recipient = json!({
+        "status": "delivered", "attempts": 3, "mx_host": "mx.example.net", "delivered_at": "2026-01-01T10:00:00Z",
+        "last_response": {"smtp_code": 250, "enhanced_code": null, "text": "queued as 7"},
+    });
+    let explanation = explained(recipient.clone());
+    assert_eq!(explanation.place, "It was delivered: mx.example.net accepted it on 1 Jan 2026, 10:00 UTC, at try 3.");
+    assert!(explanation.advice.contains("spam folder"));
+    recipient["opened_at"] = "2026-01-01T11:00:00Z".into();
+    assert_eq!(explained(recipient.clone()).reason.unwrap(), "It was seen: it was opened on 1 Jan 2026, 11:00 UTC.");
+    recipient["complained_at"] = "2026-01-01T12:00:00Z".into();
+    assert!(explained(recipient).advice.starts_with("Do not send"));
+}
+
+#[test]
+fn scheduled_emails_can_be_rescheduled() {
+    let explanation = explained(json!({
+        "status": "queued", "waits_for": {"cause": "scheduled_at", "text": "", "until": "2026-12-01T09:00:00Z"},
+    }));
+    assert_eq!((explanation.standing, explanation.next_step), (Standing::Waiting, Some(NextStep::Reschedule)));
+    assert_eq!(explanation.next_try_at, "2026-12-01T09:00:00Z".parse().ok());
+}
+
+#[test]
+fn every_status_and_cause_is_explained_in_sentences() {
+    let causes = [
+        "held",
+        "account_suspended",
+        "queue_held",
+        "paused",
+        "suspended",
+        "schedule",
+        "other_node",
+        "resting",
+        "unreachable",
+        "rate",
+        "warm_up",
+        "connections",
+        "turn",
+        "reply",
+        "look_up",
+        "memory",
+        "scheduled_at",
+        "not_allowed",
+        "something_new",
+    ];
+    let waiting =
+        causes.map(|cause| json!({"status": "queued", "waits_for": {"cause": cause, "text": "this", "place": 2}}));
+    let others = ["delivered", "bounced", "failed", "suppressed", "cancelled", "something_new"];
+    let others = others.map(|status| json!({"status": status, "error": "connection refused", "attempts": 1}));
+    for recipient in waiting.into_iter().chain(others) {
+        let explanation = explained(recipient.clone());
+        for sentence in [Some(&explanation.place), explanation.reason.as_ref(), Some(&explanation.advice)] {
+            let sentence = sentence.map_or("", String::as_str);
+            assert!(sentence.is_empty() || sentence.ends_with('.'), "{recipient}: {sentence}");
+        }
+        assert!(!explanation.place.is_empty(), "{recipient}");
+    }
+}
+
+#[test]
+fn causes_are_read_from_codes_and_words() {
+    let reason = |code: u16, enhanced: Option<&str>, text: &str| {
+        let reply = json!({"smtp_code": code, "enhanced_code": enhanced, "text": text});
+        explained(json!({"status": "bounced", "attempts": 1, "last_response": reply})).reason.unwrap_or_default()
+    };
+    for (code, enhanced, text, part) in [
+        (552, Some("5.2.2"), "Quota exceeded", "full"),
+        (550, None, "User unknown", "no such mailbox"),
+        (550, Some("5.7.26"), "Unauthenticated email is not accepted", "SPF, DKIM or DMARC"),
+        (550, Some("5.7.1"), "Blocked using zen.spamhaus.org", "reputation"),
+        (550, Some("5.7.1"), "Not on our list", "A rule"),
+        (552, None, "Message size exceeds", "larger"),
+        (550, Some("5.1.10"), "null MX", "domain"),
+        (554, Some("5.4.6"), "Routing loop", "circle"),
+        (554, None, "No", ""),
+    ] {
+        let found = reason(code, enhanced, text);
+        assert!(found.contains(part) && found.is_empty() == part.is_empty(), "{code} {text}: {found}");
+    }
+}

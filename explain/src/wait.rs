@@ -1,0 +1,108 @@
+//! Recipients that wait.
+
+use jiff::Timestamp;
+use serde::Deserialize;
+
+use crate::reply::SmtpResponse;
+use crate::{Explanation, NextStep, RecipientStanding, Standing};
+
+/// What a recipient waits for: `waits_for` of the API.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct WaitReason {
+    pub cause: String,
+    /// The reason in the words of the queue.
+    pub text: String,
+    pub destination: Option<String>,
+    /// Number of emails before this one.
+    pub place: Option<u64>,
+    pub until: Option<Timestamp>,
+}
+
+const RETRIED: &str = "Nothing to do: it is tried again by itself until it arrives or expires.";
+const SOON: &str = "Nothing to do: it goes out as soon as it is its turn.";
+const OPERATOR: &str = "Only the operator of this server can let it go; ask them.";
+
+/// Explains a recipient that is neither delivered nor given up.
+pub(crate) fn waiting(recipient: &RecipientStanding) -> Explanation {
+    let wait = recipient.waits_for.as_ref();
+    let (reason, advice, next_step) = match wait {
+        Some(wait) => reason(wait, recipient),
+        None => (None, RETRIED, None),
+    };
+    Explanation {
+        standing: Standing::Waiting,
+        place: place(recipient, wait),
+        reason,
+        next_try_at: recipient.next_attempt_at.or(wait.and_then(|wait| wait.until)),
+        last_words: None,
+        advice: advice.into(),
+        next_step,
+    }
+}
+
+fn place(recipient: &RecipientStanding, wait: Option<&WaitReason>) -> String {
+    match (wait.map(|wait| wait.cause.as_str()), recipient.attempts) {
+        (Some("scheduled_at"), _) => "It is scheduled and waits for its time.".into(),
+        (Some("reply"), _) => "It is being delivered at this moment.".into(),
+        (_, 0) => "It is in the queue and was not tried yet.".into(),
+        (_, 1) => "It is in the queue after 1 try.".into(),
+        (_, n) => format!("It is in the queue after {n} tries."),
+    }
+}
+
+fn reason(wait: &WaitReason, recipient: &RecipientStanding) -> (Option<String>, &'static str, Option<NextStep>) {
+    let ahead = match wait.place {
+        None | Some(0) => String::new(),
+        Some(1) => " One other email is before it.".to_owned(),
+        Some(n) => format!(" {n} other emails are before it."),
+    };
+    let sentence = |text: &str| Some(format!("{text}{ahead}"));
+    match wait.cause.as_str() {
+        "scheduled_at" => {
+            (None, "Nothing to do. You can send it at another time, or cancel it.", Some(NextStep::Reschedule))
+        }
+        "not_allowed" => (
+            sentence(
+                "It may not be sent at the moment: the sending domain is not verified, or the plan's quota is used up.",
+            ),
+            "Verify the domain, or change the plan; then it goes out by itself.",
+            Some(NextStep::CheckDomain),
+        ),
+        "held" => (sentence("The operator of this server holds it."), OPERATOR, None),
+        "account_suspended" => (sentence("Your account is suspended."), OPERATOR, None),
+        "queue_held" => (sentence("The queue is held after a backup was restored."), OPERATOR, None),
+        "paused" => (sentence("The operator paused all delivery."), OPERATOR, None),
+        "suspended" => (sentence("The operator stopped delivery to this destination."), OPERATOR, None),
+        "schedule" => (put_off(recipient), RETRIED, None),
+        "resting" => {
+            (sentence("The destination asked for a pause, so nothing is sent to it for a while."), RETRIED, None)
+        }
+        "unreachable" => (sentence("None of the recipient's mail hosts can be reached."), RETRIED, None),
+        "rate" => (sentence("The destination takes only so many emails a second."), SOON, None),
+        "warm_up" => (
+            sentence("The sending address is new, and this provider takes only so many emails a day from it."),
+            SOON,
+            None,
+        ),
+        "connections" => (sentence("All connections that the destination allows are busy."), SOON, None),
+        "turn" => (sentence("It is next for a connection."), SOON, None),
+        "reply" => (Some("The recipient's mail host has not answered yet.".into()), SOON, None),
+        "look_up" => (Some("The recipient's mail hosts are being looked up.".into()), SOON, None),
+        "memory" => (sentence("Many emails are due at once; it is stored until it is its turn."), SOON, None),
+        "other_node" => (Some("Another node of this server delivers it.".into()), RETRIED, None),
+        _ => (Some(format!("It waits for: {}.", wait.text)), RETRIED, None),
+    }
+}
+
+fn put_off(recipient: &RecipientStanding) -> Option<String> {
+    let reply = recipient.last_response.as_ref();
+    match reply.and_then(SmtpResponse::cause) {
+        Some(cause) => Some(cause.sentence().to_owned()),
+        None if reply.is_some() => Some("The recipient's side put it off.".into()),
+        None if recipient.error.is_some() => {
+            Some("The recipient's mail host could not be reached, or broke off.".into())
+        }
+        None => None,
+    }
+}

@@ -1,0 +1,103 @@
+//! A secret that is shown once, and how to use it. Pages are never cached (`no-store`).
+
+use hypertext::{Buffer, prelude::*};
+
+use super::badge::Tone;
+use super::notice::Notice;
+use super::text::input_value;
+
+/// A button that copies a text. Only the script shows it.
+#[derive(Debug, Clone, Copy)]
+pub struct CopyButton<'a> {
+    pub text: &'a str,
+    /// The object, for screen readers: "Copy the value".
+    pub label: &'a str,
+}
+
+impl Renderable for CopyButton<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        maud! {
+            button.button.copy type="button" data-copy=(input_value(self.text)) aria-label={ "Copy " (self.label) } hidden {
+                "Copy"
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+/// One way to use a secret.
+#[derive(Debug, Clone)]
+pub struct SecretUse {
+    pub title: &'static str,
+    pub code: String,
+}
+
+/// A secret on the only page that shows it.
+#[derive(Debug, Clone, Copy)]
+pub struct ShownSecret<'a> {
+    /// `API key`, `Password`.
+    pub label: &'a str,
+    pub secret: &'a str,
+    pub uses: &'a [SecretUse],
+    /// Path and label of the page where to go on.
+    pub next: (&'a str, &'a str),
+}
+
+impl Renderable for ShownSecret<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let Self { label, secret, uses, next } = *self;
+        maud! {
+            (Notice { tone: Tone::Warning, text: "Copy it now and store it like a password: it is never shown again." })
+            div.card {
+                h2 { (label) }
+                p.secret {
+                    code { (secret) }
+                    (CopyButton { text: secret, label })
+                }
+                p { a.button href=(next.0) { (next.1) } }
+            }
+            (SecretUses(uses))
+        }
+        .render_to(buffer);
+    }
+}
+
+/// Ways to use a secret, folded up but for the first.
+#[derive(Debug, Clone, Copy)]
+pub struct SecretUses<'a>(pub &'a [SecretUse]);
+
+impl Renderable for SecretUses<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        maud! {
+            @if !self.0.is_empty() {
+                section {
+                    h2 { "How to use it" }
+                    div.card.folds {
+                        @for (n, one) in self.0.iter().enumerate() {
+                            details open[n == 0] {
+                                summary { (one.title) }
+                                div.snippet { (CopyButton { text: &one.code, label: one.title }) pre tabindex="0" role="group" aria-label=(one.title) { code { (one.code) } } }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dashboard::page::render;
+
+    #[test]
+    fn secrets_are_escaped_and_copied_as_they_are() {
+        let uses = [SecretUse { title: "curl", code: "curl '<x>'".into() }];
+        let shown = ShownSecret { label: "API key", secret: "a\"<b", uses: &uses, next: ("/dashboard", "Done") };
+        let html = render(shown);
+        assert!(html.contains("<code>a\"&lt;b</code>") && html.contains("data-copy=\"a&quot;&lt;b\""), "{html}");
+        assert!(html.contains("&lt;x>") || html.contains("&lt;x&gt;"), "{html}");
+    }
+}

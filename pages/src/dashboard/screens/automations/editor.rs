@@ -1,0 +1,326 @@
+//! The page of an automation: its trigger and steps in one form, and what saving would change.
+
+use hypertext::{Buffer, prelude::*};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::definition_text::definition_text;
+use super::step_card::{CardContext, Comparisons, CountedRun, InsertStep, StepCard, count_steps};
+use super::step_form::{OPERATORS, find, trigger_fields};
+use super::working_copy::WorkingCopy;
+use super::{AutomationDetail, automation_page, call, path, read_automation};
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::form::{Field, FormErrors, belongs_to};
+use crate::dashboard::kit::badge::Badge;
+use crate::dashboard::kit::diff::LineDiff;
+use crate::dashboard::kit::text::grouped;
+use crate::dashboard::request::Fields;
+use crate::dashboard::table::{Outcome, View};
+
+/// The form's name.
+pub const FORM: &str = "steps";
+/// Runs that are looked at for the counts beside the steps.
+const RUNS_COUNTED: usize = 100;
+
+#[derive(Debug, Deserialize)]
+struct TemplateNames {
+    templates: Vec<TemplateName>,
+}
+
+#[derive(Debug, Deserialize)]
+struct TemplateName {
+    id: String,
+    alias: Option<String>,
+    name: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct CountedRuns {
+    runs: Vec<CountedRun>,
+}
+
+/// The templates that a step can send, with the ones that the steps name already.
+async fn template_choices(context: &Context<'_>, copy: &WorkingCopy) -> Vec<(String, String)> {
+    let mut choices = vec![(String::new(), "None: subject and body below".to_owned())];
+    let published = Call::new("list_templates").query("status", "published").query("limit", "100");
+    if context.allows("list_templates")
+        && let Ok(found) = context.read::<TemplateNames>(&published).await
+    {
+        choices.extend(found.templates.into_iter().map(|template| (template.alias.unwrap_or(template.id), template.name)));
+    }
+    for step in &copy.steps {
+        let named = find(step, "template");
+        if !choices.iter().any(|(value, _)| value == named) {
+            choices.push((named.to_owned(), named.to_owned()));
+        }
+    }
+    choices
+}
+
+async fn latest_runs(context: &Context<'_>, automation: &AutomationDetail) -> Vec<CountedRun> {
+    if automation.activated_at.is_none() || !context.allows("list_automation_runs") {
+        return Vec::new();
+    }
+    let latest = call("list_automation_runs", &automation.id).query("limit", RUNS_COUNTED.to_string());
+    context.read::<CountedRuns>(&latest).await.map(|found| found.runs).unwrap_or_default()
+}
+
+/// The page.
+pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
+    let automation = &read_automation(context, &call("get_automation", context.id())).await?;
+    let stored = WorkingCopy::stored(automation);
+    let is_entered = context.failure_of(FORM).is_some();
+    let mut copy = if is_entered { WorkingCopy::entered(context.form()) } else { stored.clone() };
+    let focus = if context.is_preview() { copy.apply(context.form().get("preview")) } else { None };
+    let failure = context.refused.as_ref().map(|refused| with_one_mode(&refused.failure));
+    let templates = template_choices(context, &copy).await;
+    let runs = latest_runs(context, automation).await;
+    let counts = count_steps(&runs, automation.version, automation.steps.len());
+    let fields = copy.fields();
+    let card = CardContext {
+        fields: &fields,
+        failure: failure.as_ref(),
+        templates: &templates,
+        stored: &stored.steps,
+        counts: &counts,
+        focus,
+        steps: copy.steps.len(),
+        may_edit: context.allows("update_automation"),
+        path: &context.request.path,
+    };
+    let editor = StepsEditor { context, automation, copy: &copy, card: &card, counted: runs.len() };
+    let mut page = automation_page(context, automation, &automation.name, editor);
+    page.trail.pop();
+    page = page.actions(StatusButtons { context, automation });
+    let shown = json!({"trigger": automation.trigger, "steps": automation.steps});
+    Ok(page.same_as(call("get_automation", &automation.id)).same_as(call("update_automation", &automation.id).json(shown)).into())
+}
+
+/// The API names comparisons `all` or `any`; the controls of both have the name `all`.
+fn with_one_mode(failure: &Failure) -> Failure {
+    let fields = failure.fields.iter().map(|(name, text)| (name.replace(".any[", ".all["), text.clone()));
+    Failure { fields: fields.collect(), ..failure.clone() }
+}
+
+/// Saves name, trigger and steps.
+pub async fn save(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let body = WorkingCopy::entered(context.form()).read()?;
+    context.perform(&call("update_automation", context.id()).json(body)).await?;
+    Ok(Outcome::done(path(context.id()), "changed"))
+}
+
+/// Status, and the button for the next one.
+struct StatusButtons<'p> {
+    context: &'p Context<'p>,
+    automation: &'p AutomationDetail,
+}
+
+impl Renderable for StatusButtons<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let (context, automation) = (self.context, self.automation);
+        let is_active = automation.status == "active";
+        let (action, label) = if is_active { ("pause", "Pause") } else { ("activate", "Activate") };
+        maud! {
+            (Badge::of(&automation.status))
+            @if context.allows("update_automation") {
+                form.inline method="post" action=(context.request.path) {
+                    input type="hidden" name="csrf" value=(context.csrf());
+                    input type="hidden" name="form" value=(action);
+                    button.button.primary[!is_active] type="submit" { (label) }
+                }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+struct StepsEditor<'e> {
+    context: &'e Context<'e>,
+    automation: &'e AutomationDetail,
+    copy: &'e WorkingCopy,
+    card: &'e CardContext<'e>,
+    counted: usize,
+}
+
+impl StepsEditor<'_> {
+    fn save_label(&self) -> String {
+        let next = self.automation.version + 1;
+        match (self.automation.status.as_str(), &self.automation.activated_at) {
+            ("active", _) => format!("Save as version {next}, active at once"),
+            (_, Some(_)) => format!("Save as version {next}"),
+            (_, None) => "Save".to_owned(),
+        }
+    }
+
+    /// The trigger's rows, and a row for each step: errors of steps are shown by their cards.
+    fn shown(&self) -> Vec<Field> {
+        let mut shown = trigger_fields();
+        shown.push(Field::text("name", "Name"));
+        shown.push(Field::text("trigger.filter", "Filter"));
+        shown.extend((0..self.copy.steps.len()).map(|n| Field::new(format!("steps[{n}]"), "Step", crate::dashboard::form::Control::Text)));
+        shown
+    }
+}
+
+impl Renderable for StepsEditor<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let (context, card, automation) = (self.context, self.card, self.automation);
+        let shown = self.shown();
+        let failure = card.failure.filter(|_| context.failure_of(FORM).is_some());
+        let replay = format!("{}/replay", path(&automation.id));
+        maud! {
+            form.steps-form method="post" action=(context.request.path) data-preview="changes" data-once="" {
+                input type="hidden" name="csrf" value=(context.csrf());
+                input type="hidden" name="form" value=(FORM);
+                // The first button answers the Enter key, so it saves nothing.
+                button.hidden type="submit" name="preview" value="1" tabindex="-1" aria-hidden="true" { "Show the changes" }
+                @if let Some(failure) = failure { (FormErrors { failure, fields: &shown }) }
+                (TriggerCard { card, name: find(&self.copy.head, "name") })
+                section aria-labelledby="steps-title" {
+                    h2 #steps-title { "Steps" }
+                    @if automation.activated_at.is_some() {
+                        p.help {
+                            (CountsNote { automation, counted: self.counted })
+                        }
+                    }
+                    @if self.copy.steps.is_empty() { p.soft { "There is no step yet. Add the first one: mostly an email." } }
+                    ol.step-list data-reorder="" {
+                        @for (n, step) in self.copy.steps.iter().enumerate() {
+                            @if n > 0 { li.between { (InsertStep { card, at: n }) } }
+                            (StepCard { card, n, step })
+                        }
+                    }
+                    (InsertStep { card, at: self.copy.steps.len() })
+                }
+                section data-fragment="changes" { (Changes { automation, copy: self.copy }) }
+                @if card.may_edit {
+                    div.buttons.bar {
+                        button.button.primary type="submit" { (self.save_label()) }
+                        button.button type="submit" name="preview" value="1" formaction={ (card.path) "#changes" } { "Show the changes" }
+                        @if context.allows("send_event") && context.allows("create_automation") {
+                            button.button type="submit" formaction=(replay) { "Replay past events…" }
+                        }
+                    }
+                }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+struct CountsNote<'e> {
+    automation: &'e AutomationDetail,
+    counted: usize,
+}
+
+impl Renderable for CountsNote<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let (automation, counts) = (self.automation, self.automation.counts);
+        let runs = format!("{}/runs", path(&automation.id));
+        maud! {
+            (grouped(counts.running + counts.waiting)) " on their way, " (grouped(counts.completed)) " completed, "
+            (grouped(counts.failed)) " failed, " (grouped(counts.cancelled)) " canceled. "
+            "The counts beside the steps are of version " (automation.version) " in the latest " (self.counted) " runs. "
+            a href=(runs) { "All runs" }
+            @if automation.status == "active" { ". Runs that have begun stay on their version." }
+        }
+        .render_to(buffer);
+    }
+}
+
+struct TriggerCard<'e> {
+    card: &'e CardContext<'e>,
+    name: &'e str,
+}
+
+impl Renderable for TriggerCard<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let card = self.card;
+        let rows = trigger_fields();
+        let name = Field::text("name", "Name").required();
+        let is_wrong = card.failure.is_some_and(|failure| {
+            failure.fields.keys().any(|name| belongs_to(name, "trigger") || name == "name")
+        });
+        let is_open = is_wrong || card.steps == 0 || card.focus.is_none() && self.name.is_empty();
+        maud! {
+            section.card.trigger id="step-trigger" aria-labelledby="trigger-title" {
+                h2 #trigger-title { "Starts at " code { (card.fields.get("trigger.event")) } }
+                p.soft.small { (trigger_summary(card.fields)) }
+                details open[is_open] {
+                    summary { "Edit name and trigger" }
+                    div.step-fields {
+                        (card.field(&name))
+                        @for field in &rows { (card.field(field)) }
+                        (Comparisons { card, prefix: "trigger.filter.", title: "Only events for which", action: "row-trigger".into() })
+                    }
+                }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+/// What a trigger does besides its event, in a line.
+fn trigger_summary(fields: &Fields) -> String {
+    let mut sentences = vec![match fields.get("trigger.reentry") {
+        "once" => "One run per person, ever.".to_owned(),
+        "while_not_running" => "One run per person at a time.".to_owned(),
+        _ => "Every event starts a run.".to_owned(),
+    }];
+    let field = fields.get("trigger.filter.all[0].field");
+    if !field.is_empty() {
+        let word = fields.get("trigger.filter.all[0].op");
+        let operator = OPERATORS.iter().find(|(operator, _)| *operator == word).map_or(word, |(_, label)| label);
+        let more = if fields.get("trigger.filter.all[1].field").is_empty() { "" } else { " …" };
+        sentences.push(format!("Only if {field} {operator} {}{more}.", fields.get("trigger.filter.all[0].value")));
+    }
+    let canceling = fields.get("trigger.cancel_on_events").lines().collect::<Vec<_>>().join(", ");
+    if !canceling.is_empty() {
+        sentences.push(format!("Canceled by {canceling}."));
+    }
+    sentences.join(" ")
+}
+
+/// What saving would change.
+struct Changes<'e> {
+    automation: &'e AutomationDetail,
+    copy: &'e WorkingCopy,
+}
+
+impl Renderable for Changes<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let automation = self.automation;
+        let stored = json!({"name": automation.name, "trigger": automation.trigger, "steps": automation.steps});
+        let before = definition_text(&stored);
+        let after = match self.copy.read() {
+            Ok(definition) => definition_text(&definition),
+            // The form says which field is wrong when it is sent.
+            Err(failure) => {
+                maud! { p #changes.notice.bad { (failure.message) } }.render_to(buffer);
+                return;
+            }
+        };
+        if before == after {
+            maud! { span #changes {} }.render_to(buffer);
+            return;
+        }
+        let title = match automation.status.as_str() {
+            "active" => "Changes against the active version",
+            _ => "Changes that are not saved",
+        };
+        maud! {
+            h2 #changes { (title) }
+            (LineDiff { caption: title, before: &before, after: &after })
+        }
+        .render_to(buffer);
+    }
+}
+
+/// The definition in a form: name, trigger and steps.
+///
+/// # Errors
+/// A field has no such value.
+pub fn entered_definition(context: &Context<'_>) -> Result<Value, Failure> {
+    WorkingCopy::entered(context.form()).read()
+}

@@ -1,0 +1,115 @@
+//! The list of automations, and the form for a new one.
+
+use hypertext::prelude::*;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{AutomationDetail, OneAutomation, path};
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::form::{Field, Form};
+use crate::dashboard::kit::badge::Badge;
+use crate::dashboard::kit::empty::EmptyState;
+use crate::dashboard::kit::filter::{Filter, FilterBar};
+use crate::dashboard::kit::pager::Pager;
+use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::text::grouped;
+use crate::dashboard::page::Page;
+use crate::dashboard::table::{Outcome, View};
+
+#[derive(Debug, Deserialize)]
+struct AutomationPage {
+    automations: Vec<AutomationDetail>,
+    next_cursor: Option<String>,
+}
+
+/// The list.
+pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
+    let filters = [Filter::words("status", "Status", &["draft", "active", "paused", "archived"])];
+    let query = context.query();
+    let call = Call::new("list_automations").query("status", query.get("status")).query("cursor", query.get("cursor"));
+    let found: AutomationPage = context.read(&call).await?;
+    let bar = FilterBar { context, filters: &filters };
+    let numbers = ["Steps", "Running", "Waiting", "Completed", "Failed"];
+    let columns = ["Name", "Starts at", "Status", "Steps", "Running", "Waiting", "Completed", "Failed"];
+    let mut table = Table::new("Automations", &columns).numbers(&numbers);
+    for automation in &found.automations {
+        let counts = automation.counts;
+        table.push(
+            Row::new()
+                .link(path(&automation.id), &automation.name)
+                .cell(maud! { code { (automation.event()) } })
+                .cell(Badge::of(&automation.status))
+                .cell(automation.steps.len())
+                .cell(grouped(counts.running))
+                .cell(grouped(counts.waiting))
+                .cell(grouped(counts.completed))
+                .cell(grouped(counts.failed)),
+        );
+    }
+    let may_create = context.allows("create_automation");
+    let is_filtered = bar.is_active();
+    let empty = if is_filtered {
+        EmptyState { title: "No such automation", text: "No automation has this status.", action: None }
+    } else {
+        EmptyState {
+            title: "No automations yet",
+            text: "An automation starts at an event of your product, such as a sign-up, and sends emails in steps: at \
+                   once, after days, or when something did not happen.",
+            action: may_create.then_some(("/dashboard/automations/new", "Create the first one")),
+        }
+    };
+    let body = maud! {
+        @if is_filtered || !table.is_empty() { (bar) }
+        div data-fragment="list" {
+            @if table.is_empty() {
+                (empty)
+            } @else {
+                (table)
+                (Pager { context, next_cursor: found.next_cursor.as_deref() })
+            }
+        }
+    };
+    let page = Page::new("Automations", body).lead("Steps that follow an event, person by person.");
+    let page = if may_create {
+        page.actions(maud! { a.button.primary href="/dashboard/automations/new" { "New automation" } })
+    } else {
+        page
+    };
+    Ok(page.same_as(call).live().into())
+}
+
+fn create_form() -> Form<'static> {
+    let fields = vec![
+        Field::text("name", "Name").required().placeholder("Trial"),
+        Field::text("trigger.event", "Event that starts a run")
+            .required()
+            .placeholder("user.created")
+            .help("The name of an event that your product sends, or one of the service such as email.opened."),
+    ];
+    Form::new("create", "Create and add steps", fields)
+}
+
+/// The form for a new automation.
+pub fn show_new(context: &Context<'_>) -> View {
+    let form = create_form();
+    let example = json!({"name": "Trial", "trigger": {"event": "user.created"}, "steps": []});
+    let body = maud! {
+        div.card {
+            p.help { "It starts as a draft: nothing is sent before you activate it." }
+            (form.within(context))
+        }
+    };
+    Page::new("New automation", body)
+        .below("/dashboard/automations", "Automations")
+        .same_as(Call::new("create_automation").json(example))
+        .into()
+}
+
+/// Creates an automation.
+pub async fn create(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let mut body = create_form().read(context.form())?;
+    body["steps"] = json!([]);
+    let created: OneAutomation = context.read(&Call::new("create_automation").json(body)).await?;
+    Ok(Outcome::done(path(&created.automation.id), "created"))
+}

@@ -1,0 +1,105 @@
+//! Activate, pause, archive, cancel runs, duplicate, delete.
+
+use hypertext::prelude::*;
+use serde_json::json;
+
+use super::{OneAutomation, automation_page, call, path, read_automation};
+use crate::dashboard::backend::Failure;
+use crate::dashboard::context::Context;
+use crate::dashboard::form::{Field, Form};
+use crate::dashboard::kit::confirm::{confirm, confirm_field};
+use crate::dashboard::kit::text::grouped;
+use crate::dashboard::table::{Outcome, View};
+
+/// Carries out the action that the form names.
+pub async fn act(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let action = context.form().get("form");
+    context.perform(&call("update_automation", context.id()).json(json!({"action": action}))).await?;
+    let notice = match action {
+        "activate" => "activated",
+        "pause" => "paused",
+        "archive" => "archived",
+        _ => "canceled",
+    };
+    Ok(Outcome::done(&context.request.path, notice))
+}
+
+fn duplicate_form() -> Form<'static> {
+    let name = Field::text("name", "Name of the copy").help("The copy is a draft with the same trigger and steps.");
+    Form::new("duplicate", "Duplicate", vec![name])
+}
+
+/// What can be done with the automation as a whole.
+pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
+    let automation = &read_automation(context, &call("get_automation", context.id())).await?;
+    let counts = automation.counts;
+    let on_their_way = grouped(counts.running + counts.waiting);
+    let duplicate = duplicate_form();
+    let archive = Form::new("archive", "Archive", Vec::new()).danger();
+    let cancel = Form::new("cancel_runs", "Cancel all runs", Vec::new()).danger();
+    let delete = format!("{}/delete", path(&automation.id));
+    let may_change = context.allows("update_automation");
+    let body = maud! {
+        div.columns {
+            @if context.allows("duplicate_automation") {
+                section.card { h2 { "Duplicate" } (duplicate.within(context)) }
+            }
+            @if may_change {
+                section.card {
+                    h2 { "Cancel its runs" }
+                    p.help { (on_their_way) " runs are on their way. They end at once; new events go on starting runs." }
+                    (cancel.within(context))
+                }
+            }
+            @if may_change && automation.status != "archived" {
+                section.card {
+                    h2 { "Archive" }
+                    p.help { "No event starts a run any more, and runs on their way are canceled. You can activate it again." }
+                    (archive.within(context))
+                }
+            }
+            @if context.allows("delete_automation") {
+                section.card {
+                    h2 { "Delete" }
+                    p.help { "Deletes the automation with its versions and runs." }
+                    p { a.button href=(delete) { "Delete…" } }
+                }
+            }
+        }
+    };
+    let archived = call("update_automation", &automation.id).json(json!({"action": "archive"}));
+    Ok(automation_page(context, automation, "Manage", body).same_as(archived).into())
+}
+
+/// Copies the automation into a new draft.
+pub async fn duplicate(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let body = duplicate_form().read(context.form())?;
+    let copy: OneAutomation = context.read(&call("duplicate_automation", context.id()).json(body)).await?;
+    Ok(Outcome::done(path(&copy.automation.id), "created"))
+}
+
+/// The question before an automation is deleted.
+pub async fn show_delete(context: &Context<'_>) -> Result<View, Failure> {
+    let automation = &read_automation(context, &call("get_automation", context.id())).await?;
+    let counts = automation.counts;
+    let on_their_way = grouped(counts.running + counts.waiting);
+    let form = Form::new("delete", "Delete the automation", vec![confirm_field(&automation.name)]).danger();
+    let body = maud! {
+        div.card {
+            p {
+                "“" (automation.name) "” is deleted with its versions and runs; " (on_their_way)
+                " runs are on their way and end. Emails that were sent stay in the list."
+            }
+            (form.within(context))
+        }
+    };
+    Ok(automation_page(context, automation, "Delete", body).same_as(call("delete_automation", &automation.id)).into())
+}
+
+/// Deletes an automation.
+pub async fn delete(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let automation = read_automation(context, &call("get_automation", context.id())).await?;
+    confirm(context, &automation.name)?;
+    context.perform(&call("delete_automation", &automation.id)).await?;
+    Ok(Outcome::done("/dashboard/automations", "deleted"))
+}

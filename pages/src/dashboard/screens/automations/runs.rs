@@ -1,0 +1,288 @@
+//! Runs of an automation: the list, one run step by step, cancel.
+
+use hypertext::{Buffer, prelude::*};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::step_form::StepKind;
+use super::{automation_page, call, path, read_automation};
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::form::Form;
+use crate::dashboard::kit::badge::{Badge, Tone};
+use crate::dashboard::kit::empty::EmptyState;
+use crate::dashboard::kit::facts::Facts;
+use crate::dashboard::kit::filter::{Filter, FilterBar};
+use crate::dashboard::kit::pager::Pager;
+use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::screens::encode;
+use crate::dashboard::table::{Outcome, View};
+
+const STATUSES: [&str; 6] = ["queued", "running", "waiting", "completed", "failed", "cancelled"];
+
+/// A run of a person.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct RunDetail {
+    pub id: String,
+    pub automation_version: u32,
+    pub status: String,
+    pub mode: String,
+    pub event_id: String,
+    pub event_name: String,
+    pub user_id: Option<String>,
+    pub email: Option<String>,
+    pub current_step_index: usize,
+    pub steps: Vec<RunStepDetail>,
+    pub wait: Option<RunWait>,
+    pub ended_by: Option<String>,
+    pub cancelled_by: Option<String>,
+    pub error: Option<String>,
+    pub created_at: Option<String>,
+    pub completed_at: Option<String>,
+}
+
+/// A step of a run.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct RunStepDetail {
+    pub index: usize,
+    pub key: Option<String>,
+    pub r#type: String,
+    pub status: String,
+    pub output: Value,
+    pub error: Option<String>,
+    pub started_at: Option<String>,
+    pub completed_at: Option<String>,
+}
+
+/// The time or event that a run waits for.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct RunWait {
+    pub event: Option<String>,
+    pub until: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct RunPage {
+    runs: Vec<RunDetail>,
+    next_cursor: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct OneRun {
+    run: RunDetail,
+}
+
+impl RunDetail {
+    /// The person: email address, or user id.
+    #[must_use]
+    pub fn person(&self) -> &str {
+        self.email.as_deref().or(self.user_id.as_deref()).unwrap_or("nobody")
+    }
+
+    fn is_active(&self) -> bool {
+        matches!(self.status.as_str(), "queued" | "running" | "waiting")
+    }
+
+    /// Where the run is, or how it ended.
+    fn place(&self) -> String {
+        let step = self.steps.get(self.current_step_index);
+        let label = step.map_or("", |step| step_label(&step.r#type));
+        let number = self.current_step_index + 1;
+        match self.status.as_str() {
+            "completed" if self.ended_by.as_deref() == Some("condition") => format!("Ended by the condition in step {number}"),
+            "completed" => "All steps".into(),
+            "cancelled" => match self.cancelled_by.as_deref() {
+                Some("event") => "By an event".into(),
+                _ => "By hand".into(),
+            },
+            _ => format!("Step {number}: {label}"),
+        }
+    }
+}
+
+/// The label of a step's kind.
+#[must_use]
+pub fn step_label(word: &str) -> &str {
+    StepKind::from_word(word).map_or(word, |kind| kind.label())
+}
+
+/// The badge of a run's or step's status.
+#[must_use]
+pub fn run_badge(status: &str) -> Badge {
+    match status {
+        "cancelled" => Badge::new("Canceled", Tone::Neutral),
+        other => Badge::of(other),
+    }
+}
+
+fn run_path(automation: &str, run: &str) -> String {
+    format!("{}/runs/{}", path(automation), encode(run))
+}
+
+/// The list.
+pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
+    let automation = &read_automation(context, &call("get_automation", context.id())).await?;
+    let filters = [
+        Filter::words("status", "Status", &STATUSES),
+        Filter::text("email", "Email address", "grace@example.net"),
+        Filter::text("user_id", "User id", "u_42"),
+    ];
+    let query = context.query();
+    let list = ["status", "email", "user_id", "cursor"]
+        .into_iter()
+        .fold(call("list_automation_runs", &automation.id), |list, name| list.query(name, query.get(name)));
+    let found: RunPage = context.read(&list).await?;
+    let bar = FilterBar { context, filters: &filters };
+    let mut table = Table::new("Runs", &["Person", "Status", "Step", "Version", "Began", "Ended"]).numbers(&["Version"]);
+    for run in &found.runs {
+        table.push(
+            Row::new()
+                .link(run_path(&automation.id, &run.id), run.person())
+                .cell(run_badge(&run.status))
+                .cell(run.place())
+                .cell(run.automation_version)
+                .cell(time_or_dash(run.created_at.as_deref()))
+                .cell(time_or_dash(run.completed_at.as_deref())),
+        );
+    }
+    let is_filtered = bar.is_active();
+    let test = format!("{}/test", path(&automation.id));
+    let empty = if is_filtered {
+        EmptyState { title: "No such run", text: "No run fits these filters.", action: None }
+    } else {
+        EmptyState {
+            title: "No runs yet",
+            text: "When the automation is active, each event that starts it makes a run of one person, with every step \
+                   and its time. Try it with a test event first.",
+            action: context.allows("send_event").then_some((test.as_str(), "Test it")),
+        }
+    };
+    let body = maud! {
+        @if is_filtered || !table.is_empty() { (bar) }
+        div data-fragment="list" {
+            @if table.is_empty() {
+                (empty)
+            } @else {
+                (table)
+                (Pager { context, next_cursor: found.next_cursor.as_deref() })
+            }
+        }
+    };
+    Ok(automation_page(context, automation, "Runs", body).same_as(list).live().into())
+}
+
+fn run_call(operation: &'static str, context: &Context<'_>) -> Call {
+    call(operation, context.id()).parameter("run", context.parameter("run"))
+}
+
+/// A run.
+pub async fn show_run(context: &Context<'_>) -> Result<View, Failure> {
+    let automation = &read_automation(context, &call("get_automation", context.id())).await?;
+    let get = run_call("get_automation_run", context);
+    let run = &context.read::<OneRun>(&get).await?.run;
+    let event = format!("/dashboard/events/{}", encode(&run.event_id));
+    let facts = Facts::new()
+        .row("Status", run_badge(&run.status))
+        .row("Where", run.place())
+        .row("Event", maud! { a href=(event) { (run.event_name) } })
+        .row("User id", run.user_id.as_deref().unwrap_or("–"))
+        .row("Email", run.email.as_deref().unwrap_or("–"))
+        .row("Version", run.automation_version)
+        .row("Began", time_or_dash(run.created_at.as_deref()))
+        .row("Ended", time_or_dash(run.completed_at.as_deref()));
+    let cancel = Form::new("cancel", "Cancel the run", Vec::new()).danger();
+    let may_cancel = run.is_active() && context.allows("cancel_automation_run");
+    let body = maud! {
+        @if let Some(error) = &run.error { div.notice.bad { p { (error) } } }
+        @if let Some(wait) = &run.wait {
+            div.notice {
+                p {
+                    @if let Some(event) = &wait.event { "Waits for " code { (event) } ", at most until " } @else { "Waits until " }
+                    (time_or_dash(wait.until.as_deref())) "."
+                }
+            }
+        }
+        div.card { (facts) }
+        section { h2 { "Steps" } (RunSteps { steps: &run.steps }) }
+        @if may_cancel {
+            section.card {
+                h2 { "Cancel" }
+                p.help { "No further step is carried out. Emails that were sent stay sent." }
+                (cancel.within(context))
+            }
+        }
+    };
+    Ok(automation_page(context, automation, run.person(), body)
+        .below(format!("{}/runs", path(&automation.id)), "Runs")
+        .same_as(get)
+        .live()
+        .into())
+}
+
+/// The steps of a run with their times and results.
+pub struct RunSteps<'r> {
+    pub steps: &'r [RunStepDetail],
+}
+
+impl Renderable for RunSteps<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let mut table = Table::new("Steps of the run", &["Step", "Status", "Result", "Began", "Ended"]);
+        for step in self.steps {
+            table.push(
+                Row::new()
+                    .cell(maud! { (step.index + 1) ". " (step_label(&step.r#type)) })
+                    .cell(run_badge(&step.status))
+                    .cell(StepResult { step })
+                    .cell(time_or_dash(step.started_at.as_deref()))
+                    .cell(time_or_dash(step.completed_at.as_deref())),
+            );
+        }
+        table.render_to(buffer);
+    }
+}
+
+/// What a step did, in words.
+pub struct StepResult<'r> {
+    pub step: &'r RunStepDetail,
+}
+
+impl Renderable for StepResult<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let (step, output) = (self.step, &self.step.output);
+        let email = output["email_id"].as_str().map(|id| format!("/dashboard/emails/{}", encode(id)));
+        let text = |name: &str| output[name].as_str();
+        maud! {
+            @if let Some(error) = &step.error {
+                span.error { (error) }
+            } @else if let Some(email) = &email {
+                a href=(email) { (text("subject").unwrap_or("Email")) }
+                @if output["suppressed"] == true { " (suppressed)" }
+            } @else if let Some(subject) = text("subject") {
+                "“" (subject) "”"
+            } @else if let Some(reason) = text("withheld") {
+                "Not sent: " (reason)
+            } @else if let Some(holds) = output["result"].as_bool() {
+                @if holds { "It holds" } @else { "It does not hold" }
+            } @else if let Some(received) = output["received"].as_bool() {
+                @if received { "The event came" } @else { "The event did not come" }
+            } @else if let Some(until) = text("until") {
+                "Ends " (time_or_dash(Some(until)))
+            } @else if let Some(body) = text("body") {
+                (body)
+            } @else {
+                span.dash { "–" }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+/// Cancels a run.
+pub async fn cancel(context: &Context<'_>) -> Result<Outcome, Failure> {
+    context.perform(&run_call("cancel_automation_run", context)).await?;
+    Ok(Outcome::done(&context.request.path, "canceled"))
+}

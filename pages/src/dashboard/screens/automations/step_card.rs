@@ -1,0 +1,391 @@
+//! A step in the list: what it does, its runs, its buttons, and its controls.
+
+use hypertext::{Buffer, prelude::*};
+use serde::Deserialize;
+
+use super::step_form::{OPERATORS, Pairs, StepKind, comparison_fields, find, naming_fields, step_fields};
+use super::working_copy::{ORIGIN, STEPS_MAX, kind_of};
+use crate::dashboard::backend::Failure;
+use crate::dashboard::form::{Field, FieldView, belongs_to};
+use crate::dashboard::kit::badge::{Badge, Tone};
+use crate::dashboard::kit::text::input_value;
+use crate::dashboard::request::Fields;
+
+/// How many of the looked-at runs are at a step, and what became of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StepCounts {
+    pub waiting: u32,
+    pub passed: u32,
+    pub failed: u32,
+}
+
+/// A run with its steps, for counts.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct CountedRun {
+    pub automation_version: u32,
+    pub steps: Vec<CountedStep>,
+}
+
+/// A step of a run.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct CountedStep {
+    pub status: String,
+}
+
+/// Counts the runs of a version by step. Runs of other versions have other steps.
+#[must_use]
+pub fn count_steps(runs: &[CountedRun], version: u32, steps: usize) -> Vec<StepCounts> {
+    let mut counts = vec![StepCounts::default(); steps];
+    for run in runs.iter().filter(|run| run.automation_version == version) {
+        for (count, step) in counts.iter_mut().zip(&run.steps) {
+            match step.status.as_str() {
+                "waiting" | "running" => count.waiting += 1,
+                "completed" => count.passed += 1,
+                "failed" => count.failed += 1,
+                _ => {}
+            }
+        }
+    }
+    counts
+}
+
+/// What a step does, in a line.
+#[must_use]
+pub fn summary(kind: StepKind, step: &Pairs) -> String {
+    let value = |name: &str| find(step, name).trim();
+    match kind {
+        StepKind::SendEmail => match (value("template"), value("subject")) {
+            ("", "") => "Choose a template, or write subject and body".into(),
+            ("", subject) => format!("“{subject}”"),
+            (template, _) => format!("Template {template}"),
+        },
+        StepKind::Delay => match (value("duration"), value("until")) {
+            ("", "") => "Enter how long".into(),
+            ("", until) => format!("Until {until}"),
+            (duration, _) => format!("For {duration}"),
+        },
+        StepKind::WaitForEvent => match (value("event"), value("timeout")) {
+            ("", _) => "Choose the event".into(),
+            (event, timeout) => format!("{event}, at most {timeout}"),
+        },
+        StepKind::Condition => condition_summary(step),
+        StepKind::Sms => format!("To {}", value("to")),
+    }
+}
+
+fn condition_summary(step: &Pairs) -> String {
+    let first = |part: &str| find(step, &format!("all[0].{part}"));
+    if first("field").is_empty() {
+        return "Enter what to check".into();
+    }
+    let operator = OPERATORS.iter().find(|(word, _)| *word == first("op")).map_or("", |(_, label)| label);
+    let more = if find(step, "all[1].field").is_empty() { "" } else { " …" };
+    let otherwise = match find(step, "on_false") {
+        "skip_to" => format!("go to {}", find(step, "target")),
+        _ => "end".into(),
+    };
+    format!("{} {operator} {}{more}, else {otherwise}", first("field"), first("value"))
+}
+
+/// The values of a step in one order, without those that mean nothing.
+fn comparable(step: &Pairs) -> Pairs {
+    let means_nothing = |name: &str, value: &str| {
+        let prefix = name.strip_suffix("mode");
+        value.trim().is_empty() || prefix.is_some_and(|prefix| find(step, &format!("{prefix}all[0].field")).is_empty())
+    };
+    let filled = step.iter().filter(|(name, value)| !means_nothing(name, value));
+    // JSON with other spaces is the same.
+    let written = filled.map(|(name, value)| match serde_json::from_str::<serde_json::Value>(value) {
+        Ok(json) if name == "variables" => (name.clone(), json.to_string()),
+        _ => (name.clone(), value.trim().to_owned()),
+    });
+    let mut pairs: Pairs = written.collect();
+    pairs.sort();
+    pairs
+}
+
+/// True if a field is needed seldom; it is shown below the others. The bodies of an email are, with a template.
+fn is_rare(kind: StepKind, local: &str, has_template: bool) -> bool {
+    match local {
+        "name" | "key" | "from" | "reply_to" | "category" | "tags" | "template_version" | "match" | "include_machine" => true,
+        "to" => kind == StepKind::SendEmail,
+        "html" | "text" => has_template,
+        local => local.starts_with("window."),
+    }
+}
+
+/// The state that all cards of a page share.
+pub struct CardContext<'e> {
+    pub fields: &'e Fields,
+    pub failure: Option<&'e Failure>,
+    pub templates: &'e [(String, String)],
+    pub stored: &'e [Pairs],
+    pub counts: &'e [StepCounts],
+    /// The step that the last button was about.
+    pub focus: Option<usize>,
+    pub steps: usize,
+    pub may_edit: bool,
+    /// The page's path, so that a button leads back to its step.
+    pub path: &'e str,
+}
+
+impl CardContext<'_> {
+    /// A field with its value and error.
+    #[must_use]
+    pub fn field<'f>(&'f self, field: &'f Field) -> FieldView<'f> {
+        FieldView { form: super::editor::FORM, field, entered: Some(self.fields), failure: self.failure }
+    }
+}
+
+/// The controls of comparisons, and a row for another one.
+pub struct Comparisons<'c, 'e> {
+    pub card: &'c CardContext<'e>,
+    /// `steps[2].`, `steps[1].filter.` or `trigger.filter.`.
+    pub prefix: &'c str,
+    pub title: &'c str,
+    /// The value of the button that adds a row.
+    pub action: String,
+}
+
+impl Renderable for Comparisons<'_, '_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let (card, prefix) = (self.card, self.prefix);
+        let filled = (0..).take_while(|n| card.fields.find(&format!("{prefix}all[{n}].field")).is_some()).count();
+        let rows = if card.may_edit { filled + 1 } else { filled };
+        let mode_id = format!("{}mode", prefix.replace(['.', '[', ']'], "-"));
+        let is_any = card.fields.get(&format!("{prefix}mode")) == "any";
+        maud! {
+            fieldset.comparisons {
+                legend { (self.title) }
+                div.field {
+                    label.hidden for=(mode_id) { "How they are joined" }
+                    select id=(mode_id) name={ (prefix) "mode" } {
+                        option value="all" { "All of these hold" }
+                        option value="any" selected[is_any] { "At least one of these holds" }
+                    }
+                }
+                @for n in 0..rows {
+                    div.row { @for field in &comparison_fields(prefix, n) { (card.field(field)) } }
+                }
+                @if card.may_edit {
+                    button.button.small type="submit" name="preview" value=(self.action)
+                        formaction={ (card.path) "#" (self.action.replace("row-", "step-")) } { "Add another comparison" }
+                }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+/// A step.
+pub struct StepCard<'c, 'e> {
+    pub card: &'c CardContext<'e>,
+    pub n: usize,
+    pub step: &'c Pairs,
+}
+
+impl StepCard<'_, '_> {
+    fn stored(&self) -> Option<&Pairs> {
+        self.card.stored.get(self.origin()?)
+    }
+
+    fn origin(&self) -> Option<usize> {
+        find(self.step, ORIGIN).parse().ok()
+    }
+
+    fn is_edited(&self) -> bool {
+        self.stored().is_some_and(|stored| comparable(stored) != comparable(self.step))
+    }
+
+    /// Errors of the step that belong to none of its controls.
+    fn stray_errors(&self, fields: &[Field]) -> Vec<&str> {
+        let prefix = format!("steps[{}]", self.n);
+        let errors = self.card.failure.into_iter().flat_map(|failure| &failure.fields);
+        let own = errors.filter(|(name, _)| belongs_to(name, &prefix));
+        let is_shown = |name: &str| {
+            fields.iter().any(|field| belongs_to(name, &field.name)) || name.contains(".all[")
+        };
+        own.filter(|(name, _)| !is_shown(name)).map(|(_, text)| text.as_str()).collect()
+    }
+
+    fn has_errors(&self) -> bool {
+        let prefix = format!("steps[{}]", self.n);
+        self.card.failure.is_some_and(|failure| failure.fields.keys().any(|name| belongs_to(name, &prefix)))
+    }
+}
+
+impl Renderable for StepCard<'_, '_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let (card, n) = (self.card, self.n);
+        let Some(kind) = kind_of(self.step) else { return };
+        let prefix = format!("steps[{n}]");
+        let mut fields = step_fields(kind, &prefix, card.templates);
+        fields.extend(naming_fields(&prefix));
+        let errors = self.stray_errors(&fields);
+        let has_template = !find(self.step, "template").is_empty();
+        let local = |field: &Field| field.name.strip_prefix(&prefix).map_or("", |local| local.trim_start_matches('.')).to_owned();
+        let (rare, usual): (Vec<&Field>, Vec<&Field>) =
+            fields.iter().partition(|field| is_rare(kind, &local(field), has_template));
+        let has_rare_error = card.failure.is_some_and(|failure| {
+            rare.iter().any(|field| failure.fields.keys().any(|name| belongs_to(name, &field.name)))
+        });
+        let is_open = self.has_errors() || card.focus == Some(n) || self.is_edited();
+        let name = find(self.step, "name");
+        let comparisons = match kind {
+            StepKind::Condition => Some((format!("{prefix}."), "It holds if")),
+            StepKind::WaitForEvent => Some((format!("{prefix}.filter."), "Only events for which")),
+            _ => None,
+        };
+        maud! {
+            li.step-card id={ "step-" (n) } {
+                input type="hidden" name={ (prefix) ".type" } value=(kind.word());
+                @if let Some(origin) = self.origin() {
+                    input type="hidden" name={ (prefix) "." (ORIGIN) } value=(origin);
+                }
+                div.step-head {
+                    span.step-number aria-hidden="true" { (n + 1) }
+                    div.step-title {
+                        h3 {
+                            (kind.label())
+                            @if !name.is_empty() { span.soft { " · " (name) } }
+                        }
+                        p { (summary(kind, self.step)) }
+                    }
+                    (StepState { counts: self.origin().and_then(|origin| card.counts.get(origin)), is_new: self.stored().is_none(), is_edited: self.is_edited() })
+                    @if card.may_edit { (StepButtons { card, n }) }
+                }
+                @for error in &errors { p.error { (error) } }
+                details open[is_open] {
+                    summary { @if card.may_edit { "Edit" } @else { "Show" } span.hidden { " step " (n + 1) } }
+                    div.step-fields {
+                        @for field in &usual { (card.field(field)) }
+                        @if let Some((prefix, title)) = &comparisons {
+                            (Comparisons { card, prefix, title, action: format!("row-{n}") })
+                        }
+                        details.more open[has_rare_error] {
+                            summary { "More settings" span.hidden { " of step " (n + 1) } }
+                            div.step-fields { @for field in &rare { (card.field(field)) } }
+                        }
+                    }
+                }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+struct StepState<'c> {
+    counts: Option<&'c StepCounts>,
+    is_new: bool,
+    is_edited: bool,
+}
+
+impl Renderable for StepState<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let counts = self.counts.copied().unwrap_or_default();
+        maud! {
+            p.step-state {
+                @if self.is_new {
+                    (Badge::new("New", Tone::Active))
+                } @else if self.is_edited {
+                    (Badge::new("Edited", Tone::Active))
+                }
+                @if counts.waiting > 0 { (Badge::new(format!("{} here", counts.waiting), Tone::Warning)) }
+                @if counts.passed > 0 { (Badge::new(format!("{} passed", counts.passed), Tone::Good)) }
+                @if counts.failed > 0 { (Badge::new(format!("{} failed", counts.failed), Tone::Bad)) }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+struct StepButtons<'c, 'e> {
+    card: &'c CardContext<'e>,
+    n: usize,
+}
+
+impl Renderable for StepButtons<'_, '_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let (n, last, path) = (self.n, self.card.steps - 1, self.card.path);
+        let button = |verb: &'static str, label: &'static str, to: usize, disabled: bool| {
+            let (value, target) = (format!("{verb}-{n}"), format!("{path}#step-{to}"));
+            maud! {
+                button.button.quiet.small type="submit" name="preview" value=(input_value(&value)) formaction=(target)
+                    disabled[disabled] { (label) span.hidden { " step " (n + 1) } }
+            }
+            .memoize()
+        };
+        maud! {
+            div.step-buttons {
+                (button("up", "Up", n.saturating_sub(1), n == 0))
+                (button("down", "Down", n + 1, n == last))
+                (button("copy", "Copy", n + 1, self.card.steps >= STEPS_MAX))
+                (button("remove", "Remove", n, false))
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+/// The buttons that insert a step at a position.
+pub struct InsertStep<'c, 'e> {
+    pub card: &'c CardContext<'e>,
+    pub at: usize,
+}
+
+impl Renderable for InsertStep<'_, '_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let at = self.at;
+        if !self.card.may_edit || self.card.steps >= STEPS_MAX {
+            return;
+        }
+        maud! {
+            details.insert open[self.card.steps == 0] {
+                summary {
+                    @if at == self.card.steps { "Add a step" } @else { "Insert a step" span.hidden { " before step " (at + 1) } }
+                }
+                div.buttons {
+                    @for kind in StepKind::ALL {
+                        button.button.small type="submit" name="preview" value={ "insert-" (at) "-" (kind.word()) }
+                            formaction={ (self.card.path) "#step-" (at) } { (kind.label()) }
+                    }
+                }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::step_form::to_pairs;
+    use super::*;
+
+    #[test]
+    fn steps_are_summed_up() {
+        let of = |step: serde_json::Value| {
+            let pairs = to_pairs(&step);
+            summary(kind_of(&pairs).unwrap(), &pairs)
+        };
+        assert_eq!(of(json!({"type": "send_email", "template": "welcome", "subject": "x"})), "Template welcome");
+        assert_eq!(of(json!({"type": "wait_for_event", "event": "e", "timeout": "3d"})), "e, at most 3d");
+        let condition = json!({"type": "condition", "any": [{"field": "event.email", "op": "ends_with", "value": "@a"}], "on_false": "stop"});
+        assert_eq!(of(condition), "event.email ends with @a, else end");
+    }
+
+    #[test]
+    fn runs_of_other_versions_are_not_counted() {
+        let run = |version, statuses: &[&str]| CountedRun {
+            automation_version: version,
+            steps: statuses.iter().map(|status| CountedStep { status: (*status).into() }).collect(),
+        };
+        let runs = [run(2, &["completed", "waiting"]), run(2, &["failed", "skipped"]), run(1, &["completed", "completed"])];
+        let counts = count_steps(&runs, 2, 2);
+        assert_eq!(counts[0], StepCounts { waiting: 0, passed: 1, failed: 1 });
+        assert_eq!(counts[1], StepCounts { waiting: 1, passed: 0, failed: 0 });
+    }
+}

@@ -1,0 +1,235 @@
+//! A test of an automation: a run of one event to its end, at once, without sending anything or as a test email.
+
+use hypertext::{Buffer, prelude::*};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::runs::{RunDetail, RunSteps};
+use super::{AutomationDetail, automation_page, call, path, read_automation};
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::form::{Control, Field, Form};
+use crate::dashboard::kit::badge::Tone;
+use crate::dashboard::kit::notice::Notice;
+use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::request::Fields;
+use crate::dashboard::screens::encode;
+use crate::dashboard::table::{Outcome, View};
+
+/// Past events that are offered as examples.
+const EXAMPLES: usize = 8;
+/// The longest event data in the address of a frame.
+const DATA_BYTES_MAX: usize = 6_000;
+
+/// A stored event of the product.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct PastEvent {
+    pub id: String,
+    pub name: String,
+    pub user_id: Option<String>,
+    pub email: Option<String>,
+    pub data: Value,
+    pub created_at: Option<String>,
+}
+
+impl PastEvent {
+    /// The person: email address, or user id.
+    #[must_use]
+    pub fn person(&self) -> &str {
+        self.email.as_deref().or(self.user_id.as_deref()).unwrap_or("nobody")
+    }
+}
+
+#[derive(Debug, Deserialize)]
+struct PastEvents {
+    events: Vec<PastEvent>,
+}
+
+#[derive(Debug, Deserialize)]
+struct OnePastEvent {
+    event: PastEvent,
+}
+
+#[derive(Debug, Deserialize)]
+struct TestedEvent {
+    run: RunDetail,
+}
+
+/// The call that runs an automation with an event. `mode` is `dry_run` or `test_send`.
+pub fn test_call(automation: &str, mode: &str, event: &PastEvent) -> Call {
+    let mut body = json!({"name": event.name, "data": event.data, "automation_id": automation, mode: true});
+    for (name, value) in [("user_id", &event.user_id), ("email", &event.email)] {
+        if let Some(value) = value {
+            body[name] = json!(value);
+        }
+    }
+    Call::new("send_event").json(body)
+}
+
+/// Runs an automation with an event to its end, without sending anything.
+pub async fn dry_run(context: &Context<'_>, automation: &str, event: &PastEvent) -> Result<RunDetail, Failure> {
+    Ok(context.read::<TestedEvent>(&test_call(automation, "dry_run", event)).await?.run)
+}
+
+fn test_form(event: &PastEvent) -> Form<'static> {
+    let data = if event.data.is_null() { json!({"name": "Grace", "plan": "trial"}) } else { event.data.clone() };
+    let modes = [
+        ("dry_run", "Only show what would be sent"),
+        ("test_send", "Send the emails and text messages for real, to the addresses of the event"),
+    ];
+    let modes = modes.map(|(value, label)| (value.to_owned(), label.to_owned()));
+    let fields = vec![
+        Field::new("email", "Email address", Control::Email).value(event.email.clone().unwrap_or_default()),
+        Field::text("user_id", "User id").value(event.user_id.clone().unwrap_or_default()),
+        Field::new("data", "Data of the event", Control::Json { rows: 7 })
+            .value(serde_json::to_string_pretty(&data).unwrap_or_default()),
+        Field::new("mode", "What to do", Control::Radio(modes.into())).value("dry_run").ignored(),
+    ];
+    Form::new("test", "Run the test", fields)
+}
+
+/// The event that a form or an address describes.
+fn read_event(name: &str, fields: &Fields) -> Result<PastEvent, Failure> {
+    let body = test_form(&PastEvent::default()).read(fields)?;
+    let text = |name: &str| body[name].as_str().map(str::to_owned);
+    let data = if body["data"].is_null() { json!({}) } else { body["data"].clone() };
+    Ok(PastEvent { name: name.into(), user_id: text("user_id"), email: text("email"), data, ..PastEvent::default() })
+}
+
+/// The form, and past events as examples.
+pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
+    let automation = &read_automation(context, &call("get_automation", context.id())).await?;
+    let latest = Call::new("list_events").query("name", automation.event()).query("limit", EXAMPLES.to_string());
+    let examples = match context.allows("list_events") {
+        true => context.read::<PastEvents>(&latest).await.map(|found| found.events).unwrap_or_default(),
+        false => Vec::new(),
+    };
+    let chosen = context.query().get("event");
+    let event = match chosen {
+        "" => PastEvent { email: context.viewer.map(|viewer| viewer.email.clone()), ..PastEvent::default() },
+        id => context.read::<OnePastEvent>(&Call::new("get_event").id(id)).await?.event,
+    };
+    let form = test_form(&event);
+    let body = maud! {
+        p.help {
+            "A test runs the saved steps with one " code { (automation.event()) } " event, at once and to the end: delays are "
+            "skipped, and events that a step waits for do not come. The run is not stored."
+        }
+        div.columns.wide-first {
+            div.card { (form.within(context)) }
+            section.card {
+                h2 { "Take a past event" }
+                @if examples.is_empty() {
+                    p.soft { "There was no event of this name yet." }
+                } @else {
+                    ul.bare {
+                        @for example in &examples {
+                            li {
+                                a href={ (context.request.path) "?event=" (encode(&example.id)) } { (example.person()) }
+                                " " span.soft { (time_or_dash(example.created_at.as_deref())) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    };
+    let example = PastEvent { name: automation.event().into(), ..event };
+    let same = test_call(&automation.id, "dry_run", &example);
+    Ok(automation_page(context, automation, "Test", body).same_as(same).into())
+}
+
+/// Runs the test and shows the result once.
+pub async fn run(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let automation = &read_automation(context, &call("get_automation", context.id())).await?;
+    let event = &read_event(automation.event(), context.form())?;
+    let mode = if context.form().get("mode") == "test_send" { "test_send" } else { "dry_run" };
+    let same = test_call(&automation.id, mode, event);
+    let run = context.read::<TestedEvent>(&same).await?.run;
+    let form = test_form(&event.clone());
+    let is_sent = mode == "test_send";
+    let body = maud! {
+        (TestResult { automation, event, run: &run, is_sent })
+        section.card { h2 { "Again" } (form.within(context)) }
+    };
+    let page = automation_page(context, automation, "Test result", body)
+        .below(format!("{}/test", path(&automation.id)), "Test")
+        .same_as(same);
+    Ok(Outcome::Once(Box::new(page)))
+}
+
+/// A test run with its emails.
+struct TestResult<'r> {
+    automation: &'r AutomationDetail,
+    event: &'r PastEvent,
+    run: &'r RunDetail,
+    is_sent: bool,
+}
+
+impl TestResult<'_> {
+    /// The path of a rendered email; it is rendered again from the same event.
+    fn mail_path(&self, step: usize) -> Option<String> {
+        let data = self.event.data.to_string();
+        let text = |value: &Option<String>| encode(value.as_deref().unwrap_or_default());
+        let (email, user) = (text(&self.event.email), text(&self.event.user_id));
+        let base = path(&self.automation.id);
+        let fits = data.len() <= DATA_BYTES_MAX;
+        fits.then(|| format!("{base}/mail?step={step}&email={email}&user_id={user}&data={}", encode(&data)))
+    }
+}
+
+impl Renderable for TestResult<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let run = self.run;
+        let (tone, text) = match (run.status.as_str(), self.is_sent) {
+            ("failed", _) => (Tone::Bad, "The run fails: the steps say where and why."),
+            (_, true) => (Tone::Good, "The run went through, and its emails were accepted."),
+            (_, false) => (Tone::Good, "The run goes through. Nothing was sent."),
+        };
+        let emails = run.steps.iter().filter(|step| step.output["html"].is_string() || step.output["text"].is_string());
+        let emails: Vec<_> = emails.collect();
+        maud! {
+            (Notice { tone, text })
+            section { h2 { "Steps" } (RunSteps { steps: &run.steps }) }
+            @for step in &emails {
+                @let output = &step.output;
+                section.card {
+                    h2 { "Step " (step.index + 1) ": " (output["subject"].as_str().unwrap_or("(no subject)")) }
+                    dl.facts {
+                        @for (label, name) in [("From", "from"), ("To", "to"), ("Category", "category")] {
+                            @if let Some(text) = words(&output[name]) { div { dt { (label) } dd { (text) } } }
+                        }
+                    }
+                    @match (output["html"].is_string(), self.mail_path(step.index)) {
+                        (true, Some(source)) => {
+                            iframe.mail sandbox="" src=(source) loading="lazy" title={ "The email of step " (step.index + 1) } {}
+                        }
+                        _ => { pre.wrap tabindex="0" { (output["text"].as_str().unwrap_or_default()) } }
+                    }
+                }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+/// A text, or texts with commas between.
+fn words(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(entries) => Some(entries.iter().filter_map(words).collect::<Vec<_>>().join(", ")),
+        Value::Object(address) => address.get("email").and_then(words),
+        _ => None,
+    }
+}
+
+/// A rendered email of a test, for its frame.
+pub async fn show_mail(context: &Context<'_>) -> Result<View, Failure> {
+    let automation = read_automation(context, &call("get_automation", context.id())).await?;
+    let event = read_event(automation.event(), context.query())?;
+    let step: usize = context.query().get("step").parse().map_err(|_| Failure::not_found())?;
+    let run = dry_run(context, &automation.id, &event).await?;
+    let step = run.steps.get(step).ok_or_else(Failure::not_found)?;
+    Ok(View::Foreign { html: step.output["html"].as_str().unwrap_or_default().to_owned(), remote: false })
+}

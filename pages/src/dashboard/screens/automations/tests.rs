@@ -1,0 +1,160 @@
+//! The pages of automations with fixed answers.
+
+use serde_json::{Value, json};
+
+use crate::dashboard::backend::{CallBody, Failure};
+use crate::dashboard::fake_backend::{FakeBackend, HOSTILE, assert_harmless, html, location};
+
+const PATH: &str = "/automations/aut_1";
+
+fn automation() -> Value {
+    json!({
+        "id": "aut_1", "name": HOSTILE, "status": "active", "version": 3, "activated_at": "2026-11-01T00:00:00Z",
+        "trigger": {"event": "user.created", "cancel_on_events": [], "reentry": "always"},
+        "steps": [
+            {"type": "send_email", "name": HOSTILE, "template": HOSTILE, "to": "{{event.email}}"},
+            {"type": "delay", "duration": "2d"},
+        ],
+        "counts": {"running": 0, "waiting": 1, "completed": 2, "failed": 0, "cancelled": 0},
+    })
+}
+
+fn run() -> Value {
+    json!({
+        "id": "run_1", "automation_version": 3, "status": "waiting", "event_id": "ae_1", "event_name": HOSTILE,
+        "email": HOSTILE, "user_id": null, "current_step_index": 1, "created_at": "2026-11-26T11:00:00Z",
+        "steps": [
+            {"index": 0, "type": "send_email", "status": "completed", "output": {"subject": HOSTILE, "html": "<p>x"}},
+            {"index": 1, "type": "delay", "status": "waiting", "output": null, "error": HOSTILE},
+        ],
+        "wait": {"event": HOSTILE, "until": "2026-11-28T11:00:00Z"},
+    })
+}
+
+fn event() -> Value {
+    json!({"id": "ae_1", "name": "user.created", "email": HOSTILE, "data": {"plan": HOSTILE}, "created_at": "2026-11-26T11:00:00Z"})
+}
+
+fn fake() -> FakeBackend {
+    FakeBackend::new()
+        .answer("list_automations", json!({"automations": [automation()], "next_cursor": null}))
+        .answer("get_automation", json!({"automation": automation()}))
+        .answer("update_automation", json!({"automation": automation()}))
+        .answer("create_automation", json!({"automation": {"id": "aut_draft"}}))
+        .answer("delete_automation", json!({"ok": true}))
+        .answer("list_templates", json!({"templates": [{"id": "tpl_1", "alias": HOSTILE, "name": HOSTILE}]}))
+        .answer("list_automation_runs", json!({"runs": [run()], "next_cursor": null}))
+        .answer("get_automation_run", json!({"run": run()}))
+        .answer("list_automation_versions", json!({"versions": [
+            {"version": 3, "trigger": automation()["trigger"], "steps": automation()["steps"], "created_at": "2026-11-26T11:00:00Z"},
+            {"version": 2, "trigger": automation()["trigger"], "steps": [], "created_at": "2026-11-25T11:00:00Z"},
+        ], "next_cursor": null}))
+        .answer("list_events", json!({"events": [event()], "next_cursor": null}))
+        .answer("get_event", json!({"event": event()}))
+        .answer("send_event", json!({"run": run()}))
+}
+
+#[test]
+fn hostile_texts_cannot_act() {
+    let fake = fake();
+    let pages = ["", "/test", "/test?event=ae_1", "/runs", "/runs/run_1", "/versions", "/delete"];
+    assert_harmless(&html(fake.get("/automations")));
+    for page in pages {
+        assert_harmless(&html(fake.get(&format!("{PATH}{page}"))));
+    }
+    assert_harmless(&html(fake.post(&format!("{PATH}/test"), "test", &[("mode", "dry_run")])));
+    assert_harmless(&html(fake.post(&format!("{PATH}/replay"), "saved", &[("events", "25")])));
+    let entered = [("name", HOSTILE), ("trigger.event", HOSTILE), ("steps[0].type", "sms"), ("steps[0].body", HOSTILE), ("preview", "1")];
+    assert_harmless(&html(fake.post(PATH, "steps", &entered)));
+}
+
+#[test]
+fn a_preview_saves_nothing() {
+    let fake = fake();
+    let entered = [
+        ("name", "Trial"),
+        ("trigger.event", "user.created"),
+        ("steps[0].type", "delay"),
+        ("steps[0].duration", "5d"),
+        ("steps[1].type", "sms"),
+        ("preview", "up-1"),
+    ];
+    let answer = fake.post(PATH, "steps", &entered);
+    assert_eq!(answer.status, 200);
+    let page = html(answer);
+    let (sms, delay) = (page.find("value=\"sms\""), page.find("value=\"5d\""));
+    assert!(sms.is_some() && sms < delay, "{page}");
+    assert!(!page.contains("role=\"alert\""), "{page}");
+    assert!(page.contains("Changes against the active version"));
+    assert!(fake.calls("update_automation").is_empty());
+}
+
+#[test]
+fn steps_are_saved_as_the_api_takes_them() {
+    let fake = fake();
+    let entered = [
+        ("name", "Trial"),
+        ("trigger.event", "user.created"),
+        ("trigger.reentry", "once"),
+        ("steps[0].type", "wait_for_event"),
+        ("steps[0].event", "user.activated"),
+        ("steps[0].timeout", "3d"),
+        ("steps[0].on_timeout", "stop"),
+        ("steps[0].match", "auto"),
+    ];
+    assert_eq!(location(fake.post(PATH, "steps", &entered)), format!("/dashboard{PATH}?done=changed"));
+    let step = json!({
+        "type": "wait_for_event", "event": "user.activated", "timeout": "3d", "on_timeout": "stop", "match": "auto",
+        "include_machine": false,
+    });
+    let trigger = json!({"event": "user.created", "reentry": "once", "include_machine": false});
+    let body = json!({"name": "Trial", "trigger": trigger, "steps": [step]});
+    assert_eq!(fake.calls("update_automation")[0].body, CallBody::Json(body));
+}
+
+#[test]
+fn errors_stand_beside_their_controls() {
+    let failure = Failure {
+        fields: [
+            ("steps[0].any[0].field".to_owned(), "wrong field".to_owned()),
+            ("steps[0]".to_owned(), "wrong step".to_owned()),
+        ]
+        .into(),
+        message: "It is wrong".into(),
+        status: 400,
+        ..Failure::default()
+    };
+    let fake = fake().refuse("update_automation", failure);
+    let entered = [
+        ("trigger.event", "e"),
+        ("steps[0].type", "condition"),
+        ("steps[0].mode", "any"),
+        ("steps[0].all[0].field", "x"),
+        ("steps[0].all[0].op", "exists"),
+    ];
+    let answer = fake.post(PATH, "steps", &entered);
+    assert_eq!(answer.status, 400);
+    let page = html(answer);
+    assert_eq!(page.matches("wrong field").count(), 1, "{page}");
+    assert_eq!(page.matches("wrong step").count(), 1, "{page}");
+}
+
+#[test]
+fn a_replay_of_entered_steps_leaves_no_draft() {
+    let fake = fake();
+    let page = html(fake.post(&format!("{PATH}/replay"), "steps", &[("trigger.event", "user.created")]));
+    assert!(page.contains("not saved") && page.contains("run_1"), "{page}");
+    assert_eq!(fake.calls("delete_automation")[0].path, [("id", "aut_draft".to_owned())]);
+    let CallBody::Json(sent) = &fake.calls("send_event")[0].body else { panic!("no body") };
+    assert_eq!((&sent["dry_run"], &sent["automation_id"]), (&json!(true), &json!("aut_draft")));
+}
+
+#[test]
+fn readers_get_no_buttons() {
+    let fake = fake().forbid("update_automation").forbid("send_event").forbid("list_templates");
+    let page = html(fake.get(PATH));
+    for hidden in ["Remove", "Insert a step", "Activate", "Replay past events", ">Save"] {
+        assert!(!page.contains(hidden), "{hidden}");
+    }
+    assert_eq!(fake.get(&format!("{PATH}/test")).status, 403);
+}

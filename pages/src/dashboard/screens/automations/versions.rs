@@ -1,0 +1,126 @@
+//! Versions of an automation: the list, the difference of two, and an earlier one as the next version.
+
+use hypertext::prelude::*;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::definition_text::definition_text;
+use super::{automation_page, call, path, read_automation};
+use crate::dashboard::backend::Failure;
+use crate::dashboard::context::Context;
+use crate::dashboard::form::{Field, Form};
+use crate::dashboard::kit::badge::{Badge, Tone};
+use crate::dashboard::kit::diff::LineDiff;
+use crate::dashboard::kit::filter::{Filter, FilterBar, FilterControl};
+use crate::dashboard::kit::pager::Pager;
+use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::table::{Outcome, View};
+
+#[derive(Debug, Deserialize)]
+struct AutomationVersionPage {
+    versions: Vec<AutomationVersionItem>,
+    next_cursor: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct AutomationVersionItem {
+    version: u32,
+    #[serde(default)]
+    trigger: Value,
+    #[serde(default)]
+    steps: Vec<Value>,
+    created_at: String,
+}
+
+impl AutomationVersionItem {
+    fn text(&self) -> String {
+        definition_text(&json!({"trigger": self.trigger, "steps": self.steps}))
+    }
+}
+
+/// The list, and the difference of two versions of it.
+pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
+    let automation = &read_automation(context, &call("get_automation", context.id())).await?;
+    let list = call("list_automation_versions", &automation.id)
+        .query("limit", "100")
+        .query("cursor", context.query().get("cursor"));
+    let found = &context.read::<AutomationVersionPage>(&list).await?;
+    let choice = |item: &AutomationVersionItem| {
+        let current = if item.version == automation.version { " (current)" } else { "" };
+        (item.version.to_string(), format!("Version {}{current}", item.version))
+    };
+    let choices: Vec<_> = found.versions.iter().map(choice).collect();
+    let filters = [
+        Filter { name: "from", label: "From", control: FilterControl::Select(choices.clone()) },
+        Filter { name: "to", label: "To", control: FilterControl::Select(choices) },
+    ];
+    let chosen = |name: &str, default: usize| {
+        let number = context.query().get(name).parse::<u32>();
+        let by_number = number.ok().and_then(|number| found.versions.iter().find(|item| item.version == number));
+        by_number.or_else(|| found.versions.get(default))
+    };
+    let (from, to) = (chosen("from", 1), chosen("to", 0));
+    let base = path(&automation.id);
+    let mut table = Table::new("Versions", &["Version", "Steps", "Saved", "Compare"]).numbers(&["Steps"]);
+    for item in &found.versions {
+        let compare = format!("{base}/versions?from={}&to={}", item.version, automation.version);
+        let is_current = item.version == automation.version;
+        table.push(
+            Row::new()
+                .cell(maud! { "Version " (item.version) @if is_current { " " (Badge::new("Current", Tone::Good)) } })
+                .cell(item.steps.len())
+                .cell(time_or_dash(Some(&item.created_at)))
+                .cell(maud! {
+                    @if is_current {
+                        span.dash { "–" }
+                    } @else {
+                        a href=(compare) { "With the current one" span.hidden { ", version " (item.version) } }
+                    }
+                }),
+        );
+    }
+    let may_restore = context.allows("update_automation");
+    let restored = from.filter(|item| may_restore && item.version != automation.version);
+    let form = restored.map(|item| restore_form(item.version));
+    let body = maud! {
+        p.help { "Each save of an automation that was active once makes a version. Runs stay on the version they began with." }
+        (table)
+        (Pager { context, next_cursor: found.next_cursor.as_deref() })
+        @if found.versions.len() > 1 {
+            section {
+                h2 { "Compare" }
+                (FilterBar { context, filters: &filters })
+                @if let (Some(from), Some(to)) = (from, to) {
+                    div data-fragment="list" {
+                        p.soft { "From version " (from.version) " to version " (to.version) "." }
+                        (LineDiff { caption: "Differences of two versions", before: &from.text(), after: &to.text() })
+                    }
+                }
+            }
+        }
+        @if let Some((form, item)) = form.as_ref().zip(restored) {
+            section.card {
+                h2 { "Use version " (item.version) " again" }
+                p.help { "Its trigger and steps become the next version." }
+                (form.within(context))
+            }
+        }
+    };
+    Ok(automation_page(context, automation, "Versions", body).same_as(list).into())
+}
+
+fn restore_form(version: u32) -> Form<'static> {
+    Form::new("restore", "Use this version again", vec![Field::hidden("version", version.to_string())])
+}
+
+/// Makes an earlier version the next one.
+pub async fn restore(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let number: u32 = context.form().get("version").parse().map_err(|_| Failure::not_found())?;
+    let list = call("list_automation_versions", context.id()).query("limit", "100");
+    let found: AutomationVersionPage = context.read(&list).await?;
+    let item = found.versions.iter().find(|item| item.version == number).ok_or_else(Failure::not_found)?;
+    let body = json!({"trigger": item.trigger, "steps": item.steps});
+    context.perform(&call("update_automation", context.id()).json(body)).await?;
+    Ok(Outcome::done(path(context.id()), "changed"))
+}

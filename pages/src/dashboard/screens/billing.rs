@@ -1,0 +1,157 @@
+//! Plan: what the account may do, how much of it is used, and how to get more.
+
+use hypertext::prelude::*;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::kit::badge::{Badge, Tone};
+use crate::dashboard::kit::facts::Facts;
+use crate::dashboard::kit::notice::Notice;
+use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::text::{file_size, grouped, sentence_case};
+use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::page::Page;
+use crate::dashboard::table::{PageAccess, PageRow, View};
+
+pub const PAGES: &[PageRow] = &[PageRow {
+    path: "/billing",
+    access: PageAccess::SignedIn,
+    reads: &["get_account"],
+    show: |context| Box::pin(show(context)),
+    forms: &[],
+}];
+
+#[derive(Debug, Deserialize)]
+struct AccountReply {
+    account: Account,
+    limits: Map<String, Value>,
+    #[serde(default)]
+    usage: Map<String, Value>,
+    #[serde(default)]
+    upgrade_url: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Account {
+    id: String,
+    email: String,
+    plan: String,
+    access_level: String,
+    suspended: bool,
+    #[serde(default)]
+    features: Map<String, Value>,
+    created_at: String,
+}
+
+/// A quota of the plan, with what is used of it.
+struct Quota {
+    name: String,
+    used: Option<u64>,
+    /// `None` is unlimited.
+    limit: Option<u64>,
+}
+
+impl Quota {
+    fn amount(&self, amount: u64) -> String {
+        if self.name.ends_with("bytes") { file_size(amount) } else { grouped(amount) }
+    }
+
+    fn percent(&self) -> Option<u64> {
+        let (used, limit) = (self.used?, self.limit.filter(|limit| *limit > 0)?);
+        Some(used.saturating_mul(100) / limit)
+    }
+}
+
+/// Pairs limits and usage by name; usage has the same names, at the top or below `storage`.
+fn quotas(limits: &Map<String, Value>, usage: &Map<String, Value>) -> Vec<Quota> {
+    let mut found = Vec::new();
+    for (name, limit) in limits {
+        match limit {
+            Value::Object(inner) => {
+                let none = Map::new();
+                let inner_usage = usage.get(name).and_then(Value::as_object).unwrap_or(&none);
+                found.extend(quotas(inner, inner_usage));
+            }
+            _ if matches!(name.as_str(), "requests_per_second" | "retention_days") => {}
+            limit => {
+                let used = usage.get(name).and_then(Value::as_u64);
+                found.push(Quota { name: name.clone(), used, limit: limit.as_u64() });
+            }
+        }
+    }
+    found
+}
+
+async fn show(context: &Context<'_>) -> Result<View, Failure> {
+    let call = Call::new("get_account");
+    let reply: AccountReply = context.read(&call).await?;
+    let account = &reply.account;
+    let features = account.features.iter().filter(|(_, value)| **value == Value::Bool(true));
+    let features: Vec<_> = features.map(|(name, _)| sentence_case(name)).collect();
+    let number = |name: &str| reply.limits.get(name).and_then(Value::as_u64).map(grouped);
+    let facts = Facts::new()
+        .row("Plan", Badge::new(sentence_case(&account.plan), Tone::Active))
+        .row("Access", sentence_case(&account.access_level))
+        .row("Owner", &account.email)
+        .row("Account", maud! { code { (account.id) } })
+        .row("Also includes", if features.is_empty() { "–".to_owned() } else { features.join(", ") })
+        .optional("Requests a second", number("requests_per_second"))
+        .optional("Emails are kept for", number("retention_days").map(|days| format!("{days} days")))
+        .row("Since", time_or_dash(Some(&account.created_at)));
+    let mut table = Table::new("Quotas", &["Quota", "Used", "Limit", "Share"]).numbers(&["Used", "Limit", "Share"]);
+    for quota in quotas(&reply.limits, &reply.usage) {
+        let percent = quota.percent();
+        let share = percent.map(|percent| {
+            Badge::new(
+                format!("{percent} %"),
+                match percent {
+                    90.. => Tone::Bad,
+                    70.. => Tone::Warning,
+                    _ => Tone::Neutral,
+                },
+            )
+        });
+        table.push(
+            Row::new()
+                .cell(sentence_case(quota.name.trim_end_matches("_bytes")))
+                .cell(quota.used.map_or_else(|| "–".to_owned(), |used| quota.amount(used)))
+                .cell(quota.limit.map_or_else(|| "Unlimited".to_owned(), |limit| quota.amount(limit)))
+                .cell(share),
+        );
+    }
+    let body = maud! {
+        @if account.suspended {
+            (Notice { tone: Tone::Bad, text: "The account is suspended: its email is rejected. Ask the operator of this service." })
+        }
+        section.card { (facts) @if let Some(url) = &reply.upgrade_url { p { a.button.primary href=(url) { "Change the plan" } } } }
+        section { h2 { "What is used" } (table) }
+    };
+    Ok(Page::new("Plan", body).same_as(call).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn limits_are_paired_with_usage() {
+        let limits =
+            json!({"emails_per_day": 100, "retention_days": 30, "storage": {"templates": null, "email_bytes": 10}});
+        let usage = json!({"emails_per_day": 95, "storage": {"templates": 3}});
+        let found = quotas(limits.as_object().unwrap(), usage.as_object().unwrap());
+        let found: Vec<_> =
+            found.iter().map(|quota| (quota.name.as_str(), quota.used, quota.limit, quota.percent())).collect();
+        assert_eq!(
+            found,
+            [
+                ("emails_per_day", Some(95), Some(100), Some(95)),
+                ("templates", Some(3), None, None),
+                ("email_bytes", None, Some(10), None),
+            ]
+        );
+    }
+}

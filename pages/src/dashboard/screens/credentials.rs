@@ -1,0 +1,273 @@
+//! API keys and SMTP credentials: what programs sign in with.
+
+mod activity;
+mod create;
+mod detail;
+mod list;
+mod smtp_settings;
+#[cfg(test)]
+mod tests;
+
+use hypertext::prelude::*;
+use jiff::Timestamp;
+use serde::Deserialize;
+
+use super::encode;
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::form::{Control, Empty, Field};
+use crate::dashboard::kit::badge::{Badge, Tone};
+use crate::dashboard::table::{FormRow, PageAccess, PageRow};
+
+/// The two kinds of credentials have the same pages.
+pub(super) struct CredentialPages {
+    /// Below `/dashboard`.
+    path: &'static str,
+    title: &'static str,
+    lead: &'static str,
+    /// In a sentence.
+    noun: &'static str,
+    /// The name of the secret.
+    secret: &'static str,
+    /// Only API keys have a scope, and requests in the log.
+    is_api_key: bool,
+    list: &'static str,
+    get: &'static str,
+    create: &'static str,
+    update: &'static str,
+    rotate: &'static str,
+    delete: &'static str,
+}
+
+static API_KEYS: CredentialPages = CredentialPages {
+    path: "/dashboard/api-keys",
+    title: "API keys",
+    lead: "Your programs sign in to the API with a key. Give each program its own, with no more rights than it needs.",
+    noun: "API key",
+    secret: "API key",
+    is_api_key: true,
+    list: "list_api_keys",
+    get: "get_api_key",
+    create: "create_api_key",
+    update: "update_api_key",
+    rotate: "rotate_api_key",
+    delete: "delete_api_key",
+};
+
+static SMTP: CredentialPages = CredentialPages {
+    path: "/dashboard/smtp-credentials",
+    title: "SMTP credentials",
+    lead: "Programs that cannot call the API send over SMTP with a user name and password.",
+    noun: "SMTP credential",
+    secret: "Password",
+    is_api_key: false,
+    list: "list_smtp_credentials",
+    get: "get_smtp_credential",
+    create: "create_smtp_credential",
+    update: "update_smtp_credential",
+    rotate: "rotate_smtp_credential",
+    delete: "delete_smtp_credential",
+};
+
+impl CredentialPages {
+    fn page_of(&self, id: &str) -> String {
+        format!("{}/{}", self.path, encode(id))
+    }
+
+    /// Reads the credential of the path.
+    async fn read(&self, context: &Context<'_>) -> Result<Credential, Failure> {
+        let one: OneCredential = context.read(&Call::new(self.get).id(context.id())).await?;
+        Ok(one.credential)
+    }
+}
+
+/// The rows of one kind.
+macro_rules! rows {
+    ($path:literal, $pages:ident, $list:literal, $get:literal, $create:literal, $update:literal, $rotate:literal, $delete:literal) => {
+        [
+            PageRow {
+                path: $path,
+                access: PageAccess::SignedIn,
+                reads: &[$list],
+                show: |context| Box::pin(list::show(context, &$pages)),
+                forms: &[],
+            },
+            PageRow {
+                path: concat!($path, "/new"),
+                access: PageAccess::SignedIn,
+                reads: &[$create],
+                show: |context| Box::pin(create::show(context, &$pages)),
+                forms: &[FormRow {
+                    name: "create",
+                    operation: $create,
+                    submit: |context| Box::pin(create::submit(context, &$pages)),
+                }],
+            },
+            PageRow {
+                path: concat!($path, "/{id}"),
+                access: PageAccess::SignedIn,
+                reads: &[$get],
+                show: |context| Box::pin(detail::show(context, &$pages)),
+                forms: &[FormRow {
+                    name: "switch",
+                    operation: $update,
+                    submit: |context| Box::pin(detail::switch(context, &$pages)),
+                }],
+            },
+            PageRow {
+                path: concat!($path, "/{id}/edit"),
+                access: PageAccess::SignedIn,
+                reads: &[$get, $update],
+                show: |context| Box::pin(detail::show_edit(context, &$pages)),
+                forms: &[FormRow {
+                    name: "edit",
+                    operation: $update,
+                    submit: |context| Box::pin(detail::edit(context, &$pages)),
+                }],
+            },
+            PageRow {
+                path: concat!($path, "/{id}/rotate"),
+                access: PageAccess::SignedIn,
+                reads: &[$get, $rotate],
+                show: |context| Box::pin(create::show_rotate(context, &$pages)),
+                forms: &[FormRow {
+                    name: "rotate",
+                    operation: $rotate,
+                    submit: |context| Box::pin(create::rotate(context, &$pages)),
+                }],
+            },
+            PageRow {
+                path: concat!($path, "/{id}/delete"),
+                access: PageAccess::SignedIn,
+                reads: &[$get, $delete],
+                show: |context| Box::pin(detail::show_delete(context, &$pages)),
+                forms: &[FormRow {
+                    name: "delete",
+                    operation: $delete,
+                    submit: |context| Box::pin(detail::delete(context, &$pages)),
+                }],
+            },
+        ]
+    };
+}
+
+const API_KEY_ROWS: [PageRow; 6] = rows!(
+    "/api-keys",
+    API_KEYS,
+    "list_api_keys",
+    "get_api_key",
+    "create_api_key",
+    "update_api_key",
+    "rotate_api_key",
+    "delete_api_key"
+);
+const SMTP_ROWS: [PageRow; 6] = rows!(
+    "/smtp-credentials",
+    SMTP,
+    "list_smtp_credentials",
+    "get_smtp_credential",
+    "create_smtp_credential",
+    "update_smtp_credential",
+    "rotate_smtp_credential",
+    "delete_smtp_credential"
+);
+
+pub const API_KEY_PAGES: &[PageRow] = &API_KEY_ROWS;
+pub const SMTP_PAGES: &[PageRow] = &SMTP_ROWS;
+
+#[derive(Debug, Deserialize)]
+struct CredentialList {
+    #[serde(alias = "api_keys", alias = "smtp_credentials")]
+    credentials: Vec<Credential>,
+    next_cursor: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct OneCredential {
+    #[serde(alias = "api_key", alias = "smtp_credential")]
+    credential: Credential,
+    /// Only in the answers of creation and rotation.
+    #[serde(default, alias = "password")]
+    secret: String,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct Credential {
+    id: String,
+    name: String,
+    /// Only of API keys.
+    #[serde(default)]
+    scope: String,
+    hint: String,
+    enabled: bool,
+    domain_id: Option<String>,
+    #[serde(default)]
+    allowed_ips: Vec<String>,
+    last_used_at: Option<String>,
+    last_used_ip: Option<String>,
+    expires_at: Option<String>,
+    created_at: String,
+    /// The fields from here on are only of SMTP credentials.
+    #[serde(default)]
+    host: String,
+    #[serde(default)]
+    port: u16,
+    #[serde(default)]
+    security: String,
+    #[serde(default)]
+    username: String,
+}
+
+impl Credential {
+    fn state(&self, now: Timestamp) -> Badge {
+        let expires: Option<Timestamp> = self.expires_at.as_deref().and_then(|time| time.parse().ok());
+        match (self.enabled, expires) {
+            (false, _) => Badge::of("disabled"),
+            (true, Some(time)) if time <= now => Badge::of("expired"),
+            (true, _) => Badge::new("Active", Tone::Good),
+        }
+    }
+
+    fn scope_label(&self) -> &'static str {
+        match self.scope.as_str() {
+            "full" => "Full access",
+            "sending" => "Sending only",
+            _ => "SMTP",
+        }
+    }
+}
+
+/// The ids and names of the account's domains, the newest 100.
+async fn domains(context: &Context<'_>) -> Result<Vec<(String, String)>, Failure> {
+    #[derive(Deserialize)]
+    struct List {
+        domains: Vec<Domain>,
+    }
+    #[derive(Deserialize)]
+    struct Domain {
+        id: String,
+        name: String,
+    }
+    if !context.allows("list_domains") {
+        return Ok(Vec::new());
+    }
+    let list: List = context.read(&Call::new("list_domains").query("limit", "100")).await?;
+    Ok(list.domains.into_iter().map(|domain| (domain.id, domain.name)).collect())
+}
+
+/// The domain that a credential may send from.
+fn domain_cell<'a>(id: Option<&'a str>, domains: &'a [(String, String)]) -> impl Renderable + 'a {
+    let name = id.map(|id| domains.iter().find(|(other, _)| other == id).map_or(id, |(_, name)| name));
+    maud! { @match name { Some(name) => (name), None => span.soft { "All domains" } } }
+}
+
+fn name_field() -> Field {
+    Field::text("name", "Name").required().placeholder("shop-backend").help("Name the program that uses it.")
+}
+
+fn addresses_field() -> Field {
+    Field::new("allowed_ips", "Allowed addresses", Control::Lines { rows: 3 })
+        .placeholder("203.0.113.7")
+        .empty(Empty::Kept)
+        .help("IP addresses or networks such as 203.0.113.0/24, one a line. Empty: from anywhere.")
+}

@@ -1,0 +1,170 @@
+//! What a key did, by the request log, and the smallest scope that would have done.
+
+use std::collections::BTreeMap;
+
+use hypertext::{Buffer, prelude::*};
+use serde::Deserialize;
+
+use super::Credential;
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::kit::badge::Tone;
+use crate::dashboard::kit::notice::Notice;
+use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::text::{grouped, sentence_case};
+use crate::dashboard::kit::time::time_or_dash;
+use crate::reference::operation::{ApiTable, KeyScope};
+
+/// Pages of 100 requests that are read. The log has no filter by key.
+const PAGES: usize = 5;
+
+#[derive(Debug, Deserialize)]
+struct LogPage {
+    logs: Vec<LoggedRequest>,
+    next_cursor: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct LoggedRequest {
+    operation: String,
+    status: u16,
+    api_key_id: Option<String>,
+    created_at: String,
+}
+
+/// The operations that a key called, in the last requests of the account.
+#[derive(Debug, Default)]
+pub(super) struct Activity {
+    operations: BTreeMap<String, Calls>,
+    /// Requests of all keys that were looked at, and the time of the oldest.
+    requests: u64,
+    since: Option<String>,
+}
+
+#[derive(Debug, Default)]
+struct Calls {
+    count: u64,
+    refused: u64,
+    last: String,
+}
+
+impl Activity {
+    pub(super) async fn read(context: &Context<'_>, key: &str) -> Result<Self, Failure> {
+        let (mut activity, mut cursor) = (Self::default(), String::new());
+        for _ in 0..PAGES {
+            let call = Call::new("list_logs").query("limit", "100").query("cursor", cursor);
+            let page: LogPage = context.read(&call).await?;
+            activity.add(page.logs, key);
+            match page.next_cursor {
+                Some(next) => cursor = next,
+                None => break,
+            }
+        }
+        Ok(activity)
+    }
+
+    /// Adds requests, newest first.
+    fn add(&mut self, requests: Vec<LoggedRequest>, key: &str) {
+        for request in requests {
+            self.requests += 1;
+            if request.api_key_id.as_deref() == Some(key) {
+                let calls = self.operations.entry(request.operation).or_default();
+                calls.count += 1;
+                calls.refused += u64::from(request.status >= 400);
+                if calls.last.is_empty() {
+                    calls.last.clone_from(&request.created_at);
+                }
+            }
+            self.since = Some(request.created_at);
+        }
+    }
+
+    /// The smallest scope that allows all that was called; `None` if nothing was.
+    fn smallest_scope(&self) -> Option<KeyScope> {
+        if self.operations.is_empty() {
+            return None;
+        }
+        let table = ApiTable::load();
+        let is_sending =
+            |id: &String| table.operation(id).is_some_and(|operation| operation.scope == KeyScope::Sending);
+        Some(if self.operations.keys().all(is_sending) { KeyScope::Sending } else { KeyScope::Full })
+    }
+}
+
+/// The activity of a key.
+pub(super) struct ActivityView<'a> {
+    pub(super) activity: &'a Activity,
+    pub(super) key: &'a Credential,
+}
+
+impl Renderable for ActivityView<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let Self { activity, key } = *self;
+        let api = ApiTable::load();
+        let mut operations: Vec<_> = activity.operations.iter().collect();
+        operations.sort_by_key(|(_, calls)| std::cmp::Reverse(calls.count));
+        let columns = ["Operation", "Requests", "Refused", "Scope needed", "Last"];
+        let mut table = Table::new("Operations of this key", &columns).numbers(&["Requests", "Refused"]);
+        for (id, calls) in operations {
+            let operation = api.operation(id);
+            let needed = match operation.map(|operation| operation.scope) {
+                Some(KeyScope::Sending) => "Sending only",
+                _ => "Full access",
+            };
+            table.push(
+                Row::new()
+                    .cell(operation.map_or_else(|| sentence_case(id), |operation| operation.summary.clone()))
+                    .cell(grouped(calls.count))
+                    .cell(grouped(calls.refused))
+                    .cell(needed)
+                    .cell(time_or_dash(Some(&calls.last))),
+            );
+        }
+        let could_be_smaller = key.scope == "full" && activity.smallest_scope() == Some(KeyScope::Sending);
+        maud! {
+            section {
+                h2 { "What it did" }
+                p.soft {
+                    "From the last " (grouped(activity.requests)) " requests of the account"
+                    @if activity.since.is_some() { ", since " (time_or_dash(activity.since.as_deref())) }
+                    "."
+                }
+                @if could_be_smaller {
+                    (Notice { tone: Tone::Warning, text: "A key with “Sending only” could have done all of this. Create one, put it in place, and delete this key." })
+                }
+                @if table.is_empty() {
+                    p.card { "It made none of these requests. If no program uses it, delete it." }
+                } @else {
+                    (table)
+                }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(operation: &str, status: u16, key: &str) -> LoggedRequest {
+        LoggedRequest {
+            operation: operation.into(),
+            status,
+            api_key_id: Some(key.into()),
+            created_at: "2026-11-20T10:00:00Z".into(),
+        }
+    }
+
+    #[test]
+    fn the_smallest_scope_is_found() {
+        let mut activity = Activity::default();
+        assert_eq!(activity.smallest_scope(), None);
+        activity.add(vec![request("send_email", 200, "a"), request("list_domains", 200, "b")], "a");
+        assert_eq!(activity.smallest_scope(), Some(KeyScope::Sending));
+        activity.add(vec![request("send_email", 400, "a"), request("list_domains", 200, "a")], "a");
+        assert_eq!(activity.smallest_scope(), Some(KeyScope::Full));
+        assert_eq!((activity.operations["send_email"].count, activity.operations["send_email"].refused), (2, 1));
+        assert_eq!(activity.requests, 4);
+    }
+}

@@ -1,0 +1,129 @@
+//! New secrets: creation and rotation. The page after each is the only one that shows the secret.
+
+use hypertext::{maud_borrow, prelude::*};
+use serde_json::json;
+
+use super::{Credential, CredentialPages, OneCredential, addresses_field, domains, name_field, smtp_settings};
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::form::{Control, Field, Form};
+use crate::dashboard::kit::secret::{SecretUse, ShownSecret};
+use crate::dashboard::kit::snippet::{SnippetLanguage, snippet};
+use crate::dashboard::page::Page;
+use crate::dashboard::table::{Outcome, View};
+
+fn form<'a>(pages: &CredentialPages, domains: &[(String, String)]) -> Form<'a> {
+    let mut fields = vec![name_field()];
+    if pages.is_api_key {
+        let scopes = vec![
+            ("sending".to_owned(), "Sending only: send email, and read what was sent".to_owned()),
+            ("full".to_owned(), "Full access: everything in the account".to_owned()),
+        ];
+        fields.push(Field::new("scope", "Scope", Control::Radio(scopes)).value("sending"));
+    }
+    let all = (String::new(), "All domains".to_owned());
+    let choices = std::iter::once(all).chain(domains.iter().cloned()).collect();
+    fields.push(Field::new("domain_id", "May send from", Control::Select(choices)));
+    fields.push(addresses_field());
+    fields.push(Field::new("expires_at", "Expires", Control::DateTime).help("In UTC. Empty: never."));
+    Form::new("create", if pages.is_api_key { "Create API key" } else { "Create SMTP credential" }, fields)
+}
+
+pub(super) async fn show(context: &Context<'_>, pages: &CredentialPages) -> Result<View, Failure> {
+    let form = form(pages, &domains(context).await?);
+    let body = maud_borrow! { div.card { (form.within(context)) } };
+    let example = if pages.is_api_key {
+        json!({"name": "shop-backend", "scope": "sending"})
+    } else {
+        json!({"name": "shop-backend"})
+    };
+    let page = Page::new(format!("Create {}", pages.noun), body).below(pages.path, pages.title).lead(pages.lead);
+    Ok(page.same_as(Call::new(pages.create).json(example)).into())
+}
+
+pub(super) async fn submit(context: &Context<'_>, pages: &CredentialPages) -> Result<Outcome, Failure> {
+    let body = form(pages, &[]).read(context.form())?;
+    let created: OneCredential = context.read(&Call::new(pages.create).json(body)).await?;
+    Ok(Outcome::Once(Box::new(secret_page(context, pages, &created, "The credential was created.").await?)))
+}
+
+fn rotate_form<'a>() -> Form<'a> {
+    let grace = Field::new(
+        "grace_hours",
+        "Hours for which the old secret stays valid",
+        Control::Number { min: Some(0), max: Some(336) },
+    )
+    .value("24")
+    .help("Replace it everywhere within this time. 0: the old secret is refused at once; choose it if it leaked.");
+    Form::new("rotate", "Replace the secret", vec![grace])
+}
+
+pub(super) async fn show_rotate(context: &Context<'_>, pages: &CredentialPages) -> Result<View, Failure> {
+    let credential = pages.read(context).await?;
+    let form = rotate_form();
+    let body = maud_borrow! {
+        div.card {
+            p { "You get a new secret; name, rights and addresses stay. The current one is " code { (credential.hint) } "." }
+            (form.within(context))
+        }
+    };
+    let call = Call::new(pages.rotate).id(&credential.id).json(json!({"grace_hours": 24}));
+    let page = Page::new(format!("Replace the secret of {}", credential.name), body);
+    Ok(page.below(pages.path, pages.title).below(pages.page_of(&credential.id), credential.name).same_as(call).into())
+}
+
+pub(super) async fn rotate(context: &Context<'_>, pages: &CredentialPages) -> Result<Outcome, Failure> {
+    let body = rotate_form().read(context.form())?;
+    let rotated: OneCredential = context.read(&Call::new(pages.rotate).id(context.id()).json(body)).await?;
+    Ok(Outcome::Once(Box::new(secret_page(context, pages, &rotated, "The secret was replaced.").await?)))
+}
+
+/// The page that shows the secret. If the domain's name cannot be read, the secret must be shown all the same.
+async fn secret_page(
+    context: &Context<'_>,
+    pages: &CredentialPages,
+    created: &OneCredential,
+    lead: &str,
+) -> Result<Page, Failure> {
+    let domains = domains(context).await.unwrap_or_default();
+    let credential = &created.credential;
+    let domain = match &credential.domain_id {
+        Some(id) => domains.iter().find(|(other, _)| other == id),
+        None => domains.last(),
+    };
+    let from = format!("hello@{}", domain.map_or("example.com", |(_, name)| name));
+    let uses = if pages.is_api_key {
+        api_uses(context, &created.secret, &from)
+    } else {
+        smtp_settings::uses(credential, &created.secret)
+    };
+    let path = pages.page_of(&credential.id);
+    let label = format!("To {}", credential.name);
+    let shown = ShownSecret { label: pages.secret, secret: &created.secret, uses: &uses, next: (&path, &label) };
+    let body = maud_borrow! {
+        (shown)
+        @if !pages.is_api_key { (connection(credential)) }
+    };
+    Ok(Page::new(credential.name.clone(), body).below(pages.path, pages.title).lead(lead))
+}
+
+/// Host, port and user name.
+fn connection(credential: &Credential) -> impl Renderable {
+    let facts = smtp_settings::facts(credential);
+    maud! { section { h2 { "Connection" } div.card { (facts) } } }
+}
+
+/// First calls with a new key.
+fn api_uses(context: &Context<'_>, secret: &str, from: &str) -> Vec<SecretUse> {
+    let base_url = context.backend.base_url();
+    let to = context.viewer.map_or("you@example.net", |viewer| &viewer.email);
+    let call = Call::new("send_email").json(json!({"from": from, "to": [to], "subject": "Hello", "text": "It works."}));
+    let environment = SecretUse {
+        title: "Environment of your program",
+        code: format!("export POSTRIDER_API_KEY={secret}\nexport POSTRIDER_BASE_URL={base_url}"),
+    };
+    let calls = SnippetLanguage::ALL
+        .into_iter()
+        .filter_map(|language| Some(SecretUse { title: language.label(), code: snippet(&call, language, base_url)? }));
+    std::iter::once(environment).chain(calls).collect()
+}

@@ -1,0 +1,167 @@
+//! Claims: moving a domain from another account by proving control of its DNS.
+
+use hypertext::{maud_borrow, prelude::*};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::records::RecordCard;
+use super::{DomainRecord, PATH, TITLE, domain_page};
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::form::Form;
+use crate::dashboard::kit::badge::{Badge, Tone};
+use crate::dashboard::kit::empty::EmptyState;
+use crate::dashboard::kit::facts::Facts;
+use crate::dashboard::kit::pager::Pager;
+use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::page::Page;
+use crate::dashboard::screens::encode;
+use crate::dashboard::table::{Outcome, View};
+
+const CLAIMS: &str = "/dashboard/domains/claims";
+
+#[derive(Debug, Deserialize)]
+struct ClaimList {
+    claims: Vec<Claim>,
+    next_cursor: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct OneClaim {
+    claim: Claim,
+}
+
+#[derive(Debug, Deserialize)]
+struct Claim {
+    id: String,
+    name: String,
+    status: String,
+    record: DomainRecord,
+    blocked_reason: Option<String>,
+    grace_ends_at: Option<String>,
+    created_at: String,
+    expires_at: String,
+}
+
+impl Claim {
+    fn page(&self) -> String {
+        format!("{CLAIMS}/{}", encode(&self.id))
+    }
+
+    fn badge(&self) -> Badge {
+        let tone = match self.status.as_str() {
+            "completed" | "verified" => Tone::Good,
+            "blocked" => Tone::Warning,
+            "expired" => Tone::Bad,
+            _ => Tone::of(&self.status),
+        };
+        let label = match self.status.as_str() {
+            "pending" => "Waits for the record",
+            "verified" => "Proven",
+            "blocked" => "Proven, waits",
+            "completed" => "Completed",
+            "expired" => "Expired",
+            "cancelled" => "Canceled",
+            other => other,
+        };
+        Badge::new(label, tone)
+    }
+
+    fn is_open(&self) -> bool {
+        matches!(self.status.as_str(), "pending" | "verified" | "blocked")
+    }
+
+    /// What happens next.
+    fn next_step(&self) -> &'static str {
+        match (self.status.as_str(), self.blocked_reason.as_deref()) {
+            ("pending", _) => "Publish the record below, then verify. DNS changes can take some minutes to be seen.",
+            ("completed", _) => "The domain belongs to this account now.",
+            ("expired", _) => "The record was not found in time. Add the domain again to start a new claim.",
+            ("cancelled", _) => "The claim was canceled; the domain stays where it is.",
+            (_, Some("grace_period")) => {
+                "The other account was told and can object until the end of its grace period. Keep the record."
+            }
+            (_, Some("recent_owner_activity")) => {
+                "The other account has sent from the domain recently. The claim goes on when it stops; verify again later."
+            }
+            (_, Some("pending_scheduled_emails")) => {
+                "The other account has scheduled emails from the domain. The claim goes on when they are sent; verify again later."
+            }
+            _ => "The record was found. Verify again to complete the claim.",
+        }
+    }
+}
+
+pub(super) async fn list(context: &Context<'_>) -> Result<View, Failure> {
+    let call = Call::new("list_domain_claims").query("cursor", context.query().get("cursor"));
+    let found: ClaimList = context.read(&call).await?;
+    let mut table = Table::new("Claims", &["Domain", "State", "Started", "Expires"]);
+    for claim in &found.claims {
+        table.push(
+            Row::new()
+                .link(claim.page(), &claim.name)
+                .cell(claim.badge())
+                .cell(time_or_dash(Some(&claim.created_at)))
+                .cell(time_or_dash(Some(&claim.expires_at))),
+        );
+    }
+    let empty = EmptyState {
+        title: "No claims",
+        text: "If a domain of yours belongs to another account, add it here and you are offered to claim it.",
+        action: context.allows("create_domain").then_some(("/dashboard/domains/new", "Add a domain")),
+    };
+    let body = maud_borrow! {
+        div data-fragment="list" {
+            @if table.is_empty() { (empty) } @else { (table) (Pager { context, next_cursor: found.next_cursor.as_deref() }) }
+        }
+    };
+    Ok(Page::new("Domain claims", body).below(PATH, TITLE).same_as(call).into())
+}
+
+pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
+    let call = Call::new("get_domain_claim").id(context.id());
+    let OneClaim { claim } = context.read(&call).await?;
+    let verify = Form::new("verify", "Verify now", Vec::new());
+    let cancel = Form::new("cancel", "Cancel the claim", Vec::new()).secondary();
+    let facts = Facts::new()
+        .row("State", claim.badge())
+        .optional(
+            "Grace period of the other account ends",
+            claim.grace_ends_at.as_deref().map(|time| time_or_dash(Some(time))),
+        )
+        .row("Started", time_or_dash(Some(&claim.created_at)))
+        .row("Expires", time_or_dash(Some(&claim.expires_at)));
+    let body = maud_borrow! {
+        div.card {
+            (facts)
+            p { (claim.next_step()) }
+            @if claim.status == "completed" { p { a.button.primary href=(domain_page(&claim.name)) { "To the domain" } } }
+        }
+        @if claim.is_open() {
+            section { h2 { "Record to publish" } (RecordCard { record: &claim.record, domain: &claim.name }) }
+            div.buttons {
+                @if context.allows("verify_domain_claim") { (verify.within(context)) }
+                @if context.allows("cancel_domain_claim") { (cancel.within(context)) }
+            }
+        }
+    };
+    let page = Page::new(format!("Claim of {}", claim.name), body).below(PATH, TITLE).below(CLAIMS, "Claims");
+    Ok(page.same_as(call).live().into())
+}
+
+pub(super) async fn create(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let call = Call::new("create_domain_claim").json(json!({"name": context.form().get("name")}));
+    let created: OneClaim = context.read(&call).await?;
+    Ok(Outcome::done(created.claim.page(), "created"))
+}
+
+pub(super) async fn verify(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let verified: OneClaim = context.read(&Call::new("verify_domain_claim").id(context.id())).await?;
+    Ok(Outcome::done(verified.claim.page(), "verified"))
+}
+
+pub(super) async fn cancel(context: &Context<'_>) -> Result<Outcome, Failure> {
+    context.perform(&Call::new("cancel_domain_claim").id(context.id())).await?;
+    Ok(Outcome::done(CLAIMS, "canceled"))
+}

@@ -1,0 +1,38 @@
+//! Deleting a domain.
+
+use hypertext::{maud_borrow, prelude::*};
+
+use super::{PATH, TITLE, domain_call, read_domain};
+use crate::dashboard::backend::Failure;
+use crate::dashboard::context::Context;
+use crate::dashboard::form::{Control, Field, Form};
+use crate::dashboard::kit::confirm::{confirm, confirm_field};
+use crate::dashboard::page::Page;
+use crate::dashboard::table::{Outcome, View};
+
+pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
+    let domain = read_domain(context).await?;
+    let force =
+        Field::new("force", "Delete it even if emails from it are scheduled; they will not be sent", Control::Checkbox);
+    let form = Form::new("delete", "Delete for good", vec![confirm_field(&domain.name), force.ignored()]).danger();
+    let body = maud_borrow! {
+        div.card {
+            ul.plain {
+                li { "No email can be sent from " b { (domain.name) } " any more" @if domain.inbound_enabled { ", and mail to it is refused" } "." }
+                li { "API keys and SMTP credentials that may only send from it stop working." }
+                li { "Its signing keys are deleted. To use it again you must publish new records." }
+                li { "Emails that were sent stay in the list." }
+            }
+            (form.within(context))
+        }
+    };
+    let page = Page::new(format!("Delete {}", domain.name), body).below(PATH, TITLE);
+    Ok(page.below(domain.page(), domain.name.clone()).same_as(domain_call("delete_domain", context)).into())
+}
+
+pub(super) async fn submit(context: &Context<'_>) -> Result<Outcome, Failure> {
+    confirm(context, &read_domain(context).await?.name)?;
+    let force = if context.form().find("force").is_some() { "true" } else { "" };
+    context.perform(&domain_call("delete_domain", context).query("force", force)).await?;
+    Ok(Outcome::done(PATH, "deleted"))
+}

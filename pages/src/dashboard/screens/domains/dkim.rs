@@ -1,0 +1,65 @@
+//! The keys with which a domain's email is signed, and their rotation.
+
+use hypertext::{maud_borrow, prelude::*};
+
+use super::records::RecordCard;
+use super::{domain_call, domain_page, domain_view, read_domain};
+use crate::dashboard::backend::Failure;
+use crate::dashboard::context::Context;
+use crate::dashboard::form::Form;
+use crate::dashboard::kit::badge::{Badge, Tone};
+use crate::dashboard::kit::facts::Facts;
+use crate::dashboard::kit::notice::Notice;
+use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::table::{Outcome, View};
+
+pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
+    let domain = read_domain(context).await?;
+    let dkim = &domain.dkim;
+    let ready =
+        if domain.dkim_ready { Badge::new("Ready", Tone::Good) } else { Badge::new("Not ready", Tone::Warning) };
+    let facts = Facts::new()
+        .row("Signing", ready)
+        .row("Selector", maud_borrow! { code { (dkim.selector) } })
+        .row("Keys", maud_borrow! { "RSA with " (dkim.key_bits) " bits, and Ed25519" })
+        .optional("New selector", dkim.pending_selector.as_ref().map(|selector| maud! { code { (selector) } }))
+        .optional("Former selector", dkim.former_selector.as_ref().map(|selector| maud! { code { (selector) } }))
+        .optional("Keep its record until", dkim.former_until.as_deref().map(|time| time_or_dash(Some(time))));
+    let rotate = Form::new("rotate", "Make new keys", Vec::new());
+    let cancel = Form::new("cancel", "Cancel the rotation", Vec::new()).secondary();
+    let is_new = |name: &str| dkim.pending_selector.as_deref().is_some_and(|selector| name.starts_with(selector));
+    let new_records: Vec<_> = domain.records.iter().filter(|one| one.purpose == "dkim" && is_new(&one.name)).collect();
+    let is_rotating = dkim.pending_selector.is_some();
+    let content = maud_borrow! {
+        div.card { (facts) }
+        @if is_rotating {
+            (Notice { tone: Tone::Active, text: "New keys were made. Publish their record; as soon as it is found, they sign. Until then the current keys do." })
+            @if !new_records.is_empty() {
+                section { h2 { "Record of the new keys" } @for record in &new_records { (RecordCard { record, domain: &domain.name }) } }
+            }
+        }
+        section {
+            h2 { "Rotation" }
+            div.card {
+                @if is_rotating {
+                    p { "If you cancel, the new keys are deleted and the current ones go on signing." }
+                    @if context.allows("cancel_domain_dkim_rotation") { (cancel.within(context)) }
+                } @else {
+                    p { "Replace the keys once or twice a year, or if a key may have leaked. Nothing changes until you have published the new record; the former record must stay until all email signed by it has arrived." }
+                    @if context.allows("rotate_domain_dkim") { (rotate.within(context)) }
+                }
+            }
+        }
+    };
+    Ok(domain_view(context, &domain, "/keys", content, domain_call("rotate_domain_dkim", context)))
+}
+
+pub(super) async fn rotate(context: &Context<'_>) -> Result<Outcome, Failure> {
+    context.perform(&domain_call("rotate_domain_dkim", context)).await?;
+    Ok(Outcome::done(format!("{}/keys", domain_page(context.id())), "created"))
+}
+
+pub(super) async fn cancel(context: &Context<'_>) -> Result<Outcome, Failure> {
+    context.perform(&domain_call("cancel_domain_dkim_rotation", context)).await?;
+    Ok(Outcome::done(format!("{}/keys", domain_page(context.id())), "canceled"))
+}

@@ -1,0 +1,280 @@
+//! What receivers report about email from the domain (DMARC aggregate reports, RFC 7489 7.2).
+
+use hypertext::{maud_borrow, prelude::*};
+use serde::Deserialize;
+
+use super::{DomainTabs, PATH, TITLE, domain_call};
+use crate::dashboard::backend::Failure;
+use crate::dashboard::context::Context;
+use crate::dashboard::kit::badge::{Badge, Tone};
+use crate::dashboard::kit::empty::EmptyState;
+use crate::dashboard::kit::facts::Facts;
+use crate::dashboard::kit::filter::{Filter, FilterBar};
+use crate::dashboard::kit::notice::Notice;
+use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::text::grouped;
+use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::page::Page;
+use crate::dashboard::table::View;
+
+/// Below this number of messages a share says little.
+const ENOUGH: u64 = 100;
+
+#[derive(Debug, Deserialize)]
+struct OneReport {
+    dmarc: Report,
+}
+
+#[derive(Debug, Deserialize)]
+struct Report {
+    domain: String,
+    policy: Option<Policy>,
+    totals: Tally,
+    #[serde(default)]
+    sources: Vec<Source>,
+    #[serde(default)]
+    reporters: Vec<Reporter>,
+    #[serde(default)]
+    days: Vec<Day>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Policy {
+    p: String,
+    sp: Option<String>,
+    adkim: String,
+    aspf: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Tally {
+    messages: u64,
+    passed: u64,
+    failed: u64,
+    dkim_aligned: u64,
+    spf_aligned: u64,
+    quarantined: u64,
+    rejected: u64,
+}
+
+#[derive(Debug, Deserialize)]
+struct Source {
+    ip: Option<String>,
+    host: Option<String>,
+    ours: bool,
+    #[serde(flatten)]
+    tally: Tally,
+}
+
+#[derive(Debug, Deserialize)]
+struct Reporter {
+    domain: String,
+    name: String,
+    reports: u64,
+    messages: u64,
+    last_report_at: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Day {
+    date: String,
+    sent: Option<u64>,
+    reported: u64,
+    passed: u64,
+    failed: u64,
+}
+
+/// A part in percent: `98.7%`.
+fn percent(part: u64, whole: u64) -> String {
+    if whole == 0 {
+        return "–".into();
+    }
+    // Rounded down, so that 100% means all.
+    let tenths = u128::from(part) * 1000 / u128::from(whole);
+    format!("{}.{}%", tenths / 10, tenths % 10)
+}
+
+impl Report {
+    /// What to do next.
+    fn advice(&self) -> (Tone, String) {
+        let Some(policy) = &self.policy else {
+            return (
+                Tone::Warning,
+                "No DMARC policy was found. Publish the DMARC record: it makes receivers send these reports, and large \
+                 ones demand it."
+                    .into(),
+            );
+        };
+        let ours_failed: u64 = self.sources.iter().filter(|source| source.ours).map(|source| source.tally.failed).sum();
+        let (messages, failed) = (self.totals.messages, self.totals.failed);
+        match policy.p.as_str() {
+            _ if ours_failed > 0 => (
+                Tone::Warning,
+                format!(
+                    "{} emails that this service sent failed. Check the records of the domain.",
+                    grouped(ours_failed)
+                ),
+            ),
+            _ if messages < ENOUGH => {
+                (Tone::Neutral, "There are too few reports yet to say more. They arrive once a day.".into())
+            }
+            "none" if failed == 0 => (
+                Tone::Good,
+                "Everything passes. You can ask receivers to act on failures: change p=none to p=quarantine in the DMARC \
+                 record, and to p=reject some weeks later."
+                    .into(),
+            ),
+            "none" => (
+                Tone::Warning,
+                "Some email fails. Look at the sources below: those that you use must sign with DKIM or be in your SPF \
+                 record before the policy can be made stricter; the others send in your name."
+                    .into(),
+            ),
+            "quarantine" if failed == 0 => {
+                (Tone::Good, "Everything passes. You can change p=quarantine to p=reject in the DMARC record.".into())
+            }
+            _ => (Tone::Good, "Receivers act on email that fails; that protects your name.".into()),
+        }
+    }
+
+    fn totals(&self) -> impl Renderable {
+        let totals = &self.totals;
+        let share = |part: u64| format!("{} ({})", grouped(part), percent(part, totals.messages));
+        let alignment = |word: &str| if word == "strict" { "strict" } else { "relaxed" }.to_owned();
+        Facts::new()
+            .row("Messages reported", grouped(totals.messages))
+            .row("Passed", share(totals.passed))
+            .row("Failed", share(totals.failed))
+            .row("By DKIM", share(totals.dkim_aligned))
+            .row("By SPF", share(totals.spf_aligned))
+            .row("Quarantined", grouped(totals.quarantined))
+            .row("Rejected", grouped(totals.rejected))
+            .optional(
+                "Policy",
+                self.policy.as_ref().map(|policy| {
+                    let subdomains = policy.sp.as_ref().map(|sp| format!(", subdomains {sp}")).unwrap_or_default();
+                    format!(
+                        "{}{subdomains} (DKIM {}, SPF {})",
+                        policy.p,
+                        alignment(&policy.adkim),
+                        alignment(&policy.aspf)
+                    )
+                }),
+            )
+    }
+
+    fn sources(&self) -> Table {
+        let columns = ["Source", "Sender", "Messages", "Passed", "DKIM", "SPF", "Stopped"];
+        let mut table = Table::new("Sources", &columns).numbers(&columns[2..]);
+        for source in &self.sources {
+            let tally = &source.tally;
+            table.push(
+                Row::new()
+                    .cell(maud_borrow! {
+                        @match &source.ip { Some(ip) => code { (ip) }, None => "All others" }
+                        @if let Some(host) = &source.host { div.small.soft { (host) } }
+                    })
+                    .cell(if source.ours {
+                        Badge::new("This service", Tone::Good)
+                    } else {
+                        Badge::new("Another", Tone::Neutral)
+                    })
+                    .cell(grouped(tally.messages))
+                    .cell(percent(tally.passed, tally.messages))
+                    .cell(percent(tally.dkim_aligned, tally.messages))
+                    .cell(percent(tally.spf_aligned, tally.messages))
+                    .cell(grouped(tally.quarantined + tally.rejected)),
+            );
+        }
+        table
+    }
+
+    fn reporters(&self) -> Table {
+        let mut table = Table::new("Reporters", &["Reporter", "Reports", "Messages", "Last report"])
+            .numbers(&["Reports", "Messages"]);
+        for one in &self.reporters {
+            table.push(
+                Row::new()
+                    .cell(maud_borrow! { (one.name) div.small.soft { (one.domain) } })
+                    .cell(grouped(one.reports))
+                    .cell(grouped(one.messages))
+                    .cell(time_or_dash(Some(&one.last_report_at))),
+            );
+        }
+        table
+    }
+
+    fn days(&self) -> Table {
+        let columns = ["Day", "Sent by this service", "Reported", "Passed", "Failed"];
+        let mut table = Table::new("Days", &columns).numbers(&columns[1..]);
+        for day in self.days.iter().rev().filter(|day| day.reported > 0 || day.sent.unwrap_or(0) > 0) {
+            table.push(
+                Row::new()
+                    .cell(&day.date)
+                    .cell(day.sent.map_or_else(|| "–".into(), grouped))
+                    .cell(grouped(day.reported))
+                    .cell(grouped(day.passed))
+                    .cell(grouped(day.failed)),
+            );
+        }
+        table
+    }
+}
+
+pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
+    let filters = [Filter::date("from", "From"), Filter::date("to", "Up to and including")];
+    let query = context.query();
+    let call = domain_call("get_domain_dmarc", context).query("from", query.get("from")).query("to", query.get("to"));
+    let OneReport { dmarc: report } = context.read(&call).await?;
+    let (tone, text) = report.advice();
+    let empty = EmptyState {
+        title: "No reports in this time",
+        text: "Receivers such as Gmail send one report a day as soon as the DMARC record is published and they got email from the domain.",
+        action: None,
+    };
+    let (sources, reporters, days) = (report.sources(), report.reporters(), report.days());
+    let body = maud_borrow! {
+        (DomainTabs { context, id: context.id(), current: "/dmarc" })
+        (FilterBar { context, filters: &filters })
+        div data-fragment="list" {
+            (Notice { tone, text: &text })
+            @if report.totals.messages == 0 { (empty) } @else { div.card { (report.totals()) } }
+            @if !sources.is_empty() {
+                section { h2 { "Who sends in the domain's name" } (sources) }
+            }
+            @if !reporters.is_empty() { section { h2 { "Who reports" } (reporters) } }
+            @if !days.is_empty() { section { h2 { "Day by day" } (days) } }
+        }
+    };
+    Ok(Page::new(report.domain.clone(), body).below(PATH, TITLE).same_as(call).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(policy: Option<&str>, ours_failed: u64, failed: u64) -> Report {
+        let tally = Tally { messages: 1_000, failed: ours_failed, ..Tally::default() };
+        Report {
+            domain: "example.com".into(),
+            policy: policy.map(|p| Policy { p: p.into(), sp: None, adkim: "relaxed".into(), aspf: "strict".into() }),
+            totals: Tally { messages: 1_000, passed: 1_000 - failed, failed, ..Tally::default() },
+            sources: vec![Source { ip: None, host: None, ours: true, tally }],
+            reporters: Vec::new(),
+            days: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_advice_fits_the_figures() {
+        assert!(report(None, 0, 0).advice().1.contains("Publish the DMARC record"));
+        assert!(report(Some("none"), 0, 0).advice().1.contains("p=quarantine"));
+        assert!(report(Some("none"), 0, 5).advice().1.contains("sources"));
+        assert!(report(Some("reject"), 3, 3).advice().1.contains("that this service sent failed"));
+        assert_eq!(
+            (percent(999, 1_000), percent(0, 0), percent(9_999, 10_000)),
+            ("99.9%".into(), "–".into(), "99.9%".into())
+        );
+    }
+}

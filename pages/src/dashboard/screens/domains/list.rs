@@ -1,0 +1,80 @@
+//! The list of domains.
+
+use hypertext::{maud_borrow, prelude::*};
+use serde::Deserialize;
+
+use super::{Domain, PATH, TITLE};
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::kit::empty::EmptyState;
+use crate::dashboard::kit::filter::{Filter, FilterBar};
+use crate::dashboard::kit::pager::Pager;
+use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::page::Page;
+use crate::dashboard::table::View;
+
+#[derive(Debug, Deserialize)]
+struct DomainList {
+    domains: Vec<Domain>,
+    next_cursor: Option<String>,
+}
+
+/// Settings that differ from the usual ones, in words.
+fn extras(domain: &Domain) -> String {
+    let extras = [
+        (domain.open_tracking, "opens"),
+        (domain.click_tracking, "clicks"),
+        (domain.inbound_enabled, "receives mail"),
+        (domain.tls_mode == "enforced", "only with TLS"),
+    ];
+    extras.iter().filter(|(is_on, _)| *is_on).map(|(_, name)| *name).collect::<Vec<_>>().join(", ")
+}
+
+pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
+    let filters =
+        [Filter::text("q", "Name", "example.com"), Filter::words("status", "State", &["verified", "unverified"])];
+    let query = context.query();
+    let call = Call::new("list_domains")
+        .query("q", query.get("q").trim())
+        .query("status", query.get("status"))
+        .query("cursor", query.get("cursor"));
+    let found: DomainList = context.read(&call).await?;
+    let bar = FilterBar { context, filters: &filters };
+    let mut table = Table::new(TITLE, &["Domain", "State", "Wrong records", "Settings", "Checked", "Added"]);
+    for domain in &found.domains {
+        let wrong: Vec<_> = domain.wrong_records().map(super::DomainRecord::purpose_title).collect();
+        let (wrong, extras) = (wrong.join(", "), extras(domain));
+        table.push(
+            Row::new()
+                .link(domain.page(), &domain.name)
+                .cell(domain.badge())
+                .cell(maud! { @if wrong.is_empty() { span.dash { "–" } } @else { (wrong) } })
+                .cell(maud! { @if extras.is_empty() { span.dash { "–" } } @else { (extras) } })
+                .cell(time_or_dash(domain.last_checked_at.as_deref()))
+                .cell(time_or_dash(Some(&domain.created_at))),
+        );
+    }
+    let new = format!("{PATH}/new");
+    let may_add = context.allows("create_domain");
+    let lead =
+        "Email is sent from a domain of yours. Its DNS records prove that it is yours and that we may send for it.";
+    let empty = if bar.is_active() {
+        EmptyState { title: "No such domain", text: "No domain fits the filters.", action: Some((PATH, "Show all")) }
+    } else {
+        EmptyState { title: "No domains yet", text: lead, action: may_add.then_some((&new, "Add the first one")) }
+    };
+    let body = maud_borrow! {
+        (bar)
+        div data-fragment="list" {
+            @if table.is_empty() { (empty) } @else { (table) (Pager { context, next_cursor: found.next_cursor.as_deref() }) }
+        }
+    };
+    let actions = maud_borrow! {
+        @if context.allows("list_domain_claims") { a.button href={ (PATH) "/claims" } { "Claims" } }
+        @if context.allows("list_dns_credentials") { a.button href={ (PATH) "/dns-credentials" } { "DNS access" } }
+        @if may_add && !table.is_empty() { a.button.primary href=(new) { "Add a domain" } }
+    };
+    let page = Page::new(TITLE, body).actions(actions).same_as(call).live();
+    Ok(if table.is_empty() { page } else { page.lead(lead) }.into())
+}

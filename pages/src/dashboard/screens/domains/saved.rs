@@ -1,0 +1,126 @@
+//! Saved access to DNS providers.
+
+use hypertext::{maud_borrow, prelude::*};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::publish::{chosen_provider, provider_choice};
+use super::{PATH, TITLE, providers};
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::form::{Field, Form};
+use crate::dashboard::kit::confirm::{confirm, confirm_field};
+use crate::dashboard::kit::empty::EmptyState;
+use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::page::Page;
+use crate::dashboard::screens::encode;
+use crate::dashboard::table::{Outcome, View};
+
+const SAVED: &str = "/dashboard/domains/dns-credentials";
+const NEW: &str = "/dashboard/domains/dns-credentials/new";
+const SAVED_TITLE: &str = "DNS access";
+const LEAD: &str =
+    "Saved tokens of DNS providers publish the records of every domain. They are stored encrypted and never shown.";
+
+#[derive(Debug, Deserialize)]
+struct SavedList {
+    dns_credentials: Vec<Saved>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Saved {
+    provider: String,
+    saved_at: String,
+}
+
+/// The providers with saved access; none if the role may not list them.
+pub(super) async fn saved_providers(context: &Context<'_>) -> Result<Vec<String>, Failure> {
+    if !context.allows("list_dns_credentials") {
+        return Ok(Vec::new());
+    }
+    let list: SavedList = context.read(&Call::new("list_dns_credentials")).await?;
+    Ok(list.dns_credentials.into_iter().map(|saved| saved.provider).collect())
+}
+
+pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
+    let call = Call::new("list_dns_credentials");
+    let list: SavedList = context.read(&call).await?;
+    let (may_save, may_delete) = (context.allows("save_dns_credentials"), context.allows("delete_dns_credentials"));
+    let mut table = Table::new(SAVED_TITLE, &["Provider", "Saved", "Change"]);
+    for saved in &list.dns_credentials {
+        let id = encode(&saved.provider);
+        table.push(Row::new().cell(providers::title(&saved.provider)).cell(time_or_dash(Some(&saved.saved_at))).cell(
+            maud_borrow! {
+                span.buttons {
+                    @if may_save { a href={ (NEW) "?provider=" (id) } { "Replace" } }
+                    @if may_delete { a href={ (SAVED) "/" (id) "/delete" } { "Delete" } }
+                }
+            },
+        ));
+    }
+    let empty = EmptyState { title: "No saved access", text: LEAD, action: may_save.then_some((NEW, "Save a token")) };
+    let body = maud_borrow! { @if table.is_empty() { (empty) } @else { (table) } };
+    let page = Page::new(SAVED_TITLE, body).below(PATH, TITLE).same_as(call);
+    if table.is_empty() {
+        return Ok(page.into());
+    }
+    let actions = maud! { @if may_save { a.button.primary href=(NEW) { "Save a token" } } };
+    Ok(page.lead(LEAD).actions(actions).into())
+}
+
+fn save_form<'a>(provider: &providers::DnsProvider) -> Form<'a> {
+    let mut fields = vec![Field::hidden("provider", provider.id).ignored()];
+    fields.extend(provider.fields());
+    Form::new("save", "Save", fields)
+}
+
+pub(super) async fn show_save(context: &Context<'_>) -> Result<View, Failure> {
+    let chosen = chosen_provider(context, "save");
+    let form = providers::find(chosen).map(save_form);
+    let body = maud_borrow! {
+        div.card {
+            (provider_choice(NEW, chosen))
+            @if let Some(form) = &form { (form.within(context)) }
+        }
+    };
+    let provider = if chosen.is_empty() { "cloudflare" } else { chosen };
+    let call = Call::new("save_dns_credentials")
+        .parameter("provider", provider)
+        .json(json!({"credentials": {"api_token": "…"}}));
+    let page = Page::new("Save DNS access", body).below(PATH, TITLE).below(SAVED, SAVED_TITLE).lead(LEAD);
+    Ok(page.same_as(call).into())
+}
+
+pub(super) async fn save(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let provider = providers::find(context.form().get("provider"))
+        .ok_or_else(|| Failure::field("provider", "Choose a provider"))?;
+    let body = save_form(provider).read(context.form())?;
+    context.perform(&Call::new("save_dns_credentials").parameter("provider", provider.id).json(body)).await?;
+    Ok(Outcome::done(SAVED, "changed"))
+}
+
+pub(super) async fn show_delete(context: &Context<'_>) -> Result<View, Failure> {
+    let provider = context.parameter("provider");
+    if !saved_providers(context).await?.iter().any(|saved| saved == provider) {
+        return Err(Failure::not_found());
+    }
+    let title = providers::title(provider);
+    let form = Form::new("delete", "Delete for good", vec![confirm_field(title)]).danger();
+    let body = maud_borrow! {
+        div.card {
+            p { "Records that were published stay. New records cannot be published at " (title) " until you save access again. Revoke the token at the provider, too." }
+            (form.within(context))
+        }
+    };
+    let call = Call::new("delete_dns_credentials").parameter("provider", provider);
+    let page = Page::new(format!("Delete the access to {title}"), body).below(PATH, TITLE).below(SAVED, SAVED_TITLE);
+    Ok(page.same_as(call).into())
+}
+
+pub(super) async fn delete(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let provider = context.parameter("provider");
+    confirm(context, providers::title(provider))?;
+    context.perform(&Call::new("delete_dns_credentials").parameter("provider", provider)).await?;
+    Ok(Outcome::done(SAVED, "deleted"))
+}

@@ -1,0 +1,161 @@
+//! Delivery attempts: result, host, TLS with its proof, and the whole conversation.
+
+use hypertext::{Buffer, prelude::*};
+
+use super::object::{AttemptEncryption, DeliveryAttempt};
+use crate::dashboard::kit::badge::{Badge, Tone};
+use crate::dashboard::kit::code::Transcript;
+use crate::dashboard::kit::facts::Facts;
+use crate::dashboard::kit::time::time_or_dash;
+
+/// Attempts, newest first.
+pub(super) struct Attempts<'a>(pub &'a [DeliveryAttempt]);
+
+impl Renderable for Attempts<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        maud! {
+            @if self.0.is_empty() { p.soft { "It was not tried yet." } }
+            @for (n, attempt) in self.0.iter().enumerate() { (AttemptView { attempt, id: format!("try-{}", self.0.len() - n) }) }
+        }
+        .render_to(buffer);
+    }
+}
+
+struct AttemptView<'a> {
+    attempt: &'a DeliveryAttempt,
+    /// Keeps an open attempt open when the page is refreshed.
+    id: String,
+}
+
+impl Renderable for AttemptView<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let attempt = self.attempt;
+        let (badge, result) = (attempt.badge(), attempt.result());
+        maud! {
+            details.card.attempt id=(self.id) {
+                summary {
+                    (badge)
+                    span.attempt-who { (attempt.recipient.as_deref().unwrap_or("All recipients")) }
+                    span.small.soft {
+                        "Try " (attempt.n) ", " (time_or_dash(Some(&attempt.created_at))) ", " (attempt.duration_ms) " ms"
+                    }
+                }
+                p { (result) }
+                (attempt.facts())
+                @if attempt.transcript.is_empty() {
+                    p.soft { "There was no conversation." }
+                } @else {
+                    (Transcript(&attempt.transcript))
+                }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+impl DeliveryAttempt {
+    fn badge(&self) -> Badge {
+        match self.smtp_code {
+            Some(200..300) => Badge::new("Accepted", Tone::Good),
+            Some(400..500) => Badge::new("Put off", Tone::Warning),
+            Some(_) => Badge::new("Refused", Tone::Bad),
+            None if self.next_attempt_at.is_some() => Badge::new("No answer", Tone::Warning),
+            None => Badge::new("No answer", Tone::Bad),
+        }
+    }
+
+    /// The reply, or the error.
+    fn result(&self) -> String {
+        let parts = [
+            self.smtp_code.map(|code| code.to_string()),
+            self.enhanced_code.clone(),
+            self.response.clone(),
+            self.error.clone(),
+        ];
+        parts.into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
+    }
+
+    fn facts(&self) -> Facts {
+        let (encryption, proof) = match &self.tls {
+            Some(tls) => (format!("{}, {}", tls.version, tls.cipher), tls.proof()),
+            None if self.has_connected() => ("None: the conversation was readable on its way".into(), "–"),
+            None => ("None: it was not connected".into(), "–"),
+        };
+        Facts::new()
+            .optional("Mail host", self.mx_host.as_deref())
+            .optional("Address of the host", self.ip.as_deref())
+            .row("Reached", phase_in_words(&self.phase))
+            .row("Encryption", encryption)
+            .row("Certificate", proof)
+            .optional("Policy", self.tls.as_ref().map(AttemptEncryption::policy_in_words))
+            .optional("Next try", self.next_attempt_at.as_deref().map(|at| time_or_dash(Some(at))))
+    }
+
+    fn has_connected(&self) -> bool {
+        !matches!(self.phase.as_str(), "dns" | "connect")
+    }
+}
+
+impl AttemptEncryption {
+    /// Whether the certificate proved the host, and how.
+    fn proof(&self) -> &'static str {
+        match (self.policy.as_str(), self.verified) {
+            ("dane", true) => "Proven by the TLSA records of the host (DANE)",
+            ("mta-sts", true) => "Proven: valid for the host that the domain's MTA-STS policy names",
+            (_, true) => "Proven: issued for this host by a known authority",
+            ("dane" | "mta-sts", false) => "Not proven, though the domain demands it",
+            (_, false) => "Not proven; nobody demanded a proof",
+        }
+    }
+
+    fn policy_in_words(&self) -> &str {
+        match self.policy.as_str() {
+            "dane" => "DANE: only with the key of the TLSA records",
+            "mta-sts" => "MTA-STS: only with a valid certificate",
+            "opportunistic" => "Opportunistic: encrypted if the host can",
+            other => other,
+        }
+    }
+}
+
+/// How far an attempt got.
+fn phase_in_words(phase: &str) -> &str {
+    match phase {
+        "dns" => "The lookup of the mail hosts",
+        "connect" => "The connection",
+        "greeting" => "The greeting of the host",
+        "ehlo" => "The introduction (EHLO)",
+        "tls" | "starttls" => "The start of encryption",
+        "auth" => "The login at the host",
+        "mail" => "The sender (MAIL)",
+        "rcpt" => "The recipient (RCPT)",
+        "data" => "The content (DATA)",
+        "final" => "The answer to the content",
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dashboard::page::render;
+
+    #[test]
+    fn attempts_say_their_result_and_proof() {
+        let attempt = DeliveryAttempt {
+            smtp_code: Some(550),
+            enhanced_code: Some("5.1.1".into()),
+            response: Some("<No>".into()),
+            tls: Some(AttemptEncryption { policy: "dane".into(), verified: true, ..AttemptEncryption::default() }),
+            ..DeliveryAttempt::default()
+        };
+        let html = render(Attempts(&[attempt]));
+        for part in ["Refused", "550 5.1.1 &lt;No&gt;", "TLSA records of the host (DANE)", "no conversation"] {
+            assert!(html.contains(part), "{part}: {html}");
+        }
+        assert!(
+            render(Attempts(&[DeliveryAttempt { phase: "connect".into(), ..DeliveryAttempt::default() }]))
+                .contains("No answer")
+        );
+    }
+}

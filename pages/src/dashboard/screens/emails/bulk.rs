@@ -1,0 +1,138 @@
+//! Several emails at once: cancel those that are scheduled, send the others again. The page before it shows which.
+
+use hypertext::prelude::*;
+
+use super::change::resend_call;
+use super::object::WholeEmail;
+use super::{LIST, email_path};
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::form::{Field, Form};
+use crate::dashboard::form_key;
+use crate::dashboard::kit::badge::{Badge, Tone};
+use crate::dashboard::kit::empty::EmptyState;
+use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::page::Page;
+use crate::dashboard::table::{Outcome, View};
+
+/// Most emails of one action: a page of the list.
+const EMAILS_MAX: usize = 50;
+
+/// The ids of a query or form, each once.
+fn ids<'a>(all: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut ids: Vec<&str> = Vec::new();
+    for id in all {
+        if ids.len() < EMAILS_MAX && !ids.contains(&id) {
+            ids.push(id);
+        }
+    }
+    ids
+}
+
+pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
+    let mut emails = Vec::new();
+    for id in ids(context.query().all("id")) {
+        match WholeEmail::read(context, id).await {
+            Ok(email) => emails.push(email),
+            // An email that is gone by now is left out.
+            Err(failure) if failure.status == 404 => {}
+            Err(failure) => return Err(failure),
+        }
+    }
+    let scheduled: Vec<_> = emails.iter().filter(|email| email.item.is_scheduled()).collect();
+    let resendable: Vec<_> = emails.iter().filter(|email| email.item.is_resendable()).collect();
+    let is_empty = emails.is_empty();
+    let rest = emails.len() - scheduled.len() - resendable.len();
+    let empty = EmptyState {
+        title: "No email is selected",
+        text: "Mark emails in the list, then come back here.",
+        action: Some((LIST, "To the list")),
+    };
+    let cancel_label = format!("Cancel {}", emails_in_words(scheduled.len()));
+    let resend_label = format!("Send {} again", emails_in_words(resendable.len()));
+    let cancel = form("cancel", &cancel_label, context).danger();
+    let resend = form("resend", &resend_label, context);
+    let (cancel, resend) = (with_ids(cancel, &scheduled), with_ids(resend, &resendable));
+    let body = maud! {
+        @if is_empty { (empty) }
+        @if !scheduled.is_empty() && context.allows("cancel_email") {
+            section {
+                h2 { "Cancel" }
+                p { "These are scheduled. They will not be sent to anybody." }
+                (table("Emails that are cancelled", &scheduled))
+                (cancel.within(context))
+            }
+        }
+        @if !resendable.is_empty() && context.allows("resend_email") {
+            section {
+                h2 { "Send again" }
+                p { "A new email goes to all recipients of each, also to those who have it already. Attached files are left out." }
+                (table("Emails that are sent again", &resendable))
+                (resend.within(context))
+            }
+        }
+        @if rest > 0 { p.soft { (emails_in_words(rest)) " under way: nothing can be changed about what is being sent." } }
+    };
+    Ok(Page::new("Selected emails", body).below(LIST, "Emails").into())
+}
+
+fn form<'f>(name: &'f str, submit: &'f str, context: &Context<'_>) -> Form<'f> {
+    Form::new(name, submit, vec![form_key::field(context)])
+}
+
+fn with_ids<'f>(mut form: Form<'f>, emails: &[&WholeEmail]) -> Form<'f> {
+    let ids: Vec<_> = emails.iter().map(|email| email.item.id.as_str()).collect();
+    form.fields.push(Field::hidden("ids", ids.join(" ")).ignored());
+    form
+}
+
+fn emails_in_words(count: usize) -> String {
+    if count == 1 { "1 email".into() } else { format!("{count} emails") }
+}
+
+fn table(caption: &str, emails: &[&WholeEmail]) -> Table {
+    let mut table = Table::new(caption, &["Subject", "To", "Status"]);
+    for email in emails {
+        let item = &email.item;
+        table.push(
+            Row::new().link(email_path(&item.id), item.title()).cell(item.recipients()).cell(Badge::of(&item.status)),
+        );
+    }
+    table
+}
+
+pub(super) async fn cancel(context: &Context<'_>) -> Result<Outcome, Failure> {
+    each(context, "Cancelled", |id| Call::new("cancel_email").id(id)).await
+}
+
+pub(super) async fn resend(context: &Context<'_>) -> Result<Outcome, Failure> {
+    each(context, "Sent again", |id| resend_call(context, id)).await
+}
+
+/// Calls an operation for each email; the page says what came of each.
+async fn each(context: &Context<'_>, done: &str, call: impl Fn(&str) -> Call) -> Result<Outcome, Failure> {
+    let mut table = Table::new("Results", &["Email", "Result", "Why"]);
+    let ids = ids(context.form().get("ids").split_whitespace());
+    let mut failed = 0;
+    for id in &ids {
+        let (badge, reason) = match context.perform(&call(id)).await {
+            Ok(_) => (Badge::new(done, Tone::Good), String::new()),
+            Err(failure) if failure.code == "unauthorized" => return Err(failure),
+            Err(failure) => {
+                failed += 1;
+                (Badge::new("Not done", Tone::Bad), failure.message)
+            }
+        };
+        table.push(Row::new().link(email_path(id), id).cell(badge).cell(reason));
+    }
+    if failed == 0 {
+        let notice = if done == "Cancelled" { "canceled" } else { "sent" };
+        return Ok(Outcome::done(LIST, notice));
+    }
+    let body = maud! {
+        p { (failed) " of " (emails_in_words(ids.len())) " could not be changed." }
+        (table)
+        p { a.button href=(LIST) { "To the list" } }
+    };
+    Ok(Outcome::Once(Box::new(Page::new("Selected emails", body).below(LIST, "Emails"))))
+}

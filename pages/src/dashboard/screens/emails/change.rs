@@ -1,0 +1,126 @@
+//! Cancel, send at another time, send again.
+
+use hypertext::prelude::*;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::object::WholeEmail;
+use super::{LIST, email_path};
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::form::{Control, Field, Form};
+use crate::dashboard::form_key;
+use crate::dashboard::kit::badge::Tone;
+use crate::dashboard::kit::facts::Facts;
+use crate::dashboard::kit::notice::Notice;
+use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::page::Page;
+use crate::dashboard::table::{Outcome, View};
+
+/// The answer to a send.
+#[derive(Debug, Deserialize)]
+pub(in crate::dashboard::screens) struct SentAnswer {
+    pub id: String,
+}
+
+/// What the page is about: the email in short.
+fn summary(email: &WholeEmail) -> Facts {
+    let item = &email.item;
+    Facts::new()
+        .row("Subject", item.title())
+        .row("To", item.recipients())
+        .optional("Scheduled for", item.scheduled_at.as_deref().map(|at| time_or_dash(Some(at))))
+}
+
+fn page(title: &str, email: &WholeEmail, body: impl Renderable) -> Page {
+    let content = maud! { div.card { (summary(email)) } (body) };
+    Page::new(title, content).below(LIST, "Emails").below(email_path(&email.item.id), email.item.title())
+}
+
+/// A page whose form does not fit the email's status any more.
+fn too_late(title: &str, email: &WholeEmail, text: &str) -> View {
+    page(title, email, maud! { (Notice { tone: Tone::Warning, text }) }).into()
+}
+
+const SENT_ALREADY: &str = "This email is no longer scheduled: it was sent, or cancelled. Nothing can be changed.";
+
+fn cancel_form() -> Form<'static> {
+    Form::new("cancel", "Cancel the email", Vec::new()).danger()
+}
+
+pub(super) async fn show_cancel(context: &Context<'_>) -> Result<View, Failure> {
+    let email = &WholeEmail::read(context, context.id()).await?;
+    if !email.item.is_scheduled() {
+        return Ok(too_late("Cancel the email", email, SENT_ALREADY));
+    }
+    let form = cancel_form();
+    let body = maud! {
+        p { "It will not be sent to anybody. It stays in the list as cancelled, and you can send it again from there." }
+        (form.within(context))
+    };
+    Ok(page("Cancel the email", email, body).same_as(Call::new("cancel_email").id(context.id())).into())
+}
+
+pub(super) async fn cancel(context: &Context<'_>) -> Result<Outcome, Failure> {
+    context.perform(&Call::new("cancel_email").id(context.id())).await?;
+    Ok(Outcome::done(email_path(context.id()), "canceled"))
+}
+
+fn reschedule_form(email: Option<&WholeEmail>) -> Form<'static> {
+    let at = email.and_then(|email| email.item.scheduled_at.as_deref()).and_then(|at| at.get(..16)).unwrap_or_default();
+    let field = Field::new("scheduled_at", "Send at", Control::DateTime)
+        .value(at)
+        .required()
+        .help("In Coordinated Universal Time (UTC), at most a year from now");
+    Form::new("reschedule", "Change the time", vec![field])
+}
+
+pub(super) async fn show_reschedule(context: &Context<'_>) -> Result<View, Failure> {
+    let email = &WholeEmail::read(context, context.id()).await?;
+    if !email.item.is_scheduled() {
+        return Ok(too_late("Send at another time", email, SENT_ALREADY));
+    }
+    let form = reschedule_form(Some(email));
+    let example = json!({"scheduled_at": email.item.scheduled_at});
+    let call = Call::new("update_email").id(context.id()).json(example);
+    Ok(page("Send at another time", email, maud! { (form.within(context)) }).same_as(call).into())
+}
+
+pub(super) async fn reschedule(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let body = reschedule_form(None).read(context.form())?;
+    context.perform(&Call::new("update_email").id(context.id()).json(body)).await?;
+    Ok(Outcome::done(email_path(context.id()), "changed"))
+}
+
+pub(super) async fn show_resend(context: &Context<'_>) -> Result<View, Failure> {
+    let email = &WholeEmail::read(context, context.id()).await?;
+    if !email.item.is_resendable() {
+        let text = "This email was not sent yet. Cancel it, or send it at another time, instead.";
+        return Ok(too_late("Send again", email, text));
+    }
+    let form = Form::new("resend", "Send it again", vec![form_key::field(context)]);
+    let count = email.recipients.len();
+    let body = maud! {
+        p {
+            "A new email with the same content goes to "
+            @if count == 1 { "the recipient" } @else { "all " (count) " recipients, also to those who have it already" }
+            ". Tracking and unsubscribe links are made anew."
+        }
+        @if !email.attachments.is_empty() {
+            (Notice { tone: Tone::Warning, text: "The attached files are not sent again: their content is not kept apart." })
+        }
+        (form.within(context))
+    };
+    Ok(page("Send again", email, body).same_as(Call::new("resend_email").id(context.id())).into())
+}
+
+/// The call that sends an email again, once per shown form.
+pub(super) fn resend_call(context: &Context<'_>, id: &str) -> Call {
+    let idempotency_key = form_key::request_key(context, &[b"resend", id.as_bytes()]);
+    Call { idempotency_key, ..Call::new("resend_email").id(id) }
+}
+
+pub(super) async fn resend(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let sent: SentAnswer = context.read(&resend_call(context, context.id())).await?;
+    Ok(Outcome::done(email_path(&sent.id), "sent"))
+}

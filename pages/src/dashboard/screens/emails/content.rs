@@ -1,0 +1,145 @@
+//! The content of an email: HTML in a frame, text, header fields, source.
+
+use hypertext::{Buffer, prelude::*};
+
+use super::object::WholeEmail;
+use super::{LIST, email_path};
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::kit::code::Code;
+use crate::dashboard::kit::mail_frame::{self, MailFrame, framed_html};
+use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::text::file_size;
+use crate::dashboard::page::Page;
+use crate::dashboard::table::View;
+
+/// Most bytes of a source on a page; the file has all of it.
+const SOURCE_BYTES_MAX: usize = 256 << 10;
+
+/// The content in tabs; the query field `view` chooses one.
+pub(super) struct ContentTabs<'c> {
+    pub context: &'c Context<'c>,
+    pub email: &'c WholeEmail,
+}
+
+impl ContentTabs<'_> {
+    /// Name and title of the tabs, and the one that is shown.
+    fn tabs(&self) -> (Vec<(&'static str, &'static str)>, &'static str) {
+        let mut tabs = Vec::new();
+        if self.email.html.is_some() {
+            tabs.push(("html", "HTML"));
+        }
+        if self.email.text.is_some() {
+            tabs.push(("text", "Text"));
+        }
+        tabs.push(("fields", "Header and files"));
+        let asked = self.context.query().get("view");
+        let shown = tabs.iter().find(|(name, _)| *name == asked).or(tabs.first()).map_or("fields", |(name, _)| name);
+        (tabs, shown)
+    }
+}
+
+impl Renderable for ContentTabs<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let (tabs, shown) = self.tabs();
+        let request = self.context.request;
+        let link = |name: &str| {
+            let query = request.query.with("view", name).with("done", "").with(mail_frame::REMOTE, "").to_query();
+            format!("{}?{query}#content-of-email", request.path)
+        };
+        let id = self.email.item.id.as_str();
+        let frame_path = format!("{}/html", email_path(id));
+        maud! {
+            section aria-labelledby="content-of-email" {
+                h2 #content-of-email { "What was sent" }
+                nav.tabs aria-label="Content" {
+                    @for (name, title) in &tabs {
+                        a href=(link(name)) aria-current=[(*name == shown).then_some("page")] { (*title) }
+                    }
+                    @if self.context.allows("get_email_raw") {
+                        a href={ (email_path(id)) "/source" } { "Source" }
+                        a href={ (email_path(id)) "/message.eml" } download { "Download .eml" }
+                    }
+                }
+                @match shown {
+                    "html" => { (MailFrame::new(self.context, &frame_path, self.email.html.as_deref().unwrap_or_default())) }
+                    "text" => { (Code::new("The email as text", self.email.text.as_deref().unwrap_or_default()).wrapped()) }
+                    _ => { (FieldTables(self.email)) }
+                }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+/// Header fields and attached files.
+struct FieldTables<'c>(&'c WholeEmail);
+
+impl Renderable for FieldTables<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let email = self.0;
+        let mut fields = Table::new("Header fields", &["Field", "Value"]);
+        let mut field = |name: &str, value: &str| {
+            if !value.is_empty() {
+                fields.push(Row::new().cell(name).cell(value));
+            }
+        };
+        field("From", &email.item.from);
+        field("To", &email.item.to.join(", "));
+        field("Cc", &email.item.cc.join(", "));
+        field("Bcc", &email.item.bcc.join(", "));
+        field("Reply-To", &email.reply_to.join(", "));
+        field("Subject", &email.item.subject);
+        field("Message-ID", &email.message_id);
+        for (name, value) in &email.headers {
+            field(name, &value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+        }
+        let mut files = Table::new("Attached files", &["File", "Type", "Size"]).numbers(&["Size"]);
+        for file in &email.attachments {
+            let name = file.name.as_deref().unwrap_or("(no name)");
+            files.push(Row::new().cell(name).cell(&file.content_type).cell(file_size(file.size)));
+        }
+        maud! {
+            (fields)
+            @if files.is_empty() { p.soft { "No files are attached." } } @else { (files) }
+        }
+        .render_to(buffer);
+    }
+}
+
+/// The HTML for the frame.
+pub(super) async fn show_html(context: &Context<'_>) -> Result<View, Failure> {
+    let email = WholeEmail::read(context, context.id()).await?;
+    let html = email.html.ok_or_else(Failure::not_found)?;
+    Ok(View::Foreign { html: framed_html(&html), remote: context.query().get(mail_frame::REMOTE) == "show" })
+}
+
+pub(super) async fn show_source(context: &Context<'_>) -> Result<View, Failure> {
+    let id = context.id();
+    let call = Call::new("get_email_raw").id(id);
+    let raw = context.perform(&call).await?.body;
+    let path = email_path(id);
+    let body = source(&raw, &format!("{path}/message.eml"));
+    Ok(Page::new("Source of the email", body).below(LIST, "Emails").below(path, "Email").same_as(call).into())
+}
+
+/// A message as a page shows it: its beginning, if it is long.
+pub(in crate::dashboard::screens) fn source(raw: &[u8], file: &str) -> impl Renderable + use<> {
+    let shown = &raw[..raw.len().min(SOURCE_BYTES_MAX)];
+    let text = String::from_utf8_lossy(shown).replace("\r\n", "\n");
+    let is_cut = shown.len() < raw.len();
+    let (size, file) = (file_size(raw.len() as u64), file.to_owned());
+    maud! {
+        p.soft {
+            (size) ". " a href=(file) download { "Download .eml" }
+            @if is_cut { " Only the beginning is shown here; the file has all of it." }
+        }
+        (Code::new("Source of the email", &text).wrapped())
+    }
+}
+
+pub(super) async fn download(context: &Context<'_>) -> Result<View, Failure> {
+    let id = context.id().to_owned();
+    let file_name = format!("{id}.eml");
+    Ok(View::Download { call: Call::new("get_email_raw").id(id), file_name })
+}

@@ -1,0 +1,159 @@
+//! One email: where it is, what it is, what was sent, what happened, and each delivery attempt.
+
+use hypertext::{Buffer, prelude::*};
+
+use super::attempt::Attempts;
+use super::content::ContentTabs;
+use super::history::history;
+use super::object::{AttemptList, EventList, WholeEmail};
+use super::standing::Standings;
+use super::{LIST, email_path};
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::kit::badge::Badge;
+use crate::dashboard::kit::facts::Facts;
+use crate::dashboard::kit::pager::Pager;
+use crate::dashboard::kit::text::{file_size, sentence_case};
+use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::page::Page;
+use crate::dashboard::screens::encode;
+use crate::dashboard::table::View;
+
+pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
+    let id = context.id();
+    let email = &WholeEmail::read(context, id).await?;
+    let events_call = Call::new("list_email_events").id(id).query("limit", "100");
+    let events: EventList =
+        if context.allows("list_email_events") { context.read(&events_call).await? } else { EventList::default() };
+    let attempts_call = Call::new("list_email_attempts").id(id).query("limit", "10");
+    let attempts: AttemptList = if context.allows("list_email_attempts") {
+        context.read(&attempts_call).await?
+    } else {
+        AttemptList::default()
+    };
+    let timeline = history(&events.events);
+    let body = maud! {
+        div.columns.wide-first {
+            div.stack {
+                div.stack data-fragment="standing" {
+                    (Standings { context, email })
+                    section aria-labelledby="attempts" {
+                        h2 #attempts { "Tries" }
+                        (Attempts(&attempts.attempts))
+                        @if attempts.next_cursor.is_some() { p { a href={ (email_path(id)) "/attempts" } { "All tries" } } }
+                    }
+                }
+                // Outside the parts that are refreshed: the frame would load again at every event.
+                (ContentTabs { context, email })
+            }
+            div.stack data-fragment="facts" {
+                section aria-labelledby="facts" { h2 #facts { "Facts" } div.card { (facts(email)) } }
+                (AllLikeThis(email))
+                section aria-labelledby="history" {
+                    h2 #history { "What happened" }
+                    @if timeline.is_empty() { p.soft { "Nothing yet." } } @else { div.card { (timeline) } }
+                    @if events.has_more { p.small.soft { "The newest 100 events are shown." } }
+                }
+            }
+        }
+    };
+    let lead = format!("From {} to {}", email.item.from, email.item.recipients());
+    let page = Page::new(email.item.title(), body).below(LIST, "Emails").lead(lead).actions(Actions { context, email });
+    Ok(page.same_as(Call::new("get_email").id(id)).same_as(events_call).same_as(attempts_call).live().into())
+}
+
+struct Actions<'c> {
+    context: &'c Context<'c>,
+    email: &'c WholeEmail,
+}
+
+impl Renderable for Actions<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let (item, allows) = (&self.email.item, |operation: &str| self.context.allows(operation));
+        let path = email_path(&item.id);
+        maud! {
+            @if item.is_scheduled() && allows("update_email") {
+                a.button href={ (path) "/reschedule" } { "Send at another time" }
+            }
+            @if item.is_scheduled() && allows("cancel_email") { a.button href={ (path) "/cancel" } { "Cancel" } }
+            @if item.is_resendable() && allows("resend_email") { a.button href={ (path) "/resend" } { "Send again" } }
+        }
+        .render_to(buffer);
+    }
+}
+
+fn facts(email: &WholeEmail) -> Facts {
+    let item = &email.item;
+    let template = email.template.as_ref().map(|template| {
+        let name = template.alias.clone().unwrap_or_else(|| template.id.clone());
+        maud! { a href={ "/dashboard/templates/" (encode(&template.id)) } { (name) } " version " (template.version) }
+    });
+    Facts::new()
+        .row("Status", Badge::of(&item.status))
+        .row("Accepted", time_or_dash(Some(&item.created_at)))
+        .optional("Scheduled for", item.scheduled_at.as_deref().map(|at| time_or_dash(Some(at))))
+        .optional("First delivered", item.delivered_at.as_deref().map(|at| time_or_dash(Some(at))))
+        .row("Category", sentence_case(&email.category))
+        .row("Size", file_size(email.size))
+        .optional("Template", template)
+        .optional("Sent again from", email.resent_from.as_ref().map(|id| maud! { a href=(email_path(id)) { (id) } }))
+        .row("Id", maud! { code { (item.id) } })
+}
+
+/// Links to the list with the filters that this email matches.
+struct AllLikeThis<'c>(&'c WholeEmail);
+
+impl AllLikeThis<'_> {
+    /// Labels with the values, and the query of the list.
+    fn links(&self) -> Vec<(String, String)> {
+        let email = self.0;
+        let item = &email.item;
+        let address = item.from.rsplit_once('<').map_or(item.from.as_str(), |(_, rest)| rest.trim_end_matches('>'));
+        let mut links = vec![
+            (format!("Subject “{}”", item.title()), format!("q={}", encode(&item.subject))),
+            (format!("From {address}"), format!("from={}", encode(address))),
+            (format!("Status {}", item.status), format!("status={}", encode(&item.status))),
+            (format!("Category {}", email.category), format!("category={}", encode(&email.category))),
+        ];
+        if item.subject.trim().is_empty() {
+            links.remove(0);
+        }
+        for tag in &item.tags {
+            let tag = format!("{}:{}", tag.name, tag.value);
+            links.push((format!("Tag {tag}"), format!("tag={}", encode(&tag))));
+        }
+        if let Some(template) = &email.template {
+            let name = template.alias.as_deref().unwrap_or(&template.id);
+            links.push((format!("Template {name}"), format!("template={}", encode(&template.id))));
+        }
+        links
+    }
+}
+
+impl Renderable for AllLikeThis<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        maud! {
+            section aria-labelledby="like-this" {
+                h2 #like-this { "All like this" }
+                ul.chips { @for (label, query) in self.links() { li { a href={ (LIST) "?" (query) } { (label) } } } }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+/// All attempts of an email, in pages.
+pub(super) async fn show_attempts(context: &Context<'_>) -> Result<View, Failure> {
+    let id = context.id();
+    let call =
+        Call::new("list_email_attempts").id(id).query("limit", "50").query("cursor", context.query().get("cursor"));
+    let found: AttemptList = context.read(&call).await?;
+    let body = maud! {
+        div data-fragment="list" {
+            (Attempts(&found.attempts))
+            (Pager { context, next_cursor: found.next_cursor.as_deref() })
+        }
+    };
+    let page = Page::new("Tries to deliver", body).below(LIST, "Emails").below(email_path(id), "Email");
+    Ok(page.same_as(call).live().into())
+}

@@ -1,0 +1,115 @@
+//! The list of emails.
+
+use hypertext::prelude::*;
+
+use super::export::ROWS_MAX;
+use super::object::{EmailItem, EmailList};
+use super::{LIST, email_path, listed};
+use crate::dashboard::backend::Failure;
+use crate::dashboard::context::Context;
+use crate::dashboard::kit::badge::Badge;
+use crate::dashboard::kit::empty::EmptyState;
+use crate::dashboard::kit::filter::{FilterBar, RefusedFilter, or_refused};
+use crate::dashboard::kit::pager::Pager;
+use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::text::{address_cell, grouped};
+use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::page::Page;
+use crate::dashboard::table::View;
+
+pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
+    let filters = listed::filters(context).await?;
+    let query = context.query();
+    let call = listed::call(query).query("cursor", query.get("cursor")).query("limit", "50");
+    let (found, refused) = or_refused(context.read::<EmailList>(&call).await)?;
+    let bar = FilterBar { context, filters: &filters };
+    let can_change = context.allows("resend_email") && context.allows("cancel_email");
+    let (table, next_cursor) = (table(&found.emails, can_change), found.next_cursor.as_deref());
+    let pager = Pager { context, next_cursor };
+    let list = maud! {
+        @if !table.is_empty() && can_change {
+            form method="get" action={ (LIST) "/selected" } {
+                (table)
+                div.below-list {
+                    button.button type="submit" { "Cancel or resend the selected" }
+                    (export_bound())
+                    (pager)
+                }
+            }
+        } @else if !table.is_empty() {
+            (table)
+            div.below-list { (export_bound()) (pager) }
+        } @else if let Some(refused) = &refused {
+            (RefusedFilter(refused))
+        } @else {
+            (empty(context, &bar, found.has_more))
+            (pager)
+        }
+    };
+    let body = maud! {
+        (bar)
+        div data-fragment="list" { (list) }
+    };
+    let export = query.with("cursor", "").with("done", "").to_query();
+    let actions = maud! {
+        @if !found.emails.is_empty() { a.button href={ (LIST) "/export.csv?" (export) } { "Export as CSV" } }
+        @if context.allows("send_email") { a.button.primary href={ (LIST) "/new" } { "Write an email" } }
+    };
+    Ok(Page::new("Emails", body).actions(actions).same_as(call).live().into())
+}
+
+/// The bound of the export, in words.
+fn export_bound() -> impl Renderable {
+    let rows = grouped(ROWS_MAX as u64);
+    maud! { p.small.soft { "The export has the newest " (rows) " that match." } }
+}
+
+fn table(emails: &[EmailItem], can_change: bool) -> Table {
+    let columns: &[&str] = &["Subject", "To", "Status", "Sent", "Select"];
+    let mut table = Table::new("Emails", if can_change { columns } else { &columns[..4] });
+    for email in emails {
+        let path = email_path(&email.id);
+        let mut row = Row::new()
+            .cell(maud! {
+                a href=(path) { (email.title()) }
+                @for tag in email.tags.iter().take(3) { " " span.tag { (tag.name) ": " (tag.value) } }
+            })
+            .cell(address_cell(&email.recipients()))
+            .cell(Badge::of(&email.status))
+            .cell(maud! {
+                @match (&email.scheduled_at, email.is_scheduled()) {
+                    (Some(at), true) => { "for " (time_or_dash(Some(at))) }
+                    _ => { (time_or_dash(Some(&email.created_at))) }
+                }
+            });
+        if can_change {
+            let label = format!("Select “{}” to {}", email.title(), email.recipients());
+            row = row.cell(maud! { input type="checkbox" name="id" value=(email.id) aria-label=(label); });
+        }
+        table.push(row);
+    }
+    table
+}
+
+/// No emails: because there are none, because the filters exclude them, or because the search was bounded.
+fn empty<'a>(context: &Context<'_>, bar: &FilterBar<'_>, has_more: bool) -> EmptyState<'a> {
+    if has_more {
+        return EmptyState {
+            title: "Nothing on this page",
+            text: "A page looks through a limited number of emails. The next page goes on with older ones.",
+            action: None,
+        };
+    }
+    if bar.is_active() || !context.query().get("cursor").is_empty() {
+        return EmptyState {
+            title: "No email matches the filters",
+            text: "All filters must match. Take one away, or widen the days.",
+            action: Some((LIST, "Show all emails")),
+        };
+    }
+    EmptyState {
+        title: "No emails yet",
+        text: "Every email that you send is listed here, with what happened to it at each recipient.",
+        action: context.allows("send_email").then_some(("/dashboard/emails/new", "Write the first one")),
+    }
+}

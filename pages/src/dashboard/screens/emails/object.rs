@@ -1,0 +1,165 @@
+//! What the pages read of emails, attempts and events.
+
+use explain::RecipientStanding;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct EmailList {
+    pub emails: Vec<EmailItem>,
+    pub has_more: bool,
+    pub next_cursor: Option<String>,
+}
+
+/// An email as lists show it.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct EmailItem {
+    pub id: String,
+    pub from: String,
+    pub to: Vec<String>,
+    pub cc: Vec<String>,
+    pub bcc: Vec<String>,
+    pub subject: String,
+    pub status: String,
+    pub bounce_reason: Option<String>,
+    pub tags: Vec<EmailTag>,
+    pub scheduled_at: Option<String>,
+    pub created_at: String,
+    pub delivered_at: Option<String>,
+}
+
+impl EmailItem {
+    /// The recipients in words: `a@example.net and 2 more`.
+    pub(super) fn recipients(&self) -> String {
+        let mut all = self.to.iter().chain(&self.cc).chain(&self.bcc);
+        let first = all.next().map_or("nobody", String::as_str);
+        match all.count() {
+            0 => first.to_owned(),
+            more => format!("{first} and {more} more"),
+        }
+    }
+
+    pub(super) fn title(&self) -> &str {
+        if self.subject.trim().is_empty() { "(no subject)" } else { &self.subject }
+    }
+
+    /// Scheduled emails can be cancelled, and sent at another time; others were sent already.
+    pub(super) fn is_scheduled(&self) -> bool {
+        self.status == "scheduled"
+    }
+
+    /// An email can be sent again unless it is still to be sent.
+    pub(super) fn is_resendable(&self) -> bool {
+        !matches!(self.status.as_str(), "scheduled" | "queued")
+    }
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct EmailTag {
+    pub name: String,
+    pub value: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct EmailAnswer {
+    pub email: WholeEmail,
+}
+
+/// An email with its content.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct WholeEmail {
+    #[serde(flatten)]
+    pub item: EmailItem,
+    pub reply_to: Vec<String>,
+    pub message_id: String,
+    pub html: Option<String>,
+    pub text: Option<String>,
+    pub headers: Map<String, Value>,
+    pub category: String,
+    pub attachments: Vec<SentAttachment>,
+    pub template: Option<UsedTemplate>,
+    pub resent_from: Option<String>,
+    pub size: u64,
+    pub recipients: Vec<RecipientStanding>,
+}
+
+impl WholeEmail {
+    /// Reads an email.
+    pub(super) async fn read(context: &Context<'_>, id: &str) -> Result<Self, Failure> {
+        Ok(context.read::<EmailAnswer>(&Call::new("get_email").id(id)).await?.email)
+    }
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct SentAttachment {
+    pub name: Option<String>,
+    pub content_type: String,
+    pub size: u64,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct UsedTemplate {
+    pub id: String,
+    pub alias: Option<String>,
+    pub version: u64,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct AttemptList {
+    pub attempts: Vec<DeliveryAttempt>,
+    pub next_cursor: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct DeliveryAttempt {
+    pub n: u64,
+    pub recipient: Option<String>,
+    pub mx_host: Option<String>,
+    pub ip: Option<String>,
+    pub tls: Option<AttemptEncryption>,
+    pub smtp_code: Option<u16>,
+    pub enhanced_code: Option<String>,
+    pub response: Option<String>,
+    pub error: Option<String>,
+    pub phase: String,
+    pub duration_ms: u64,
+    pub created_at: String,
+    pub next_attempt_at: Option<String>,
+    pub transcript: String,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct AttemptEncryption {
+    pub version: String,
+    pub cipher: String,
+    pub verified: bool,
+    pub policy: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct EventList {
+    pub events: Vec<TimelineEvent>,
+    pub has_more: bool,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct TimelineEvent {
+    pub r#type: String,
+    pub recipient: Option<String>,
+    pub created_at: String,
+    pub detail: Value,
+}

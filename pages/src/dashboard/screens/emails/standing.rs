@@ -1,0 +1,141 @@
+//! The answer to "why is it not there yet", recipient by recipient.
+
+use explain::{Explanation, NextStep, RecipientStanding, Standing};
+use hypertext::{Buffer, prelude::*};
+
+use super::email_path;
+use super::object::WholeEmail;
+use crate::dashboard::context::Context;
+use crate::dashboard::kit::badge::{Badge, Tone};
+use crate::dashboard::kit::text::sentence_case;
+use crate::dashboard::kit::time::Time;
+use crate::dashboard::screens::encode;
+
+/// One paragraph for each recipient of an email. Those who do not have it come first.
+pub(super) struct Standings<'c> {
+    pub context: &'c Context<'c>,
+    pub email: &'c WholeEmail,
+}
+
+impl Renderable for Standings<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let recipients = self.email.recipients.iter();
+        let mut explained: Vec<_> = recipients.map(|recipient| (recipient, explain::explain(recipient))).collect();
+        explained.sort_by_key(|(_, explanation)| match explanation.standing {
+            Standing::Stopped => 0,
+            Standing::Waiting => 1,
+            Standing::Arrived => 2,
+        });
+        maud! {
+            section.standings aria-labelledby="standing" {
+                h2 #standing { (self.title()) }
+                @for (recipient, explanation) in &explained {
+                    (RecipientCard { context: self.context, email: self.email, recipient, explanation })
+                }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+impl Standings<'_> {
+    fn title(&self) -> &'static str {
+        let has = |standing| self.email.recipients.iter().any(|one| explain::explain(one).standing == standing);
+        match (has(Standing::Waiting), has(Standing::Stopped), has(Standing::Arrived)) {
+            (true, ..) if self.email.item.is_scheduled() => "When it is sent",
+            (true, ..) => "Why it is not there yet",
+            (false, true, true) => "Who has it, and who does not",
+            (false, true, false) => "Why it did not arrive",
+            _ => "Where it is",
+        }
+    }
+}
+
+struct RecipientCard<'c> {
+    context: &'c Context<'c>,
+    email: &'c WholeEmail,
+    recipient: &'c RecipientStanding,
+    explanation: &'c Explanation,
+}
+
+impl RecipientCard<'_> {
+    /// Of several who have it, each would get the same advice.
+    fn shows_advice(&self) -> bool {
+        let is_arrived = self.explanation.standing == Standing::Arrived && self.recipient.complained_at.is_none();
+        !self.explanation.advice.is_empty() && !(is_arrived && self.email.recipients.len() > 1)
+    }
+
+    fn next_lead(&self) -> &'static str {
+        match self.explanation.next_step {
+            Some(NextStep::Reschedule) => " It is sent: ",
+            _ => " Next try: ",
+        }
+    }
+
+    /// Path and label of the next step, if the role allows it.
+    fn action(&self) -> Option<(String, &'static str)> {
+        let id = self.email.item.id.as_str();
+        let (operation, path, label) = match self.explanation.next_step? {
+            NextStep::Resend => ("resend_email", format!("{}/resend", email_path(id)), "Send it again"),
+            NextStep::Reschedule => {
+                ("update_email", format!("{}/reschedule", email_path(id)), "Send it at another time")
+            }
+            NextStep::ShowSuppression => (
+                "get_suppression",
+                format!("/dashboard/suppressions/{}", encode(&self.recipient.email)),
+                "Show the suppression",
+            ),
+            NextStep::CheckDomain => ("list_domains", "/dashboard/domains".to_owned(), "Check your domains"),
+        };
+        self.context.allows(operation).then_some((path, label))
+    }
+}
+
+impl Renderable for RecipientCard<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let (recipient, explanation) = (self.recipient, self.explanation);
+        let tone = match (explanation.standing, recipient.complained_at) {
+            (Standing::Arrived, None) => Tone::Good,
+            (Standing::Arrived, Some(_)) | (Standing::Stopped, _) => Tone::Bad,
+            (Standing::Waiting, _) if recipient.attempts > 0 => Tone::Warning,
+            (Standing::Waiting, _) => Tone::Active,
+        };
+        let is_scheduled = recipient.waits_for.as_ref().is_some_and(|wait| wait.cause == "scheduled_at");
+        let status = match recipient.complained_at {
+            Some(_) => "complained",
+            None if is_scheduled => "scheduled",
+            None => recipient.status.as_str(),
+        };
+        let kind = match recipient.kind.as_str() {
+            "cc" => Some("Copy"),
+            "bcc" => Some("Blind copy"),
+            _ => None,
+        };
+        let like = format!("/dashboard/emails?to={}", encode(&recipient.email));
+        maud! {
+            div.card.standing {
+                div.standing-head {
+                    h3 { (recipient.email) }
+                    (Badge::new(sentence_case(status), tone))
+                    @if let Some(kind) = kind { span.small.soft { (kind) } }
+                    a.small href=(like) { "All to this address" }
+                }
+                p {
+                    (explanation.place)
+                    @if let Some(reason) = &explanation.reason { " " (reason) }
+                    @if let Some(at) = explanation.next_try_at { (self.next_lead()) (Time(at)) }
+                }
+                @if let Some(words) = &explanation.last_words {
+                    p.said { (words.lead()) ": " q { (words.text()) } }
+                }
+                @if self.shows_advice() {
+                    p {
+                        strong { "What to do: " } (explanation.advice)
+                        @if let Some((path, label)) = self.action() { " " a href=(path) { (label) } }
+                    }
+                }
+            }
+        }
+        .render_to(buffer);
+    }
+}

@@ -1,0 +1,399 @@
+//! The request log: every request to the API, with filters.
+
+use std::collections::BTreeMap;
+
+use hypertext::{maud_borrow, prelude::*};
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, ToSpan as _};
+use serde::Deserialize;
+
+use super::encode;
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::csv::CsvText;
+use crate::dashboard::kit::badge::{Badge, Tone};
+use crate::dashboard::kit::empty::EmptyState;
+use crate::dashboard::kit::facts::Facts;
+use crate::dashboard::kit::filter::{Filter, FilterBar, FilterControl};
+use crate::dashboard::kit::pager::Pager;
+use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::text::grouped;
+use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::page::Page;
+use crate::dashboard::table::{PageAccess, PageRow, View};
+use crate::reference::operation::{ApiErrorCode, ApiTable};
+
+pub const PAGES: &[PageRow] = &[
+    PageRow {
+        path: "/logs",
+        access: PageAccess::SignedIn,
+        reads: &["list_logs"],
+        show: |context| Box::pin(list(context)),
+        forms: &[],
+    },
+    PageRow {
+        path: "/logs/export.csv",
+        access: PageAccess::SignedIn,
+        reads: &["list_logs"],
+        show: |context| Box::pin(export(context)),
+        forms: &[],
+    },
+    PageRow {
+        path: "/logs/{id}",
+        access: PageAccess::SignedIn,
+        reads: &["get_log"],
+        show: |context| Box::pin(detail(context)),
+        forms: &[],
+    },
+];
+
+const PATH: &str = "/dashboard/logs";
+const EXPORT: &str = "/dashboard/logs/export.csv";
+/// Pages of 100 requests in an export.
+const EXPORT_CALLS: usize = 100;
+
+#[derive(Debug, Deserialize)]
+struct LogList {
+    logs: Vec<LoggedRequest>,
+    next_cursor: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct OneLog {
+    log: LoggedRequest,
+}
+
+#[derive(Debug, Deserialize)]
+struct LoggedRequest {
+    id: String,
+    method: String,
+    path: String,
+    operation: String,
+    status: u16,
+    error_code: Option<String>,
+    duration_ms: u64,
+    api_key_id: Option<String>,
+    user_id: Option<String>,
+    created_at: String,
+}
+
+impl LoggedRequest {
+    fn status_badge(&self) -> Badge {
+        let tone = match self.status {
+            0..400 => Tone::Good,
+            400..500 => Tone::Warning,
+            _ => Tone::Bad,
+        };
+        Badge::new(self.status.to_string(), tone)
+    }
+}
+
+/// The names of the account's credentials by id, for the column "By".
+async fn key_names(context: &Context<'_>) -> Result<BTreeMap<String, String>, Failure> {
+    #[derive(Deserialize)]
+    struct List {
+        api_keys: Vec<Key>,
+    }
+    #[derive(Deserialize)]
+    struct Key {
+        id: String,
+        name: String,
+    }
+    if !context.allows("list_api_keys") {
+        return Ok(BTreeMap::new());
+    }
+    let list: List = context.read(&Call::new("list_api_keys").query("limit", "100")).await?;
+    Ok(list.api_keys.into_iter().map(|key| (key.id, key.name)).collect())
+}
+
+/// Key or user of a request.
+fn made_by<'a>(request: &'a LoggedRequest, keys: &'a BTreeMap<String, String>) -> impl Renderable + 'a {
+    maud! {
+        @match (&request.api_key_id, &request.user_id) {
+            (Some(key), _) => {
+                a href={ "/dashboard/api-keys/" (encode(key)) } { (keys.get(key).unwrap_or(key)) }
+            }
+            (None, Some(_)) => "A user's session",
+            (None, None) => span.soft { "Nobody" },
+        }
+    }
+}
+
+/// The start of a day in UTC, as the API takes it; text that is no date is passed on, so that the API says so.
+fn day_start(date: &str, days_later: i8) -> String {
+    let parsed: Option<Date> = date.parse().ok();
+    let start = parsed.and_then(|date| date.checked_add(days_later.days()).ok()?.to_zoned(TimeZone::UTC).ok());
+    start.map_or_else(|| date.to_owned(), |start| Timestamp::from(start).to_string())
+}
+
+fn filters() -> [Filter; 5] {
+    let choices = |choices: &[(&str, &str)]| {
+        FilterControl::Select(choices.iter().map(|(value, label)| ((*value).into(), (*label).into())).collect())
+    };
+    let methods =
+        [("", "All"), ("GET", "GET"), ("POST", "POST"), ("PATCH", "PATCH"), ("PUT", "PUT"), ("DELETE", "DELETE")];
+    let statuses = [
+        ("", "All"),
+        ("2xx", "Succeeded (2xx)"),
+        ("4xx", "Refused (4xx)"),
+        ("5xx", "Failed (5xx)"),
+        ("400", "400 invalid"),
+        ("401", "401 not signed in"),
+        ("403", "403 not allowed"),
+        ("404", "404 not found"),
+        ("409", "409 conflict"),
+        ("429", "429 too many"),
+    ];
+    [
+        Filter { name: "status", label: "Status", control: choices(&statuses) },
+        Filter { name: "method", label: "Method", control: choices(&methods) },
+        Filter::text("path", "Path begins with", "/emails"),
+        Filter::date("from", "From"),
+        Filter::date("to", "Up to and including"),
+    ]
+}
+
+fn list_call(context: &Context<'_>) -> Call {
+    let query = context.query();
+    Call::new("list_logs")
+        .query("status", query.get("status"))
+        .query("method", query.get("method"))
+        .query("path", query.get("path").trim())
+        .query("created_after", day_start(query.get("from"), 0))
+        .query("created_before", day_start(query.get("to"), 1))
+        .query("cursor", query.get("cursor"))
+}
+
+async fn list(context: &Context<'_>) -> Result<View, Failure> {
+    let (filters, call) = (filters(), list_call(context));
+    let bar = FilterBar { context, filters: &filters };
+    let lead = "Requests to the API with their answers, newest first. Addresses in paths are left out.";
+    let found: LogList = match context.read(&call).await {
+        Ok(found) => found,
+        // A filter that the API refuses is shown with the reason, so that it can be corrected.
+        Err(failure) if failure.status == 400 && bar.is_active() => {
+            let body = maud_borrow! { (bar) div data-fragment="list" { div.notice.bad role="alert" { p { (failure.message) } } } };
+            return Ok(Page::new("Request log", body).lead(lead).into());
+        }
+        Err(failure) => return Err(failure),
+    };
+    let keys =
+        if found.logs.iter().any(|one| one.api_key_id.is_some()) { key_names(context).await? } else { BTreeMap::new() };
+    let mut table =
+        Table::new("Requests", &["Request", "Status", "Error", "By", "Duration", "Time"]).numbers(&["Duration"]);
+    for one in &found.logs {
+        table.push(
+            Row::new()
+                .cell(maud! {
+                    a.request href={ (PATH) "/" (encode(&one.id)) } { b { (one.method) } " " (one.path) }
+                })
+                .cell(one.status_badge())
+                .cell(maud! { @match &one.error_code { Some(code) => code { (code) }, None => span.dash { "–" } } })
+                .cell(made_by(one, &keys))
+                .cell(maud! { (grouped(one.duration_ms)) " ms" })
+                .cell(time_or_dash(Some(&one.created_at))),
+        );
+    }
+    let pager = Pager { context, next_cursor: found.next_cursor.as_deref() };
+    let empty = match (bar.is_active(), found.next_cursor.is_some()) {
+        (true, true) => EmptyState {
+            title: "Not among the newest requests",
+            text: "None of the requests that were looked at fits the filters. Older ones are on the next page.",
+            action: None,
+        },
+        (true, false) => EmptyState {
+            title: "No such request",
+            text: "No stored request fits the filters.",
+            action: Some((PATH, "Show all")),
+        },
+        (false, _) => EmptyState {
+            title: "No requests yet",
+            text: "Every request of your programs is listed here with its answer, so that you see what they did and what \
+                   was refused.",
+            action: context.allows("create_api_key").then_some(("/dashboard/api-keys/new", "Create an API key")),
+        },
+    };
+    let export = export_path(context);
+    let body = maud_borrow! {
+        (bar)
+        div data-fragment="list" {
+            @if table.is_empty() { (empty) } @else { (table) }
+            (pager)
+        }
+    };
+    let actions = maud_borrow! { @if !table.is_empty() { a.button href=(export) { "Export as CSV" } } };
+    Ok(Page::new("Request log", body).lead(lead).actions(actions).same_as(call).into())
+}
+
+/// The address of the export with the filters of the list.
+fn export_path(context: &Context<'_>) -> String {
+    let query = context.query().with("cursor", "").to_query();
+    if query.is_empty() { EXPORT.to_owned() } else { format!("{EXPORT}?{query}") }
+}
+
+/// The filtered list as CSV.
+async fn export(context: &Context<'_>) -> Result<View, Failure> {
+    let columns = [
+        "id",
+        "created_at",
+        "method",
+        "path",
+        "operation",
+        "status",
+        "error_code",
+        "duration_ms",
+        "api_key_id",
+        "user_id",
+    ];
+    let (mut csv, mut call) = (CsvText::new(&columns), list_call(context).query("limit", "100"));
+    let mut is_complete = false;
+    for _ in 0..EXPORT_CALLS {
+        let found: LogList = context.read(&call).await?;
+        for one in &found.logs {
+            let (status, duration) = (one.status.to_string(), one.duration_ms.to_string());
+            let or_empty = |text: &'_ Option<String>| text.clone().unwrap_or_default();
+            csv.push(&[
+                one.id.clone(),
+                one.created_at.clone(),
+                one.method.clone(),
+                one.path.clone(),
+                one.operation.clone(),
+                status,
+                or_empty(&one.error_code),
+                duration,
+                or_empty(&one.api_key_id),
+                or_empty(&one.user_id),
+            ]);
+        }
+        let Some(cursor) = found.next_cursor else {
+            is_complete = true;
+            break;
+        };
+        call.query.retain(|(name, _)| name != "cursor");
+        call = call.query("cursor", cursor);
+    }
+    let part = if is_complete { "" } else { "-newest-part" };
+    let file_name = format!("requests-{}{part}.csv", context.now().strftime("%Y-%m-%d"));
+    Ok(View::File { media_type: "text/csv; charset=utf-8", file_name, content: csv.finish() })
+}
+
+/// What the error code of a request means.
+fn error_description(code: &str, status: u16) -> Option<String> {
+    let errors = ApiTable::load().errors();
+    let fits = |exact: bool| {
+        errors
+            .iter()
+            .find(|(_, error): &&(&str, ApiErrorCode)| error.code == code && (!exact || error.status == status))
+    };
+    fits(true).or_else(|| fits(false)).map(|(_, error)| error.description.clone())
+}
+
+async fn detail(context: &Context<'_>) -> Result<View, Failure> {
+    let call = Call::new("get_log").id(context.id());
+    let OneLog { log } = context.read(&call).await?;
+    let keys = if log.api_key_id.is_some() { key_names(context).await? } else { BTreeMap::new() };
+    let operation = ApiTable::load().operation(&log.operation);
+    let facts = Facts::new()
+        .row("Status", log.status_badge())
+        .row("Time", time_or_dash(Some(&log.created_at)))
+        .row("Duration", maud_borrow! { (grouped(log.duration_ms)) " ms" })
+        .row(
+            "Operation",
+            maud_borrow! {
+                @match operation {
+                    Some(operation) => {
+                        a href={ "/docs/" (operation.top_resource()) "#" (operation.anchor()) } { (operation.summary) }
+                    }
+                    None => code { (log.operation) },
+                }
+            },
+        )
+        .row("Made by", made_by(&log, &keys))
+        .row("Request id", maud_borrow! { code { (log.id) } });
+    let like_this = |name: &str, value: &str| format!("{PATH}?{name}={}", encode(value));
+    let body = maud_borrow! {
+        div.card { (facts) }
+        @if let Some(code) = &log.error_code {
+            section {
+                h2 { "Why it was refused" }
+                div.card {
+                    p { code { (code) } }
+                    @if let Some(text) = error_description(code, log.status) { p { (text) } }
+                    p { a href={ "/docs/errors#" (encode(code)) } { "What to do about it" } }
+                }
+            }
+        }
+        section {
+            h2 { "Others like this" }
+            ul.links {
+                li { a href=(like_this("path", &log.path)) { "Requests to the same path" } }
+                li { a href=(like_this("status", &log.status.to_string())) { "Requests with status " (log.status) } }
+            }
+        }
+    };
+    let page = Page::new(format!("{} {}", log.method, log.path), body).below(PATH, "Request log");
+    Ok(page.same_as(call).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::dashboard::answer::PageContent;
+    use crate::dashboard::fake_backend::{FakeBackend, HOSTILE, assert_harmless, html};
+
+    fn request(path: &str) -> serde_json::Value {
+        json!({
+            "id": "req_1", "method": "POST", "path": path, "operation": "send_email", "status": 400,
+            "error_code": "validation_error", "duration_ms": 12, "api_key_id": "key_1", "user_id": null,
+            "created_at": "2026-11-20T10:00:00Z",
+        })
+    }
+
+    #[test]
+    fn requests_are_filtered_and_shown() {
+        let keys = json!({"api_keys": [{"id": "key_1", "name": "shop"}]});
+        let backend = FakeBackend::new()
+            .answer("list_logs", json!({"logs": [request(HOSTILE)], "next_cursor": null}))
+            .answer("get_log", json!({"log": request(HOSTILE)}))
+            .answer("list_api_keys", keys);
+        let page = html(backend.get("/logs?status=4xx&from=2026-11-01&path=%2Femails"));
+        assert_harmless(&page);
+        assert!(page.contains(">shop</a>"), "{page}");
+        let expected = [("status", "4xx"), ("path", "/emails"), ("created_after", "2026-11-01T00:00:00Z")];
+        let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(backend.calls("list_logs")[0].query, expected);
+        match backend.get("/logs/export.csv?status=4xx").content {
+            PageContent::File { content, .. } => {
+                assert!(content.contains("req_1,2026-11-20T10:00:00Z,POST,"), "{content}")
+            }
+            other => panic!("no file: {other:?}"),
+        }
+        let page = html(backend.get("/logs/req_1"));
+        assert_harmless(&page);
+        assert!(page.contains("Why it was refused"), "{page}");
+    }
+
+    #[test]
+    fn a_refused_filter_is_shown_with_the_reason() {
+        let refused = Failure { status: 400, message: "`status`: is wrong".into(), ..Failure::default() };
+        let answer = FakeBackend::new().refuse("list_logs", refused).get("/logs?status=x");
+        assert_eq!(answer.status, 200);
+        assert!(html(answer).contains("is wrong"));
+    }
+
+    #[test]
+    fn dates_become_times() {
+        assert_eq!(day_start("2026-11-30", 0), "2026-11-30T00:00:00Z");
+        assert_eq!(day_start("2026-11-30", 1), "2026-12-01T00:00:00Z");
+        assert_eq!((day_start("", 1), day_start("x", 0)), (String::new(), "x".into()));
+    }
+
+    #[test]
+    fn errors_are_described() {
+        assert!(error_description("validation_error", 400).is_some());
+        assert!(error_description("never_heard_of", 400).is_none());
+    }
+}

@@ -1,0 +1,69 @@
+//! What the bounce and complaint rates mean, and what to do when they are too high.
+
+use hypertext::{Buffer, prelude::*};
+
+use super::counts::{Counts, Rate};
+use crate::dashboard::kit::chart::Unit;
+use crate::dashboard::kit::date_range::DateRange;
+use crate::dashboard::kit::text::grouped;
+
+/// The highest rates that large mailbox providers tolerate for long, in percent.
+pub(super) const BOUNCES_MAX: f64 = 2.0;
+pub(super) const COMPLAINTS_MAX: f64 = 0.1;
+
+/// Notices about rates that are too high.
+pub(super) struct Advice {
+    bounces: Option<(f64, Counts)>,
+    complaints: Option<(f64, Counts)>,
+    range: DateRange,
+}
+
+pub(super) fn advice(total: &Counts, range: DateRange) -> Advice {
+    let is_provider = total.sent == 0;
+    let above = |rate: Rate, max: f64| total.rate(rate, is_provider).filter(|rate| *rate > max);
+    Advice {
+        bounces: above(Rate::Bounce, BOUNCES_MAX).map(|rate| (rate, *total)),
+        complaints: above(Rate::Complaint, COMPLAINTS_MAX).map(|rate| (rate, *total)),
+        range,
+    }
+}
+
+impl Renderable for Advice {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let day = |time: jiff::Timestamp| time.strftime("%Y-%m-%d").to_string();
+        let last = self.range.to.checked_sub(jiff::SignedDuration::from_secs(1)).unwrap_or(self.range.to);
+        let (after, before) = (day(self.range.from), day(last));
+        maud! {
+            @if let Some((rate, counts)) = &self.complaints {
+                div.notice.bad role="status" {
+                    p {
+                        strong { "Complaints are above 0.1 %: " (Unit::Percent.exact(*rate)) }
+                        " (" (grouped(counts.complained)) " of " (grouped(counts.delivered)) " delivered). Gmail and Yahoo \
+                         ask for less than 0.1 % and refuse mail from senders above 0.3 %."
+                    }
+                    p {
+                        "What to do: find out below which tag or template is reported; send it only to people who \
+                         asked for it; show the unsubscribe link at the top; stop mailing people who have not opened \
+                         anything for months. Addresses that complained are suppressed: "
+                        a href="/dashboard/suppressions?reason=complaint" { "see who complained" } "."
+                    }
+                }
+            }
+            @if let Some((rate, counts)) = &self.bounces {
+                div.notice.warning role="status" {
+                    p {
+                        strong { "Bounces are above 2 %: " (Unit::Percent.exact(*rate)) }
+                        " (" (grouped(counts.bounced)) " recipients). Providers take many unknown addresses as a sign of \
+                         a bought or old list, and slow down or refuse all of your mail."
+                    }
+                    p {
+                        "What to do: look at the reasons; check addresses when people enter them, and confirm them by \
+                         an email; do not import old lists. Addresses that bounce are suppressed and get no further mail: "
+                        a href={ "/dashboard/emails?status=bounced&after=" (after) "&before=" (before) } { "see the bounced emails" } "."
+                    }
+                }
+            }
+        }
+        .render_to(buffer);
+    }
+}

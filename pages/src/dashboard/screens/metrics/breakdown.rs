@@ -1,0 +1,124 @@
+//! The rates of a range by domain, tag, template or provider: over time for the largest, and as a table.
+
+use hypertext::{Buffer, prelude::*};
+
+use super::counts::{Counts, MetricsAnswer, Rate, Table as CountTable};
+use super::selection::{Dimension, Selection};
+use super::{PATH, call};
+use crate::dashboard::backend::Failure;
+use crate::dashboard::context::Context;
+use crate::dashboard::kit::chart::{Chart, ChartKind, Series, Unit};
+use crate::dashboard::kit::date_range::DateRange;
+use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::text::grouped;
+
+/// Values in the chart, and in the table.
+const LINES_MAX: usize = 5;
+const ROWS_MAX: usize = 50;
+
+/// Reads the counts by value; `None` if there are more than the API gives.
+pub(super) async fn read(context: &Context<'_>, range: DateRange, by: Dimension) -> Result<Option<CountTable>, Failure> {
+    match context.read::<MetricsAnswer>(&call(range, Some(by))).await {
+        Ok(answer) => Ok(Some(answer.metrics.by_value(range))),
+        Err(failure) if failure.fields.contains_key("dimensions") => Ok(None),
+        Err(failure) => Err(failure),
+    }
+}
+
+pub(super) struct Breakdown<'a> {
+    pub(super) context: &'a Context<'a>,
+    pub(super) range: DateRange,
+    pub(super) by: Dimension,
+    pub(super) table: Option<&'a CountTable>,
+}
+
+impl Breakdown<'_> {
+    /// The page with another value of a query field.
+    fn link(&self, name: &str, value: &str) -> String {
+        let query = self.context.query().with(name, value).with("done", "").to_query();
+        format!("{PATH}?{query}")
+    }
+
+    fn is_provider(&self) -> bool {
+        self.by == Dimension::Provider
+    }
+
+    fn rate(&self) -> Rate {
+        let word = self.context.query().get("rate");
+        Rate::COMPARED.into_iter().find(|rate| rate.word() == word).unwrap_or(Rate::Delivery)
+    }
+
+    fn chart(&self, table: &CountTable) -> Chart {
+        let rate = self.rate();
+        let title = format!("{} by {}", rate.title(), self.by.word());
+        let mut chart =
+            Chart::new(ChartKind::Lines, title, Unit::Percent, self.range.step.title(), self.range.labels());
+        if table.rows.len() > LINES_MAX {
+            chart = chart.note(format!("The {LINES_MAX} with the most emails; the table has all."));
+        }
+        for (value, periods) in table.rows.iter().take(LINES_MAX) {
+            let rates = periods.iter().map(|counts| counts.rate(rate, self.is_provider())).collect();
+            let total = self.percent(&Counts::sum(periods), rate);
+            chart = chart.series(Series::new(value, rates).total(total));
+        }
+        chart
+    }
+
+    fn percent(&self, counts: &Counts, rate: Rate) -> String {
+        counts.rate(rate, self.is_provider()).map_or_else(|| "–".to_owned(), |value| Unit::Percent.exact(value))
+    }
+
+    fn rows(&self, table: &CountTable) -> Table {
+        let volume = if self.is_provider() { "Recipients" } else { "Sent to" };
+        let columns = [self.by.title(), volume, "Delivered", "Bounced", "Complained", "Opened", "Clicked"];
+        let caption = format!("Rates by {}", self.by.word());
+        let mut rows = Table::new(caption, &columns).numbers(&columns[1..]);
+        for (value, periods) in table.rows.iter().take(ROWS_MAX) {
+            let sum = Counts::sum(periods);
+            let volume = if self.is_provider() { sum.settled() } else { sum.sent };
+            let only = Selection::new(self.by, value);
+            let mut row = Row::new().link(self.link("only", &only.key()), value).cell(grouped(volume));
+            for rate in [Rate::Delivery, Rate::Bounce, Rate::Complaint, Rate::Open, Rate::Click] {
+                row = row.cell(self.percent(&sum, rate));
+            }
+            rows.push(row);
+        }
+        rows
+    }
+}
+
+impl Renderable for Breakdown<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let rate = self.rate();
+        maud! {
+            section #breakdown {
+                h2 { "By domain, tag, template and provider" }
+                nav.tabs aria-label="Group the figures by" {
+                    @for by in Dimension::ALL {
+                        a href={ (self.link("by", by.word())) "#breakdown" } aria-current=[(by == self.by).then_some("page")] { (by.title()) }
+                    }
+                }
+                @match self.table {
+                    None => { p.soft { "There are more values than one answer can hold; choose a shorter range." } }
+                    Some(table) if table.rows.is_empty() => {
+                        p.soft { "No email of this range has a " (self.by.word()) "." }
+                    }
+                    Some(table) => {
+                        p.small.rates {
+                            span.soft { "Over time: " }
+                            @for one in Rate::COMPARED {
+                                a href={ (self.link("rate", one.word())) "#breakdown" } aria-current=[(one == rate).then_some("true")] { (one.title()) } " "
+                            }
+                        }
+                        (self.chart(table))
+                        (self.rows(table))
+                        @if table.rows.len() > ROWS_MAX {
+                            p.soft.small { "The table shows the " (ROWS_MAX) " largest of " (table.rows.len()) "; the export has all." }
+                        }
+                    }
+                }
+            }
+        }
+        .render_to(buffer);
+    }
+}

@@ -1,0 +1,52 @@
+//! When emails are opened: opens by hour and weekday.
+
+use hypertext::{Buffer, prelude::*};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use super::call;
+use super::counts::MetricsAnswer;
+use super::selection::Selection;
+use crate::dashboard::backend::Failure;
+use crate::dashboard::context::Context;
+use crate::dashboard::kit::chart::HeatMap;
+use crate::dashboard::kit::date_range::DateRange;
+
+/// The days that are read by the hour: the most that the API gives, and fewer with a dimension, which has a row for
+/// each value and hour.
+const DAYS_MAX: i64 = 91;
+const DAYS_BY_VALUE_MAX: i64 = 28;
+
+pub(super) struct Opens(Option<HeatMap>);
+
+pub(super) async fn read(context: &Context<'_>, range: DateRange, only: Option<&Selection>) -> Result<Opens, Failure> {
+    let hours = range.last_days_by_hour(if only.is_some() { DAYS_BY_VALUE_MAX } else { DAYS_MAX });
+    let call = call(hours, only.map(|only| only.dimension)).query("metrics", "opened");
+    let answer: MetricsAnswer = match context.read(&call).await {
+        Ok(answer) => answer,
+        // There are more values than an answer has rows.
+        Err(failure) if failure.status == 400 => return Ok(Opens(None)),
+        Err(failure) => return Err(failure),
+    };
+    let mut map = HeatMap::new(format!("Opens by hour and weekday, {}", hours.words()), "opens");
+    for row in answer.metrics.rows.iter().filter(|row| only.is_none_or(|only| only.value == row.value)) {
+        if let Ok(start) = row.period_start.parse::<Timestamp>() {
+            let start = start.to_zoned(TimeZone::UTC);
+            let weekday = usize::try_from(start.weekday().to_monday_zero_offset()).unwrap_or_default();
+            map.add(weekday, usize::try_from(start.hour()).unwrap_or_default(), row.counts.opened);
+        }
+    }
+    Ok(Opens(Some(map)))
+}
+
+impl Renderable for Opens {
+    fn render_to(&self, buffer: &mut Buffer) {
+        maud! {
+            @match &self.0 {
+                Some(map) => { (map) }
+                None => { p.soft { "There are too many values to show opens by the hour; choose a shorter range." } }
+            }
+        }
+        .render_to(buffer);
+    }
+}

@@ -1,0 +1,114 @@
+//! Reply, forward, delete.
+
+use hypertext::prelude::*;
+use serde_json::json;
+
+use super::object::WholeReceived;
+use super::{LIST, mail_path};
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::form::{Control, Field, Form};
+use crate::dashboard::form_key;
+use crate::dashboard::kit::code::Code;
+use crate::dashboard::kit::facts::Facts;
+use crate::dashboard::page::Page;
+use crate::dashboard::screens::emails::{SentAnswer, email_path};
+use crate::dashboard::table::{Outcome, View};
+
+fn page(title: &str, mail: &WholeReceived, body: impl Renderable) -> Page {
+    Page::new(title, body).below(LIST, "Received mail").below(mail_path(&mail.item.email_id), mail.item.title())
+}
+
+fn reply_form(context: &Context<'_>) -> Form<'static> {
+    Form::new(
+        "reply",
+        "Send the reply",
+        vec![
+            form_key::field(context),
+            Field::new("text", "Text", Control::Area { rows: 10 }).help("Either text or HTML is needed"),
+            Field::new("html", "HTML", Control::Code { rows: 6 }),
+        ],
+    )
+}
+
+pub(super) async fn show_reply(context: &Context<'_>) -> Result<View, Failure> {
+    let mail = WholeReceived::read(context).await?;
+    let form = reply_form(context);
+    let reply_to = mail.headers.iter().find(|line| line.name.eq_ignore_ascii_case("reply-to"));
+    let to = reply_to.map_or(mail.item.from.as_str(), |line| line.value.as_str());
+    let text = mail.stripped_text.as_deref().or(mail.text.as_deref()).unwrap_or("(no text)");
+    let facts = Facts::new().row("To", to).row("From", mail.item.rcpt_to.as_str()).row("Subject", mail.item.title());
+    let body = maud! {
+        div.columns {
+            div.card { (facts) (form.within(context)) }
+            section aria-labelledby="their-mail" {
+                h2 #their-mail { "Their mail" }
+                (Code::new("Their mail", text).wrapped())
+            }
+        }
+    };
+    let call =
+        Call::new("reply_to_received_email").id(context.id()).json(json!({"text": "Thank you, we look into it."}));
+    Ok(page("Reply", &mail, body).same_as(call).into())
+}
+
+pub(super) async fn reply(context: &Context<'_>) -> Result<Outcome, Failure> {
+    send(context, "reply_to_received_email", &reply_form(context)).await
+}
+
+fn forward_form(context: &Context<'_>) -> Form<'static> {
+    Form::new(
+        "forward",
+        "Forward",
+        vec![
+            form_key::field(context),
+            Field::new("to", "To", Control::Lines { rows: 2 })
+                .required()
+                .help("One address a line, or separated by commas"),
+            Field::new("text", "Your words", Control::Area { rows: 5 }).help("They stand above the forwarded mail"),
+        ],
+    )
+}
+
+pub(super) async fn show_forward(context: &Context<'_>) -> Result<View, Failure> {
+    let mail = WholeReceived::read(context).await?;
+    let form = forward_form(context);
+    let body = maud! {
+        p { "The mail is attached as it arrived, with its header and files." }
+        div.card { (form.within(context)) }
+    };
+    let call = Call::new("forward_received_email").id(context.id()).json(json!({"to": ["team@example.org"]}));
+    Ok(page("Forward", &mail, body).same_as(call).into())
+}
+
+pub(super) async fn forward(context: &Context<'_>) -> Result<Outcome, Failure> {
+    send(context, "forward_received_email", &forward_form(context)).await
+}
+
+/// Sends what a form says, once per shown form.
+async fn send(context: &Context<'_>, operation: &'static str, form: &Form<'_>) -> Result<Outcome, Failure> {
+    let body = form.read(context.form())?;
+    let content = body.to_string();
+    let idempotency_key =
+        form_key::request_key(context, &[operation.as_bytes(), context.id().as_bytes(), content.as_bytes()]);
+    let call = Call { idempotency_key, ..Call::new(operation).id(context.id()).json(body) };
+    let sent: SentAnswer = context.read(&call).await?;
+    Ok(Outcome::done(email_path(&sent.id), "sent"))
+}
+
+pub(super) async fn show_delete(context: &Context<'_>) -> Result<View, Failure> {
+    let mail = WholeReceived::read(context).await?;
+    let form = Form::new("delete", "Delete the mail", Vec::new()).danger();
+    let facts = Facts::new().row("Subject", mail.item.title()).row("From", mail.item.from.as_str());
+    let body = maud! {
+        div.card { (facts) }
+        p { "The mail and its files are deleted for good. What your webhooks got of it stays where they stored it." }
+        (form.within(context))
+    };
+    Ok(page("Delete the mail", &mail, body).same_as(Call::new("delete_received_email").id(context.id())).into())
+}
+
+pub(super) async fn delete(context: &Context<'_>) -> Result<Outcome, Failure> {
+    context.perform(&Call::new("delete_received_email").id(context.id())).await?;
+    Ok(Outcome::done(LIST, "deleted"))
+}

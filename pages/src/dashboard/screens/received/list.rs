@@ -1,0 +1,166 @@
+//! The list of received mail, and its export.
+
+use hypertext::prelude::*;
+
+use super::object::{ReceivedItem, ReceivedList, proof_badge};
+use super::{LIST, mail_path};
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::csv::CsvText;
+use crate::dashboard::kit::empty::EmptyState;
+use crate::dashboard::kit::filter::{Filter, FilterBar, RefusedFilter, or_refused};
+use crate::dashboard::kit::pager::Pager;
+use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::text::{address_cell, grouped};
+use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::page::Page;
+use crate::dashboard::request::Fields;
+use crate::dashboard::screens::emails::{day_start, domain_filter};
+use crate::dashboard::table::View;
+
+/// Most rows of an export.
+const ROWS_MAX: usize = 10_000;
+/// Most calls of an export: with filters, a page can be short though there are more.
+const CALLS_MAX: usize = 200;
+
+async fn filters(context: &Context<'_>) -> Result<[Filter; 6], Failure> {
+    Ok([
+        Filter::text("from", "Sender", "grace@example.net"),
+        Filter::text("to", "Recipient", "support@example.com"),
+        Filter::words("spam_status", "Spam", &["not_spam", "spam", "not_checked"]),
+        Filter::date("after", "From day"),
+        Filter::date("before", "To day"),
+        domain_filter(context, "Receiving domain").await?,
+    ])
+}
+
+fn call(query: &Fields) -> Call {
+    let mut call = Call::new("list_received_emails");
+    for name in ["from", "to", "spam_status", "domain_id"] {
+        call = call.query(name, query.get(name).trim());
+    }
+    call = call.query("received_after", day_start(query.get("after"), 0));
+    call.query("received_before", day_start(query.get("before"), 1))
+}
+
+pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
+    let filters = filters(context).await?;
+    let query = context.query();
+    let call = call(query).query("cursor", query.get("cursor")).query("limit", "50");
+    let (found, refused) = or_refused(context.read::<ReceivedList>(&call).await)?;
+    let bar = FilterBar { context, filters: &filters };
+    let table = &table(&found.received_emails);
+    let body = maud! {
+        (bar)
+        div data-fragment="list" {
+            @if let Some(refused) = &refused {
+                (RefusedFilter(refused))
+            } @else if table.is_empty() {
+                (empty(context, &bar, found.has_more))
+            } @else {
+                (table)
+            }
+            div.below-list {
+                @if !table.is_empty() { p.small.soft { "The export has the newest " (grouped(ROWS_MAX as u64)) " that match." } }
+                (Pager { context, next_cursor: found.next_cursor.as_deref() })
+            }
+        }
+    };
+    let export = query.with("cursor", "").with("done", "").to_query();
+    let actions = maud! {
+        @if !table.is_empty() { a.button href={ (LIST) "/export.csv?" (export) } { "Export as CSV" } }
+    };
+    Ok(Page::new("Received mail", body).actions(actions).same_as(call).live().into())
+}
+
+fn table(mails: &[ReceivedItem]) -> Table {
+    let mut table =
+        Table::new("Received mail", &["Subject", "From", "To", "DMARC", "Files", "Received"]).numbers(&["Files"]);
+    for mail in mails {
+        let (path, badge) = (mail_path(&mail.email_id), mail.spam_badge());
+        table.push(
+            Row::new()
+                .cell(maud! {
+                    a href=(path) { (mail.title()) }
+                    @if let Some(badge) = &badge { " " (badge) }
+                })
+                .cell(address_cell(&mail.from))
+                .cell(address_cell(&mail.rcpt_to))
+                .cell(proof_badge(&mail.auth.dmarc))
+                .cell(maud! { @if mail.attachment_count == 0 { span.dash { "–" } } @else { (mail.attachment_count) } })
+                .cell(time_or_dash(Some(&mail.received_at))),
+        );
+    }
+    table
+}
+
+fn empty<'a>(context: &Context<'_>, bar: &FilterBar<'_>, has_more: bool) -> EmptyState<'a> {
+    if has_more {
+        return EmptyState {
+            title: "Nothing on this page",
+            text: "A page looks through a limited number of mails. The next page goes on with older ones.",
+            action: None,
+        };
+    }
+    if bar.is_active() || !context.query().get("cursor").is_empty() {
+        return EmptyState {
+            title: "No mail matches the filters",
+            text: "All filters must match. Take one away, or widen the days.",
+            action: Some((LIST, "Show all mail")),
+        };
+    }
+    EmptyState {
+        title: "No mail was received yet",
+        text: "Mail to your domains arrives here, is checked, and is passed on to your webhooks. Turn on receiving for a \
+               domain, and publish its MX record.",
+        action: context.allows("update_domain").then_some(("/dashboard/domains", "To your domains")),
+    }
+}
+
+pub(super) async fn export(context: &Context<'_>) -> Result<View, Failure> {
+    let base = call(context.query()).query("limit", "100");
+    let mut csv = CsvText::new(&[
+        "id",
+        "received_at",
+        "from",
+        "rcpt_to",
+        "to",
+        "cc",
+        "subject",
+        "spam_status",
+        "spf",
+        "dkim",
+        "dmarc",
+        "attachments",
+    ]);
+    let (mut cursor, mut is_complete) = (String::new(), false);
+    for _ in 0..CALLS_MAX {
+        let found: ReceivedList = context.read(&base.clone().query("cursor", &cursor)).await?;
+        for mail in found.received_emails.iter().take(ROWS_MAX - csv.rows()) {
+            let attachments = mail.attachment_count.to_string();
+            let (to, cc) = (mail.to.join(", "), mail.cc.join(", "));
+            csv.push(&[
+                &mail.email_id,
+                &mail.received_at,
+                &mail.from,
+                &mail.rcpt_to,
+                &to,
+                &cc,
+                &mail.subject,
+                &mail.spam_status,
+                &mail.auth.spf,
+                &mail.auth.dkim,
+                &mail.auth.dmarc,
+                &attachments,
+            ]);
+        }
+        cursor = found.next_cursor.unwrap_or_default();
+        is_complete = cursor.is_empty();
+        if is_complete || csv.rows() >= ROWS_MAX {
+            break;
+        }
+    }
+    let part = if is_complete { "" } else { "-newest-part" };
+    let file_name = format!("received-{}{part}.csv", context.now().strftime("%Y-%m-%d"));
+    Ok(View::File { media_type: "text/csv; charset=utf-8", file_name, content: csv.finish() })
+}

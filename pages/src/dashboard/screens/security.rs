@@ -1,0 +1,244 @@
+//! The user's own sign-in: password, one-time passwords, sessions, sign-out.
+
+use hypertext::prelude::*;
+use serde::Deserialize;
+
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::{Context, raw};
+use crate::dashboard::form::{Control, Field, Form};
+use crate::dashboard::kit::badge::{Badge, Tone};
+use crate::dashboard::kit::notice::Notice;
+use crate::dashboard::kit::qr_code::QrCode;
+use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::text::sentence_case;
+use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::page::{Page, render};
+use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+
+const PATH: &str = "/dashboard/security";
+
+pub const PAGES: &[PageRow] = &[PageRow {
+    path: "/security",
+    access: PageAccess::SignedIn,
+    reads: &["get_session", "list_sessions"],
+    show: |context| Box::pin(show(context)),
+    forms: &[
+        FormRow { name: "password", operation: "set_password", submit: |context| Box::pin(set_password(context)) },
+        FormRow { name: "totp", operation: "begin_totp", submit: |context| Box::pin(begin_totp(context)) },
+        FormRow { name: "totp-code", operation: "confirm_totp", submit: |context| Box::pin(confirm_totp(context)) },
+        FormRow { name: "totp-off", operation: "disable_totp", submit: |context| Box::pin(disable_totp(context)) },
+        FormRow {
+            name: "recovery",
+            operation: "replace_recovery_codes",
+            submit: |context| Box::pin(replace_recovery_codes(context)),
+        },
+        FormRow { name: "end", operation: "end_session", submit: |context| Box::pin(end_session(context)) },
+        FormRow {
+            name: "end-others",
+            operation: "end_other_sessions",
+            submit: |context| Box::pin(end_others(context)),
+        },
+        FormRow { name: "sign-out", operation: "sign_out", submit: |context| Box::pin(sign_out(context)) },
+    ],
+}];
+
+#[derive(Debug, Deserialize)]
+struct SessionReply {
+    session: OwnSession,
+}
+
+#[derive(Debug, Deserialize)]
+struct OwnSession {
+    user: OwnUser,
+}
+
+#[derive(Debug, Deserialize)]
+struct OwnUser {
+    email: String,
+    role: String,
+    has_password: bool,
+    #[serde(default)]
+    has_totp: bool,
+}
+
+#[derive(Debug, Deserialize)]
+struct SessionList {
+    sessions: Vec<Session>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Session {
+    id: String,
+    current: bool,
+    method: Option<String>,
+    ip: Option<String>,
+    user_agent: Option<String>,
+    created_at: String,
+    last_used_at: Option<String>,
+}
+
+fn password_form(has_password: bool) -> Form<'static> {
+    let current = Field::new("current_password", "Current password", Control::Password)
+        .autocomplete("current-password")
+        .help("Not needed within 15 minutes of signing in by a mailed link.");
+    let new = Field::new("password", "New password", Control::Password)
+        .required()
+        .autocomplete("new-password")
+        .help("At least 10 characters. Your other sessions end.");
+    Form::new("password", "Set the password", if has_password { vec![current, new] } else { vec![new] })
+}
+
+fn totp_code_form() -> Form<'static> {
+    let code = Field::text("code", "Code that the app shows").required().autocomplete("one-time-code");
+    Form::new("totp-code", "Turn on", vec![code])
+}
+
+fn totp_off_form(has_password: bool) -> Form<'static> {
+    let (name, label) = if has_password { ("password", "Your password") } else { ("code", "A one-time password") };
+    let proof = Field::new(name, label, Control::Password).required().autocomplete("current-password");
+    Form::new("totp-off", "Turn off", vec![proof]).danger()
+}
+
+async fn show(context: &Context<'_>) -> Result<View, Failure> {
+    let own: SessionReply = context.read(&Call::new("get_session")).await?;
+    let listed: SessionList = context.read(&Call::new("list_sessions")).await?;
+    let user = own.session.user;
+    let password = password_form(user.has_password);
+    let (begin, off) = (Form::new("totp", "Set up", Vec::new()), totp_off_form(user.has_password));
+    let code = totp_code_form();
+    let is_code_refused = context.failure_of("totp-code").is_some();
+    let recovery = Form::new("recovery", "Make new recovery codes", Vec::new());
+    let others = Form::new("end-others", "End all other sessions", Vec::new());
+    let body = maud! {
+        div.columns {
+            section.card {
+                h2 { "Password" }
+                @if !user.has_password { p.soft { "You have none: a mailed link signs you in." } }
+                (password.within(context))
+            }
+            section.card {
+                h2 { "One-time passwords" }
+                @if user.has_totp {
+                    p { (Badge::new("On", Tone::Good)) " Sign-in asks for a code of your authenticator app." }
+                    (recovery.within(context))
+                    (off.within(context))
+                } @else if is_code_refused {
+                    p { "Enter the code that the app shows now. To see the secret again, set up anew." }
+                    (code.within(context))
+                    (begin.within(context))
+                } @else {
+                    p { (Badge::new("Off", Tone::Neutral)) " A code of an authenticator app protects your account when your password is known to others." }
+                    (begin.within(context))
+                }
+            }
+        }
+        section {
+            h2 { "Sessions" }
+            (sessions_table(context, &listed.sessions))
+            @if listed.sessions.len() > 1 { (others.within(context)) }
+        }
+    };
+    let lead = format!("{} · {}", user.email, user.role);
+    Ok(Page::new("Your sign-in", body).lead(lead).into())
+}
+
+fn sessions_table(context: &Context<'_>, sessions: &[Session]) -> Table {
+    let mut table = Table::new("Your sessions", &["Browser", "Address", "Signed in", "Last used", "End"]);
+    for session in sessions {
+        let end = Form::new("end", "End", vec![Field::hidden("id", session.id.clone())]);
+        let action = if session.current {
+            render(Badge::new("This one", Tone::Active))
+        } else {
+            render(maud! { (end.within(context)) })
+        };
+        let method = session.method.as_deref().map(sentence_case).unwrap_or_default();
+        table.push(
+            Row::new()
+                .cell(session.user_agent.as_deref().unwrap_or("Unknown"))
+                .cell(session.ip.as_deref().unwrap_or("–"))
+                .cell(maud! { (time_or_dash(Some(&session.created_at))) @if !method.is_empty() { " · " (method) } })
+                .cell(time_or_dash(session.last_used_at.as_deref()))
+                .cell(raw(&action)),
+        );
+    }
+    table
+}
+
+async fn set_password(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let body = password_form(true).read(context.form())?;
+    context.perform(&Call::new("set_password").json(body)).await?;
+    Ok(Outcome::done(PATH, "changed"))
+}
+
+/// Shows a new secret once. The form below it confirms the secret.
+async fn begin_totp(context: &Context<'_>) -> Result<Outcome, Failure> {
+    #[derive(Deserialize)]
+    struct Secret {
+        secret: String,
+        otpauth_uri: String,
+    }
+    let created: Secret = context.read(&Call::new("begin_totp")).await?;
+    let code = totp_code_form();
+    let body = maud! {
+        div.card {
+            ol.steps {
+                li { p { "Scan the code with an authenticator app." } (QrCode { text: &created.otpauth_uri, label: "Secret of your one-time passwords" }) }
+                li {
+                    p { "Or type the secret: " }
+                    p.secret { code { (created.secret) } button.button type="button" data-copy=(created.secret) hidden { "Copy" } }
+                }
+                li { p { "Enter the code that the app shows." } (code.within(context)) }
+            }
+        }
+    };
+    Ok(Outcome::Once(Box::new(Page::new("Set up one-time passwords", body).below(PATH, "Your sign-in"))))
+}
+
+async fn confirm_totp(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let body = totp_code_form().read(context.form())?;
+    show_recovery_codes(context, Call::new("confirm_totp").json(body), "One-time passwords are on").await
+}
+
+async fn replace_recovery_codes(context: &Context<'_>) -> Result<Outcome, Failure> {
+    show_recovery_codes(context, Call::new("replace_recovery_codes"), "New recovery codes").await
+}
+
+async fn show_recovery_codes(context: &Context<'_>, call: Call, title: &str) -> Result<Outcome, Failure> {
+    #[derive(Deserialize)]
+    struct Codes {
+        recovery_codes: Vec<String>,
+    }
+    let made: Codes = context.read(&call).await?;
+    let text = made.recovery_codes.join("\n");
+    let body = maud! {
+        (Notice { tone: Tone::Warning, text: "Save these recovery codes now: they are shown once. Each replaces one code of the app, once." })
+        div.card {
+            pre { (text) }
+            p { button.button type="button" data-copy=(text) hidden { "Copy" } }
+            p { a.button.primary href=(PATH) { "I saved them" } }
+        }
+    };
+    Ok(Outcome::Once(Box::new(Page::new(title, body).below(PATH, "Your sign-in"))))
+}
+
+async fn disable_totp(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let has_password = context.form().find("password").is_some();
+    let body = totp_off_form(has_password).read(context.form())?;
+    context.perform(&Call::new("disable_totp").json(body)).await?;
+    Ok(Outcome::done(PATH, "changed"))
+}
+
+async fn end_session(context: &Context<'_>) -> Result<Outcome, Failure> {
+    context.perform(&Call::new("end_session").id(context.form().get("id"))).await?;
+    Ok(Outcome::done(PATH, "ended"))
+}
+
+async fn end_others(context: &Context<'_>) -> Result<Outcome, Failure> {
+    context.perform(&Call::new("end_other_sessions")).await?;
+    Ok(Outcome::done(PATH, "ended"))
+}
+
+async fn sign_out(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let reply = context.perform(&Call::new("sign_out")).await?;
+    Ok(Outcome::SignedIn { path: "/dashboard/sign-in?done=signed_out".into(), cookies: reply.cookies })
+}

@@ -1,0 +1,254 @@
+//! What needs the person: wrong records, failing webhooks, full quotas, idle keys, pending decisions.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::readings::{AccountReading, DomainItem, KeyItem, Readings, WebhookItem};
+use crate::dashboard::kit::badge::Tone;
+use crate::dashboard::kit::text::{file_size, grouped, sentence_case};
+use crate::dashboard::screens::encode;
+
+/// From this part of a quota on it is almost used.
+const ALMOST_PERCENT: u64 = 80;
+/// Keys that were not used for so long after their creation are idle.
+const IDLE_AFTER: SignedDuration = SignedDuration::from_hours(7 * 24);
+/// Keys that end within this time are named.
+const SOON: SignedDuration = SignedDuration::from_hours(14 * 24);
+/// The most items of one kind; the list page shows all.
+const SHOWN: usize = 3;
+
+/// One thing that needs the person.
+#[derive(Debug)]
+pub(super) struct Item {
+    pub(super) tone: Tone,
+    pub(super) label: &'static str,
+    pub(super) title: String,
+    pub(super) text: String,
+    pub(super) path: String,
+}
+
+impl Item {
+    fn new(tone: Tone, label: &'static str, title: impl Into<String>, text: impl Into<String>, path: &str) -> Self {
+        Self { tone, label, title: title.into(), text: text.into(), path: format!("/dashboard{path}") }
+    }
+}
+
+/// All items, the urgent ones first.
+pub(super) fn items(readings: &Readings, now: Timestamp) -> Vec<Item> {
+    let mut items = Vec::new();
+    if let Some(account) = &readings.account {
+        of_account(account, &mut items);
+    }
+    let verified = readings.verified.iter().flatten().filter(|domain| domain.degraded_since.is_some());
+    items.extend(verified.map(degraded).take(SHOWN));
+    items.extend(readings.webhooks.iter().flatten().filter_map(of_webhook).take(SHOWN));
+    items.extend(readings.unverified.iter().flatten().map(unverified).take(SHOWN));
+    items.extend(readings.keys.iter().flatten().filter_map(|key| of_key(key, now)).take(SHOWN));
+    of_program(readings, &mut items);
+    items.sort_by_key(|item| match item.tone {
+        Tone::Bad => 0,
+        Tone::Warning => 1,
+        _ => 2,
+    });
+    items
+}
+
+fn of_account(account: &AccountReading, items: &mut Vec<Item>) {
+    if account.account.suspended {
+        let text = "All of its email is rejected. Ask the operator of this server why.";
+        items.push(Item::new(Tone::Bad, "Account", "The account is suspended", text, "/billing"));
+    }
+    if account.account.access_level == "sandbox" {
+        let text = "Only certain senders and recipients are allowed until the account is released.";
+        items.push(Item::new(Tone::Warning, "Account", "The account is in the sandbox", text, "/billing"));
+    }
+    let (usage, limits) = (&account.usage, &account.limits);
+    let emails = [
+        ("emails of this month", usage.emails_month, limits.emails_per_month),
+        ("emails of today", usage.emails_day, limits.emails_per_day),
+    ];
+    for (title, used, limit) in emails {
+        items.extend(quota(title, used, limit, grouped));
+    }
+    for (name, limit) in &limits.storage {
+        let used = usage.storage.get(name).copied().flatten().unwrap_or(0);
+        let title = match name.strip_suffix("_bytes") {
+            Some(name) => format!("bytes for {}", sentence_case(name).to_lowercase()),
+            None => sentence_case(name).to_lowercase(),
+        };
+        let amount = if name.ends_with("_bytes") { file_size } else { grouped };
+        items.extend(quota(&title, used, *limit, amount));
+    }
+}
+
+/// A quota that is used up, or almost.
+fn quota(title: &str, used: u64, limit: Option<u64>, amount: fn(u64) -> String) -> Option<Item> {
+    let limit = limit.filter(|limit| *limit > 0)?;
+    let percent = used.saturating_mul(100) / limit;
+    let text = format!("{} of {} used.", amount(used), amount(limit));
+    if used >= limit {
+        Some(Item::new(Tone::Bad, "Quota", format!("The {title} are used up"), text, "/billing"))
+    } else if percent >= ALMOST_PERCENT {
+        Some(Item::new(Tone::Warning, "Quota", format!("The {title} are almost used: {percent}%"), text, "/billing"))
+    } else {
+        None
+    }
+}
+
+fn domain_path(domain: &DomainItem) -> String {
+    format!("/domains/{}", encode(&domain.id))
+}
+
+/// The first required record that is wrong, and why.
+fn wrong_record(domain: &DomainItem) -> Option<String> {
+    let is_wrong = |status: &str| matches!(status, "missing" | "mismatch" | "conflict");
+    let record = domain.records.iter().find(|record| record.required && is_wrong(&record.status))?;
+    let problem = match (&record.error, record.status.as_str()) {
+        (Some(error), _) => error.clone(),
+        (None, "missing") => "not found".into(),
+        (None, _) => "has a wrong value".into(),
+    };
+    Some(format!("{} {}: {problem}", record.kind, record.name))
+}
+
+fn degraded(domain: &DomainItem) -> Item {
+    let text = wrong_record(domain).unwrap_or_else(|| "A required record is not found any more.".into());
+    Item::new(Tone::Bad, "Domain", format!("{} will lose its verification", domain.name), text, &domain_path(domain))
+}
+
+fn unverified(domain: &DomainItem) -> Item {
+    let text = match (wrong_record(domain), &domain.last_checked_at) {
+        (Some(text), _) => text,
+        (None, None) => "Publish its records, then verify.".into(),
+        (None, Some(_)) => "Its records were found; verify it again.".into(),
+    };
+    Item::new(Tone::Warning, "Domain", format!("{} is not verified", domain.name), text, &domain_path(domain))
+}
+
+fn of_webhook(webhook: &WebhookItem) -> Option<Item> {
+    let path = format!("/webhooks/{}", encode(&webhook.id));
+    let item = |tone, title: &str, text: &str| {
+        Some(Item::new(tone, "Webhook", format!("{} {title}", webhook.url), text, &path))
+    };
+    match (webhook.disabled_reason.as_deref(), &webhook.failing_since) {
+        (Some("gone"), _) => {
+            item(Tone::Bad, "is switched off", "It answered 410 Gone. Enable it again when it is back.")
+        }
+        (Some("failing"), _) => {
+            item(Tone::Bad, "is switched off", "It failed for too long. Mend it, enable it and replay what it missed.")
+        }
+        (None, Some(_)) => {
+            item(Tone::Warning, "fails", "Deliveries are tried again; if it goes on, it is switched off.")
+        }
+        _ => None,
+    }
+}
+
+fn of_key(key: &KeyItem, now: Timestamp) -> Option<Item> {
+    let time = |text: &str| text.parse::<Timestamp>().ok();
+    if !key.enabled {
+        return None;
+    }
+    let path = format!("/api-keys/{}", encode(&key.id));
+    if let Some(ends) = key.expires_at.as_deref().and_then(time) {
+        let left = ends.duration_since(now);
+        if left.is_negative() || left.is_zero() {
+            let text = "Programs that use it are refused. Create another one, or delete it.";
+            return Some(Item::new(Tone::Warning, "Key", format!("The key {} has expired", key.name), text, &path));
+        }
+        if left <= SOON {
+            let days = left.as_hours() / 24;
+            let title = match days {
+                0 => format!("The key {} expires today", key.name),
+                1 => format!("The key {} expires in a day", key.name),
+                days => format!("The key {} expires in {days} days", key.name),
+            };
+            let text = "Create another one in time and put it in place.";
+            return Some(Item::new(Tone::Warning, "Key", title, text, &path));
+        }
+    }
+    let is_old = time(&key.created_at).is_some_and(|created| now.duration_since(created) > IDLE_AFTER);
+    (key.last_used_at.is_none() && is_old).then(|| {
+        let text = "If no program needs it, delete it.";
+        Item::new(Tone::Neutral, "Key", format!("The key {} was never used", key.name), text, &path)
+    })
+}
+
+fn of_program(readings: &Readings, items: &mut Vec<Item>) {
+    if readings.has_reviews {
+        let text = "They earn nothing until you allow or reject them.";
+        items.push(Item::new(
+            Tone::Warning,
+            "Affiliate",
+            "Referrals wait for your review",
+            text,
+            "/affiliate/referrals",
+        ));
+    }
+    for run in &readings.runs {
+        let payouts = grouped(run.payouts_count);
+        match (run.status.as_str(), run.partial) {
+            ("draft", _) => {
+                let text = format!("It has {payouts} payouts. Partners are paid when you approve it.");
+                items.push(Item::new(
+                    Tone::Warning,
+                    "Affiliate",
+                    "A payout run waits for approval",
+                    text,
+                    "/affiliate/payouts",
+                ));
+            }
+            (_, true) => {
+                let text = "Look at the failed payouts and pay them in another way.";
+                items.push(Item::new(
+                    Tone::Warning,
+                    "Affiliate",
+                    "A payout run failed in part",
+                    text,
+                    "/affiliate/payouts",
+                ));
+            }
+            _ => {}
+        }
+    }
+    let failed =
+        readings.program.as_ref().and_then(|program| program.processor.as_ref()).map_or(0, |one| one.failed_events);
+    if failed > 0 {
+        let title = format!("{} events of the payment processor could not be processed", grouped(failed));
+        items.push(Item::new(Tone::Warning, "Affiliate", title, "Look at them and try them again.", "/affiliate"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(last_used: bool, expires_at: Option<&str>, enabled: bool) -> KeyItem {
+        KeyItem {
+            id: "key_1".into(),
+            name: "shop".into(),
+            enabled,
+            last_used_at: last_used.then(|| "2026-11-01T00:00:00Z".into()),
+            expires_at: expires_at.map(Into::into),
+            created_at: "2026-10-01T00:00:00Z".into(),
+        }
+    }
+
+    #[test]
+    fn keys_need_attention_when_idle_or_ending() {
+        let now: Timestamp = "2026-11-20T00:00:00Z".parse().unwrap();
+        let title = |key: KeyItem| of_key(&key, now).map(|item| item.title);
+        assert_eq!(title(key(true, None, true)), None);
+        assert_eq!(title(key(false, None, true)).unwrap(), "The key shop was never used");
+        assert_eq!(title(key(false, None, false)), None);
+        assert_eq!(title(key(true, Some("2026-11-22T01:00:00Z"), true)).unwrap(), "The key shop expires in 2 days");
+        assert_eq!(title(key(true, Some("2026-11-19T01:00:00Z"), true)).unwrap(), "The key shop has expired");
+        assert_eq!(title(key(true, Some("2027-11-19T01:00:00Z"), true)), None);
+    }
+
+    #[test]
+    fn quotas_need_attention_when_almost_used() {
+        assert!(quota("emails", 79, Some(100), grouped).is_none() && quota("emails", 5, None, grouped).is_none());
+        assert_eq!(quota("emails", 80, Some(100), grouped).unwrap().tone, Tone::Warning);
+        assert_eq!(quota("emails", 100, Some(100), grouped).unwrap().tone, Tone::Bad);
+    }
+}

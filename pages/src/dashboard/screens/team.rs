@@ -1,0 +1,157 @@
+//! Team: the users of the account, their roles, and invitations.
+
+use hypertext::prelude::*;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::encode;
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::form::{Control, Field, Form};
+use crate::dashboard::kit::badge::Badge;
+use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::text::sentence_case;
+use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::page::Page;
+use crate::dashboard::table::{FormRow, Outcome, PageAccess, PageRow, View};
+
+const PATH: &str = "/dashboard/team";
+
+pub const PAGES: &[PageRow] = &[
+    PageRow {
+        path: "/team",
+        access: PageAccess::SignedIn,
+        reads: &["list_users"],
+        show: |context| Box::pin(list(context)),
+        forms: &[FormRow { name: "invite", operation: "invite_user", submit: |context| Box::pin(invite(context)) }],
+    },
+    PageRow {
+        path: "/team/{id}",
+        access: PageAccess::SignedIn,
+        reads: &["list_users", "update_user"],
+        show: |context| Box::pin(detail(context)),
+        forms: &[
+            FormRow { name: "role", operation: "update_user", submit: |context| Box::pin(change_role(context)) },
+            FormRow { name: "remove", operation: "remove_user", submit: |context| Box::pin(remove(context)) },
+            FormRow { name: "invite", operation: "invite_user", submit: |context| Box::pin(invite(context)) },
+        ],
+    },
+];
+
+/// Roles from the least to the highest, with what they may do.
+const ROLES: [(&str, &str); 4] = [
+    ("viewer", "Viewer: sees everything but secrets, changes nothing"),
+    ("developer", "Developer: sends, and changes domains, keys, templates and webhooks"),
+    ("admin", "Admin: also money, and the team below admins"),
+    ("owner", "Owner: everything, and alone approves payouts"),
+];
+
+#[derive(Debug, Deserialize)]
+struct UserList {
+    users: Vec<User>,
+}
+
+#[derive(Debug, Deserialize)]
+struct User {
+    id: String,
+    email: String,
+    role: String,
+    status: String,
+    #[serde(default)]
+    has_totp: bool,
+    created_at: String,
+}
+
+fn role_field(role: &str) -> Field {
+    let choices = ROLES.map(|(role, text)| (role.to_owned(), text.to_owned()));
+    Field::new("role", "Role", Control::Radio(choices.to_vec())).value(role)
+}
+
+fn invite_form() -> Form<'static> {
+    let email = Field::new("email", "Email address", Control::Email).required();
+    Form::new("invite", "Invite", vec![email, role_field("developer")])
+}
+
+async fn list(context: &Context<'_>) -> Result<View, Failure> {
+    let call = Call::new("list_users");
+    let found: UserList = context.read(&call).await?;
+    let can_change = context.allows("update_user");
+    let mut table = Table::new("Users", &["Email", "Role", "Status", "One-time passwords", "Since"]);
+    for user in &found.users {
+        let row = match can_change {
+            true => Row::new().link(format!("{PATH}/{}", encode(&user.id)), &user.email),
+            false => Row::new().cell(&user.email),
+        };
+        table.push(
+            row.cell(sentence_case(&user.role))
+                .cell(Badge::of(&user.status))
+                .cell(if user.has_totp { "On" } else { "Off" })
+                .cell(time_or_dash(Some(&user.created_at))),
+        );
+    }
+    let form = invite_form();
+    let body = maud! {
+        (table)
+        @if context.allows("invite_user") {
+            section.card {
+                h2 { "Invite somebody" }
+                p.soft { "The person gets a link by email. It signs in once, and the person can then set a password." }
+                (form.within(context))
+            }
+        }
+    };
+    Ok(Page::new("Team", body).into())
+}
+
+async fn find(context: &Context<'_>) -> Result<User, Failure> {
+    let found: UserList = context.read(&Call::new("list_users")).await?;
+    found.users.into_iter().find(|user| user.id == context.id()).ok_or_else(Failure::not_found)
+}
+
+async fn detail(context: &Context<'_>) -> Result<View, Failure> {
+    let user = find(context).await?;
+    let role = Form::new("role", "Save the role", vec![role_field(&user.role)]);
+    let again = Form::new(
+        "invite",
+        "Send the invitation again",
+        vec![Field::hidden("email", user.email.clone()), Field::hidden("role", user.role.clone())],
+    );
+    let confirmation = Field::text("confirm", "Type the email address to confirm").required().ignored();
+    let remove = Form::new("remove", "Remove from the team", vec![confirmation]).danger();
+    let title = user.email.clone();
+    let body = maud! {
+        div.columns {
+            section.card { h2 { "Role" } (role.within(context)) }
+            @if user.status == "invited" {
+                section.card { h2 { "Invitation" } p { "It is not accepted yet." } (again.within(context)) }
+            }
+            section.card {
+                h2 { "Remove" }
+                p { "All sessions of " (user.email) " end at once. What the person created stays." }
+                (remove.within(context))
+            }
+        }
+    };
+    Ok(Page::new(title, body).below(PATH, "Team").into())
+}
+
+async fn invite(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let body = invite_form().read(context.form())?;
+    context.perform(&Call::new("invite_user").json(body)).await?;
+    Ok(Outcome::done(PATH, "invited"))
+}
+
+async fn change_role(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let body = json!({"role": context.form().get("role")});
+    context.perform(&Call::new("update_user").id(context.id()).json(body)).await?;
+    Ok(Outcome::done(PATH, "changed"))
+}
+
+async fn remove(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let user = find(context).await?;
+    if context.form().get("confirm").trim() != user.email {
+        return Err(Failure::field("confirm", "Type the address exactly as it is shown"));
+    }
+    context.perform(&Call::new("remove_user").id(context.id())).await?;
+    Ok(Outcome::done(PATH, "deleted"))
+}

@@ -1,0 +1,129 @@
+//! The list of templates, and the form for a new one.
+
+use hypertext::prelude::*;
+use serde::Deserialize;
+
+use super::{OneTemplate, StatusBadges, TemplateDetail, path};
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::form::{Control, Field, Form};
+use crate::dashboard::kit::empty::EmptyState;
+use crate::dashboard::kit::filter::{Filter, FilterBar};
+use crate::dashboard::kit::pager::Pager;
+use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::text::sentence_case;
+use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::page::Page;
+use crate::dashboard::table::{Outcome, View};
+
+/// The categories of emails with what they mean.
+pub const CATEGORIES: [(&str, &str); 3] = [
+    ("transactional", "Transactional: an answer to what somebody did"),
+    ("product", "Product: news of a product that somebody uses"),
+    ("newsletter", "Newsletter: to those who asked for it"),
+];
+
+#[derive(Debug, Deserialize)]
+struct TemplatePage {
+    templates: Vec<TemplateDetail>,
+    next_cursor: Option<String>,
+}
+
+/// The list.
+pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
+    let filters = [
+        Filter::words("status", "Status", &["draft", "published", "archived"]),
+        Filter::words("category", "Category", &["transactional", "product", "newsletter"]),
+    ];
+    let query = context.query();
+    let call = Call::new("list_templates")
+        .query("status", query.get("status"))
+        .query("category", query.get("category"))
+        .query("cursor", query.get("cursor"));
+    let found: TemplatePage = context.read(&call).await?;
+    let bar = FilterBar { context, filters: &filters };
+    let mut table = Table::new("Templates", &["Name", "Alias", "Category", "Status", "Version", "Changed"]);
+    for template in &found.templates {
+        table.push(
+            Row::new()
+                .link(path(&template.id), &template.name)
+                .cell(maud! {
+                    @match &template.alias {
+                        Some(alias) => { code { (alias) } }
+                        None => { span.dash { "–" } }
+                    }
+                })
+                .cell(sentence_case(&template.category))
+                .cell(StatusBadges(template))
+                .cell(maud! {
+                    @match template.published_version {
+                        Some(number) => { (number) }
+                        None => { span.dash { "–" } }
+                    }
+                })
+                .cell(time_or_dash(template.updated_at.as_deref())),
+        );
+    }
+    let may_create = context.allows("create_template");
+    let is_filtered = bar.is_active();
+    let empty = if is_filtered {
+        EmptyState { title: "No such template", text: "No template has this status and category.", action: None }
+    } else {
+        EmptyState {
+            title: "No templates yet",
+            text: "A template has a subject and bodies with variables. Emails and automations name it, so a text is \
+                   changed in one place and without a deployment.",
+            action: may_create.then_some(("/dashboard/templates/new", "Create the first one")),
+        }
+    };
+    let body = maud! {
+        @if is_filtered || !table.is_empty() { (bar) }
+        div data-fragment="list" {
+            @if table.is_empty() {
+                (empty)
+            } @else {
+                (table)
+                (Pager { context, next_cursor: found.next_cursor.as_deref() })
+            }
+        }
+    };
+    let page = Page::new("Templates", body).lead("Texts of emails with variables, in published versions.");
+    let page = if may_create {
+        page.actions(maud! { a.button.primary href="/dashboard/templates/new" { "New template" } })
+    } else {
+        page
+    };
+    Ok(page.same_as(call).into())
+}
+
+fn create_form() -> Form<'static> {
+    let categories = CATEGORIES.map(|(word, label)| (word.to_owned(), label.to_owned()));
+    let fields = vec![
+        Field::text("name", "Name").required().placeholder("Welcome"),
+        Field::text("alias", "Alias").placeholder("welcome").help(
+            "The name in API calls: “template”: “welcome”. You can change it; calls with the former one then fail.",
+        ),
+        Field::new("category", "Category", Control::Radio(categories.into()))
+            .value("transactional")
+            .help("Product emails and newsletters always have an unsubscribe link."),
+        Field::text("subject", "Subject").placeholder("Welcome, {{name}}"),
+    ];
+    Form::new("create", "Create and edit", fields)
+}
+
+/// The form for a new template.
+pub fn show_new(context: &Context<'_>) -> View {
+    let form = create_form();
+    let body = maud! { div.card { (form.within(context)) } };
+    Page::new("New template", body)
+        .below("/dashboard/templates", "Templates")
+        .same_as(Call::new("create_template").json(serde_json::json!({"name": "Welcome", "alias": "welcome"})))
+        .into()
+}
+
+/// Creates a template.
+pub async fn create(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let body = create_form().read(context.form())?;
+    let created: OneTemplate = context.read(&Call::new("create_template").json(body)).await?;
+    Ok(Outcome::done(path(&created.template.id), "created"))
+}

@@ -1,0 +1,203 @@
+//! The preview of a template: the rendered bodies, variables that are missing or unused, and the size.
+
+use hypertext::{Buffer, prelude::*};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{call, path};
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::form::Field;
+use crate::dashboard::kit::text::file_size;
+use crate::dashboard::screens::encode;
+use crate::dashboard::table::View;
+
+/// Gmail clips a message whose HTML body is longer.
+const GMAIL_BYTES_MAX: usize = 102 << 10;
+/// The longest sample data in the address of a frame.
+const SAMPLE_BYTES_MAX: usize = 6_000;
+/// How a preview is looked at, with the labels.
+const VIEWS: [(&str, &str); 4] =
+    [("desktop", "Desktop"), ("mobile", "Mobile"), ("dark", "Dark"), ("text", "Plain text")];
+
+/// A rendered template.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct RenderedPreview {
+    pub subject: Option<String>,
+    pub html: Option<String>,
+    pub text: Option<String>,
+    pub missing_variables: Vec<String>,
+    pub unused_variables: Vec<String>,
+    pub suggested_variables: Value,
+    pub warnings: Vec<String>,
+    pub size_bytes: u64,
+}
+
+/// The call that renders a version; `draft` is the draft.
+pub fn preview_call(id: &str, version: &str, sample: &Value) -> Call {
+    let version = version.parse::<u32>().map_or_else(|_| json!("draft"), Value::from);
+    call("preview_template", id).json(json!({"version": version, "variables": sample}))
+}
+
+/// Renders a version with sample data.
+pub async fn render_version(
+    context: &Context<'_>,
+    id: &str,
+    version: &str,
+    sample: &Value,
+) -> Result<RenderedPreview, Failure> {
+    context.read(&preview_call(id, version, sample)).await
+}
+
+/// Reads sample data.
+///
+/// # Errors
+/// They are no JSON object; the failure is of this field.
+pub fn parse_sample(field: &str, text: &str) -> Result<Value, Failure> {
+    match serde_json::from_str::<Value>(text.trim()) {
+        _ if text.trim().is_empty() => Ok(json!({})),
+        Ok(sample) if sample.is_object() => Ok(sample),
+        Ok(_) => Err(Failure::field(field, "Enter an object: {\"name\": \"Grace\"}")),
+        Err(error) => Err(Failure::field(field, format!("This is not valid JSON: {error}"))),
+    }
+}
+
+/// The field for sample data.
+pub fn sample_field(name: &'static str, sample: &Value) -> Field {
+    let value = serde_json::to_string_pretty(sample).unwrap_or_default();
+    Field::new(name, "Sample data", crate::dashboard::form::Control::Json { rows: 6 }).value(value)
+}
+
+/// The HTML body, for the frame.
+pub async fn show_frame(context: &Context<'_>) -> Result<View, Failure> {
+    let query = context.query();
+    let sample = parse_sample("sample", query.get("sample"))?;
+    let rendered = render_version(context, context.id(), query.get("version"), &sample).await?;
+    let html = rendered.html.unwrap_or_default();
+    Ok(View::Foreign { html, remote: query.get("remote") == "1" })
+}
+
+/// The choice of how a preview is looked at. Style rules show what is chosen, so it needs neither script nor request.
+pub struct PreviewViews<'p> {
+    pub chosen: &'p str,
+}
+
+impl Renderable for PreviewViews<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let is_known = VIEWS.iter().any(|(word, _)| *word == self.chosen);
+        let chosen = if is_known { self.chosen } else { "desktop" };
+        maud! {
+            fieldset.views {
+                legend.hidden { "Show the preview as" }
+                @for (word, label) in VIEWS {
+                    input id={ "view-" (word) } type="radio" name="view" value=(word) checked[word == chosen];
+                    label for={ "view-" (word) } { (label) }
+                }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+/// A rendered version.
+pub struct PreviewPanel<'p> {
+    pub id: &'p str,
+    /// `draft`, or a number.
+    pub version: &'p str,
+    /// Changes with the content, so that a browser loads the frame again.
+    pub revision: u32,
+    pub sample: &'p Value,
+    pub rendered: &'p RenderedPreview,
+    /// Pictures of other hosts are loaded.
+    pub remote: bool,
+}
+
+impl PreviewPanel<'_> {
+    fn frame_path(&self) -> Option<String> {
+        let sample = self.sample.to_string();
+        let remote = if self.remote { "&remote=1" } else { "" };
+        let (base, version, revision) = (path(self.id), encode(self.version), self.revision);
+        let fits = sample.len() <= SAMPLE_BYTES_MAX;
+        fits.then(|| format!("{base}/frame?version={version}&revision={revision}{remote}&sample={}", encode(&sample)))
+    }
+}
+
+impl Renderable for PreviewPanel<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let rendered = self.rendered;
+        maud! {
+            p.subject-line { span.soft { "Subject " } (rendered.subject.as_deref().unwrap_or("(none)")) }
+            div.as-html {
+                @match (&rendered.html, self.frame_path()) {
+                    (None, _) => { p.empty { "There is no HTML body. Recipients see the plain text." } }
+                    (Some(_), None) => { p.empty { "The sample data are too long for the frame; shorten them." } }
+                    (Some(_), Some(source)) => {
+                        iframe.mail sandbox="" title="The email as HTML" src=(source) {}
+                    }
+                }
+            }
+            div.as-text {
+                @match &rendered.text {
+                    None => { p.empty { "There is no plain text. It is made from the HTML body when an email is sent." } }
+                    Some(text) => { pre.wrap tabindex="0" role="group" aria-label="The email as plain text" { (text) } }
+                }
+            }
+            (SizeMeter { bytes: rendered.html.as_deref().unwrap_or_default().len() })
+            (VariableFindings { rendered })
+        }
+        .render_to(buffer);
+    }
+}
+
+struct SizeMeter {
+    bytes: usize,
+}
+
+impl Renderable for SizeMeter {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let (bytes, max) = (self.bytes, GMAIL_BYTES_MAX);
+        let size = file_size(u64::try_from(bytes).unwrap_or(u64::MAX));
+        maud! {
+            div.size {
+                label for="size" { "HTML: " (size) " of 102 KB" }
+                meter id="size" min="0" max=(max) low=(max / 2) high=(max / 10 * 9) optimum="0" value=(bytes.min(max)) {
+                    (size)
+                }
+                @if bytes > max {
+                    p.error { "Gmail clips the email at 102 KB: the end, with the unsubscribe link, is not shown." }
+                }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+struct VariableFindings<'p> {
+    rendered: &'p RenderedPreview,
+}
+
+impl Renderable for VariableFindings<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let rendered = self.rendered;
+        let names = |names: &[String]| {
+            let names = names.to_vec();
+            maud! { @for name in &names { code.chip { (name) } " " } }.memoize()
+        };
+        maud! {
+            @if !rendered.missing_variables.is_empty() {
+                div.notice.warning {
+                    p { strong { "Missing in the sample: " } (names(&rendered.missing_variables)) }
+                    p { "An email without them is refused. Send them, or declare a fallback." }
+                }
+            }
+            @if !rendered.unused_variables.is_empty() {
+                p.small { strong { "Not used: " } (names(&rendered.unused_variables)) }
+            }
+            @if !rendered.warnings.is_empty() {
+                ul.small.warnings { @for warning in &rendered.warnings { li { (warning) } } }
+            }
+        }
+        .render_to(buffer);
+    }
+}

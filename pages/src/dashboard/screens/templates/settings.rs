@@ -1,0 +1,138 @@
+//! Settings of a template: names, category, author; copy, archive, delete.
+
+use hypertext::prelude::*;
+use serde_json::json;
+
+use super::list::CATEGORIES;
+use super::{OneTemplate, TemplateDetail, call, path, read_template, template_page};
+use crate::dashboard::backend::Failure;
+use crate::dashboard::context::Context;
+use crate::dashboard::form::{Control, Empty, Field, Form};
+use crate::dashboard::kit::confirm::{confirm, confirm_field};
+use crate::dashboard::table::{Outcome, View};
+
+fn settings_form(template: &TemplateDetail) -> Form<'static> {
+    let categories = CATEGORIES.map(|(word, label)| (word.to_owned(), label.to_owned()));
+    let unsubscribe = Field::new("unsubscribe_enabled", "Add an unsubscribe link", Control::Checkbox)
+        .value(template.unsubscribe_enabled.to_string())
+        .help("Product emails and newsletters always have one.");
+    let fields = vec![
+        Field::text("name", "Name").required().value(template.name.clone()),
+        Field::text("alias", "Alias")
+            .empty(Empty::Null)
+            .value(template.alias.clone().unwrap_or_default())
+            .help("The name in API calls. Calls with the former alias fail after a change."),
+        Field::text("from", "From")
+            .empty(Empty::Null)
+            .value(template.from.clone().unwrap_or_default())
+            .placeholder("Acme <hi@example.com>")
+            .help("Used if a request names no author."),
+        Field::new("reply_to", "Reply to", Control::Lines { rows: 2 })
+            .empty(Empty::Null)
+            .value(template.reply_to.join("\n"))
+            .help("One address a line."),
+        Field::new("category", "Category", Control::Radio(categories.into())).value(template.category.clone()),
+        unsubscribe,
+    ];
+    Form::new("settings", "Save the settings", fields)
+}
+
+fn duplicate_form() -> Form<'static> {
+    let fields = vec![
+        Field::text("name", "Name of the copy").help("Empty: the name with “(copy)”."),
+        Field::text("alias", "Alias of the copy"),
+    ];
+    Form::new("duplicate", "Duplicate", fields)
+}
+
+fn status_form(template: &TemplateDetail) -> Form<'static> {
+    // Leaving the archive needs a status; the API restores the one before.
+    if template.status != "archived" {
+        return Form::new("status", "Archive", vec![Field::hidden("status", "archived")]);
+    }
+    let restored = if template.published_version.is_some() { "published" } else { "draft" };
+    Form::new("status", "Take out of the archive", vec![Field::hidden("status", restored)])
+}
+
+/// The settings.
+pub async fn show(context: &Context<'_>) -> Result<View, Failure> {
+    let template = &read_template(context, &call("get_template", context.id())).await?;
+    let (settings, duplicate, status) = (settings_form(template), duplicate_form(), status_form(template));
+    let delete = format!("{}/delete", path(&template.id));
+    let may_change = context.allows("update_template");
+    let body = maud! {
+        div.columns.wide-first {
+            div.card {
+                h2 { "Settings of the draft" }
+                p.help { "Category, author and unsubscribe link are used after you publish; name and alias at once." }
+                @if may_change { (settings.within(context)) }
+            }
+            div.stack {
+                @if context.allows("duplicate_template") {
+                    section.card { h2 { "Duplicate" } (duplicate.within(context)) }
+                }
+                @if may_change {
+                    section.card {
+                        h2 { "Archive" }
+                        p.help { "An archived template is refused in new emails. Its versions are kept." }
+                        (status.within(context))
+                    }
+                }
+                @if context.allows("delete_template") {
+                    section.card {
+                        h2 { "Delete" }
+                        p.help { "Deletes the draft and all versions." }
+                        p { a.button href=(delete) { "Delete…" } }
+                    }
+                }
+            }
+        }
+    };
+    let change = call("update_template", &template.id).json(json!({"name": template.name, "category": template.category}));
+    Ok(template_page(context, template, "Settings", body).same_as(change).into())
+}
+
+/// Saves the settings.
+pub async fn save(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let body = settings_form(&TemplateDetail::default()).read(context.form())?;
+    context.perform(&call("update_template", context.id()).json(body)).await?;
+    Ok(Outcome::done(&context.request.path, "changed"))
+}
+
+/// Copies the draft into a new template.
+pub async fn duplicate(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let body = duplicate_form().read(context.form())?;
+    let copy: OneTemplate = context.read(&call("duplicate_template", context.id()).json(body)).await?;
+    Ok(Outcome::done(path(&copy.template.id), "created"))
+}
+
+/// Archives, or takes out of the archive.
+pub async fn set_status(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let status = context.form().get("status");
+    context.perform(&call("update_template", context.id()).json(json!({"status": status}))).await?;
+    Ok(Outcome::done(&context.request.path, if status == "archived" { "archived" } else { "changed" }))
+}
+
+/// The question before a template is deleted.
+pub async fn show_delete(context: &Context<'_>) -> Result<View, Failure> {
+    let template = &read_template(context, &call("get_template", context.id())).await?;
+    let form = Form::new("delete", "Delete the template", vec![confirm_field(&template.name)]).danger();
+    let body = maud! {
+        div.card {
+            p {
+                "The draft and all versions of “" (template.name) "” are deleted. Requests that name it are refused, and "
+                "steps of automations that send it fail. Emails that were sent stay in the list."
+            }
+            (form.within(context))
+        }
+    };
+    Ok(template_page(context, template, "Delete", body).same_as(call("delete_template", &template.id)).into())
+}
+
+/// Deletes a template.
+pub async fn delete(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let template = &read_template(context, &call("get_template", context.id())).await?;
+    confirm(context, &template.name)?;
+    context.perform(&call("delete_template", &template.id)).await?;
+    Ok(Outcome::done("/dashboard/templates", "deleted"))
+}

@@ -1,0 +1,95 @@
+//! The pages of templates with fixed answers.
+
+use serde_json::{Value, json};
+
+use crate::dashboard::answer::PageContent;
+use crate::dashboard::backend::{CallBody, Failure};
+use crate::dashboard::fake_backend::{FakeBackend, HOSTILE, assert_harmless, html, location};
+
+const PATH: &str = "/templates/tpl_1";
+
+fn template() -> Value {
+    json!({
+        "id": "tpl_1", "name": HOSTILE, "alias": HOSTILE, "category": "product", "subject": HOSTILE, "html": HOSTILE,
+        "text": HOSTILE, "variables": [{"key": HOSTILE, "type": "string", "required": true, "fallback_value": HOSTILE}],
+        "status": "published", "draft_version": 4, "published_version": 2, "has_unpublished_changes": true,
+        "unsubscribe_enabled": true, "from": HOSTILE, "reply_to": [HOSTILE], "preheader": null,
+    })
+}
+
+fn version(number: u32) -> Value {
+    let mut version = template();
+    version["number"] = number.into();
+    version["note"] = HOSTILE.into();
+    version["published_at"] = "2026-11-26T11:00:00Z".into();
+    version["published_by"] = HOSTILE.into();
+    version["html"] = "other".into();
+    version
+}
+
+fn fake() -> FakeBackend {
+    let rendered = json!({
+        "subject": HOSTILE, "html": HOSTILE, "text": HOSTILE, "missing_variables": [HOSTILE], "unused_variables": [HOSTILE],
+        "suggested_variables": {"name": HOSTILE}, "warnings": [HOSTILE], "size_bytes": 10,
+    });
+    FakeBackend::new()
+        .answer("list_templates", json!({"templates": [template()], "next_cursor": null}))
+        .answer("get_template", json!({"template": template()}))
+        .answer("update_template", json!({"template": template()}))
+        .answer("preview_template", rendered)
+        .answer("list_template_versions", json!({"versions": [version(2), version(1)], "next_cursor": null}))
+        .answer("get_template_version", json!({"version": version(1)}))
+        .answer("delete_template", json!({"ok": true}))
+        .answer("roll_back_template", json!({}))
+}
+
+#[test]
+fn hostile_texts_cannot_act() {
+    let fake = fake();
+    assert_harmless(&html(fake.get("/templates")));
+    let pages = ["", "/settings", "/versions", "/versions/1", "/diff?from=1&to=draft", "/publish", "/test", "/delete"];
+    for page in pages {
+        assert_harmless(&html(fake.get(&format!("{PATH}{page}"))));
+    }
+    let frame = fake.get(&format!("{PATH}/frame?version=draft"));
+    assert!(matches!(frame.content, PageContent::Foreign { remote: false, .. }));
+}
+
+#[test]
+fn a_preview_saves_the_draft_and_shows_it() {
+    let fake = fake();
+    let entered = [("subject", "New"), ("if_version", "3"), ("sample", "{\"a\": 1}"), ("preview", "1"), ("view", "dark")];
+    let answer = fake.post(PATH, "content", &entered);
+    assert_eq!(answer.status, 200);
+    let page = html(answer);
+    assert!(page.contains("value=\"New\"") && page.contains("name=\"if_version\" value=\"4\""), "{page}");
+    let CallBody::Json(saved) = &fake.calls("update_template")[0].body else { panic!("no body") };
+    assert_eq!((&saved["subject"], &saved["if_version"], &saved["html"]), (&json!("New"), &json!(3), &Value::Null));
+    let CallBody::Json(rendered) = &fake.calls("preview_template")[0].body else { panic!("no body") };
+    assert_eq!(rendered["variables"], json!({"a": 1}));
+}
+
+#[test]
+fn markup_that_cannot_be_saved_is_named_in_the_preview() {
+    let fake = fake().refuse("update_template", Failure::field("html", "a block is not closed"));
+    let answer = fake.post(PATH, "content", &[("html", "{{#if x}}"), ("preview", "1")]);
+    assert_eq!(answer.status, 200);
+    assert!(html(answer).contains("id=\"content-html-error\""));
+}
+
+#[test]
+fn deletion_asks_for_the_name() {
+    let fake = fake();
+    let delete = format!("{PATH}/delete");
+    assert_eq!(fake.post(&delete, "delete", &[("confirm", "other")]).status, 400);
+    assert!(fake.calls("delete_template").is_empty());
+    assert_eq!(location(fake.post(&delete, "delete", &[("confirm", HOSTILE)])), "/dashboard/templates?done=deleted");
+}
+
+#[test]
+fn an_earlier_version_is_published_again() {
+    let fake = fake();
+    let answer = fake.post(&format!("{PATH}/versions/1"), "roll-back", &[("note", "Back")]);
+    assert_eq!(location(answer), "/dashboard/templates/tpl_1/versions?done=rolled_back");
+    assert_eq!(fake.calls("roll_back_template")[0].body, CallBody::Json(json!({"note": "Back", "version": 1})));
+}

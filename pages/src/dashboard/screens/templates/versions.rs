@@ -1,0 +1,319 @@
+//! Versions of a template: publish, list, show, compare, publish an earlier one again.
+
+use hypertext::{Buffer, prelude::*};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::preview::{PreviewPanel, PreviewViews, render_version};
+use super::{TemplateDetail, call, path, read_template, template_page};
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::form::{Field, Form};
+use crate::dashboard::kit::badge::{Badge, Tone};
+use crate::dashboard::kit::diff::LineDiff;
+use crate::dashboard::kit::empty::EmptyState;
+use crate::dashboard::kit::facts::Facts;
+use crate::dashboard::kit::filter::{Filter, FilterBar, FilterControl};
+use crate::dashboard::kit::pager::Pager;
+use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::text::sentence_case;
+use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::table::{Outcome, View};
+
+/// The word for the draft among versions.
+const DRAFT: &str = "draft";
+
+#[derive(Debug, Deserialize)]
+struct TemplateVersionPage {
+    versions: Vec<TemplateVersionItem>,
+    next_cursor: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct TemplateVersionItem {
+    number: u32,
+    note: Option<String>,
+    published_at: String,
+    #[serde(default)]
+    published_by: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct OneTemplateVersion {
+    version: TemplateVersionDetail,
+}
+
+#[derive(Debug, Deserialize)]
+struct TemplateVersionDetail {
+    #[serde(flatten)]
+    item: TemplateVersionItem,
+    #[serde(flatten)]
+    content: TemplateDetail,
+}
+
+fn version_call(id: &str, number: impl ToString) -> Call {
+    call("get_template_version", id).parameter("number", number.to_string())
+}
+
+async fn read_version(context: &Context<'_>, id: &str, number: &str) -> Result<TemplateVersionDetail, Failure> {
+    Ok(context.read::<OneTemplateVersion>(&version_call(id, number)).await?.version)
+}
+
+/// The draft and the latest versions, for a control.
+pub async fn version_choices(
+    context: &Context<'_>,
+    template: &TemplateDetail,
+) -> Result<Vec<(String, String)>, Failure> {
+    let latest = call("list_template_versions", &template.id).query("limit", "100");
+    let found: TemplateVersionPage = context.read(&latest).await?;
+    let label = |number: u32| match template.published_version == Some(number) {
+        true => format!("Version {number} (published)"),
+        false => format!("Version {number}"),
+    };
+    let versions = found.versions.iter().map(|version| (version.number.to_string(), label(version.number)));
+    Ok(std::iter::once((DRAFT.to_owned(), "Draft".to_owned())).chain(versions).collect())
+}
+
+/// The settings of a content as lines.
+fn settings_text(content: &TemplateDetail) -> String {
+    let mut lines = vec![
+        format!("Subject: {}", content.subject.as_deref().unwrap_or_default()),
+        format!("Preview line: {}", content.preheader.as_deref().unwrap_or_default()),
+        format!("From: {}", content.from.as_deref().unwrap_or_default()),
+        format!("Reply to: {}", content.reply_to.join(", ")),
+        format!("Category: {}", content.category),
+        format!("Unsubscribe link: {}", if content.unsubscribe_enabled { "yes" } else { "no" }),
+    ];
+    for variable in &content.variables {
+        let required = if variable.required { ", required" } else { "" };
+        let fallback = match &variable.fallback_value {
+            Value::Null => String::new(),
+            value => format!(", fallback {value}"),
+        };
+        lines.push(format!("Variable {}: {}{required}{fallback}", variable.key, variable.r#type));
+    }
+    lines.join("\n") + "\n"
+}
+
+/// The differences of two contents, part by part.
+struct ContentDiff<'d> {
+    before: &'d TemplateDetail,
+    after: &'d TemplateDetail,
+}
+
+impl Renderable for ContentDiff<'_> {
+    fn render_to(&self, buffer: &mut Buffer) {
+        let body = |body: &Option<String>| body.clone().unwrap_or_default();
+        let parts = [
+            ("Subject and settings", settings_text(self.before), settings_text(self.after)),
+            ("HTML", body(&self.before.html), body(&self.after.html)),
+            ("Plain text", body(&self.before.text), body(&self.after.text)),
+        ];
+        let is_equal = parts.iter().all(|(_, before, after)| before == after);
+        maud! {
+            @if is_equal { p.soft { "There is no difference." } }
+            @for (title, before, after) in &parts {
+                @if before != after {
+                    section { h2 { (title) } (LineDiff { caption: title, before, after }) }
+                }
+            }
+        }
+        .render_to(buffer);
+    }
+}
+
+fn note_field(help: &'static str) -> Field {
+    Field::text("note", "Note").placeholder("New offer in the first paragraph").help(help)
+}
+
+fn publish_form() -> Form<'static> {
+    Form::new("publish", "Publish the draft", vec![note_field("For your team: why this version exists.")])
+}
+
+/// What publishing changes, and its form.
+pub async fn show_publish(context: &Context<'_>) -> Result<View, Failure> {
+    let template = &read_template(context, &call("get_template", context.id())).await?;
+    let published = match template.published_version {
+        Some(number) => Some(read_version(context, &template.id, &number.to_string()).await?),
+        None => None,
+    };
+    let is_changed = template.has_unpublished_changes || published.is_none();
+    let form = publish_form();
+    let body = maud! {
+        @match &published {
+            None => { p { "This is the first version: emails can use the template after it is published." } }
+            Some(version) => {
+                p {
+                    @if is_changed {
+                        "Emails from now on use the draft instead of version " (version.item.number)
+                        ". Emails that are accepted already do not change."
+                    } @else {
+                        "The draft equals version " (version.item.number) ", which is published."
+                    }
+                }
+            }
+        }
+        @if is_changed { div.card { (form.within(context)) } }
+        @if let Some(version) = published.as_ref().filter(|_| is_changed) {
+            (ContentDiff { before: &version.content, after: template })
+        }
+    };
+    let same = call("publish_template", &template.id).json(json!({"note": "Why"}));
+    Ok(template_page(context, template, "Publish", body).same_as(same).into())
+}
+
+/// Publishes the draft.
+pub async fn publish(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let body = publish_form().read(context.form())?;
+    context.perform(&call("publish_template", context.id()).json(body)).await?;
+    Ok(Outcome::done(path(context.id()), "published"))
+}
+
+/// The list of versions.
+pub async fn show_list(context: &Context<'_>) -> Result<View, Failure> {
+    let template = &read_template(context, &call("get_template", context.id())).await?;
+    let list = call("list_template_versions", &template.id).query("cursor", context.query().get("cursor"));
+    let found: TemplateVersionPage = context.read(&list).await?;
+    let mut table = Table::new("Versions", &["Version", "Note", "Published", "By", "Compare"]);
+    for version in &found.versions {
+        let target = format!("{}/versions/{}", path(&template.id), version.number);
+        let compare = format!("{}/diff?from={}&to=draft", path(&template.id), version.number);
+        let is_published = template.published_version == Some(version.number);
+        table.push(
+            Row::new()
+                .cell(maud! {
+                    a href=(target) { "Version " (version.number) }
+                    @if is_published { " " (Badge::new("Published", Tone::Good)) }
+                })
+                .cell(version.note.as_deref().unwrap_or("–"))
+                .cell(time_or_dash(Some(&version.published_at)))
+                .cell(&version.published_by)
+                .cell(maud! { a href=(compare) { "With the draft" span.hidden { ", version " (version.number) } } }),
+        );
+    }
+    let publish = format!("{}/publish", path(&template.id));
+    let empty = EmptyState {
+        title: "No version yet",
+        text: "Publish the draft: each time, its content is kept as a version that you can compare and publish again.",
+        action: context.allows("publish_template").then_some((publish.as_str(), "Publish the draft")),
+    };
+    let body = maud! {
+        @if table.is_empty() {
+            (empty)
+        } @else {
+            (table)
+            (Pager { context, next_cursor: found.next_cursor.as_deref() })
+        }
+    };
+    Ok(template_page(context, template, "Versions", body).same_as(list).into())
+}
+
+fn roll_back_form() -> Form<'static> {
+    Form::new("roll-back", "Publish this version again", vec![note_field("For your team: why it is published again.")])
+}
+
+/// A version.
+pub async fn show_version(context: &Context<'_>) -> Result<View, Failure> {
+    let template = &read_template(context, &call("get_template", context.id())).await?;
+    let version = read_version(context, &template.id, context.parameter("number")).await?;
+    let (number, content) = (&version.item.number.to_string(), &version.content);
+    let mut sample = json!({});
+    let mut rendered = None;
+    if context.allows("preview_template") {
+        let first = render_version(context, &template.id, number, &sample).await?;
+        sample = first.suggested_variables;
+        rendered = Some(render_version(context, &template.id, number, &sample).await?);
+    }
+    let facts = Facts::new()
+        .row("Published", time_or_dash(Some(&version.item.published_at)))
+        .row("By", &version.item.published_by)
+        .row("Note", version.item.note.as_deref().unwrap_or("–"))
+        .row("Category", sentence_case(&content.category))
+        .row("From", content.from.as_deref().unwrap_or("–"))
+        .row("Preview line", content.preheader.as_deref().unwrap_or("–"));
+    let form = roll_back_form();
+    let is_published = template.published_version == Some(version.item.number);
+    let may_roll_back = context.allows("roll_back_template") && !is_published;
+    let body = maud! {
+        div.card { (facts) }
+        @if let Some(rendered) = &rendered {
+            section.preview aria-labelledby="preview-title" {
+                h2 #preview-title { "Preview with sample data" }
+                (PreviewViews { chosen: "" })
+                (PreviewPanel {
+                    id: &template.id, version: number, revision: 0, sample: &sample, rendered, remote: false,
+                })
+            }
+        }
+        @if may_roll_back {
+            section.card {
+                h2 { "Publish this version again" }
+                p.help { "Its content is published as a new version and becomes the draft." }
+                (form.within(context))
+            }
+        }
+        section {
+            h2 { "Source" }
+            details { summary { "HTML" } pre.wrap tabindex="0" { (content.html.as_deref().unwrap_or_default()) } }
+            details { summary { "Plain text" } pre.wrap tabindex="0" { (content.text.as_deref().unwrap_or_default()) } }
+        }
+    };
+    let title = format!("Version {number}");
+    let compare = format!("{}/diff?from={number}&to=draft", path(&template.id));
+    Ok(template_page(context, template, &title, body)
+        .below(format!("{}/versions", path(&template.id)), "Versions")
+        .actions(maud! {
+            @if is_published { (Badge::new("Published", Tone::Good)) }
+            a.button href=(compare) { "Compare with the draft" }
+        })
+        .same_as(version_call(&template.id, number))
+        .into())
+}
+
+/// Publishes a copy of an earlier version.
+pub async fn roll_back(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let mut body = roll_back_form().read(context.form())?;
+    body["version"] = context.parameter("number").parse::<u32>().map_err(|_| Failure::not_found())?.into();
+    context.perform(&call("roll_back_template", context.id()).json(body)).await?;
+    Ok(Outcome::done(format!("{}/versions", path(context.id())), "rolled_back"))
+}
+
+/// The content of the draft or of a version.
+async fn content_of(
+    context: &Context<'_>,
+    template: &TemplateDetail,
+    version: &str,
+) -> Result<TemplateDetail, Failure> {
+    if version == DRAFT {
+        return Ok(template.clone());
+    }
+    Ok(read_version(context, &template.id, version).await?.content)
+}
+
+/// The differences of two versions.
+pub async fn show_diff(context: &Context<'_>) -> Result<View, Failure> {
+    let template = &read_template(context, &call("get_template", context.id())).await?;
+    let choices = version_choices(context, template).await?;
+    let published = template.published_version.map_or_else(|| DRAFT.to_owned(), |number| number.to_string());
+    let chosen = |name: &str, default: &str| match context.query().get(name) {
+        "" => default.to_owned(),
+        chosen => chosen.to_owned(),
+    };
+    let (from, to) = (chosen("from", &published), chosen("to", DRAFT));
+    let filters = [
+        Filter { name: "from", label: "From", control: FilterControl::Select(choices.clone()) },
+        Filter { name: "to", label: "To", control: FilterControl::Select(choices) },
+    ];
+    let (before, after) =
+        (content_of(context, template, &from).await?, content_of(context, template, &to).await?);
+    // The bar shows what the address says; without a choice it shows the first one, so the choice is made explicit.
+    if context.query().get("from").is_empty() {
+        return Ok(View::SeeOther(format!("{}/diff?from={from}&to={to}", path(&template.id))));
+    }
+    let body = maud! {
+        (FilterBar { context, filters: &filters })
+        div data-fragment="list" { (ContentDiff { before: &before, after: &after }) }
+    };
+    let same = if from == DRAFT { call("get_template", &template.id) } else { version_call(&template.id, &from) };
+    Ok(template_page(context, template, "Compare", body).same_as(same).into())
+}

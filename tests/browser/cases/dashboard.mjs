@@ -1,0 +1,172 @@
+// The dashboard of the real server: every page that links lead to, at two widths, in both colour schemes, with and
+// without JavaScript.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+
+const BROWSER_MS = 900_000;
+/** Pages of one kind that are opened: `/dashboard/emails/{id}` is a kind. */
+const EACH_MAX = 2;
+const PAGES_MAX = 220;
+const HOSTILE = `"><script>alert(1)</script><img src=x onerror=alert(2)> \u202Efdp.exe {{7*7}}`;
+
+/** Reads the source of a package that tests/browser/run installs. */
+const axe = (modules) => readFileSync(createRequire(join(modules, "x.js")).resolve("axe-core/axe.min.js"), "utf8");
+const validator = (modules) => {
+  const { HtmlValidate } = createRequire(join(modules, "x.js"))("html-validate");
+  return new HtmlValidate({ extends: ["html-validate:recommended"], rules: RULES });
+};
+// Differences of style, not errors.
+const RULES = {
+  "attribute-boolean-style": "off",
+  "doctype-style": "off",
+  "long-title": "off",
+  "no-trailing-whitespace": "off",
+  "void-style": "off",
+  "no-implicit-button-type": "off",
+  "attribute-empty-style": "off",
+  "require-sri": "off",
+  "tel-non-breaking": "off",
+};
+
+let filled;
+/** Fills the account once: at least an entry in every list, with hostile strings in the fields that strangers fill. */
+function fill(w) {
+  filled ??= (async () => {
+    const { api } = w.program;
+    const send = (fields) => api("POST", "/emails", { from: `Ada <ada@example.com>`, text: "Hello", ...fields });
+    for (let n = 0; n < 3; n += 1) await send({ to: [`person${n}@example.net`], subject: `Letter ${n}`, html: "<h1>Hello</h1>" });
+    await send({ to: ["stranger@example.net"], from: `${JSON.stringify(HOSTILE.replace(/[^ -~]/g, ""))} <ada@example.com>`, subject: HOSTILE, html: HOSTILE });
+    await send({ to: ["bounced@simulator.postrider.test"], subject: "Will bounce" });
+    await send({ to: ["later@example.net"], subject: "Scheduled", scheduled_at: new Date(Date.now() + 864e5).toISOString() });
+    await api("POST", "/domains", { name: "unverified.example" }).catch(() => {});
+    await api("POST", "/templates", { name: HOSTILE.slice(0, 90), alias: "welcome", from: "ada@example.com", subject: "Hi {{name}}", html: "<p>Hi {{name}}</p>" });
+    await api("POST", "/webhooks", { url: `${w.program.url}/nothing`, events: ["email.delivered"] });
+    await api("POST", "/suppressions", { email: "blocked@example.net", note: HOSTILE });
+    await api("POST", "/api-keys", { name: HOSTILE.slice(0, 60), scope: "sending" });
+    await api("POST", "/events", { name: "user.created", user_id: HOSTILE.slice(0, 60), email: "grace@example.net", data: { plan: HOSTILE } });
+    await api("POST", "/automations", { name: HOSTILE.slice(0, 60), trigger: { event: "user.created" }, steps: [{ type: "delay", duration: "3d" }] });
+  })();
+  return filled;
+}
+
+/** A context that is signed in, and collects what went wrong: messages of the console, errors, foreign requests. */
+async function open(w, options, visit) {
+  await fill(w);
+  const { withoutScript, ...settings } = options;
+  const context = await w.context.browser().newContext(settings);
+  const wrong = [];
+  context.on("console", (message) => wrong.push(`${message.type()}: ${message.text()} ${message.location().url}`));
+  context.on("dialog", (dialog) => wrong.push(`dialog ${dialog.message()}`) && dialog.dismiss());
+  context.on("weberror", (error) => wrong.push(error.error().message));
+  context.on("request", (request) => {
+    if (!/^data:/.test(request.url()) && new URL(request.url()).origin !== w.program.url) wrong.push(request.url());
+  });
+  await context.addInitScript(() => {
+    document.addEventListener("securitypolicyviolation", (event) => console.error(`policy: ${event.violatedDirective} ${event.blockedURI}`));
+  });
+  const page = await context.newPage();
+  try {
+    if (withoutScript) await page.route("**/dashboard/assets/*.js", (route) => route.fulfill({ body: "" }));
+    await page.goto(w.program.session().url);
+    await page.getByRole("button").click();
+    await page.waitForURL("**/dashboard");
+    await visit(page, wrong);
+    assert.deepEqual(wrong, []);
+  } finally {
+    await context.close();
+  }
+}
+
+/** The kind of a path: ids and names are left out. */
+const kind = (path) => path.replace(/\/[a-z]+_[0-9A-Z]{20,}/g, "/{id}").replace(/\?.*/, "");
+
+/** Follows all links from the start page, opens at most two pages of each kind, and passes each on. */
+async function openEach(w, options, check = () => {}) {
+  await open(w, options, async (page, wrong) => {
+    const [waiting, seen, kinds] = [["/dashboard"], new Set(["/dashboard"]), new Map()];
+    for (let path; (path = waiting.shift()) && seen.size < PAGES_MAX; ) {
+      const response = await page.goto(w.program.url + path);
+      assert.equal(response.status(), 200, path);
+      const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      assert.ok(overflow <= 0, `${path} is ${overflow} px wider than the window`);
+      const problems = await check(page, path, response);
+      if (problems?.length) wrong.push(`${path}: ${problems.join("\n")}`);
+      const links = await page.locator("a[href]:not([download])").evaluateAll((all) => all.map((link) => link.href));
+      for (const link of links) {
+        const url = new URL(link);
+        const next = url.pathname + url.search;
+        const number = kinds.get(kind(next)) ?? 0;
+        const isPage = url.origin === w.program.url && /^\/dashboard(\/|$)/.test(url.pathname);
+        if (!isPage || seen.has(next) || number >= EACH_MAX || /\/(raw|csv|export|download|html|preview)\b/.test(next)) continue;
+        kinds.set(kind(next), number + 1);
+        seen.add(next);
+        waiting.push(next);
+      }
+    }
+    assert.ok(seen.size >= (w.program.pages ?? 2), `only ${seen.size} pages`);
+    console.log(`      ${seen.size} pages of ${kinds.size} kinds`);
+  });
+}
+
+/** Axe needs JavaScript, so it sees a page without the script; another case switches JavaScript off. */
+const everyPage = (width, colorScheme, withoutScript = false) => ({
+  milliseconds: BROWSER_MS,
+  async run(w) {
+    const [source, html] = [axe(w.modules), validator(w.modules)];
+    await openEach(w, { viewport: { width, height: 900 }, colorScheme, withoutScript }, async (page, path, response) => {
+      const report = await html.validateString(await response.text());
+      const errors = report.results.flatMap(({ messages }) => messages.map(({ ruleId, message }) => `${ruleId}: ${message}`));
+      await page.evaluate(source);
+      const { violations } = await page.evaluate(() => axe.run(document, { resultTypes: ["violations"] }));
+      const found = violations.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map((node) => `${node.target.join(" ")} ${node.html.slice(0, 120)}`)}`);
+      return [...new Set(errors)].slice(0, 5).concat(found);
+    });
+  },
+});
+
+export const withServer = {
+  "every page, 1280 px, light": everyPage(1280, "light"),
+  "every page, 320 px, dark, without the script": everyPage(320, "dark", true),
+
+  "every page without JavaScript, 320 px": {
+    milliseconds: BROWSER_MS,
+    run: (w) => openEach(w, { viewport: { width: 320, height: 900 }, javaScriptEnabled: false }),
+  },
+
+  async "signed out, pages lead to the sign-in page"(w) {
+    const context = await w.context.browser().newContext();
+    const page = await context.newPage();
+    await page.goto(w.program.url + "/dashboard/emails?status=bounced");
+    assert.match(page.url(), /\/dashboard\/sign-in\?next=%2Fdashboard%2Femails%3Fstatus%3Dbounced$/);
+    await context.close();
+  },
+
+  async "a list is filtered while typing, and the address keeps the filter"(w) {
+    await open(w, {}, async (page) => {
+      await page.goto(w.program.url + "/dashboard/emails");
+      await page.getByLabel("Recipient").fill("person1@example.net");
+      await page.waitForURL("**/dashboard/emails?*person1*");
+      await page.locator("tbody tr").nth(1).waitFor({ state: "detached" });
+      assert.match(await page.locator("tbody").textContent(), /person1@example\.net/);
+    });
+  },
+
+  async "a new email appears without a reload"(w) {
+    await open(w, {}, async (page) => {
+      await page.goto(w.program.url + "/dashboard/emails");
+      await w.program.api("POST", "/emails", { from: "ada@example.com", to: ["live@example.net"], subject: "Live row", text: "x" });
+      await page.getByText("Live row").first().waitFor();
+    });
+  },
+
+  async "the palette leads to a page"(w) {
+    await open(w, {}, async (page) => {
+      await page.keyboard.press("Control+k");
+      await page.keyboard.type("emails");
+      await page.keyboard.press("Enter");
+      await page.waitForURL("**/dashboard/emails");
+    });
+  },
+};
