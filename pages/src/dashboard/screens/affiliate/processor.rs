@@ -241,7 +241,7 @@ struct ProcessorEvent {
 }
 
 #[derive(Debug, Deserialize)]
-struct ReplayedEvent {
+struct ReplayedProcessorEvent {
     event: ProcessorEvent,
 }
 
@@ -293,7 +293,7 @@ async fn events(context: &Context<'_>) -> Result<View, Failure> {
 
 async fn replay(context: &Context<'_>) -> Result<Outcome, Failure> {
     let call = Call::new("replay_affiliate_processor_event").id(context.form().get("event"));
-    let replayed: ReplayedEvent = context.read(&call).await?;
+    let replayed: ReplayedProcessorEvent = context.read(&call).await?;
     if replayed.event.status == "failed" {
         let reason = replayed.event.error.unwrap_or_default();
         let message = format!("The event {} failed again: {reason}", replayed.event.id);
