@@ -31,6 +31,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures_util::future::join_all;
 use hypertext::{Buffer, prelude::*};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::encode;
@@ -38,6 +39,7 @@ use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::form::{Control, Field};
 use crate::dashboard::kit::empty::EmptyState;
+use crate::dashboard::kit::filter::or_refused;
 use crate::dashboard::kit::text::{input_value, sentence_case};
 use crate::dashboard::page::Page;
 use crate::dashboard::request::Fields;
@@ -54,6 +56,23 @@ pub struct AffiliateList<T> {
     pub data: Vec<T>,
     #[serde(default)]
     pub next_cursor: Option<String>,
+}
+
+impl<T> Default for AffiliateList<T> {
+    fn default() -> Self {
+        Self { data: Vec::new(), next_cursor: None }
+    }
+}
+
+/// Reads a list. A refused filter is no failure: the page keeps its filters.
+///
+/// # Errors
+/// The program is not set up, or the operation failed.
+pub async fn read_list<T: DeserializeOwned>(
+    context: &Context<'_>,
+    call: &Call,
+) -> Result<(AffiliateList<T>, Option<Failure>), Failure> {
+    or_refused(context.read::<AffiliateList<T>>(call).await)
 }
 
 /// A page that says to set up the program first, if the failure is that there is none.

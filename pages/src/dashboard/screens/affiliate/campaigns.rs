@@ -174,14 +174,14 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
         .row("Changed", time_or_dash(campaign.updated_at.as_deref()))
         .row("Id", maud! { code { (campaign.id) } });
     let body = maud! {
-        p { (CampaignBadges(&campaign)) }
+        p { (CampaignBadges(campaign)) }
         section.card {
             h2 { "What a partner earns" }
             ul.plain { @for sentence in campaign.sentences(&currency) { li { (sentence) } } }
         }
         section.card { h2 { "Details" } (facts) }
         p { a href={ (PATH) "/partners?campaign_id=" (encode(&campaign.id)) } { "Partners of this campaign" } }
-        @if may_change { (CampaignActions { context, campaign: &campaign }) }
+        @if may_change { (CampaignActions { context, campaign: campaign }) }
     };
     let call = Call::new("get_affiliate_campaign").id(&campaign.id);
     let page = Page::new(&campaign.name, body).below(CAMPAIGNS_PATH, "Campaigns").actions(maud! {
@@ -255,7 +255,7 @@ async fn create(context: &Context<'_>) -> Result<Outcome, Failure> {
 async fn edit_page(context: &Context<'_>) -> Result<View, Failure> {
     let campaign = &load(context).await?;
     let currency = program_currency(context).await;
-    let form = Form::new("edit", "Save", campaign_fields(&currency, &campaign));
+    let form = Form::new("edit", "Save", campaign_fields(&currency, campaign));
     let path = format!("{CAMPAIGNS_PATH}/{}", encode(&campaign.id));
     let body = maud! {
         section.card {

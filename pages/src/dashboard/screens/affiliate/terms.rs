@@ -60,19 +60,16 @@ pub struct ProductRate {
 pub type CampaignsById = BTreeMap<String, Campaign>;
 
 impl Campaign {
-    /// The rate in a few words: `20 % for 12 months`.
+    /// The rate in a few words: `20 % of every payment for 12 months`.
     #[must_use]
     pub fn short_terms(&self, currency: &str) -> String {
         let rate = rate_text(&self.commission_type, self.commission_bps, self.commission_flat_cents, currency);
-        format!("{rate} {}", self.duration_text())
-    }
-
-    fn duration_text(&self) -> String {
+        let of = if self.commission_type == "flat" { "for" } else { "of" };
         match (self.commission_duration.as_str(), self.recurring_months) {
-            ("once", _) => "of the first payment".into(),
-            (_, None) => "of every payment".into(),
-            (_, Some(1)) => "of the payments of 1 month".into(),
-            (_, Some(months)) => format!("of the payments of {months} months"),
+            ("once", _) => format!("{rate} {of} the first payment"),
+            (_, None) => format!("{rate} {of} every payment"),
+            (_, Some(1)) => format!("{rate} {of} every payment for 1 month"),
+            (_, Some(months)) => format!("{rate} {of} every payment for {months} months"),
         }
     }
 
@@ -190,6 +187,6 @@ mod tests {
         ];
         let plain = |text: String| text.replace('\u{a0}', " ");
         assert_eq!(campaign.sentences("usd").into_iter().map(plain).collect::<Vec<_>>(), expected);
-        assert_eq!(plain(campaign.short_terms("usd")), "20 % of the payments of 12 months");
+        assert_eq!(plain(campaign.short_terms("usd")), "20 % of every payment for 12 months");
     }
 }
