@@ -17,9 +17,11 @@ pub mod received;
 pub mod security;
 pub mod sign_in;
 pub mod start;
+pub mod suppressions;
 pub mod team;
 pub mod templates;
 pub mod visits;
+pub mod webhooks;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
@@ -50,6 +52,8 @@ pub const ALL: &[&[PageRow]] = &[
     automations::PAGES,
     logs::PAGES,
     metrics::PAGES,
+    suppressions::PAGES,
+    suppressions::OPT_OUT_PAGES,
     affiliate::overview::PAGES,
     affiliate::settings::PAGES,
     affiliate::processor::PAGES,
@@ -71,6 +75,7 @@ pub const ALL: &[&[PageRow]] = &[
     domains::PAGES,
     credentials::API_KEY_PAGES,
     credentials::SMTP_PAGES,
+    webhooks::PAGES,
     logs::PAGES,
     team::PAGES,
     billing::PAGES,
