@@ -238,7 +238,9 @@ impl Field {
         let value = match &self.control {
             Control::File { .. } | Control::Files { .. } => return Ok(None),
             Control::Checkbox => return Ok(Some(Value::Bool(fields.find(&self.name).is_some()))),
-            Control::Checkboxes(_) | Control::CheckboxGroups(_) => Value::from(fields.all(&self.name).map(Value::from).collect::<Vec<_>>()),
+            Control::Checkboxes(_) | Control::CheckboxGroups(_) => {
+                Value::from(fields.all(&self.name).map(Value::from).collect::<Vec<_>>())
+            }
             Control::Lines { .. } => {
                 let entries = entered.split(['\n', ',']).map(str::trim).filter(|entry| !entry.is_empty());
                 Value::from(entries.map(Value::from).collect::<Vec<_>>())
@@ -371,7 +373,7 @@ impl Renderable for FormErrors<'_> {
         maud! {
             div.notice.bad role="alert" {
                 @if others.is_empty() && !failure.fields.is_empty() {
-                    p { "Nothing was changed. Correct what is marked below, and try again." }
+                    p { "Correct what is marked below, and try again." }
                 } @else {
                     p { (plain(&failure.message)) }
                 }
@@ -391,7 +393,8 @@ pub fn belongs_to(error: &str, field: &str) -> bool {
 }
 
 /// A message of the API without its marks of code.
-fn plain(message: &str) -> String {
+#[must_use]
+pub fn plain(message: &str) -> String {
     message.replace('`', "")
 }
 
@@ -456,8 +459,7 @@ impl Renderable for FieldView<'_> {
             (None, None) => None,
         };
         let view = ControlView { id, field, value, entered: self.entered, described, invalid: error.is_some() };
-        let is_group =
-            matches!(field.control, Control::Radio(_) | Control::Checkboxes(_) | Control::CheckboxGroups(_));
+        let is_group = matches!(field.control, Control::Radio(_) | Control::Checkboxes(_) | Control::CheckboxGroups(_));
         let optional = !field.required && !is_group && !matches!(field.control, Control::Checkbox | Control::Select(_));
         maud! {
             div.field.check[field.control == Control::Checkbox].wrong[error.is_some()] {

@@ -4,11 +4,15 @@ pub mod affiliate;
 pub mod assets;
 pub mod automations;
 pub mod billing;
+pub mod conversions;
 pub mod credentials;
 pub mod domains;
 pub mod emails;
+pub mod events;
+pub mod funnels;
 pub mod logs;
 pub mod metrics;
+pub mod people;
 pub mod received;
 pub mod security;
 pub mod sign_in;
@@ -16,6 +20,7 @@ pub mod start;
 pub mod suppressions;
 pub mod team;
 pub mod templates;
+pub mod visits;
 pub mod webhooks;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -33,6 +38,11 @@ pub const ALL: &[&[PageRow]] = &[
     automations::PAGES,
     suppressions::PAGES,
     suppressions::OPT_OUT_PAGES,
+    events::PAGES,
+    people::PAGES,
+    funnels::PAGES,
+    visits::PAGES,
+    conversions::PAGES,
     affiliate::overview::PAGES,
     affiliate::settings::PAGES,
     affiliate::processor::PAGES,

@@ -55,7 +55,10 @@ fn the_export_has_the_filters() {
     let answer = backend("manual").get("/suppressions/export.csv?reason=manual&cursor=x&email=example.net");
     let PageContent::Download { call, file_name } = answer.content else { panic!("no download") };
     assert_eq!(file_name, "suppressions-2026-11-26.csv");
-    assert_eq!(call.query, [("email", "@example.net"), ("reason", "manual")].map(|(a, b)| (a.to_owned(), b.to_owned())));
+    assert_eq!(
+        call.query,
+        [("email", "@example.net"), ("reason", "manual")].map(|(a, b)| (a.to_owned(), b.to_owned()))
+    );
 }
 
 #[test]
@@ -89,7 +92,8 @@ fn added_addresses_with_errors_are_listed() {
         {"index": 1, "id": null, "status": "failed", "error": {"message": HOSTILE, "code": "validation_error"}},
     ]});
     let backend = backend("manual").answer("create_suppression", entries);
-    let page = html(backend.post("/suppressions/new", "add", &[("emails", "grace@example.net\nnobody"), ("note", "x")]));
+    let page =
+        html(backend.post("/suppressions/new", "add", &[("emails", "grace@example.net\nnobody"), ("note", "x")]));
     assert_harmless(&page);
     assert!(page.contains("Not added") && page.contains("/dashboard/suppressions/sup_1"));
     assert_eq!(backend.post("/suppressions/new", "add", &[("emails", " ")]).status, 400);
@@ -117,12 +121,14 @@ fn a_list_is_tried_before_it_is_imported() {
         {"email": "b@example.net", "suppressed": true, "reason": "manual"},
         {"email": HOSTILE, "suppressed": false, "error": {"message": "is no address"}},
     ]});
-    let backend = backend("manual").answer("check_suppressions", checked).answer(
-        "import_suppressions",
-        json!({"import": {"id": "imp_1"}}),
-    );
+    let backend = backend("manual")
+        .answer("check_suppressions", checked)
+        .answer("import_suppressions", json!({"import": {"id": "imp_1"}}));
     assert_eq!(backend.post("/suppressions/import", "dry-run", &[("csv", "")]).status, 400);
-    let list = format!("email,reason\na@example.net,bounce\nb@example.net,\n\"{}\",\na@example.net,\n", HOSTILE.replace('"', "\"\""));
+    let list = format!(
+        "email,reason\na@example.net,bounce\nb@example.net,\n\"{}\",\na@example.net,\n",
+        HOSTILE.replace('"', "\"\"")
+    );
     let file = UploadedFile { field: "file".into(), file_name: "list.csv".into(), content: Bytes::from(list.clone()) };
     let page = html(backend.post_files("/suppressions/import", "dry-run", &[("csv", "")], vec![file]));
     assert_harmless(&page);

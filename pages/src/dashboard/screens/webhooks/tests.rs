@@ -32,7 +32,10 @@ fn backend() -> FakeBackend {
         .answer("get_webhook", json!({"webhook": webhook()}))
         .answer("list_webhook_deliveries", json!({"deliveries": [delivery()], "next_cursor": "c2"}))
         .answer("get_webhook_delivery", json!({"delivery": delivery()}))
-        .answer("list_domains", json!({"domains": [{"id": "dom_1", "name": "a.example"}, {"id": "dom_2", "name": HOSTILE}]}))
+        .answer(
+            "list_domains",
+            json!({"domains": [{"id": "dom_1", "name": "a.example"}, {"id": "dom_2", "name": HOSTILE}]}),
+        )
         .answer(
             "list_webhook_events",
             json!({"events": [{"id": "evt_1", "type": "email.received", "created_at": "2026-11-26T11:00:00Z",
@@ -58,19 +61,28 @@ fn texts_of_strangers_are_harmless() {
     }
     let events = html(backend.get("/webhooks/events?types=email.received"));
     assert!(events.contains("/dashboard/received/inb_1"));
-    assert!(backend.calls("list_webhook_events").iter().any(|call| call.query.iter().any(|(_, value)| value == "email.received")));
+    assert!(
+        backend
+            .calls("list_webhook_events")
+            .iter()
+            .any(|call| call.query.iter().any(|(_, value)| value == "email.received"))
+    );
 }
 
 #[test]
 fn an_endpoint_is_created_and_its_secret_shown_once() {
-    let backend =
-        backend().answer("create_webhook", json!({"webhook": webhook(), "secret": "whsec_of_the_test"}));
+    let backend = backend().answer("create_webhook", json!({"webhook": webhook(), "secret": "whsec_of_the_test"}));
     let chosen = [("url", "https://example.com/hooks"), ("subscription", "chosen"), ("retry_policy", "extended")];
     let refused = backend.post("/webhooks/new", "create", &chosen);
     assert_eq!(refused.status, 400);
     assert!(html(refused).contains("Mark at least one event"));
     let mut fields = chosen.to_vec();
-    fields.extend([("events", "email.bounced"), ("events", "email.failed"), ("domain_ids", "dom_2"), ("description", "")]);
+    fields.extend([
+        ("events", "email.bounced"),
+        ("events", "email.failed"),
+        ("domain_ids", "dom_2"),
+        ("description", ""),
+    ]);
     let page = html(backend.post("/webhooks/new", "create", &fields));
     assert!(page.contains("whsec_of_the_test") && page.contains("constructEvent") && page.contains("construct_event"));
     let calls = backend.calls("create_webhook");
@@ -93,8 +105,8 @@ fn an_endpoint_is_deleted_by_its_name() {
 
 #[test]
 fn a_replay_goes_on_where_the_api_stopped_and_ends_at_one_time() {
-    let backend = backend()
-        .answer("replay_webhook_deliveries", json!({"queued": 2, "next_since": "2026-11-26T11:30:00Z"}));
+    let backend =
+        backend().answer("replay_webhook_deliveries", json!({"queued": 2, "next_since": "2026-11-26T11:30:00Z"}));
     let done = backend.post("/webhooks/whk_1/replay", "replay", &[("since", "2026-11-26T11:00"), ("status", "failed")]);
     let calls = backend.calls("replay_webhook_deliveries");
     let path = format!("/dashboard/webhooks/whk_1/replay?queued={}&next=2026-11-26T11%3A30%3A00Z", 2 * calls.len());
@@ -112,7 +124,8 @@ fn refused_filters_and_forbidden_operations_are_said() {
     let refused = backend().refuse("list_webhook_deliveries", failure);
     let page = html(refused.get("/webhooks/whk_1?type=x"));
     assert!(page.contains("The list was not read: type is not an event"));
-    let viewer = backend().forbid("update_webhook").forbid("delete_webhook").forbid("create_webhook").forbid("test_webhook");
+    let viewer =
+        backend().forbid("update_webhook").forbid("delete_webhook").forbid("create_webhook").forbid("test_webhook");
     let page = html(viewer.get("/webhooks/whk_1"));
     assert!(!page.contains("/edit") && !page.contains("Disable the endpoint") && !page.contains("Send the test"));
     assert!(!html(viewer.get("/webhooks")).contains("/webhooks/new"));
