@@ -137,7 +137,7 @@
   }
 
   // Palette
-  const places = { msg: "emails", inb: "received", dom: "domains", tpl: "templates", key: "api-keys", smtp: "smtp-credentials", whk: "webhooks", aut: "automations", aff: "affiliate/partners", ref: "affiliate/referrals", com: "affiliate/commissions", req: "logs" };
+  const places = { msg: "emails", inb: "received", dom: "domains", sup: "suppressions", tpl: "templates", key: "api-keys", smtp: "smtp-credentials", whk: "webhooks", aut: "automations", aff: "affiliate/partners", ref: "affiliate/referrals", com: "affiliate/commissions", req: "logs" };
   let palette;
   function openPalette() {
     palette ??= buildPalette();

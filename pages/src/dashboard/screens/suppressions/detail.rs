@@ -81,7 +81,7 @@ pub(super) async fn show_remove(context: &Context<'_>) -> Result<View, Failure> 
                 @if suppression.is_domain() { "Mail goes to addresses of this domain again." } @else { "Mail goes to this address again." }
                 " If it bounces or is reported again, the address is suppressed again."
             }
-            p.soft { (reason_text(&suppression.reason)) }
+            @if !suppression.is_complaint() { p.soft { (reason_text(&suppression.reason)) } }
             (form.within(context))
         }
     };

@@ -111,7 +111,7 @@ impl Renderable for DeliverySection<'_> {
             section {
                 div.section-head {
                     h2 { "Deliveries" }
-                    @if can_replay { a href={ (webhook_path(&webhook.id)) "/replay" } { "Send deliveries of a time again" } }
+                    @if can_replay { a href={ (webhook_path(&webhook.id)) "/replay" } { "Send past deliveries again" } }
                 }
                 (bar)
                 div data-fragment="list" {

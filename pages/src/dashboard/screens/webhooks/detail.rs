@@ -32,18 +32,25 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
                 (facts)
             }
             @if context.allows("update_webhook") || context.allows("test_webhook") {
-                section.card {
-                    @if webhook.enabled {
-                        @if context.allows("test_webhook") {
+                div.stack {
+                    @if webhook.enabled && context.allows("test_webhook") {
+                        section.card {
                             h2 { "Send a test" }
                             p.small.soft { "An example of the event, tried once. Its data has " code { "\"test\": true" } "." }
                             (test.within(context))
                         }
-                        @if context.allows("update_webhook") { (disable.within(context)) }
-                    } @else {
-                        h2 { "Disabled" }
-                        p.small.soft { "Events are sent again from the moment when you enable it." }
-                        @if context.allows("update_webhook") { (enable.within(context)) }
+                    }
+                    @if context.allows("update_webhook") {
+                        section.card {
+                            @if webhook.enabled {
+                                p.small.soft { "Nothing is sent to a disabled endpoint, also not later." }
+                                (disable.within(context))
+                            } @else {
+                                h2 { "Disabled" }
+                                p.small.soft { "Events are sent again from the moment when you enable it." }
+                                (enable.within(context))
+                            }
+                        }
                     }
                 }
             }
