@@ -16,13 +16,13 @@ use crate::dashboard::table::{Outcome, View};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Added {
-    data: Vec<AddedEntry>,
+struct AddReply {
+    data: Vec<AddReplyEntry>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct AddedEntry {
+struct AddReplyEntry {
     id: Option<String>,
     status: String,
     warnings: Vec<String>,
@@ -69,7 +69,7 @@ pub(super) async fn add(context: &Context<'_>) -> Result<Outcome, Failure> {
         Value::Array(entries) => entries.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
         _ => return Err(Failure::field("emails", "Enter at least one address")),
     };
-    let added: Added = context.read(&Call::new("create_suppression").json(body)).await?;
+    let added: AddReply = context.read(&Call::new("create_suppression").json(body)).await?;
     let is_clean = added.data.iter().all(|entry| entry.error.is_none() && entry.warnings.is_empty());
     if is_clean {
         return Ok(Outcome::done(LIST, "added"));

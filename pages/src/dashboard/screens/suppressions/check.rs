@@ -20,7 +20,7 @@ use crate::dashboard::table::{Outcome, View};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Checked {
+pub(super) struct CheckReply {
     pub data: Vec<CheckedAddress>,
 }
 
@@ -75,7 +75,7 @@ pub(super) fn show(context: &Context<'_>) -> View {
 
 pub(super) async fn check(context: &Context<'_>) -> Result<Outcome, Failure> {
     let body = form("").read(context.form())?;
-    let checked: Checked = context.read(&Call::new("check_suppressions").json(body)).await?;
+    let checked: CheckReply = context.read(&Call::new("check_suppressions").json(body)).await?;
     let mut table = Table::new("Results", &["Address", "Mail to it", "Reason", "Until", "Opted out of"]);
     for address in &checked.data {
         let badge = match (&address.error, address.suppressed, address.categories.is_empty()) {

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::LIST;
 use super::address_list::{self, ListEntry};
-use super::check::{Checked, CheckedAddress};
+use super::check::{CheckReply, CheckedAddress};
 use super::object::reason_badge;
 use crate::dashboard::backend::{Call, CallBody, Failure};
 use crate::dashboard::context::Context;
@@ -32,7 +32,7 @@ const SHOWN_MAX: usize = 100;
 
 /// What would happen to a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Fate {
+enum LineOutcome {
     Added,
     /// Nothing is sent to the address already, for this reason.
     Exists(String),
@@ -85,16 +85,17 @@ pub(super) async fn dry_run(context: &Context<'_>) -> Result<Outcome, Failure> {
     let is_file = context.request.files.iter().any(|file| !file.content.is_empty());
     let entries =
         address_list::read(&text).map_err(|message| Failure::field(if is_file { "file" } else { "csv" }, message))?;
-    let fates = fates(context, &entries[..entries.len().min(CHECKED_MAX)]).await?;
+    let outcomes = outcomes(context, &entries[..entries.len().min(CHECKED_MAX)]).await?;
     let mut import = Form::new("import", "Import the list", vec![Field::hidden("csv", text)]);
     import.multipart = true;
-    let report = DryRun { entries: &entries, fates: &fates };
-    let is_useless = report.count(|fate| matches!(fate, Fate::Added)) == 0 && entries.len() == fates.len();
+    let report = DryRun { entries: &entries, outcomes: &outcomes };
+    let is_useless =
+        report.count(|outcome| matches!(outcome, LineOutcome::Added)) == 0 && entries.len() == outcomes.len();
     let body = maud_borrow! {
         section.card {
             (report.facts())
-            @if fates.len() < entries.len() {
-                p.soft { "Only the first " (grouped(fates.len() as u64)) " lines were checked; the import reads all " (grouped(entries.len() as u64)) "." }
+            @if outcomes.len() < entries.len() {
+                p.soft { "Only the first " (grouped(outcomes.len() as u64)) " lines were checked; the import reads all " (grouped(entries.len() as u64)) "." }
             }
             @if is_useless {
                 p { "The import would change nothing." }
@@ -102,8 +103,8 @@ pub(super) async fn dry_run(context: &Context<'_>) -> Result<Outcome, Failure> {
             (import.within(context))
             p { a href={ (LIST) "/import" } { "Choose another list" } }
         }
-        (report.section("Lines that would be left out", |fate| matches!(fate, Fate::Refused(_))))
-        (report.section("Other lines", |fate| !matches!(fate, Fate::Refused(_))))
+        (report.section("Lines that would be left out", |outcome| matches!(outcome, LineOutcome::Refused(_))))
+        (report.section("Other lines", |outcome| !matches!(outcome, LineOutcome::Refused(_))))
     };
     let page = Page::new("What the import would do", body)
         .below(LIST, "Suppressions")
@@ -113,7 +114,7 @@ pub(super) async fn dry_run(context: &Context<'_>) -> Result<Outcome, Failure> {
 }
 
 /// What would happen to each line.
-async fn fates(context: &Context<'_>, entries: &[ListEntry]) -> Result<Vec<Fate>, Failure> {
+async fn outcomes(context: &Context<'_>, entries: &[ListEntry]) -> Result<Vec<LineOutcome>, Failure> {
     let mut first_lines: HashMap<String, usize> = HashMap::new();
     let mut unique: Vec<&str> = Vec::new();
     for address in entries.iter().filter_map(|entry| entry.address.as_deref()).filter(|address| !address.is_empty()) {
@@ -125,71 +126,71 @@ async fn fates(context: &Context<'_>, entries: &[ListEntry]) -> Result<Vec<Fate>
     let mut checked: HashMap<&str, CheckedAddress> = HashMap::new();
     for part in unique.chunks(CHECKED_AT_ONCE) {
         let call = Call::new("check_suppressions").json(json!({"emails": part}));
-        let answer: Checked = context.read(&call).await?;
+        let answer: CheckReply = context.read(&call).await?;
         checked.extend(part.iter().copied().zip(answer.data));
     }
     first_lines.clear();
-    let fates = entries.iter().map(|entry| {
+    let outcomes = entries.iter().map(|entry| {
         let address = match entry.address.as_deref() {
-            None => return Fate::Refused("A quote is not closed, or the line is too long".to_owned()),
-            Some("") => return Fate::Refused("The address is missing".to_owned()),
+            None => return LineOutcome::Refused("A quote is not closed, or the line is too long".to_owned()),
+            Some("") => return LineOutcome::Refused("The address is missing".to_owned()),
             Some(address) => address,
         };
         let Some(status) = checked.get(address) else {
-            return Fate::Refused("The address could not be checked".to_owned());
+            return LineOutcome::Refused("The address could not be checked".to_owned());
         };
         if let Some(error) = &status.error {
-            return Fate::Refused(error.clone());
+            return LineOutcome::Refused(error.clone());
         }
         // The API answers with the address as it is compared.
         match first_lines.get(&status.email) {
-            Some(line) => return Fate::Repeated(*line),
+            Some(line) => return LineOutcome::Repeated(*line),
             None => first_lines.insert(status.email.clone(), entry.line),
         };
         if status.suppressed {
-            return Fate::Exists(status.reason.clone().unwrap_or_default());
+            return LineOutcome::Exists(status.reason.clone().unwrap_or_default());
         }
-        Fate::Added
+        LineOutcome::Added
     });
-    Ok(fates.collect())
+    Ok(outcomes.collect())
 }
 
 /// The result of a dry run.
 struct DryRun<'r> {
     entries: &'r [ListEntry],
-    fates: &'r [Fate],
+    outcomes: &'r [LineOutcome],
 }
 
 impl DryRun<'_> {
-    fn count(&self, is_wanted: impl Fn(&Fate) -> bool) -> u64 {
-        self.fates.iter().filter(|fate| is_wanted(fate)).count() as u64
+    fn count(&self, is_wanted: impl Fn(&LineOutcome) -> bool) -> u64 {
+        self.outcomes.iter().filter(|outcome| is_wanted(outcome)).count() as u64
     }
 
     fn facts(&self) -> Facts {
-        let count = |is_wanted: fn(&Fate) -> bool| grouped(self.count(is_wanted));
+        let count = |is_wanted: fn(&LineOutcome) -> bool| grouped(self.count(is_wanted));
         Facts::new()
             .row("Lines with entries", grouped(self.entries.len() as u64))
-            .row("Would be added", count(|fate| matches!(fate, Fate::Added)))
-            .row("Suppressed already", count(|fate| matches!(fate, Fate::Exists(_))))
-            .row("Repeated in the list", count(|fate| matches!(fate, Fate::Repeated(_))))
-            .row("Would be left out", count(|fate| matches!(fate, Fate::Refused(_))))
+            .row("Would be added", count(|outcome| matches!(outcome, LineOutcome::Added)))
+            .row("Suppressed already", count(|outcome| matches!(outcome, LineOutcome::Exists(_))))
+            .row("Repeated in the list", count(|outcome| matches!(outcome, LineOutcome::Repeated(_))))
+            .row("Would be left out", count(|outcome| matches!(outcome, LineOutcome::Refused(_))))
     }
 
-    /// The first lines with some fates.
-    fn section(&self, title: &'static str, is_wanted: fn(&Fate) -> bool) -> impl Renderable + use<> {
-        let wanted = || self.entries.iter().zip(self.fates).filter(|(_, fate)| is_wanted(fate));
+    /// The first lines with some outcomes.
+    fn section(&self, title: &'static str, is_wanted: fn(&LineOutcome) -> bool) -> impl Renderable + use<> {
+        let wanted = || self.entries.iter().zip(self.outcomes).filter(|(_, outcome)| is_wanted(outcome));
         let all = wanted().count();
         let mut table =
             Table::new(title, &["Line", "Address", "Reason in the list", "Result", "Remarks"]).numbers(&["Line"]);
-        for (entry, fate) in wanted().take(SHOWN_MAX) {
-            let (badge, remark) = match fate {
-                Fate::Added => (Badge::new("Added", Tone::Good), String::new()),
-                Fate::Exists(_) => (Badge::new("Already there", Tone::Neutral), String::new()),
-                Fate::Repeated(line) => (Badge::new("Repeated", Tone::Neutral), format!("As on line {line}")),
-                Fate::Refused(reason) => (Badge::new("Left out", Tone::Warning), reason.clone()),
+        for (entry, outcome) in wanted().take(SHOWN_MAX) {
+            let (badge, remark) = match outcome {
+                LineOutcome::Added => (Badge::new("Added", Tone::Good), String::new()),
+                LineOutcome::Exists(_) => (Badge::new("Already there", Tone::Neutral), String::new()),
+                LineOutcome::Repeated(line) => (Badge::new("Repeated", Tone::Neutral), format!("As on line {line}")),
+                LineOutcome::Refused(reason) => (Badge::new("Left out", Tone::Warning), reason.clone()),
             };
-            let reason = match fate {
-                Fate::Exists(reason) if !reason.is_empty() => Some(reason),
+            let reason = match outcome {
+                LineOutcome::Exists(reason) if !reason.is_empty() => Some(reason),
                 _ => None,
             };
             let dash = |text: &str| if text.is_empty() { "–".to_owned() } else { text.chars().take(200).collect() };

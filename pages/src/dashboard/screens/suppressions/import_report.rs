@@ -27,7 +27,7 @@ struct OneImport {
 struct Import {
     id: String,
     status: String,
-    counts: Counts,
+    counts: ImportCounts,
     errors: Vec<LineError>,
     created_at: String,
     completed_at: Option<String>,
@@ -35,7 +35,7 @@ struct Import {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Counts {
+struct ImportCounts {
     total: u64,
     processed: u64,
     created: u64,

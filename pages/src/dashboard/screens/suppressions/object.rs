@@ -45,13 +45,13 @@ pub(super) struct SuppressionList {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct OneSuppression {
+pub(super) struct SuppressionReply {
     pub suppression: Suppression,
 }
 
 impl Suppression {
     pub(super) async fn read(context: &Context<'_>, id: &str) -> Result<Self, Failure> {
-        let found: OneSuppression = context.read(&Call::new("get_suppression").parameter("id_or_email", id)).await?;
+        let found: SuppressionReply = context.read(&Call::new("get_suppression").parameter("id_or_email", id)).await?;
         Ok(found.suppression)
     }
 

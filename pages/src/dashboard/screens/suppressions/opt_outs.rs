@@ -25,14 +25,14 @@ const CATEGORIES: &[&str] = &["product", "newsletter"];
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct OptOutList {
-    category_opt_outs: Vec<OptOut>,
+struct CategoryOptOutList {
+    category_opt_outs: Vec<CategoryOptOut>,
     next_cursor: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-struct OptOut {
+struct CategoryOptOut {
     id: String,
     email: String,
     category_label: String,
@@ -47,7 +47,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     for name in ["email", "category", "cursor"] {
         call = call.query(name, query.get(name).trim());
     }
-    let (found, refused) = or_refused(context.read::<OptOutList>(&call).await)?;
+    let (found, refused) = or_refused(context.read::<CategoryOptOutList>(&call).await)?;
     let filters =
         [Filter::text("email", "Address", "grace@example.net"), Filter::words("category", "Category", CATEGORIES)];
     let bar = FilterBar { context, filters: &filters };
@@ -78,7 +78,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     Ok(page.lead("These recipients get no mail of a category, but all other mail.").same_as(call).live().into())
 }
 
-fn table(context: &Context<'_>, opt_outs: &[OptOut]) -> Table {
+fn table(context: &Context<'_>, opt_outs: &[CategoryOptOut]) -> Table {
     let can_remove = context.allows("delete_category_opt_out");
     let columns: &[&str] = &["Address", "Category", "Added by", "Caused by", "Added", "Remove"];
     let mut table = Table::new("Opt-outs", if can_remove { columns } else { &columns[..5] });
@@ -133,9 +133,9 @@ pub(super) async fn add(context: &Context<'_>) -> Result<Outcome, Failure> {
 }
 
 /// The opt-out of the page's path, among those of the address in its query.
-async fn read(context: &Context<'_>) -> Result<OptOut, Failure> {
+async fn read(context: &Context<'_>) -> Result<CategoryOptOut, Failure> {
     let call = Call::new("list_category_opt_outs").query("limit", "100").query("email", context.query().get("email"));
-    let found: OptOutList = context.read(&call).await?;
+    let found: CategoryOptOutList = context.read(&call).await?;
     let found = found.category_opt_outs.into_iter().find(|opt_out| opt_out.id == context.id());
     found.ok_or_else(|| Failure { message: "There is no such opt-out any more".into(), ..Failure::not_found() })
 }

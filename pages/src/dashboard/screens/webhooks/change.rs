@@ -18,23 +18,23 @@ const SUBSCRIPTION: &str = "subscription";
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct DomainList {
-    domains: Vec<Domain>,
+struct DomainOptions {
+    domains: Vec<DomainOption>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Domain {
+struct DomainOption {
     id: String,
     name: String,
 }
 
 /// The sending domains as choices; those that an endpoint names stay choices if they are gone.
 async fn domains(context: &Context<'_>, chosen: &[String]) -> Result<Vec<(String, String)>, Failure> {
-    let found: DomainList = if context.allows("list_domains") {
+    let found: DomainOptions = if context.allows("list_domains") {
         context.read(&Call::new("list_domains").query("limit", "100")).await?
     } else {
-        DomainList::default()
+        DomainOptions::default()
     };
     let mut choices: Vec<_> = found.domains.into_iter().map(|domain| (domain.id, domain.name)).collect();
     for id in chosen {

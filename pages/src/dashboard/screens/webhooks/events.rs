@@ -19,7 +19,7 @@ use crate::dashboard::table::View;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct EventList {
+struct StreamPage {
     events: Vec<StreamEvent>,
     next_cursor: Option<String>,
     has_more: bool,
@@ -84,7 +84,7 @@ pub(super) fn links(data: &Value) -> impl Renderable + use<> {
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let query = context.query();
     let call = Call::new("list_webhook_events").query("types", query.get("types")).query("cursor", query.get("cursor"));
-    let (found, refused) = or_refused(context.read::<EventList>(&call).await)?;
+    let (found, refused) = or_refused(context.read::<StreamPage>(&call).await)?;
     let filters = [event_choices::filter("types")];
     let bar = FilterBar { context, filters: &filters };
     let is_filtered = bar.is_active() || !query.get("cursor").is_empty();

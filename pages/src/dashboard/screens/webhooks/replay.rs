@@ -22,7 +22,7 @@ const CALLS_MAX: usize = 20;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Queued {
+struct QueuedDeliveries {
     queued: u64,
     next_since: Option<String>,
 }
@@ -88,7 +88,7 @@ pub(super) async fn replay(context: &Context<'_>) -> Result<Outcome, Failure> {
     let (mut queued, mut next) = (0, None);
     for _ in 0..CALLS_MAX {
         let call = Call::new("replay_webhook_deliveries").id(context.id()).json(body.clone());
-        let part: Queued = context.read(&call).await?;
+        let part: QueuedDeliveries = context.read(&call).await?;
         queued += part.queued;
         next = part.next_since;
         match &next {
