@@ -34,8 +34,8 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let timeline = history(&events.events);
     let body = maud! {
         div.columns.wide-first {
-            div.stack {
-                div.stack data-fragment="standing" {
+            div.sections {
+                div.sections data-fragment="standing" {
                     (Standings { context, email })
                     section aria-labelledby="attempts" {
                         h2 #attempts { "Tries" }
@@ -46,7 +46,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
                 // Outside the parts that are refreshed: the frame would load again at every event.
                 (EmailContent { context, email })
             }
-            div.stack data-fragment="facts" {
+            div.sections data-fragment="facts" {
                 section aria-labelledby="facts" { h2 #facts { "Facts" } div.card { (facts(email)) } }
                 (SimilarEmails(email))
                 section aria-labelledby="history" {

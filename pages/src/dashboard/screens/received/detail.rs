@@ -22,8 +22,8 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let path = mail_path(context.id());
     let body = maud! {
         div.columns.wide-first {
-            div.stack { (ReceivedContent { context, mail }) (ReceivedFiles { context, mail }) }
-            div.stack {
+            div.sections { (ReceivedContent { context, mail }) (ReceivedFiles { context, mail }) }
+            div.sections {
                 section aria-labelledby="facts" { h2 #facts { "Facts" } div.card { (facts(mail)) } }
                 section aria-labelledby="proofs" { h2 #proofs { "Is it really from there?" } div.card { (SenderProofs(mail)) } }
                 section aria-labelledby="like-this" {
