@@ -57,7 +57,7 @@ fn fake() -> FakeBackend {
 #[test]
 fn hostile_texts_cannot_act() {
     let fake = fake();
-    let pages = ["", "/test", "/test?event=ae_1", "/runs", "/runs/run_1", "/versions", "/delete"];
+    let pages = ["", "/test", "/test?event=ae_1", "/runs", "/runs/run_1", "/versions?from=2&to=3", "/delete"];
     assert_harmless(&html(fake.get("/automations")));
     for page in pages {
         assert_harmless(&html(fake.get(&format!("{PATH}{page}"))));
