@@ -176,7 +176,8 @@ impl HttpBackend {
         tokio::spawn(connection);
         // Browsers call the operations that accept keys as well below this path.
         let prefix = if self.key.is_empty() && !is_for_sessions(target) { "/api" } else { "" };
-        let mut request = Request::builder().method(method).uri(format!("{prefix}{target}")).header("host", &self.server);
+        let mut request =
+            Request::builder().method(method).uri(format!("{prefix}{target}")).header("host", &self.server);
         if self.key.is_empty() || is_for_sessions(target) {
             request = request.header("cookie", &self.cookie).header("x-csrf-token", &self.csrf);
         } else {

@@ -361,7 +361,7 @@ impl Renderable for FormErrors<'_> {
         maud! {
             div.notice.bad role="alert" {
                 @if others.is_empty() && !failure.fields.is_empty() {
-                    p { "Nothing was changed. Correct what is marked below, and try again." }
+                    p { "Correct what is marked below, and try again." }
                 } @else {
                     p { (plain(&failure.message)) }
                 }
@@ -381,7 +381,8 @@ pub fn belongs_to(error: &str, field: &str) -> bool {
 }
 
 /// A message of the API without its marks of code.
-fn plain(message: &str) -> String {
+#[must_use]
+pub fn plain(message: &str) -> String {
     message.replace('`', "")
 }
 

@@ -2,19 +2,24 @@
 
 pub mod affiliate;
 pub mod assets;
-pub mod billing;
 pub mod automations;
+pub mod billing;
+pub mod conversions;
 pub mod credentials;
 pub mod domains;
 pub mod emails;
+pub mod events;
+pub mod funnels;
 pub mod logs;
-pub mod security;
 pub mod metrics;
+pub mod people;
 pub mod received;
+pub mod security;
 pub mod sign_in;
 pub mod start;
 pub mod team;
 pub mod templates;
+pub mod visits;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
@@ -25,17 +30,15 @@ pub const ALL: &[&[PageRow]] = &[
     start::PAGES,
     sign_in::PAGES,
     emails::PAGES,
-    team::PAGES,
-    security::PAGES,
-    billing::PAGES,
     received::PAGES,
-    credentials::API_KEY_PAGES,
-    credentials::SMTP_PAGES,
-    domains::PAGES,
+    metrics::PAGES,
     templates::PAGES,
     automations::PAGES,
-    logs::PAGES,
-    metrics::PAGES,
+    events::PAGES,
+    people::PAGES,
+    funnels::PAGES,
+    visits::PAGES,
+    conversions::PAGES,
     affiliate::overview::PAGES,
     affiliate::settings::PAGES,
     affiliate::processor::PAGES,
@@ -54,6 +57,13 @@ pub const ALL: &[&[PageRow]] = &[
     affiliate::run_approval::PAGES,
     affiliate::payouts::PAGES,
     affiliate::payout_results::PAGES,
+    domains::PAGES,
+    credentials::API_KEY_PAGES,
+    credentials::SMTP_PAGES,
+    logs::PAGES,
+    team::PAGES,
+    billing::PAGES,
+    security::PAGES,
 ];
 
 /// The characters of a path segment or a query value that are not encoded.

@@ -131,6 +131,15 @@ impl DateRange {
         Self { from: self.from.max(earlier(self.to, days * DAY)), to: self.to, step: Step::Hour }
     }
 
+    /// The same range in days, for operations that count by day only.
+    #[must_use]
+    pub fn by_day(self) -> Self {
+        match self.step {
+            Step::Hour => Self { from: floor(self.from, DAY), step: Step::Day, ..self },
+            Step::Day | Step::Week => self,
+        }
+    }
+
     /// "the 30 days before".
     #[must_use]
     pub fn before_words(self) -> String {
@@ -242,7 +251,10 @@ mod tests {
             (midnight("2026-11-01"), midnight("2026-11-04"), Step::Day, 3)
         );
         let previous = read("from=2026-11-01&to=2026-11-03").0.previous();
-        assert_eq!((previous.from.to_string(), previous.to.to_string()), (midnight("2026-10-29"), midnight("2026-11-01")));
+        assert_eq!(
+            (previous.from.to_string(), previous.to.to_string()),
+            (midnight("2026-10-29"), midnight("2026-11-01"))
+        );
         assert_eq!(previous.words(), "29 Oct 2026 to 31 Oct 2026");
     }
 

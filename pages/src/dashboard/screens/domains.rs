@@ -80,7 +80,7 @@ pub const PAGES: &[PageRow] = &[
         [form!("delete", "delete_dns_credentials", saved::delete)]
     ),
     page!("/domains/{id}", ["get_domain"], records::show, [form!("verify", "verify_domain", records::verify)]),
-    page!("/domains/{id}/zone-file", ["get_domain_zone_file"], records::zone_file, []),
+    page!("/domains/{id}/zone-file", ["get_domain", "get_domain_zone_file"], records::zone_file, []),
     page!(
         "/domains/{id}/publish",
         ["get_domain", "apply_domain_dns"],

@@ -51,7 +51,11 @@ fn call(range: DateRange, dimension: Option<Dimension>) -> Call {
 }
 
 /// The counts of a range for the chosen emails.
-async fn read_counts(context: &Context<'_>, range: DateRange, only: Option<&Selection>) -> Result<Vec<Counts>, Failure> {
+async fn read_counts(
+    context: &Context<'_>,
+    range: DateRange,
+    only: Option<&Selection>,
+) -> Result<Vec<Counts>, Failure> {
     let answer: MetricsAnswer = context.read(&call(range, only.map(|only| only.dimension))).await?;
     Ok(answer.metrics.by_period(range, only.map(|only| only.value.as_str())))
 }
@@ -100,7 +104,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     };
     let body = maud! {
         (bar)
-        div data-fragment="list" {
+        div.flow data-fragment="list" {
             @if let Some(wrong) = wrong { (Notice { tone: Tone::Bad, text: wrong }) }
             (raw(&content))
         }

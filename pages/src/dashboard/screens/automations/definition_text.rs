@@ -49,7 +49,8 @@ mod tests {
 
     #[test]
     fn equal_definitions_have_equal_lines() {
-        let canonical = json!({"trigger": {"event": "e"}, "steps": [{"type": "send_email", "text": "a\nb", "to": "x"}]});
+        let canonical =
+            json!({"trigger": {"event": "e"}, "steps": [{"type": "send_email", "text": "a\nb", "to": "x"}]});
         let entered = json!({
             "trigger": {"event": "e", "include_machine": false},
             "steps": [{"to": ["x"], "text": "a\nb", "type": "send_email"}],

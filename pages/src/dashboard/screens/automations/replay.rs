@@ -185,7 +185,7 @@ async fn past_runs(
     Ok(runs)
 }
 
-/// What the steps would have done with an event.
+/// The result of the steps for an event.
 #[derive(Debug, Clone, PartialEq)]
 enum ReplayedEvent {
     /// The trigger's filter refuses it.
@@ -225,7 +225,7 @@ async fn replay_events(
         }
         match dry_run(context, automation, event).await {
             Ok(run) => replayed.push(judge(&run, has_filter, repeated.contains(&event.id))),
-            // What was replayed so far is shown; the page says that there were more events.
+            // The events so far are shown; the page says that there were more events.
             Err(failure) if failure.status == 429 && !replayed.is_empty() => break,
             Err(failure) => return Err(failure),
         }
@@ -291,11 +291,9 @@ impl ReplayResult<'_> {
     /// The number of events for which a message would be sent, of messages, and of runs that fail.
     fn sums(&self) -> (usize, usize, usize) {
         self.replayed.iter().fold((0, 0, 0), |(people, sent, failed), replayed| match replayed {
-            ReplayedEvent::Ran { messages, is_failed, .. } => (
-                people + usize::from(!messages.is_empty()),
-                sent + messages.len(),
-                failed + usize::from(*is_failed),
-            ),
+            ReplayedEvent::Ran { messages, is_failed, .. } => {
+                (people + usize::from(!messages.is_empty()), sent + messages.len(), failed + usize::from(*is_failed))
+            }
             _ => (people, sent, failed),
         })
     }
@@ -321,11 +319,8 @@ impl ReplayResult<'_> {
             let target = format!("{}/runs/", path(&self.automation.id));
             let run = self.runs.get(&event.id);
             table.push(
-                Row::new()
-                    .cell(time_or_dash(event.created_at.as_deref()))
-                    .cell(event.person())
-                    .cell(replayed)
-                    .cell(maud! {
+                Row::new().cell(time_or_dash(event.created_at.as_deref())).cell(event.person()).cell(replayed).cell(
+                    maud! {
                         @match run {
                             None => { span.soft { "No run" } }
                             Some(run) => {
@@ -333,7 +328,8 @@ impl ReplayResult<'_> {
                                 (run_badge(&run.status))
                             }
                         }
-                    }),
+                    },
+                ),
             );
         }
         table
@@ -375,7 +371,7 @@ impl Renderable for ReplayResult<'_> {
                 p {
                     (replayed) " past events went through "
                     @if self.is_saved { "the saved steps" } @else { "the steps as you entered them; they are not saved" }
-                    ": " strong { (people) } " would have got " strong { (sent) } " messages, and " strong { (failed) } " runs would have failed."
+                    ": " strong { (people) } " would have got " strong { (sent) } " messages. Failed runs: " strong { (failed) } "."
                     @if replayed < found { " There was no time for " (found - replayed) " more events." }
                 }
                 p.help {
@@ -405,13 +401,17 @@ mod tests {
             "steps": [{"type": "condition", "on_false": "skip_to", "target": 1}, {"type": "delay", "duration": "1d"}],
         });
         let steps = with_filter_step(&definition);
-        assert_eq!(steps[0], json!({"type": "condition", "any": [{"field": "event.email", "op": "exists"}], "on_false": "stop"}));
+        assert_eq!(
+            steps[0],
+            json!({"type": "condition", "any": [{"field": "event.email", "op": "exists"}], "on_false": "stop"})
+        );
         assert_eq!((&steps[1]["target"], steps.len()), (&json!(2), 3));
     }
 
     #[test]
     fn later_events_of_a_person_are_repeated() {
-        let event = |id: &str, user: &str| PastEvent { id: id.into(), user_id: Some(user.into()), ..PastEvent::default() };
+        let event =
+            |id: &str, user: &str| PastEvent { id: id.into(), user_id: Some(user.into()), ..PastEvent::default() };
         let newest_first = [event("3", "a"), event("2", "b"), event("1", "a")];
         assert_eq!(repeated_persons(&newest_first), BTreeSet::from(["3".to_owned()]));
     }
@@ -427,8 +427,11 @@ mod tests {
             ],
         }))
         .unwrap();
-        let expected =
-            ReplayedEvent::Ran { messages: vec![ReplayedMessage { step: 1, text: "Hi".into() }], end: Some("Ends at step 2".into()), is_failed: false };
+        let expected = ReplayedEvent::Ran {
+            messages: vec![ReplayedMessage { step: 1, text: "Hi".into() }],
+            end: Some("Ends at step 2".into()),
+            is_failed: false,
+        };
         assert_eq!(judge(&run, true, false), expected);
         assert_eq!(judge(&run, true, true), ReplayedEvent::OncePerPerson);
     }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::step_form::{OPERATORS, Pairs, StepKind, comparison_fields, find, naming_fields, step_fields};
 use super::working_copy::{ORIGIN, STEPS_MAX, kind_of};
 use crate::dashboard::backend::Failure;
-use crate::dashboard::form::{Field, FieldView, belongs_to};
+use crate::dashboard::form::{Field, FieldView, belongs_to, plain};
 use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::text::input_value;
 use crate::dashboard::request::Fields;
@@ -51,7 +51,7 @@ pub fn count_steps(runs: &[CountedRun], version: u32, steps: usize) -> Vec<StepC
     counts
 }
 
-/// What a step does, in a line.
+/// A step in a line.
 #[must_use]
 pub fn summary(kind: StepKind, step: &Pairs) -> String {
     let value = |name: &str| find(step, name).trim();
@@ -109,7 +109,8 @@ fn comparable(step: &Pairs) -> Pairs {
 /// True if a field is needed seldom; it is shown below the others. The bodies of an email are, with a template.
 fn is_rare(kind: StepKind, local: &str, has_template: bool) -> bool {
     match local {
-        "name" | "key" | "from" | "reply_to" | "category" | "tags" | "template_version" | "match" | "include_machine" => true,
+        "name" | "key" | "from" | "reply_to" | "category" | "tags" | "template_version" | "match"
+        | "include_machine" => true,
         "to" => kind == StepKind::SendEmail,
         "html" | "text" => has_template,
         local => local.starts_with("window."),
@@ -204,9 +205,7 @@ impl StepCard<'_, '_> {
         let prefix = format!("steps[{}]", self.n);
         let errors = self.card.failure.into_iter().flat_map(|failure| &failure.fields);
         let own = errors.filter(|(name, _)| belongs_to(name, &prefix));
-        let is_shown = |name: &str| {
-            fields.iter().any(|field| belongs_to(name, &field.name)) || name.contains(".all[")
-        };
+        let is_shown = |name: &str| fields.iter().any(|field| belongs_to(name, &field.name)) || name.contains(".all[");
         own.filter(|(name, _)| !is_shown(name)).map(|(_, text)| text.as_str()).collect()
     }
 
@@ -225,7 +224,9 @@ impl Renderable for StepCard<'_, '_> {
         fields.extend(naming_fields(&prefix));
         let errors = self.stray_errors(&fields);
         let has_template = !find(self.step, "template").is_empty();
-        let local = |field: &Field| field.name.strip_prefix(&prefix).map_or("", |local| local.trim_start_matches('.')).to_owned();
+        let local = |field: &Field| {
+            field.name.strip_prefix(&prefix).map_or("", |local| local.trim_start_matches('.')).to_owned()
+        };
         let (rare, usual): (Vec<&Field>, Vec<&Field>) =
             fields.iter().partition(|field| is_rare(kind, &local(field), has_template));
         let has_rare_error = card.failure.is_some_and(|failure| {
@@ -239,7 +240,9 @@ impl Renderable for StepCard<'_, '_> {
             _ => None,
         };
         maud! {
-            li.step-card id={ "step-" (n) } {
+            li id={ "step-" (n) } {
+                @if n > 0 { div.between { (InsertStep { card, at: n }) } }
+                div.step-card {
                 input type="hidden" name={ (prefix) ".type" } value=(kind.word());
                 @if let Some(origin) = self.origin() {
                     input type="hidden" name={ (prefix) "." (ORIGIN) } value=(origin);
@@ -256,7 +259,7 @@ impl Renderable for StepCard<'_, '_> {
                     (StepState { counts: self.origin().and_then(|origin| card.counts.get(origin)), is_new: self.stored().is_none(), is_edited: self.is_edited() })
                     @if card.may_edit { (StepButtons { card, n }) }
                 }
-                @for error in &errors { p.error { (error) } }
+                @for error in &errors { p.error { (plain(error)) } }
                 details open[is_open] {
                     summary { @if card.may_edit { "Edit" } @else { "Show" } span.hidden { " step " (n + 1) } }
                     div.step-fields {
@@ -264,11 +267,12 @@ impl Renderable for StepCard<'_, '_> {
                         @if let Some((prefix, title)) = &comparisons {
                             (Comparisons { card, prefix, title, action: format!("row-{n}") })
                         }
-                        details.more open[has_rare_error] {
+                        details.more-settings open[has_rare_error] {
                             summary { "More settings" span.hidden { " of step " (n + 1) } }
                             div.step-fields { @for field in &rare { (card.field(field)) } }
                         }
                     }
+                }
                 }
             }
         }
@@ -383,7 +387,8 @@ mod tests {
             automation_version: version,
             steps: statuses.iter().map(|status| CountedStep { status: (*status).into() }).collect(),
         };
-        let runs = [run(2, &["completed", "waiting"]), run(2, &["failed", "skipped"]), run(1, &["completed", "completed"])];
+        let runs =
+            [run(2, &["completed", "waiting"]), run(2, &["failed", "skipped"]), run(1, &["completed", "completed"])];
         let counts = count_steps(&runs, 2, 2);
         assert_eq!(counts[0], StepCounts { waiting: 0, passed: 1, failed: 1 });
         assert_eq!(counts[1], StepCounts { waiting: 1, passed: 0, failed: 0 });

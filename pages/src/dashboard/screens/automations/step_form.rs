@@ -91,19 +91,27 @@ pub fn step_fields(kind: StepKind, prefix: &str, templates: &[(String, String)])
             field("to", "To", Control::Lines { rows: 1 }).placeholder("{{event.email}}").help("Empty: the person."),
             text("from", "From").placeholder("Acme <hi@example.com>").help("Empty: the author of the template."),
             field("reply_to", "Reply to", Control::Lines { rows: 1 }),
-            field("category", "Category", Control::Select(choices(&[
-                ("", "That of the template"),
-                ("transactional", "Transactional"),
-                ("product", "Product"),
-                ("newsletter", "Newsletter"),
-            ]))),
-            field("tags", "Tags", Control::Lines { rows: 1 }).placeholder("campaign: trial").help("Name: value, one a line."),
+            field(
+                "category",
+                "Category",
+                Control::Select(choices(&[
+                    ("", "That of the template"),
+                    ("transactional", "Transactional"),
+                    ("product", "Product"),
+                    ("newsletter", "Newsletter"),
+                ])),
+            ),
+            field("tags", "Tags", Control::Lines { rows: 1 })
+                .placeholder("campaign: trial")
+                .help("Name: value, one a line."),
             field("template_version", "Version of the template", Control::Number { min: Some(1), max: None })
                 .help("Empty: the published version at that time."),
         ],
         StepKind::Delay => vec![
             text("duration", "For").placeholder("2d4h").help("Weeks, days, hours, minutes, seconds: 1w, 2d4h, 90m."),
-            text("until", "Or until").placeholder("{{event.data.trial_ends_at}}").help("A time, or a value of the event."),
+            text("until", "Or until")
+                .placeholder("{{event.data.trial_ends_at}}")
+                .help("A time, or a value of the event."),
             field("window.days", "Ends only on", Control::Checkboxes(choices(&DAYS))),
             text("window.hours", "Ends only between").placeholder("09:00-17:00"),
             text("window.tz", "Time zone of days and hours").placeholder("Europe/Berlin"),
@@ -111,23 +119,32 @@ pub fn step_fields(kind: StepKind, prefix: &str, templates: &[(String, String)])
         StepKind::WaitForEvent => vec![
             text("event", "Event").required().placeholder("user.activated"),
             text("timeout", "At most").required().placeholder("3d").help("Weeks, days, hours, minutes: 1w, 2d4h, 90m."),
-            field("on_timeout", "If it does not come", Control::Select(choices(&[
-                ("continue", "Go on with the next step"),
-                ("stop", "End the run"),
-                ("fail", "Let the run fail"),
-            ]))),
-            field("match", "Same person by", Control::Select(choices(&[
-                ("auto", "User id, else email address"),
-                ("user_id", "User id"),
-                ("email", "Email address"),
-            ]))),
+            field(
+                "on_timeout",
+                "If it does not come",
+                Control::Select(choices(&[
+                    ("continue", "Go on with the next step"),
+                    ("stop", "End the run"),
+                    ("fail", "Let the run fail"),
+                ])),
+            ),
+            field(
+                "match",
+                "Same person by",
+                Control::Select(choices(&[
+                    ("auto", "User id, else email address"),
+                    ("user_id", "User id"),
+                    ("email", "Email address"),
+                ])),
+            ),
             field("include_machine", "Opens and clicks by machines count too", Control::Checkbox),
         ],
         StepKind::Condition => vec![
-            field("on_false", "If it does not hold", Control::Select(choices(&[
-                ("stop", "End the run"),
-                ("skip_to", "Go to a later step"),
-            ]))),
+            field(
+                "on_false",
+                "If it does not hold",
+                Control::Select(choices(&[("stop", "End the run"), ("skip_to", "Go to a later step")])),
+            ),
             text("target", "That step").placeholder("last").help("The key of a later step."),
         ],
         StepKind::Sms => vec![
@@ -154,11 +171,15 @@ pub fn trigger_fields() -> Vec<Field> {
         Field::new("trigger.cancel_on_events", "Events that cancel it", Control::Lines { rows: 1 })
             .placeholder("subscription.started")
             .help("One a line: they end the runs of the same person."),
-        Field::new("trigger.reentry", "Runs of one person", Control::Select(choices(&[
-            ("always", "Every event starts a run"),
-            ("while_not_running", "One at a time"),
-            ("once", "One, ever"),
-        ]))),
+        Field::new(
+            "trigger.reentry",
+            "Runs of one person",
+            Control::Select(choices(&[
+                ("always", "Every event starts a run"),
+                ("while_not_running", "One at a time"),
+                ("once", "One, ever"),
+            ])),
+        ),
         Field::new("trigger.include_machine", "Opens and clicks by machines count too", Control::Checkbox),
     ]
 }
@@ -289,7 +310,8 @@ pub fn complete_step(kind: StepKind, step: &mut Map<String, Value>, pairs: &Pair
         step.insert(mode, comparisons);
         if step.get("on_false").is_some_and(|word| word != "skip_to") {
             step.remove("target");
-        } else if let Some(index) = step.get("target").and_then(Value::as_str).and_then(|text| text.parse::<u64>().ok()) {
+        } else if let Some(index) = step.get("target").and_then(Value::as_str).and_then(|text| text.parse::<u64>().ok())
+        {
             step.insert("target".into(), index.into());
         }
     }

@@ -64,7 +64,13 @@ fn hostile_texts_cannot_act() {
     }
     assert_harmless(&html(fake.post(&format!("{PATH}/test"), "test", &[("mode", "dry_run")])));
     assert_harmless(&html(fake.post(&format!("{PATH}/replay"), "saved", &[("events", "25")])));
-    let entered = [("name", HOSTILE), ("trigger.event", HOSTILE), ("steps[0].type", "sms"), ("steps[0].body", HOSTILE), ("preview", "1")];
+    let entered = [
+        ("name", HOSTILE),
+        ("trigger.event", HOSTILE),
+        ("steps[0].type", "sms"),
+        ("steps[0].body", HOSTILE),
+        ("preview", "1"),
+    ];
     assert_harmless(&html(fake.post(PATH, "steps", &entered)));
 }
 

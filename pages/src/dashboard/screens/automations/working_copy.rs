@@ -75,7 +75,8 @@ impl WorkingCopy {
             "move" => self.move_step(at, argument.parse().ok()?),
             "copy" if self.steps.len() < STEPS_MAX => {
                 // A key is unique, and the copy has no runs of its own.
-                let copy = self.steps.get(at)?.iter().filter(|(name, _)| name != "key" && name != ORIGIN).cloned().collect();
+                let copy =
+                    self.steps.get(at)?.iter().filter(|(name, _)| name != "key" && name != ORIGIN).cloned().collect();
                 self.steps.insert(at + 1, copy);
                 Some(at + 1)
             }
@@ -221,7 +222,8 @@ mod tests {
     #[test]
     fn steps_are_moved_copied_and_removed() {
         let mut copy = WorkingCopy::stored(&example());
-        let kinds = |copy: &WorkingCopy| copy.steps.iter().map(|step| find(step, "type").to_owned()).collect::<Vec<_>>();
+        let kinds =
+            |copy: &WorkingCopy| copy.steps.iter().map(|step| find(step, "type").to_owned()).collect::<Vec<_>>();
         assert_eq!(copy.apply("down-0"), Some(1));
         assert_eq!(kinds(&copy)[..2], ["condition", "send_email"]);
         assert_eq!(copy.apply("copy-1"), Some(2));
@@ -240,6 +242,9 @@ mod tests {
     fn blank_comparisons_are_left_out() {
         let form = Fields::parse(b"steps%5B1%5D.type=condition&steps%5B1%5D.all%5B0%5D.field=&steps%5B1%5D.all%5B1%5D.field=event.email&steps%5B1%5D.all%5B1%5D.op=exists&steps%5B1%5D.all%5B1%5D.value=&steps%5B1%5D.on_false=stop");
         let body = WorkingCopy::entered(&form).read().unwrap();
-        assert_eq!(body["steps"][0], json!({"type": "condition", "all": [{"field": "event.email", "op": "exists"}], "on_false": "stop"}));
+        assert_eq!(
+            body["steps"][0],
+            json!({"type": "condition", "all": [{"field": "event.email", "op": "exists"}], "on_false": "stop"})
+        );
     }
 }

@@ -1,3 +1,5 @@
+//! Tests of the pages of domains, with fixed answers of the API.
+
 use serde_json::{Value, json};
 
 use crate::dashboard::answer::PageContent;

@@ -17,7 +17,11 @@ const LINES_MAX: usize = 5;
 const ROWS_MAX: usize = 50;
 
 /// Reads the counts by value; `None` if there are more than the API gives.
-pub(super) async fn read(context: &Context<'_>, range: DateRange, by: Dimension) -> Result<Option<CountTable>, Failure> {
+pub(super) async fn read(
+    context: &Context<'_>,
+    range: DateRange,
+    by: Dimension,
+) -> Result<Option<CountTable>, Failure> {
     match context.read::<MetricsAnswer>(&call(range, Some(by))).await {
         Ok(answer) => Ok(Some(answer.metrics.by_value(range))),
         Err(failure) if failure.fields.contains_key("dimensions") => Ok(None),

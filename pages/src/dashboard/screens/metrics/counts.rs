@@ -216,10 +216,8 @@ mod tests {
 
     #[test]
     fn rows_are_summed_by_period_and_value() {
-        let (range, _) = DateRange::read(
-            &Fields::parse(b"from=2026-11-01&to=2026-11-02"),
-            "2026-11-26T00:00:00Z".parse().unwrap(),
-        );
+        let (range, _) =
+            DateRange::read(&Fields::parse(b"from=2026-11-01&to=2026-11-02"), "2026-11-26T00:00:00Z".parse().unwrap());
         let text = r#"{"metrics": {"rows": [
             {"period_start": "2026-11-01T00:00:00.000Z", "value": "a", "sent": 10, "delivered": 9, "complained": 1},
             {"period_start": "2026-11-02T00:00:00.000Z", "value": "b", "sent": 90, "delivered": 90, "other": 1},

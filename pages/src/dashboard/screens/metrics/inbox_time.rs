@@ -37,7 +37,11 @@ pub(super) struct InboxTime {
 }
 
 /// Measures the latest delivered emails of a range.
-pub(super) async fn read(context: &Context<'_>, range: DateRange, only: Option<&Selection>) -> Result<InboxTime, Failure> {
+pub(super) async fn read(
+    context: &Context<'_>,
+    range: DateRange,
+    only: Option<&Selection>,
+) -> Result<InboxTime, Failure> {
     let mut call = Call::new("list_emails")
         .query("status", "delivered")
         .query("created_after", range.from.to_string())

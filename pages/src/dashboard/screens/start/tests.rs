@@ -1,3 +1,5 @@
+//! Tests of the start page, with fixed answers of the API.
+
 use serde_json::json;
 
 use crate::dashboard::backend::Failure;

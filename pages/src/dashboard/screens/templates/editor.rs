@@ -9,7 +9,7 @@ use super::preview::{self, PreviewPanel, PreviewViews, RenderedPreview, parse_sa
 use super::{StatusBadges, TemplateDetail, call, path, read_template, template_page};
 use crate::dashboard::backend::Failure;
 use crate::dashboard::context::Context;
-use crate::dashboard::form::{Control, Empty, Field, FieldView, FormErrors, read_fields};
+use crate::dashboard::form::{Control, Empty, Field, FieldView, FormErrors, plain, read_fields};
 use crate::dashboard::request::Fields;
 use crate::dashboard::table::{Outcome, View};
 
@@ -84,9 +84,9 @@ fn without_gaps(fields: &Fields) -> Fields {
     let mut pairs: Vec<_> = fields.iter().filter(|(name, _)| !name.starts_with("variables[")).map(owned).collect();
     for (n, row) in rows.iter().enumerate() {
         let (from, to) = (format!("variables[{row}]."), format!("variables[{n}]."));
-        let renamed = fields.iter().filter_map(|(name, value)| {
-            name.strip_prefix(&from).map(|part| (format!("{to}{part}"), value.to_owned()))
-        });
+        let renamed = fields
+            .iter()
+            .filter_map(|(name, value)| name.strip_prefix(&from).map(|part| (format!("{to}{part}"), value.to_owned())));
         pairs.extend(renamed);
     }
     Fields::from_pairs(pairs)
@@ -136,7 +136,9 @@ fn read_body(fields: &Fields) -> Result<Value, Failure> {
         return Err(Failure::field(name, text.as_str().unwrap_or_default()));
     }
     body["variables"] = Value::from(variables);
-    if let Ok(version) = fields.get("if_version").parse::<u32>() {
+    // While the person types, requests overtake each other, so their versions mean nothing.
+    let is_typing = fields.get("preview") == "1";
+    if let Some(version) = fields.get("if_version").parse::<u32>().ok().filter(|_| !is_typing) {
         body["if_version"] = Value::from(version);
     }
     Ok(body)
@@ -195,7 +197,10 @@ async fn load(context: &Context<'_>) -> Result<EditorState, Failure> {
         (fields_of(&template, &sample), sample)
     };
     let rendered = match may_render {
-        true => render_version(context, id, "draft", &sample).await.map_err(|error| failure.get_or_insert(error).clone()).ok(),
+        true => render_version(context, id, "draft", &sample)
+            .await
+            .map_err(|error| failure.get_or_insert(error).clone())
+            .ok(),
         false => None,
     };
     Ok(EditorState { template, fields, failure, sample, rendered })
@@ -248,27 +253,30 @@ impl Renderable for Editor<'_> {
                 input type="hidden" name="csrf" value=(context.csrf());
                 input type="hidden" name="form" value=(FORM);
                 @if let Some(failure) = &state.failure { (FormErrors { failure, fields: &shown }) }
-                div.source {
-                    div.card.fields {
+                div.editor-source {
+                    div.card.editor-fields {
                         @for field in &contents { (self.field(field)) }
                     }
                     (Variables(self))
                     div.card { (self.field(&sample)) }
                     @if self.may_edit {
-                        div.buttons.bar {
+                        div.buttons.save-bar {
                             button.button.primary type="submit" { "Save the draft" }
-                            button.button type="submit" name="preview" value="1" { "Save and preview" }
+                            button.button type="submit" name="preview" value="save" { "Save and preview" }
                             span.help { "Emails use the published version until you publish the draft." }
                         }
                     }
                 }
-                section.preview aria-labelledby="preview-title" {
+                section.mail-preview aria-labelledby="preview-title" {
                     h2 #preview-title { "Preview" }
                     (PreviewViews { chosen: state.fields.get("view") })
                     div data-fragment="preview" {
                         input type="hidden" name="if_version" value=(state.template.draft_version);
                         @if let Some(failure) = state.failure.as_ref().filter(|_| context.is_preview()) {
-                            p.notice.bad { (failure.message) }
+                            div.notice.bad {
+                                @if failure.fields.is_empty() { p { (failure.message) } }
+                                @for (name, text) in &failure.fields { p { code { (name) } ": " (plain(text)) } }
+                            }
                         }
                         @if let Some(rendered) = &state.rendered {
                             (PreviewPanel {
@@ -335,7 +343,8 @@ mod tests {
 
     #[test]
     fn wrong_fallback_values_are_named() {
-        let entered = Fields::parse(b"variables%5B0%5D.key=n&variables%5B0%5D.type=list&variables%5B0%5D.fallback_value=x");
+        let entered =
+            Fields::parse(b"variables%5B0%5D.key=n&variables%5B0%5D.type=list&variables%5B0%5D.fallback_value=x");
         let failure = read_body(&entered).unwrap_err();
         assert!(failure.fields["variables[0].fallback_value"].contains("[\"one\", \"two\"]"));
     }
