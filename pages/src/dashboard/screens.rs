@@ -4,17 +4,24 @@ pub mod affiliate;
 pub mod assets;
 pub mod automations;
 pub mod billing;
+pub mod conversions;
 pub mod credentials;
 pub mod domains;
 pub mod emails;
+pub mod events;
+pub mod funnels;
 pub mod logs;
 pub mod metrics;
+pub mod people;
 pub mod received;
 pub mod security;
 pub mod sign_in;
 pub mod start;
+pub mod suppressions;
 pub mod team;
 pub mod templates;
+pub mod visits;
+pub mod webhooks;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
@@ -29,6 +36,24 @@ pub const ALL: &[&[PageRow]] = &[
     metrics::PAGES,
     templates::PAGES,
     automations::PAGES,
+    events::PAGES,
+    people::PAGES,
+    funnels::PAGES,
+    visits::PAGES,
+    conversions::PAGES,
+    team::PAGES,
+    security::PAGES,
+    billing::PAGES,
+    received::PAGES,
+    credentials::API_KEY_PAGES,
+    credentials::SMTP_PAGES,
+    domains::PAGES,
+    templates::PAGES,
+    automations::PAGES,
+    logs::PAGES,
+    metrics::PAGES,
+    suppressions::PAGES,
+    suppressions::OPT_OUT_PAGES,
     affiliate::overview::PAGES,
     affiliate::settings::PAGES,
     affiliate::processor::PAGES,
@@ -50,6 +75,7 @@ pub const ALL: &[&[PageRow]] = &[
     domains::PAGES,
     credentials::API_KEY_PAGES,
     credentials::SMTP_PAGES,
+    webhooks::PAGES,
     logs::PAGES,
     team::PAGES,
     billing::PAGES,

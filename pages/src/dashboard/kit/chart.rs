@@ -167,7 +167,7 @@ struct Legend<'a>(&'a [Series]);
 impl Renderable for Legend<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         maud! {
-            ul.legend {
+            ul.legend.plain {
                 @for (n, series) in self.0.iter().enumerate() {
                     li {
                         span class={ "key s" (n % SERIES_MAX) } aria-hidden="true" {}
@@ -222,7 +222,7 @@ mod tests {
                 let html = chart(kind, values.clone());
                 assert!(html.contains("<svg") && html.contains("<title>"), "{values:?}");
                 assert!(html.contains("role=\"img\"") && html.contains("aria-label=\"Bounces"), "{values:?}");
-                for wrong in ["NaN", "inf", "style=", "<b>", "=\"-"] {
+                for wrong in ["NaN", "inf", "style=", "<b>", " y=\"-", " x=\"-", "width=\"-", "height=\"-"] {
                     assert!(!html.contains(wrong), "{wrong}: {html}");
                 }
             }

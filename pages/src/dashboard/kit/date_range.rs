@@ -131,6 +131,15 @@ impl DateRange {
         Self { from: self.from.max(earlier(self.to, days * DAY)), to: self.to, step: Step::Hour }
     }
 
+    /// The same range in days, for operations that count by day only.
+    #[must_use]
+    pub fn by_day(self) -> Self {
+        match self.step {
+            Step::Hour => Self { from: floor(self.from, DAY), step: Step::Day, ..self },
+            Step::Day | Step::Week => self,
+        }
+    }
+
     /// "the 30 days before".
     #[must_use]
     pub fn before_words(self) -> String {

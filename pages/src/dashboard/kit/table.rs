@@ -1,5 +1,7 @@
 //! Tables of lists. A narrow screen shows each row as a card, with the column's name before each value.
 
+use std::borrow::Cow;
+
 use hypertext::{Buffer, prelude::*};
 
 use crate::dashboard::context::raw;
@@ -15,7 +17,7 @@ pub struct Table {
 
 #[derive(Debug, Clone)]
 struct Column {
-    title: &'static str,
+    title: Cow<'static, str>,
     is_number: bool,
 }
 
@@ -23,7 +25,16 @@ impl Table {
     /// A table; `caption` describes it to screen readers.
     #[must_use]
     pub fn new(caption: impl Into<String>, columns: &[&'static str]) -> Self {
-        let columns = columns.iter().map(|title| Column { title, is_number: false }).collect();
+        Self::with_columns(caption, columns.iter().copied())
+    }
+
+    /// A table whose columns are known only when it is made.
+    #[must_use]
+    pub fn with_columns(
+        caption: impl Into<String>,
+        columns: impl IntoIterator<Item = impl Into<Cow<'static, str>>>,
+    ) -> Self {
+        let columns = columns.into_iter().map(|title| Column { title: title.into(), is_number: false }).collect();
         Self { caption: caption.into(), columns, rows: Vec::new() }
     }
 
@@ -31,7 +42,7 @@ impl Table {
     #[must_use]
     pub fn numbers(mut self, titles: &[&str]) -> Self {
         for column in &mut self.columns {
-            column.is_number |= titles.contains(&column.title);
+            column.is_number |= titles.contains(&&*column.title);
         }
         self
     }

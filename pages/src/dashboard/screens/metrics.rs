@@ -104,7 +104,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     };
     let body = maud! {
         (bar)
-        div data-fragment="list" {
+        div.flow data-fragment="list" {
             @if let Some(wrong) = wrong { (Notice { tone: Tone::Bad, text: wrong }) }
             (raw(&content))
         }

@@ -41,7 +41,7 @@ impl Renderable for FunnelChart<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let first = self.steps.first().map_or(0, |step| step.people);
         maud! {
-            ol.funnel aria-label=(self.title) {
+            ol.funnel.plain aria-label=(self.title) {
                 @for (n, step) in self.steps.iter().enumerate() {
                     @let of_first = percent(step.people, first).map(|rate| Unit::Percent.exact(rate));
                     @let people = format!("{} {}", grouped(step.people), if step.people == 1 { "person" } else { "people" });
@@ -51,7 +51,7 @@ impl Renderable for FunnelChart<'_> {
                             strong { (n + 1) ". " (step.name) }
                             span {
                                 (people)
-                                @if let Some(rate) = of_first.as_ref().filter(|_| n > 0) { span.soft { " · " (rate) " of all" } }
+                                @if let Some(rate) = of_first.as_ref().filter(|_| n > 0) { span.soft { " · " (rate) " of the first" } }
                             }
                         }
                         svg.funnel-bar role="img" aria-label={ (step.name) ": " (people) } {

@@ -7,7 +7,7 @@ use super::svg::{hypertext_elements, share};
 use super::{Chart, ChartKind, SERIES_MAX, Series, size_f64};
 
 /// Most labels of the axis of time.
-const LABELS_MAX: usize = 6;
+const LABELS_MAX: usize = 5;
 /// The part of a column that a bar fills, and the widest bar in percent of the plot.
 const BAR_SHARE: f64 = 0.72;
 const BAR_MAX: f64 = 7.0;
@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn few_labels_are_shown() {
         assert_eq!(shown_labels(3), [0, 1, 2]);
-        assert_eq!(shown_labels(30), [0, 5, 11, 17, 23, 29]);
+        assert_eq!(shown_labels(30), [0, 7, 14, 21, 29]);
         assert_eq!(shown_labels(0), Vec::<usize>::new());
     }
 }

@@ -32,6 +32,8 @@ impl Change {
     fn tone(self, unit: Unit) -> Tone {
         let noise = if unit == Unit::Percent { 0.005 } else { 0.0 };
         match self.up_is_good {
+            // Without a value before, the change means nothing.
+            _ if unit == Unit::Count && self.before == 0.0 => Tone::Neutral,
             Some(up_is_good) if (self.now - self.before).abs() > noise => {
                 if (self.now > self.before) == up_is_good {
                     Tone::Good

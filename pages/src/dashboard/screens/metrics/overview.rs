@@ -75,17 +75,17 @@ impl Overview<'_> {
             .series(Series::new("Complained", self.rates(Rate::Complaint)))
             .threshold(COMPLAINTS_MAX, "Stay below 0.1 %");
         let total = Counts::sum(self.counts);
-        let rate = |rate: Rate| {
-            let total =
-                total.rate(rate, self.is_provider).map_or_else(|| "–".to_owned(), |value| Unit::Percent.exact(value));
-            Series::new(rate.title(), self.rates(rate)).total(total)
+        let engaged = |label: &str, rate: Rate, values: &[u64]| {
+            let rate =
+                total.rate(rate, self.is_provider).map_or_else(|| "–".to_owned(), |rate| Unit::Percent.exact(rate));
+            Series::counts(label, values).total(rate)
         };
         let engagement = self
-            .chart(ChartKind::Lines, "Delivered, opened, clicked", Unit::Percent)
-            .note("Delivered of sent; opened and clicked of delivered.")
-            .series(rate(Rate::Delivery))
-            .series(rate(Rate::Open))
-            .series(rate(Rate::Click));
+            .chart(ChartKind::Lines, "Delivered, opened, clicked", Unit::Count)
+            .note("Recipients on the day of the delivery, the open or the click; shares of the whole range below.")
+            .series(engaged("Delivered", Rate::Delivery, &column(|counts| counts.delivered)))
+            .series(engaged("Opened", Rate::Open, &column(|counts| counts.opened)))
+            .series(engaged("Clicked", Rate::Click, &column(|counts| counts.clicked)));
         maud! {
             (results)
             div.columns { (bounces) (complaints) }

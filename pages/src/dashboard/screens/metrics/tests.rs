@@ -1,1 +1,83 @@
+use serde_json::{Value, json};
 
+use crate::dashboard::answer::PageContent;
+use crate::dashboard::backend::Failure;
+use crate::dashboard::fake_backend::{FakeBackend, HOSTILE, assert_harmless, html};
+
+fn metrics(rows: Value) -> Value {
+    json!({"metrics": {"totals": {}, "rows": rows}})
+}
+
+fn row(day: &str, value: &str, sent: u64) -> Value {
+    json!({
+        "period_start": format!("2026-11-{day}T00:00:00.000Z"), "dimension": "domain", "value": value, "sent": sent,
+        "delivered": sent - 3, "bounced": 3, "complained": 1, "opened": sent / 2,
+    })
+}
+
+fn backend() -> FakeBackend {
+    FakeBackend::new()
+        .answer("get_email_metrics", metrics(json!([row("20", HOSTILE, 100), row("21", "b.example", 50)])))
+        .answer("list_domains", json!({"domains": [{"id": "dom_1", "name": "b.example"}]}))
+        .answer(
+            "list_emails",
+            json!({"emails": [{"sent_at": "2026-11-20T10:00:00.000Z", "delivered_at": "2026-11-20T10:00:02.000Z"}]}),
+        )
+}
+
+#[test]
+fn the_page_shows_rates_advice_and_charts() {
+    let page = html(backend().get("/metrics"));
+    assert_harmless(&page);
+    for part in
+        ["Complaints are above 0.1 %", "Bounces are above 2 %", "Time to inbox", "By domain", "<svg", "Friday, 00:00"]
+    {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    assert!(!page.contains("style="), "the policy forbids styles in pages");
+}
+
+#[test]
+fn filters_reach_the_operations() {
+    let backend = backend();
+    let page = html(backend.get("/metrics?from=2026-11-20&to=2026-11-21&only=domain:b.example&by=tag&rate=bounce"));
+    assert!(page.contains("Domain b.example, 20 Nov 2026 to 21 Nov 2026.") && page.contains("Bounce rate by tag"));
+    let calls = backend.calls("get_email_metrics");
+    let has =
+        |name: &str, value: &str| calls.iter().any(|call| call.query.iter().any(|(a, b)| a == name && b == value));
+    assert!(has("from", "2026-11-20T00:00:00Z") && has("to", "2026-11-22T00:00:00Z"), "the range");
+    assert!(has("from", "2026-11-18T00:00:00Z"), "the range before");
+    assert!(has("dimensions", "domain") && has("dimensions", "tag") && has("granularity", "hour"));
+    let emails = backend.calls("list_emails");
+    assert!(emails[0].query.contains(&("domain_id".to_owned(), "dom_1".to_owned())));
+    let page = html(backend.get("/metrics?from=2026-11-21&to=2026-11-20"));
+    assert!(page.contains("The first day is after the last day."));
+}
+
+#[test]
+fn pages_without_figures_say_what_to_do() {
+    let none = || FakeBackend::new().answer("get_email_metrics", metrics(json!([])));
+    assert!(html(none().get("/metrics")).contains("Send the first email"));
+    assert!(html(none().get("/metrics?range=7")).contains("Nothing was sent in this range"));
+    let page = html(none().forbid("send_email").get("/metrics"));
+    assert!(page.contains("No figures yet") && !page.contains("Send the first email"));
+}
+
+#[test]
+fn too_many_values_are_explained() {
+    let failure = Failure::field("dimensions", "yields more than 10000 rows");
+    let backend = FakeBackend::new().refuse("get_email_metrics", failure);
+    assert_eq!(backend.get("/metrics").status, 400);
+}
+
+#[test]
+fn figures_are_exported() {
+    let PageContent::File { content, file_name, .. } =
+        backend().get("/metrics/export.csv?only=domain:b.example").content
+    else {
+        panic!("no file")
+    };
+    assert_eq!(file_name, "email-metrics-2026-11-26.csv");
+    assert_eq!(content.lines().count(), 2);
+    assert!(content.contains("2026-11-21T00:00:00.000Z,b.example,50,47,3,0,0,1,25,0,0,0"));
+}

@@ -1,0 +1,108 @@
+//! The list of conversions.
+
+use hypertext::prelude::*;
+
+use super::LIST;
+use super::object::ConversionList;
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::csv::CsvText;
+use crate::dashboard::kit::badge::{Badge, Tone};
+use crate::dashboard::kit::empty::EmptyState;
+use crate::dashboard::kit::pager::Pager;
+use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::text::address_cell;
+use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::page::Page;
+use crate::dashboard::screens::encode;
+use crate::dashboard::table::View;
+
+/// Most calls of an export, of 100 conversions each.
+const CALLS_MAX: usize = 100;
+
+pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
+    let call = Call::new("list_conversions").query("cursor", context.query().get("cursor"));
+    let found: ConversionList = context.read(&call).await?;
+    let columns = ["Person", "What", "Source", "Came from", "Value", "When", "Emails before"];
+    let mut table = Table::new("Conversions", &columns).numbers(&["Value"]);
+    for one in &found.conversions {
+        let tone = if one.kind == "subscription" { Tone::Good } else { Tone::Active };
+        let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "–".to_owned());
+        let money = one.money();
+        table.push(
+            Row::new()
+                .cell(&one.person)
+                .cell(Badge::new(one.title(), tone))
+                .cell(maud! { (address_cell(&text(&one.source))) })
+                .cell(text(&one.came_from))
+                .cell(maud! { span.nowrap { @if money.is_empty() { "–" } @else { (money) } } })
+                .cell(time_or_dash(Some(&one.occurred_at)))
+                .link(format!("{LIST}/{}", encode(&one.event_id)), "Show"),
+        );
+    }
+    let empty = EmptyState {
+        title: "No conversions yet",
+        text: "Send user.created when somebody signs up and subscription.started when somebody pays, with data.id. Each \
+               counts once, with the source of the person's first visit.",
+        action: context.allows("send_event").then_some(("/dashboard/events/new", "Send a test event")),
+    };
+    let body = maud! {
+        div.flow data-fragment="list" {
+            @if table.is_empty() { (empty) } @else { (table) }
+            (Pager { context, next_cursor: found.next_cursor.as_deref() })
+        }
+    };
+    let actions = maud! {
+        @if !found.conversions.is_empty() { a.button href={ (LIST) "/export.csv" } { "Export as CSV" } }
+    };
+    let page = Page::new("Conversions", body)
+        .lead("Sign-ups and subscriptions, each counted once, with where they came from.");
+    Ok(page.actions(actions).same_as(call).live().into())
+}
+
+pub(super) async fn export(context: &Context<'_>) -> Result<View, Failure> {
+    let columns = [
+        "event_id",
+        "kind",
+        "subject_id",
+        "user_id",
+        "email",
+        "source",
+        "came_from",
+        "signup_method",
+        "gclid",
+        "value",
+        "currency",
+        "occurred_at",
+    ];
+    let mut csv = CsvText::new(&columns);
+    let mut cursor = String::new();
+    for _ in 0..CALLS_MAX {
+        let call = Call::new("list_conversions").query("limit", "100").query("cursor", &cursor);
+        let found: ConversionList = context.read(&call).await?;
+        for one in found.conversions {
+            let text = |text: Option<String>| text.unwrap_or_default();
+            csv.push(&[
+                one.event_id,
+                one.kind,
+                one.subject_id,
+                text(one.person.user_id),
+                text(one.person.email),
+                text(one.source),
+                text(one.came_from),
+                text(one.signup_method),
+                text(one.gclid),
+                one.value.map(|value| value.to_string()).unwrap_or_default(),
+                text(one.currency),
+                one.occurred_at,
+            ]);
+        }
+        cursor = found.next_cursor.unwrap_or_default();
+        if cursor.is_empty() {
+            break;
+        }
+    }
+    let part = if cursor.is_empty() { "" } else { "-newest-part" };
+    let file_name = format!("conversions-{}{part}.csv", context.now().strftime("%Y-%m-%d"));
+    Ok(View::File { media_type: "text/csv; charset=utf-8", file_name, content: csv.finish() })
+}

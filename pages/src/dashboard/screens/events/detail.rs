@@ -1,0 +1,76 @@
+//! One product event.
+
+use hypertext::prelude::*;
+
+use super::object::{EventItem, OneEvent};
+use super::{LIST, send};
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::kit::code::Code;
+use crate::dashboard::kit::facts::Facts;
+use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::page::Page;
+use crate::dashboard::screens::encode;
+use crate::dashboard::table::View;
+
+pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
+    let call = Call::new("get_event").id(context.id());
+    let OneEvent { event } = &context.read(&call).await?;
+    let facts = Facts::new()
+        .row("Event", &event.name)
+        .row("Received", time_or_dash(Some(&event.created_at)))
+        .row("Person", &event.person)
+        .optional("User id", event.person.user_id.as_ref())
+        .optional("Email address", event.person.email.as_ref())
+        .row("Source", &event.source)
+        .row("Id", maud! { code { (event.id) } });
+    let data = serde_json::to_string_pretty(&event.data).unwrap_or_default();
+    let has_data = event.data.as_object().is_some_and(|data| !data.is_empty());
+    let same_name = format!("{LIST}?name={}", encode(&event.name));
+    let body = maud! {
+        @if let Some(effect) = effect(context) { div.notice.good role="status" { p { (effect) } } }
+        div.card { (facts) }
+        section {
+            h2 { "Data" }
+            @if has_data {
+                (Code::new("Data of the event", &data))
+                p.soft.small { "Passwords, tokens and codes are stored as REDACTED; automations got the values as you sent them." }
+            } @else {
+                p.soft { "The event came without data." }
+            }
+        }
+        p { a href=(same_name) { "All " (event.name) " events" } }
+    };
+    let actions = maud! {
+        @if context.allows("send_event") { a.button href=(again(event)) { "Send one like it" } }
+    };
+    let title = event.name.clone();
+    Ok(Page::new(title, body).below(LIST, "Events").actions(actions).same_as(call).into())
+}
+
+/// The form, filled with an event's values.
+fn again(event: &EventItem) -> String {
+    let data = if event.data.is_null() { String::new() } else { event.data.to_string() };
+    let fields = event.person.fields().with("name", &event.name);
+    // A longer address would be refused.
+    let fields = if data.len() <= 2_000 { fields.with("data", &data) } else { fields };
+    format!("{}?{}", send::PATH, fields.to_query())
+}
+
+/// What an event that was just sent did.
+fn effect(context: &Context<'_>) -> Option<String> {
+    let number = |name: &str| context.query().get(name).parse::<u32>().ok();
+    let (started, resumed, ended) = (number("started")?, number("resumed")?, number("ended")?);
+    if started + resumed + ended == 0 {
+        return Some("The event was recorded. No active automation waits for it.".to_owned());
+    }
+    let times = |count: u32, one: &str, many: &str| {
+        (count > 0).then(|| format!("{count} {}", if count == 1 { one } else { many }))
+    };
+    let parts = [
+        times(started, "automation started", "automations started"),
+        times(resumed, "waiting run went on", "waiting runs went on"),
+        times(ended, "run was cancelled", "runs were cancelled"),
+    ];
+    Some(format!("The event was recorded: {}.", parts.into_iter().flatten().collect::<Vec<_>>().join(", ")))
+}

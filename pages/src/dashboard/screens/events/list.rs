@@ -1,0 +1,90 @@
+//! The list of product events, with their counts over time.
+
+use hypertext::prelude::*;
+
+use super::counts::EventCounts;
+use super::object::{EventList, PersonKey, event_path};
+use super::{LIST, export};
+use crate::dashboard::backend::Failure;
+use crate::dashboard::context::Context;
+use crate::dashboard::kit::badge::Tone;
+use crate::dashboard::kit::date_range::DateRange;
+use crate::dashboard::kit::empty::EmptyState;
+use crate::dashboard::kit::filter::{Filter, FilterBar};
+use crate::dashboard::kit::notice::Notice;
+use crate::dashboard::kit::pager::Pager;
+use crate::dashboard::kit::table::{Row, Table};
+use crate::dashboard::kit::text::address_cell;
+use crate::dashboard::kit::time::time_or_dash;
+use crate::dashboard::page::Page;
+use crate::dashboard::table::View;
+
+fn filters() -> Vec<Filter> {
+    let mut filters = vec![
+        Filter::text("name", "Event", "user.created"),
+        Filter::text("email", "Email address", "grace@example.net"),
+    ];
+    filters.extend(DateRange::filters());
+    filters.push(Filter::text("user_id", "User id", "u_42"));
+    filters
+}
+
+pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
+    let query = context.query();
+    let (range, wrong) = DateRange::read(query, context.now());
+    let call = export::call(query, range).query("cursor", query.get("cursor"));
+    let found: EventList = context.read(&call).await?;
+    // Counts are not stored by person.
+    let is_counted = PersonKey::read(query).is_unknown() && query.get("cursor").is_empty();
+    let count_call = EventCounts::call(range, query.get("name").trim());
+    let counts: EventCounts = if is_counted { context.read(&count_call).await? } else { EventCounts::default() };
+    let filters = filters();
+    let bar = FilterBar { context, filters: &filters };
+    let mut table = Table::new("Events", &["Event", "Person", "Data", "Source", "Received"]);
+    for event in &found.events {
+        table.push(
+            Row::new()
+                .cell(maud! { a href=(event_path(&event.id)) { (address_cell(&event.name)) } })
+                .cell(&event.person)
+                .cell(maud! { code { (event.short_data()) } })
+                .cell(&event.source)
+                .cell(time_or_dash(Some(&event.created_at))),
+        );
+    }
+    let with_name = |name: &str| format!("{LIST}?{}", query.with("name", name).with("done", "").to_query());
+    let body = maud! {
+        (bar)
+        div.flow data-fragment="list" {
+            @if let Some(wrong) = wrong { (Notice { tone: Tone::Bad, text: wrong }) }
+            @if !counts.totals.is_empty() {
+                div.columns.wide-first { (counts.chart(range)) (counts.names(with_name)) }
+            }
+            @if table.is_empty() { (empty(context, &bar)) } @else { (table) }
+            (Pager { context, next_cursor: found.next_cursor.as_deref() })
+        }
+    };
+    let exported = query.with("cursor", "").with("done", "").to_query();
+    let actions = maud! {
+        @if !found.events.is_empty() { a.button href={ (LIST) "/export.csv?" (exported) } { "Export as CSV" } }
+        @if context.allows("send_event") { a.button.primary href={ (LIST) "/new" } { "Send a test event" } }
+    };
+    let page = Page::new("Events", body).lead("What people did in your product. Events start automations.");
+    let page = page.actions(actions).same_as(call).live();
+    Ok(if is_counted { page.same_as(count_call) } else { page }.into())
+}
+
+fn empty<'a>(context: &Context<'_>, bar: &FilterBar<'_>) -> EmptyState<'a> {
+    if bar.is_active() || !context.query().get("cursor").is_empty() {
+        return EmptyState {
+            title: "No event matches the filters",
+            text: "All filters must match. Take one away, or choose a longer range.",
+            action: Some((LIST, "Show the last 30 days")),
+        };
+    }
+    EmptyState {
+        title: "No events in the last 30 days",
+        text: "Send what happens in your product, such as user.created or subscription.started. Events start \
+               automations, fill the funnels, and show what one person did.",
+        action: context.allows("send_event").then_some(("/dashboard/events/new", "Send a test event")),
+    }
+}

@@ -1,0 +1,73 @@
+//! Sending a product event by hand.
+
+use hypertext::prelude::*;
+use serde::Deserialize;
+
+use super::LIST;
+use super::object::{EventItem, event_path};
+use crate::dashboard::backend::{Call, Failure};
+use crate::dashboard::context::Context;
+use crate::dashboard::form::{Control, Field, Form};
+use crate::dashboard::form_key;
+use crate::dashboard::page::Page;
+use crate::dashboard::table::{Outcome, View};
+
+pub(super) const PATH: &str = "/dashboard/events/new";
+
+#[derive(Debug, Deserialize)]
+struct AcceptedEvent {
+    event: EventItem,
+    #[serde(default)]
+    matched_automations: u32,
+    #[serde(default)]
+    resumed_runs: u32,
+    #[serde(default)]
+    cancelled_runs: u32,
+}
+
+fn form(context: &Context<'_>) -> Form<'static> {
+    let query = context.query();
+    let given = |name: &str| query.get(name).to_owned();
+    Form::new(
+        "send",
+        "Send the event",
+        vec![
+            Field::text("name", "Event").required().value(given("name")).placeholder("user.created"),
+            Field::text("user_id", "User id")
+                .value(given("user_id"))
+                .placeholder("u_42")
+                .help("The person's id in your product."),
+            Field::new("email", "Email address", Control::Email)
+                .value(given("email"))
+                .placeholder("grace@example.net")
+                .help("Automations send to this address."),
+            Field::new("data", "Data", Control::Json { rows: 8 })
+                .value(given("data"))
+                .placeholder("{\"plan\": \"trial\"}")
+                .help("A JSON object for conditions and templates. With \"internal\": true the event is no sign-up or subscription."),
+            form_key::field(context),
+        ],
+    )
+}
+
+pub(super) fn show(context: &Context<'_>) -> View {
+    let form = form(context);
+    let body = maud! {
+        div.notice.warning role="note" {
+            p { "This event counts like one of your product, and starts the automations that wait for it: they send real emails." }
+        }
+        div.card { (form.within(context)) }
+    };
+    let call = Call::new("send_event").json(serde_json::json!({"name": "user.created", "email": "grace@example.net"}));
+    Page::new("Send a test event", body).below(LIST, "Events").same_as(call).into()
+}
+
+pub(super) async fn send(context: &Context<'_>) -> Result<Outcome, Failure> {
+    let body = form(context).read(context.form())?;
+    let idempotency_key = form_key::request_key(context, &[body.to_string().as_bytes()]);
+    let call = Call { idempotency_key, ..Call::new("send_event").json(body) };
+    let accepted: AcceptedEvent = context.read(&call).await?;
+    let (started, resumed, ended) = (accepted.matched_automations, accepted.resumed_runs, accepted.cancelled_runs);
+    let path = event_path(&accepted.event.id);
+    Ok(Outcome::SeeOther(format!("{path}?started={started}&resumed={resumed}&ended={ended}")))
+}
