@@ -238,7 +238,9 @@ impl Field {
         let value = match &self.control {
             Control::File { .. } | Control::Files { .. } => return Ok(None),
             Control::Checkbox => return Ok(Some(Value::Bool(fields.find(&self.name).is_some()))),
-            Control::Checkboxes(_) | Control::CheckboxGroups(_) => Value::from(fields.all(&self.name).map(Value::from).collect::<Vec<_>>()),
+            Control::Checkboxes(_) | Control::CheckboxGroups(_) => {
+                Value::from(fields.all(&self.name).map(Value::from).collect::<Vec<_>>())
+            }
             Control::Lines { .. } => {
                 let entries = entered.split(['\n', ',']).map(str::trim).filter(|entry| !entry.is_empty());
                 Value::from(entries.map(Value::from).collect::<Vec<_>>())
@@ -457,8 +459,7 @@ impl Renderable for FieldView<'_> {
             (None, None) => None,
         };
         let view = ControlView { id, field, value, entered: self.entered, described, invalid: error.is_some() };
-        let is_group =
-            matches!(field.control, Control::Radio(_) | Control::Checkboxes(_) | Control::CheckboxGroups(_));
+        let is_group = matches!(field.control, Control::Radio(_) | Control::Checkboxes(_) | Control::CheckboxGroups(_));
         let optional = !field.required && !is_group && !matches!(field.control, Control::Checkbox | Control::Select(_));
         maud! {
             div.field.check[field.control == Control::Checkbox].wrong[error.is_some()] {

@@ -73,7 +73,11 @@ pub const PAGES: &[PageRow] = &[
         show: |context| Box::pin(detail::show(context)),
         forms: &[
             FormRow { name: "test", operation: "test_webhook", submit: |context| Box::pin(detail::test(context)) },
-            FormRow { name: "enable", operation: "update_webhook", submit: |context| Box::pin(detail::enable(context)) },
+            FormRow {
+                name: "enable",
+                operation: "update_webhook",
+                submit: |context| Box::pin(detail::enable(context)),
+            },
             FormRow {
                 name: "disable",
                 operation: "update_webhook",

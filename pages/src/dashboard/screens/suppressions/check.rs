@@ -102,7 +102,8 @@ pub(super) async fn check(context: &Context<'_>) -> Result<Outcome, Failure> {
             (None, true) => "For good",
             _ => "",
         };
-        let row = row.cell(maud! { @if until.is_empty() { (time_or_dash(address.expires_at.as_deref())) } @else { (until) } });
+        let row = row
+            .cell(maud! { @if until.is_empty() { (time_or_dash(address.expires_at.as_deref())) } @else { (until) } });
         table.push(row.cell(if categories.is_empty() { "–".to_owned() } else { categories.join(", ") }));
     }
     Ok(Outcome::Once(Box::new(page(context, context.form().get("emails"), Some(&table)))))

@@ -58,8 +58,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
         }
     };
     let remove = format!("{}/delete", suppression_path(&suppression.id));
-    let actions =
-        maud! { @if context.allows("delete_suppression") { a.button href=(remove) { "Remove" } } };
+    let actions = maud! { @if context.allows("delete_suppression") { a.button href=(remove) { "Remove" } } };
     let page = Page::new(suppression.email.clone(), body).below(LIST, "Suppressions").actions(actions);
     Ok(page.same_as(Call::new("get_suppression").parameter("id_or_email", suppression.id)).into())
 }

@@ -69,7 +69,8 @@ fn list_text(context: &Context<'_>) -> Result<String, Failure> {
     match file {
         Some(file) => {
             let text = std::str::from_utf8(&file.content);
-            let text = text.map_err(|_| Failure::field("file", "The file is not UTF-8 text: save it as CSV in UTF-8"))?;
+            let text =
+                text.map_err(|_| Failure::field("file", "The file is not UTF-8 text: save it as CSV in UTF-8"))?;
             Ok(text.replace("\r\n", "\n").replace('\r', "\n"))
         }
         None if context.form().get("csv").trim().is_empty() => {
@@ -82,8 +83,8 @@ fn list_text(context: &Context<'_>) -> Result<String, Failure> {
 pub(super) async fn dry_run(context: &Context<'_>) -> Result<Outcome, Failure> {
     let text = list_text(context)?;
     let is_file = context.request.files.iter().any(|file| !file.content.is_empty());
-    let entries = address_list::read(&text)
-        .map_err(|message| Failure::field(if is_file { "file" } else { "csv" }, message))?;
+    let entries =
+        address_list::read(&text).map_err(|message| Failure::field(if is_file { "file" } else { "csv" }, message))?;
     let fates = fates(context, &entries[..entries.len().min(CHECKED_MAX)]).await?;
     let mut import = Form::new("import", "Import the list", vec![Field::hidden("csv", text)]);
     import.multipart = true;

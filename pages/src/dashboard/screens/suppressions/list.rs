@@ -149,7 +149,8 @@ mod tests {
 
     #[test]
     fn the_query_becomes_the_call() {
-        let call = call("list_suppressions", &Fields::parse(b"email=+example.net&reason=manual&source=&after=2026-01-31"));
+        let call =
+            call("list_suppressions", &Fields::parse(b"email=+example.net&reason=manual&source=&after=2026-01-31"));
         let expected = [("email", "@example.net"), ("reason", "manual"), ("created_after", "2026-01-31T00:00:00Z")];
         assert_eq!(call.query, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
     }

@@ -51,8 +51,7 @@ pub(super) struct OneSuppression {
 
 impl Suppression {
     pub async fn read(context: &Context<'_>, id: &str) -> Result<Self, Failure> {
-        let found: OneSuppression =
-            context.read(&Call::new("get_suppression").parameter("id_or_email", id)).await?;
+        let found: OneSuppression = context.read(&Call::new("get_suppression").parameter("id_or_email", id)).await?;
         Ok(found.suppression)
     }
 
@@ -88,7 +87,9 @@ pub(super) fn reason_badge(reason: &str) -> Badge {
 /// Why nothing is sent, in a sentence.
 pub(super) fn reason_text(reason: &str) -> &'static str {
     match reason {
-        "hard_bounce" => "The mail host of the recipient refused an email for good: the mailbox does not exist, or takes no mail.",
+        "hard_bounce" => {
+            "The mail host of the recipient refused an email for good: the mailbox does not exist, or takes no mail."
+        }
         "soft_bounce" => "Emails came back several times, each time for a passing reason.",
         "complaint" => "The recipient reported an email as spam.",
         "unsubscribe" => "The recipient unsubscribed from all emails.",

@@ -21,10 +21,7 @@ use crate::dashboard::table::{Outcome, View};
 const SELECTED_MAX: usize = 50;
 
 /// The suppressions of ids, each once; those that are gone are left out.
-async fn read_all<'i>(
-    context: &Context<'_>,
-    ids: impl Iterator<Item = &'i str>,
-) -> Result<Vec<Suppression>, Failure> {
+async fn read_all<'i>(context: &Context<'_>, ids: impl Iterator<Item = &'i str>) -> Result<Vec<Suppression>, Failure> {
     let mut unique: Vec<&str> = Vec::new();
     for id in ids {
         if unique.len() < SELECTED_MAX && !unique.contains(&id) {

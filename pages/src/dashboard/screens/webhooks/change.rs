@@ -53,10 +53,7 @@ fn form<'a>(name: &'a str, submit: &'a str, webhook: &Webhook, domains: Vec<(Str
     ];
     let retries = vec![
         choice("default", "For 5 minutes: at once, then after 5 s, 30 s, 2 min and 2 min".to_owned()),
-        choice(
-            "extended",
-            "For 28 hours: at once, then after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h and 10 h".to_owned(),
-        ),
+        choice("extended", "For 28 hours: at once, then after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h and 10 h".to_owned()),
     ];
     let mut fields = vec![
         Field::new("url", "URL", Control::Url)

@@ -87,8 +87,7 @@ pub(super) fn links(data: &Value) -> impl Renderable + use<> {
 
 pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let query = context.query();
-    let call =
-        Call::new("list_webhook_events").query("types", query.get("types")).query("cursor", query.get("cursor"));
+    let call = Call::new("list_webhook_events").query("types", query.get("types")).query("cursor", query.get("cursor"));
     let (found, refused) = or_refused(context.read::<EventList>(&call).await)?;
     let filters = [event_choices::filter("types")];
     let bar = FilterBar { context, filters: &filters };
