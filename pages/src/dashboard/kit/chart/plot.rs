@@ -117,7 +117,7 @@ impl Plot<'_> {
             let is_alone = before.is_none() && series.value(period + 1).is_none();
             if is_alone || count <= DOTTED_MAX {
                 let y = 100.0 - scale.height(value);
-                maud! { circle class={ "s" (n % SERIES_MAX) } cx=(share(x)) cy=(share(y)) r="2.5" {} }
+                maud! { circle class={ "s" (n % SERIES_MAX) (if is_alone { " alone" } else { "" }) } cx=(share(x)) cy=(share(y)) r="2.5" {} }
                     .render_to(buffer);
             }
         }
