@@ -92,10 +92,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
             (figures.charts())
             (inbox_time)
             (breakdown::Breakdown { context, range, by, table: breakdown.as_ref() })
-            section {
-                h2 { "When emails are opened" }
-                (opens)
-            }
+            (opens)
         })
     };
     let lead = match &only {
