@@ -32,7 +32,15 @@ struct AddedEntry {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct EntryError {
-    pub message: String,
+    message: String,
+}
+
+impl EntryError {
+    /// The message without the name of the field, which the page shows anyway.
+    pub(super) fn plain(&self) -> String {
+        let text = self.message.replace('`', "");
+        text.strip_prefix("email: ").map_or_else(|| text.clone(), str::to_owned)
+    }
 }
 
 fn form() -> Form<'static> {
@@ -74,7 +82,7 @@ pub(super) async fn add(context: &Context<'_>) -> Result<Outcome, Failure> {
             _ => Badge::new("Not added", Tone::Bad),
         };
         let remark = match &entry.error {
-            Some(error) => error.message.replace('`', ""),
+            Some(error) => error.plain(),
             None => entry.warnings.join("; ").replace('`', ""),
         };
         let row = match &entry.id {

@@ -39,7 +39,7 @@ pub(super) struct CheckedAddress {
 
 fn message<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let error = Option::<EntryError>::deserialize(deserializer)?;
-    Ok(error.map(|error| error.message.replace('`', "")))
+    Ok(error.map(|error| error.plain()))
 }
 
 fn form(entered: &str) -> Form<'static> {

@@ -9,6 +9,7 @@ use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
 use crate::dashboard::kit::badge::{Badge, Tone};
 use crate::dashboard::kit::facts::Facts;
+use crate::dashboard::kit::progress::Progress;
 use crate::dashboard::kit::table::{Row, Table};
 use crate::dashboard::kit::text::grouped;
 use crate::dashboard::kit::time::time_or_dash;
@@ -81,15 +82,14 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     for error in &import.errors {
         errors.push(Row::new().cell(error.line).cell(error.message.replace('`', "")));
     }
+    let progress =
+        Progress { label: "Lines read", done: counts.processed, total: Some(counts.total), is_ended: import.is_over() };
     let path = format!("{LIST}/imports/{}", super::encode(&import.id));
     let body = maud_borrow! {
         div data-fragment="import" {
             section.card {
                 p { (import_badge(&import.status)) " " (import.standing()) }
-                div.import-progress {
-                    progress value=(counts.processed.min(counts.total)) max=(counts.total.max(1)) aria-label="Lines read" {}
-                    p.small.soft { (grouped(counts.processed)) " of " (grouped(counts.total)) " lines" }
-                }
+                (progress)
                 (facts)
                 p {
                     @if !import.is_over() { a.button href=(path) { "Look again" } " " }

@@ -19,7 +19,7 @@ use crate::dashboard::table::View;
 
 fn filters() -> [Filter; 5] {
     [
-        Filter::text("email", "Address or domain", "grace@example.net or @example.net"),
+        Filter::text("email", "Address or domain", "@example.net"),
         Filter::words("reason", "Reason", REASONS),
         Filter::words("source", "Added by", SOURCES),
         Filter::date("after", "From day"),

@@ -50,23 +50,23 @@ pub(super) struct OneSuppression {
 }
 
 impl Suppression {
-    pub async fn read(context: &Context<'_>, id: &str) -> Result<Self, Failure> {
+    pub(super) async fn read(context: &Context<'_>, id: &str) -> Result<Self, Failure> {
         let found: OneSuppression = context.read(&Call::new("get_suppression").parameter("id_or_email", id)).await?;
         Ok(found.suppression)
     }
 
-    pub fn is_complaint(&self) -> bool {
+    pub(super) fn is_complaint(&self) -> bool {
         self.reason == "complaint"
     }
 
-    pub fn is_domain(&self) -> bool {
+    pub(super) fn is_domain(&self) -> bool {
         self.email.starts_with('@')
     }
 }
 
 impl ServerReply {
     /// The codes and the text.
-    pub fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let code = self.smtp_code.map(|code| code.to_string());
         let parts = [code.as_deref(), self.enhanced_code.as_deref(), Some(self.diagnostic.as_str())];
         parts.into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")

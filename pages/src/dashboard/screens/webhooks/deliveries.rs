@@ -23,7 +23,7 @@ pub(super) struct Deliveries {
 }
 
 impl Deliveries {
-    pub async fn read(context: &Context<'_>, webhook: &str) -> Result<Self, Failure> {
+    pub(super) async fn read(context: &Context<'_>, webhook: &str) -> Result<Self, Failure> {
         let query = context.query();
         let mut call = Call::new("list_webhook_deliveries").id(webhook);
         for name in ["status", "type", "cursor"] {
@@ -41,7 +41,7 @@ impl Deliveries {
         Ok(Self { call, list, refused, filters })
     }
 
-    pub fn section<'s>(&'s self, context: &'s Context<'s>, webhook: &'s Webhook) -> DeliverySection<'s> {
+    pub(super) fn section<'s>(&'s self, context: &'s Context<'s>, webhook: &'s Webhook) -> DeliverySection<'s> {
         DeliverySection { deliveries: self, context, webhook }
     }
 }

@@ -48,7 +48,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
             section {
                 h2 { "Tries" }
                 @if delivery.attempts.is_empty() { p.soft { "None yet." } }
-                @for attempt in &delivery.attempts { (attempt_view(attempt)) }
+                @for (n, attempt) in delivery.attempts.iter().rev().enumerate() { (attempt_view(attempt, n == 0)) }
             }
         }
         section {
@@ -72,16 +72,15 @@ fn facts(delivery: &Delivery, context: &Context<'_>) -> Facts {
         .row("Event", maud! { code { (delivery.event_id) } })
 }
 
-/// A try: its answer is folded up unless it failed.
-fn attempt_view(attempt: &Attempt) -> impl Renderable + use<'_> {
+/// A try: the answers of all but the last one are folded up.
+fn attempt_view(attempt: &Attempt, is_last: bool) -> impl Renderable + use<'_> {
     let badge = match attempt.response_status {
         Some(status @ 200..300) => Badge::new(status.to_string(), Tone::Good),
         Some(status) => Badge::new(status.to_string(), Tone::Bad),
         None => Badge::new("No answer", Tone::Bad),
     };
-    let is_failed = !matches!(attempt.response_status, Some(200..300));
     maud! {
-        details.card.attempt id={ "try-" (attempt.n) } open[is_failed] {
+        details.card.attempt id={ "try-" (attempt.n) } open[is_last] {
             summary {
                 span.attempt-who { "Try " (attempt.n) }
                 (badge)

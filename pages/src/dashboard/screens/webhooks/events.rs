@@ -42,15 +42,11 @@ impl StreamEvent {
     /// The first text that says what the event is about.
     fn subject(&self) -> &str {
         let names = ["rcpt_to", "to", "email", "domain", "name", "automation_name", "url", "from", "subject"];
-        let text = |value: &'_ Value| match value {
-            Value::Array(entries) => entries.first().and_then(Value::as_str).map(str::len),
-            value => value.as_str().map(str::len),
-        };
-        let found = names.iter().find(|name| text(&self.data[**name]).is_some_and(|length| length > 0));
-        found.map_or("", |name| match &self.data[*name] {
-            Value::Array(entries) => entries.first().and_then(Value::as_str).unwrap_or_default(),
-            value => value.as_str().unwrap_or_default(),
-        })
+        let mut texts = names.iter().filter_map(|name| match &self.data[*name] {
+            Value::Array(entries) => entries.first().and_then(Value::as_str),
+            value => value.as_str(),
+        });
+        texts.find(|text| !text.is_empty()).unwrap_or_default()
     }
 }
 
@@ -129,7 +125,7 @@ fn event_view(event: &StreamEvent) -> impl Renderable + use<'_> {
     maud! {
         details.event id=(event.id) {
             summary {
-                (Badge::new(event.r#type.clone(), event.tone()))
+                span.event-type { (Badge::new(event.r#type.clone(), event.tone())) }
                 span.event-subject { (event.subject()) }
                 span.small.soft { (time_or_dash(Some(&event.created_at))) }
             }

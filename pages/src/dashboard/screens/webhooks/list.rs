@@ -73,7 +73,8 @@ fn row(webhook: &Webhook, last: Option<&Delivery>) -> Row {
                 Some(delivery) => {
                     a.plain-link href=(delivery_path(&webhook.id, &delivery.id)) { (delivery.badge()) }
                     " "
-                    span.small.soft { (delivery.r#type) " · " (time_or_dash(Some(&delivery.created_at))) }
+                    span.small.soft { (time_or_dash(Some(&delivery.created_at))) }
+                    div.small.soft { (delivery.r#type) }
                 }
                 None => { span.soft { "None yet" } }
             }

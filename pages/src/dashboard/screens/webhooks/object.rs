@@ -37,18 +37,18 @@ pub(super) struct OneWebhook {
 
 impl Webhook {
     /// Reads the endpoint of the page's path.
-    pub async fn read(context: &Context<'_>) -> Result<Self, Failure> {
+    pub(super) async fn read(context: &Context<'_>) -> Result<Self, Failure> {
         let found: OneWebhook = context.read(&Call::new("get_webhook").id(context.id())).await?;
         Ok(found.webhook)
     }
 
     /// The host of the URL, by which a person knows the endpoint.
-    pub fn host(&self) -> &str {
+    pub(super) fn host(&self) -> &str {
         let rest = self.url.split_once("://").map_or(self.url.as_str(), |(_, rest)| rest);
         rest.split(['/', '?', '#']).next().unwrap_or(rest)
     }
 
-    pub fn badge(&self) -> Badge {
+    pub(super) fn badge(&self) -> Badge {
         match (self.enabled, &self.failing_since) {
             (false, _) => Badge::new("Disabled", Tone::Warning),
             (true, Some(_)) => Badge::new("Failing", Tone::Bad),
@@ -57,7 +57,7 @@ impl Webhook {
     }
 
     /// The state in a sentence, if it needs attention.
-    pub fn trouble(&self) -> Option<String> {
+    pub(super) fn trouble(&self) -> Option<String> {
         if !self.enabled {
             return Some(
                 match self.disabled_reason.as_deref() {
@@ -76,13 +76,13 @@ impl Webhook {
         }
         let since = self.failing_since.as_deref().and_then(Time::parse)?;
         Some(format!(
-            "All deliveries since {} UTC failed. The attempts below show what it answered.",
+            "All deliveries since {} UTC failed. The deliveries below show what it answered.",
             date_and_time(since.0)
         ))
     }
 
     /// The subscription in words.
-    pub fn subscription(&self) -> String {
+    pub(super) fn subscription(&self) -> String {
         match self.events.as_slice() {
             [] => "All events".to_owned(),
             [one] => one.clone(),
@@ -137,7 +137,7 @@ pub(super) struct OneDelivery {
 }
 
 impl Delivery {
-    pub fn badge(&self) -> Badge {
+    pub(super) fn badge(&self) -> Badge {
         match (self.status.as_str(), self.attempts_count) {
             ("pending", 1..) => Badge::new("Retrying", Tone::Warning),
             ("pending", 0) => Badge::new("Pending", Tone::Active),
@@ -146,7 +146,7 @@ impl Delivery {
     }
 
     /// When it is tried again, or that it is not.
-    pub fn next_try(&self, now: Timestamp) -> String {
+    pub(super) fn next_try(&self, now: Timestamp) -> String {
         let next = self.next_attempt_at.as_deref().and_then(Time::parse);
         match (self.status.as_str(), next) {
             ("delivered", _) => "None: it arrived".to_owned(),
@@ -157,7 +157,7 @@ impl Delivery {
     }
 
     /// What happened, and what happens next.
-    pub fn standing(&self, now: Timestamp) -> String {
+    pub(super) fn standing(&self, now: Timestamp) -> String {
         let tries = match self.attempts_count {
             1 => "the first try".to_owned(),
             count => format!("try {count}"),
