@@ -143,7 +143,7 @@ impl Renderable for Chart {
         maud! {
             figure.card.chart {
                 figcaption {
-                    h3 { (self.title) }
+                    h2 { (self.title) }
                     @if let Some(note) = &self.note { p.soft.small { (note) } }
                 }
                 @if self.is_empty() {

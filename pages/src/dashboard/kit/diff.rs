@@ -1,5 +1,6 @@
 //! Differences of two texts: by lines for versions, by characters for values that must be equal.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use hypertext::{Buffer, prelude::*};
@@ -161,9 +162,15 @@ pub struct LineDiff<'a> {
     pub after: &'a str,
 }
 
+/// A missing line end at the end of a text is no difference.
+fn with_line_end(text: &str) -> Cow<'_, str> {
+    if text.is_empty() || text.ends_with('\n') { text.into() } else { format!("{text}\n").into() }
+}
+
 impl Renderable for LineDiff<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
-        let diff = TextDiff::configure().timeout(TIMEOUT).diff_lines(self.before, self.after);
+        let (before, after) = (with_line_end(self.before), with_line_end(self.after));
+        let diff = TextDiff::configure().timeout(TIMEOUT).diff_lines(before.as_ref(), after.as_ref());
         let groups = diff.grouped_ops(CONTEXT);
         if groups.is_empty() {
             maud! { p.soft { "There is no difference." } }.render_to(buffer);
@@ -262,5 +269,7 @@ mod tests {
         assert!(!html.contains("line 2\n") && !html.contains("line 20"), "{html}");
         let same = render(LineDiff { caption: "Versions", before: &before, after: &before });
         assert!(same.contains("no difference"));
+        let longer = render(LineDiff { caption: "Versions", before: "a", after: "a\nb" });
+        assert!(!longer.contains("removed"), "{longer}");
     }
 }

@@ -132,7 +132,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     };
     let page = Page::new("Funnels", body)
         .lead("How many people went from one step to the next. For each person the first time of a step counts.");
-    Ok(if steps.is_empty() { page } else { page.same_as(call) }.live().into())
+    Ok(if steps.is_empty() { page } else { page.same_as(call) }.into())
 }
 
 /// Links that take a step away, move it forward, or add one.

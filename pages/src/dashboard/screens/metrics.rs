@@ -92,10 +92,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
             (figures.charts())
             (inbox_time)
             (breakdown::Breakdown { context, range, by, table: breakdown.as_ref() })
-            section {
-                h2 { "When emails are opened" }
-                (opens)
-            }
+            (opens)
         })
     };
     let lead = match &only {
@@ -112,7 +109,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let export = query.with("done", "").to_query();
     let actions = maud! { a.button href={ (PATH) "/export.csv?" (export) } { "Export as CSV" } };
     let same_as = call(range, only.as_ref().map(|only| only.dimension));
-    Ok(Page::new("Metrics", body).lead(lead).actions(actions).same_as(same_as).live().into())
+    Ok(Page::new("Metrics", body).lead(lead).actions(actions).same_as(same_as).into())
 }
 
 /// The filters: the range, and the emails that are counted. Counts are stored for one property at a time.

@@ -10,7 +10,7 @@ use hypertext::{Buffer, maud_borrow, prelude::*};
 
 use self::attention::{AttentionItem, items};
 use self::readings::{AccountUsage, StartEmail, StartReadings};
-use self::steps::{SetupSteps, steps};
+use self::steps::{StartSteps, steps};
 use super::encode;
 use crate::dashboard::backend::{Call, Failure};
 use crate::dashboard::context::Context;
@@ -34,7 +34,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let (steps, items) = (steps(&readings), items(&readings, context.now()));
     let emails = readings.emails.as_deref();
     let body = maud_borrow! {
-        (SetupSteps(&steps))
+        (StartSteps(&steps))
         div data-fragment="list" {
             (AttentionList(&items))
             div.columns.wide-first {

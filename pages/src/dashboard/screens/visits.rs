@@ -163,7 +163,7 @@ async fn show(context: &Context<'_>) -> Result<View, Failure> {
     let actions = maud! { @if !is_empty { a.button href={ (PATH) "/export.csv?" (query) } { "Export as CSV" } } };
     let page =
         Page::new("Visits", body).lead("Where the visitors of your site come from, and which sources bring sign-ups.");
-    Ok(page.actions(actions).same_as(call(range)).live().into())
+    Ok(page.actions(actions).same_as(call(range)).into())
 }
 
 fn empty<'a>(bar: &FilterBar<'_>) -> EmptyState<'a> {

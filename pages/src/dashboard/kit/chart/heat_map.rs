@@ -87,7 +87,7 @@ impl Renderable for HeatMap {
         maud! {
             figure.card.chart {
                 figcaption {
-                    h3 { (self.title) }
+                    h2 { (self.title) }
                     @if let Some((day, hour, count)) = peak {
                         p.soft.small {
                             "Most " (self.noun) ": " (name(day)) ", " (format!("{hour:02}:00 to {:02}:00", (hour + 1) % HOURS))

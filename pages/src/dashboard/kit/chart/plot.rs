@@ -8,6 +8,8 @@ use super::{Chart, ChartKind, SERIES_MAX, Series, size_f64};
 
 /// Most labels of the axis of time.
 const LABELS_MAX: usize = 5;
+/// With more columns than this, the first and the last label end where the plot ends.
+const WIDE_MAX: usize = 10;
 /// The part of a column that a bar fills, and the widest bar in percent of the plot.
 const BAR_SHARE: f64 = 0.72;
 const BAR_MAX: f64 = 7.0;
@@ -72,9 +74,11 @@ impl Plot<'_> {
         let labels = &self.0.labels;
         let shown = shown_labels(labels.len());
         let last = shown.len().saturating_sub(1);
+        // Wide columns have room for their label.
+        let is_wide = labels.len() <= WIDE_MAX;
         maud! {
             @for (n, period) in shown.iter().enumerate() {
-                @let anchor = if labels.len() == 1 { "middle" } else if n == 0 { "start" } else if n == last { "end" } else { "middle" };
+                @let anchor = if is_wide || (n > 0 && n < last) { "middle" } else if n == 0 { "start" } else { "end" };
                 @let x = match anchor {
                     "start" => 0.0,
                     "end" => 100.0,
@@ -117,7 +121,7 @@ impl Plot<'_> {
             let is_alone = before.is_none() && series.value(period + 1).is_none();
             if is_alone || count <= DOTTED_MAX {
                 let y = 100.0 - scale.height(value);
-                maud! { circle class={ "s" (n % SERIES_MAX) } cx=(share(x)) cy=(share(y)) r="2.5" {} }
+                maud! { circle class={ "s" (n % SERIES_MAX) (if is_alone { " alone" } else { "" }) } cx=(share(x)) cy=(share(y)) r="2.5" {} }
                     .render_to(buffer);
             }
         }
@@ -203,13 +207,15 @@ fn column(period: usize, count: usize) -> Column {
     Column { left: size_f64(period) * width, width }
 }
 
-/// The periods whose label is shown, evenly spread.
+/// The periods whose label is shown: at the same distance from the first, and the last if it is far enough.
 fn shown_labels(count: usize) -> Vec<usize> {
-    if count <= LABELS_MAX {
-        return (0..count).collect();
+    let Some(last) = count.checked_sub(1) else { return Vec::new() };
+    let distance = last.div_ceil(LABELS_MAX - 1).max(1);
+    let mut shown: Vec<_> = (0..count).step_by(distance).collect();
+    if shown.last().is_some_and(|shown| (last - shown) * 2 >= distance && *shown < last) {
+        shown.push(last);
     }
-    let spaces = LABELS_MAX - 1;
-    (0..=spaces).map(|n| n * (count - 1) / spaces).collect()
+    shown
 }
 
 /// The values between gaps; lines need two of them.
@@ -246,7 +252,10 @@ mod tests {
     #[test]
     fn few_labels_are_shown() {
         assert_eq!(shown_labels(3), [0, 1, 2]);
-        assert_eq!(shown_labels(30), [0, 7, 14, 21, 29]);
+        assert_eq!(shown_labels(7), [0, 2, 4, 6]);
+        assert_eq!(shown_labels(1), [0]);
+        assert_eq!(shown_labels(25), [0, 6, 12, 18, 24]);
+        assert_eq!(shown_labels(30), [0, 8, 16, 24, 29]);
         assert_eq!(shown_labels(0), Vec::<usize>::new());
     }
 }

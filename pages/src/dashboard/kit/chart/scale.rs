@@ -13,6 +13,9 @@ pub(super) struct Scale {
 /// Steps of a scale.
 const STEPS: f64 = 4.0;
 
+/// Days, hours and minutes in seconds: steps are round in the unit in which they are written.
+const TIME_UNITS: [f64; 3] = [86_400.0, 3_600.0, 60.0];
+
 impl Scale {
     /// A scale for values up to `max`.
     #[must_use]
@@ -21,7 +24,11 @@ impl Scale {
         let at_least = max / STEPS;
         let step = match unit {
             Unit::Count => round_up(at_least, &[1.0, 2.0, 5.0, 10.0]).max(1.0),
-            Unit::Percent | Unit::Seconds => round_up(at_least, &[1.0, 2.0, 2.5, 5.0, 10.0]),
+            Unit::Percent => round_up(at_least, &[1.0, 2.0, 2.5, 5.0, 10.0]),
+            Unit::Seconds => {
+                let unit = TIME_UNITS.into_iter().find(|unit| at_least >= *unit).unwrap_or(1.0);
+                round_up(at_least / unit, &[1.0, 2.0, 2.5, 5.0, 10.0]) * unit
+            }
         };
         Self { top: (max / step).ceil().max(1.0) * step, step }
     }
@@ -58,6 +65,7 @@ mod tests {
             (98.6, Unit::Percent, vec![0.0, 25.0, 50.0, 75.0, 100.0]),
             (100.0, Unit::Percent, vec![0.0, 25.0, 50.0, 75.0, 100.0]),
             (420.0, Unit::Count, vec![0.0, 200.0, 400.0, 600.0]),
+            (3_000.0, Unit::Seconds, vec![0.0, 1_200.0, 2_400.0, 3_600.0]),
             (f64::NAN, Unit::Seconds, vec![0.0, 0.25, 0.5, 0.75, 1.0]),
         ] {
             assert_eq!(Scale::new(max, unit).ticks().collect::<Vec<_>>(), ticks, "{max}");

@@ -181,7 +181,7 @@ async fn detail(context: &Context<'_>) -> Result<View, Failure> {
         }
         section.card { h2 { "Details" } (facts) }
         p { a href={ (PATH) "/partners?campaign_id=" (encode(&campaign.id)) } { "Partners of this campaign" } }
-        @if may_change { (CampaignActions { context, campaign: campaign }) }
+        @if may_change { (CampaignActions { context, campaign }) }
     };
     let call = Call::new("get_affiliate_campaign").id(&campaign.id);
     let page = Page::new(&campaign.name, body).below(CAMPAIGNS_PATH, "Campaigns").actions(maud! {

@@ -111,9 +111,10 @@ fn with_one_mode(failure: &Failure) -> Failure {
 
 /// The action of a button, or of a step that was dragged.
 fn action(form: &Fields) -> String {
-    match (form.get("from"), form.get("to")) {
-        ("", _) | (_, "") => form.get("preview").to_owned(),
-        (from, to) => format!("move-{from}-{to}"),
+    // A browser that goes back keeps the positions of a drag, so a button counts more.
+    match (form.get("preview"), form.get("save"), form.get("from"), form.get("to")) {
+        ("", "", from, to) if !from.is_empty() && !to.is_empty() => format!("move-{from}-{to}"),
+        (preview, ..) => preview.to_owned(),
     }
 }
 
@@ -194,8 +195,8 @@ impl Renderable for StepsEditor<'_> {
                 input type="hidden" name="csrf" value=(context.csrf());
                 input type="hidden" name="form" value=(FORM);
                 // The script sets them when a step is dragged.
-                input type="hidden" name="from" value="" autocomplete="off";
-                input type="hidden" name="to" value="" autocomplete="off";
+                input type="hidden" name="from" value="";
+                input type="hidden" name="to" value="";
                 // The first button answers the Enter key, so it saves nothing.
                 button.hidden type="submit" name="preview" value="1" tabindex="-1" aria-hidden="true" { "Show the changes" }
                 @if let Some(failure) = failure { (FormErrors { failure, fields: &shown }) }
@@ -216,7 +217,7 @@ impl Renderable for StepsEditor<'_> {
                 section data-fragment="changes" { (Changes { automation, copy: self.copy }) }
                 @if card.may_edit {
                     div.buttons.save-bar {
-                        button.button.primary type="submit" { (self.save_label()) }
+                        button.button.primary type="submit" name="save" value="1" { (self.save_label()) }
                         button.button type="submit" name="preview" value="1" formaction={ (card.path) "#changes" } { "Show the changes" }
                         @if context.allows("send_event") && context.allows("create_automation") {
                             button.button type="submit" formaction=(replay) { "Replay past events…" }

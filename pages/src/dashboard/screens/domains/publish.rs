@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::saved::saved_providers;
-use super::{Domain, DomainRecord, PATH, TITLE, domain_call, domain_view, providers, read_domain};
+use super::{DomainRecord, PATH, SendingDomain, TITLE, domain_call, domain_view, providers, read_domain};
 use crate::dashboard::backend::Failure;
 use crate::dashboard::context::Context;
 use crate::dashboard::form::{Control, Field, Form};
@@ -112,7 +112,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
 
 #[derive(Debug, Deserialize)]
 struct AppliedDns {
-    domain: Domain,
+    domain: SendingDomain,
     #[serde(default)]
     changes: Vec<DnsChange>,
     applied: bool,

@@ -2,14 +2,14 @@
 
 use hypertext::{Buffer, maud_borrow, prelude::*};
 
-use super::{Domain, DomainRecord, domain_call, domain_view, read_domain};
+use super::{DomainRecord, SendingDomain, domain_call, domain_view, read_domain};
 use crate::dashboard::backend::Failure;
 use crate::dashboard::context::Context;
 use crate::dashboard::form::Form;
 use crate::dashboard::kit::badge::{Badge, Tone};
+use crate::dashboard::kit::copy_button::CopyButton;
 use crate::dashboard::kit::diff::CharDiff;
 use crate::dashboard::kit::notice::Notice;
-use crate::dashboard::kit::secret::CopyButton;
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::table::{Outcome, View};
 
@@ -103,7 +103,7 @@ impl Renderable for RecordCard<'_> {
 }
 
 /// The domain's state in a sentence, with what to do.
-fn state_sentence(domain: &Domain) -> (Tone, String) {
+fn state_sentence(domain: &SendingDomain) -> (Tone, String) {
     let wrong = domain.wrong_records().count();
     match (domain.status.as_str(), &domain.degraded_since) {
         ("verified", Some(_)) => (

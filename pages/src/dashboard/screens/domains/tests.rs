@@ -106,7 +106,7 @@ fn a_claimed_domain_can_be_claimed() {
         status: 409,
         code: "domain_claimed".into(),
         message: "Another account".into(),
-        details,
+        details: Box::new(details),
         ..Failure::default()
     };
     let backend = backend().refuse("create_domain", claimed);

@@ -14,7 +14,6 @@ use crate::dashboard::kit::filter::{Filter, FilterBar};
 use crate::dashboard::kit::notice::Notice;
 use crate::dashboard::kit::pager::Pager;
 use crate::dashboard::kit::table::{Row, Table};
-use crate::dashboard::kit::text::address_cell;
 use crate::dashboard::kit::time::time_or_dash;
 use crate::dashboard::page::Page;
 use crate::dashboard::table::View;
@@ -44,9 +43,9 @@ pub(super) async fn show(context: &Context<'_>) -> Result<View, Failure> {
     for event in &found.events {
         table.push(
             Row::new()
-                .cell(maud! { a href=(event_path(&event.id)) { (address_cell(&event.name)) } })
+                .cell(maud! { span.address { a href=(event_path(&event.id)) { (event.name) } } })
                 .cell(&event.person)
-                .cell(maud! { code { (event.short_data()) } })
+                .cell(maud! { @if event.short_data().is_empty() { span.dash { "–" } } @else { code { (event.short_data()) } } })
                 .cell(&event.source)
                 .cell(time_or_dash(Some(&event.created_at))),
         );

@@ -4,7 +4,6 @@ use hypertext::{Buffer, prelude::*};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::dashboard::kit::text::address_cell;
 use crate::dashboard::request::Fields;
 use crate::dashboard::screens::encode;
 
@@ -91,7 +90,7 @@ impl PersonKey {
 impl Renderable for PersonKey {
     fn render_to(&self, buffer: &mut Buffer) {
         maud! {
-            @if self.is_unknown() { span.dash { "–" } } @else { a href=(self.path()) { (address_cell(self.label())) } }
+            @if self.is_unknown() { span.dash { "–" } } @else { span.address { a href=(self.path()) { (self.label()) } } }
         }
         .render_to(buffer);
     }

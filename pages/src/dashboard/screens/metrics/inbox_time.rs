@@ -131,7 +131,7 @@ impl Renderable for InboxTime {
                 (chart)
             } @else if self.is_listed {
                 figure.card.chart {
-                    figcaption { h3 { "Time to inbox" } }
+                    figcaption { h2 { "Time to inbox" } }
                     p.chart-empty { "No email was delivered in this range." }
                 }
             }

@@ -28,7 +28,7 @@ pub(super) async fn read(context: &Context<'_>, range: DateRange, only: Option<&
         Err(failure) if failure.status == 400 => return Ok(Opens(None)),
         Err(failure) => return Err(failure),
     };
-    let mut map = HeatMap::new(format!("Opens by hour and weekday, {}", hours.words()), "opens");
+    let mut map = HeatMap::new(format!("When emails are opened, {}", hours.words()), "opens");
     for row in answer.metrics.rows.iter().filter(|row| only.is_none_or(|only| only.value == row.value)) {
         if let Ok(start) = row.period_start.parse::<Timestamp>() {
             let start = start.to_zoned(TimeZone::UTC);

@@ -199,11 +199,12 @@ fn of_program(readings: &StartReadings, items: &mut Vec<AttentionItem>) {
             "Affiliate",
             "Referrals wait for your review",
             text,
-            "/affiliate/referrals",
+            "/affiliate/reviews",
         ));
     }
     for run in &readings.runs {
         let payouts = grouped(run.payouts_count);
+        let path = format!("/affiliate/payouts/runs/{}", encode(&run.id));
         match (run.status.as_str(), run.partial) {
             ("draft", _) => {
                 let text = format!("It has {payouts} payouts. Partners are paid when you approve it.");
@@ -212,18 +213,12 @@ fn of_program(readings: &StartReadings, items: &mut Vec<AttentionItem>) {
                     "Affiliate",
                     "A payout run waits for approval",
                     text,
-                    "/affiliate/payouts",
+                    &path,
                 ));
             }
             (_, true) => {
                 let text = "Look at the failed payouts and pay them in another way.";
-                items.push(AttentionItem::new(
-                    Tone::Warning,
-                    "Affiliate",
-                    "A payout run failed in part",
-                    text,
-                    "/affiliate/payouts",
-                ));
+                items.push(AttentionItem::new(Tone::Warning, "Affiliate", "A payout run failed in part", text, &path));
             }
             _ => {}
         }
@@ -237,7 +232,7 @@ fn of_program(readings: &StartReadings, items: &mut Vec<AttentionItem>) {
             "Affiliate",
             title,
             "Look at them and try them again.",
-            "/affiliate",
+            "/affiliate/processor/events",
         ));
     }
 }

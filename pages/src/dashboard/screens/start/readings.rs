@@ -164,6 +164,7 @@ struct StartPayoutRuns {
 
 #[derive(Debug, Deserialize)]
 pub(super) struct StartPayoutRun {
+    pub(super) id: String,
     pub(super) status: String,
     #[serde(default)]
     pub(super) partial: bool,

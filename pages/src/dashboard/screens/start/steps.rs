@@ -6,7 +6,7 @@ use super::readings::StartReadings;
 use crate::dashboard::screens::encode;
 
 /// A step.
-pub(super) struct SetupStep {
+pub(super) struct StartStep {
     title: &'static str,
     text: &'static str,
     path: String,
@@ -14,9 +14,9 @@ pub(super) struct SetupStep {
 }
 
 /// The steps that the role can see.
-pub(super) fn steps(readings: &StartReadings) -> Vec<SetupStep> {
+pub(super) fn steps(readings: &StartReadings) -> Vec<StartStep> {
     let step = |title, text, path: &str, is_done: Option<bool>| {
-        Some(SetupStep { title, text, path: format!("/dashboard{path}"), is_done: is_done? })
+        Some(StartStep { title, text, path: format!("/dashboard{path}"), is_done: is_done? })
     };
     let domain_path = match readings.unverified.as_deref() {
         Some([domain, ..]) => format!("/domains/{}", encode(&domain.id)),
@@ -64,9 +64,9 @@ pub(super) fn steps(readings: &StartReadings) -> Vec<SetupStep> {
 }
 
 /// The list of steps. When all are done, it is folded up.
-pub(super) struct SetupSteps<'a>(pub(super) &'a [SetupStep]);
+pub(super) struct StartSteps<'a>(pub(super) &'a [StartStep]);
 
-impl Renderable for SetupSteps<'_> {
+impl Renderable for StartSteps<'_> {
     fn render_to(&self, buffer: &mut Buffer) {
         let steps = self.0;
         let done = steps.iter().filter(|step| step.is_done).count();
