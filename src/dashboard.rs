@@ -1,19 +1,17 @@
 //! The dashboard on the API's port: the pages of crate `pages` over the operations of crate `api`.
 //!
 //! ```text
-//! /dashboard/… ─► [`DashboardPages`] ─► pages::dashboard::router ─► [`SessionBackend`] ─► api::in_process::perform
+//! /dashboard/… ─► [`DashboardPages`] ─► pages::dashboard::router ─► [`SessionBackend`] ─► OperationCaller::perform
 //! ```
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use api::in_process::{self, OperationCall};
 use api::problem::Problem;
 use api::response::Response;
-use api::serve::session_pages::{PageRequest as ApiPageRequest, SessionPages};
 use api::serve::static_pages::Policy;
-use api::server::ApiServer;
+use api::session_pages::{OperationCall, OperationCaller, PageRequest as ApiPageRequest, SessionPages};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::header::{
@@ -60,7 +58,7 @@ async fn answer(request: ApiPageRequest) -> Response {
         return page_response(PageAnswer::see_other(pages::dashboard::PATH));
     }
     let backend = SessionBackend {
-        server: &request.server,
+        operations: &*request.operations,
         user: RwLock::new(request.user.clone()),
         client_ip: request.client_ip,
         headers: &request.headers,
@@ -127,7 +125,7 @@ fn page_request(request: &ApiPageRequest) -> Result<PageRequest, Failure> {
 
 /// The operations as the user of a session.
 struct SessionBackend<'a> {
-    server: &'a Arc<ApiServer>,
+    operations: &'a dyn OperationCaller,
     /// Read again after the user confirmed a password.
     user: RwLock<Option<SignedInUser>>,
     client_ip: Option<IpAddr>,
@@ -160,9 +158,9 @@ impl SessionBackend<'_> {
             client_ip: self.client_ip,
         };
         let is_confirmation = call.operation == REAUTHENTICATE;
-        let response = in_process::perform(self.server, self.user().as_ref(), call).await?;
+        let response = self.operations.perform(self.user().as_ref(), call).await?;
         if is_confirmation {
-            let user = in_process::session_user(self.server, self.headers, self.client_ip).await?;
+            let user = self.operations.session_user(self.headers, self.client_ip).await?;
             *self.user.write().unwrap_or_else(PoisonError::into_inner) = user;
         }
         Ok(response)
@@ -194,23 +192,22 @@ impl Backend for SessionBackend<'_> {
     }
 
     fn allows(&self, operation: &str) -> bool {
-        in_process::allows(self.server, self.user().as_ref(), operation)
+        self.operations.allows(self.user().as_ref(), operation)
     }
 
     fn now(&self) -> Timestamp {
-        self.server.state().intake().clock().now()
+        self.operations.now()
     }
 
     fn base_url(&self) -> &str {
-        self.server.state().base_url()
+        self.operations.base_url()
     }
 }
 
 /// The problem as pages show it.
 fn failure(problem: &Problem, backend: &SessionBackend<'_>) -> Failure {
-    let state = backend.server.state();
-    let id = state.next_request_id();
-    let body: Value = serde_json::from_slice(&problem.body(id, state.base_url())).unwrap_or_default();
+    let id = backend.operations.next_request_id();
+    let body: Value = serde_json::from_slice(&problem.body(id, backend.base_url())).unwrap_or_default();
     let error = body.get("error").cloned().unwrap_or_default();
     let details = error.get("details").cloned().unwrap_or_default();
     let text = |name: &str| error.get(name).and_then(Value::as_str).map(str::to_owned);

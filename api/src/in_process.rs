@@ -1,7 +1,7 @@
 //! Operations called in this process by the dashboard, with the rules that hold over HTTP.
 //!
 //! ```text
-//! page ─► [`perform`] ─► role ─► storage quota ─► the operation's handler (own task) ─► response
+//! page ─► [`OperationCaller::perform`] ─► role ─► storage quota ─► the operation's handler (own task) ─► response
 //! ```
 //!
 //! A page makes several calls, so they are neither rate-limited nor recorded in the request log one by one.
@@ -9,9 +9,10 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::HeaderMap;
+use jiff::Timestamp;
+use mail::id::RequestId;
 use store::access::{Denial, SignedInUser};
 
 use crate::access;
@@ -24,74 +25,68 @@ use crate::request::Request;
 use crate::response::Response;
 use crate::serve::memory_budget::MemoryShare;
 use crate::server::ApiServer;
+use crate::session_pages::{OperationCall, OperationCaller};
+use crate::state::AppState;
 
-/// A call of an operation.
-#[derive(Debug, Default)]
-pub struct OperationCall {
-    /// The operation's id, for example `list_emails`.
-    pub operation: String,
-    /// Path parameters.
-    pub path: Vec<(String, String)>,
-    /// The encoded query.
-    pub query: String,
-    pub headers: HeaderMap,
-    pub body: Bytes,
-    pub client_ip: Option<IpAddr>,
-}
+impl OperationCaller for ApiServer {
+    fn perform<'a>(
+        &'a self,
+        user: Option<&'a SignedInUser>,
+        call: OperationCall,
+    ) -> BoxFuture<'a, Result<Response, Problem>> {
+        Box::pin(async move {
+            let operation = self.router.operation(&call.operation).ok_or_else(|| Problem::not_found("operation"))?;
+            let outcome = run(&self.state, user, operation, call).await;
+            if let Err(problem) = &outcome
+                && let Some(cause) = problem.cause()
+            {
+                let store = self.state.intake.store();
+                store::error_unless_away!(store, operation = operation.id, cause, "a call of a page failed");
+            }
+            outcome
+        })
+    }
 
-/// The user of the session of a request, read anew; `None` without a live session.
-///
-/// # Errors
-/// 503 when the store cannot be read.
-pub async fn session_user(
-    server: &ApiServer,
-    headers: &HeaderMap,
-    client_ip: Option<IpAddr>,
-) -> Result<Option<SignedInUser>, Problem> {
-    match cookie::token(headers) {
-        Some(token) => access::session_user(&server.state, &token, client_ip).await,
-        None => Ok(None),
+    fn allows(&self, user: Option<&SignedInUser>, operation: &str) -> bool {
+        self.router.operation(operation).is_some_and(|operation| match (&operation.handler, user) {
+            (OperationHandler::Public(_), _) => true,
+            (_, Some(user)) => access::role_table::role_allows(user.user().role, operation),
+            (_, None) => false,
+        })
+    }
+
+    fn session_user<'a>(
+        &'a self,
+        headers: &'a HeaderMap,
+        client_ip: Option<IpAddr>,
+    ) -> BoxFuture<'a, Result<Option<SignedInUser>, Problem>> {
+        Box::pin(async move {
+            match cookie::token(headers) {
+                Some(token) => access::session_user(&self.state, &token, client_ip).await,
+                None => Ok(None),
+            }
+        })
+    }
+
+    fn now(&self) -> Timestamp {
+        self.state.intake.clock().now()
+    }
+
+    fn base_url(&self) -> &str {
+        &self.state.options.base_url
+    }
+
+    fn next_request_id(&self) -> RequestId {
+        self.state.next_request_id()
     }
 }
 
-/// Runs an operation as the signed-in user; without one, a public operation.
-///
-/// # Errors
-/// The operation's problem response; 403 if the user's role does not allow the operation.
-pub fn perform<'a>(
-    server: &'a Arc<ApiServer>,
-    user: Option<&'a SignedInUser>,
-    call: OperationCall,
-) -> BoxFuture<'a, Result<Response, Problem>> {
-    Box::pin(async move {
-        let operation = server.router.operation(&call.operation).ok_or_else(|| Problem::not_found("operation"))?;
-        let outcome = run(server, user, operation, call).await;
-        if let Err(problem) = &outcome
-            && let Some(cause) = problem.cause()
-        {
-            store::error_unless_away!(server.state.intake.store(), operation = operation.id, cause, "page call failed");
-        }
-        outcome
-    })
-}
-
-/// Returns whether the user's role allows an operation; without a user, whether it is public.
-#[must_use]
-pub fn allows(server: &ApiServer, user: Option<&SignedInUser>, operation: &str) -> bool {
-    server.router.operation(operation).is_some_and(|operation| match (&operation.handler, user) {
-        (OperationHandler::Public(_), _) => true,
-        (_, Some(user)) => access::role_table::role_allows(user.user().role, operation),
-        (_, None) => false,
-    })
-}
-
 async fn run(
-    server: &Arc<ApiServer>,
+    state: &Arc<AppState>,
     user: Option<&SignedInUser>,
     operation: &Operation,
     call: OperationCall,
 ) -> Result<Response, Problem> {
-    let state = &server.state;
     if let Some(user) = user {
         access::authorize_user(user, operation)?;
     }

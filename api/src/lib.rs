@@ -58,6 +58,7 @@ pub mod response;
 pub mod sdk;
 pub mod serve;
 pub mod server;
+pub mod session_pages;
 pub mod state;
 pub mod suppressions;
 pub mod templates;

@@ -29,8 +29,8 @@ use crate::problem::Problem;
 use crate::request::SEND_BYTES_MAX;
 use crate::request_log::RequestLogWriter;
 use crate::serve::memory_budget::MemoryBudget;
-use crate::serve::session_pages::SessionPages;
 use crate::serve::static_pages::Overlay;
+use crate::session_pages::SessionPages;
 use crate::visits::limits::VisitRateLimiter;
 
 /// Most open connections. An idle one costs a few kilobytes.
@@ -188,12 +188,6 @@ impl AppState {
         })
     }
 
-    /// The public base URL, without a trailing slash.
-    #[must_use]
-    pub fn base_url(&self) -> &str {
-        &self.options.base_url
-    }
-
     pub(crate) fn upgrade_url(&self) -> Option<&str> {
         self.options.upgrade_url.as_deref()
     }
@@ -226,8 +220,7 @@ impl AppState {
         reserved.map_err(|error| Problem::from_quota_error(error, self.upgrade_url()))
     }
 
-    /// A new id for a request.
-    pub fn next_request_id(&self) -> RequestId {
+    pub(crate) fn next_request_id(&self) -> RequestId {
         RequestId::new(self.intake.clock().now(), self.intake.entropy().unique_bits())
     }
 }

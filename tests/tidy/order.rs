@@ -32,8 +32,8 @@ const ALLOWED_PATHS: &[(&str, &[&str])] = &[
     ("tokio_postgres", &["store/"]),
     ("deadpool_postgres", &["store/"]),
     // src: the inbox of `postrider dev`.
-    ("hyper", &["api/", "queue/src/client/http", "cli/", "src/"]),
-    ("hyper_util", &["api/", "queue/src/client/http", "cli/", "src/"]),
+    ("hyper", &["api/", "queue/src/client/http", "cli/", "pages/examples/", "src/"]),
+    ("hyper_util", &["api/", "queue/src/client/http", "cli/", "pages/examples/", "src/"]),
     ("rustls", TLS),
     ("tokio_rustls", TLS),
 ];

@@ -1,25 +1,20 @@
-//! Pages for people on the API's port: the dashboard.
+//! Requests for pages of people: the dashboard.
 //!
 //! ```text
 //! request ─► has? ─► session cookie ─► body (bounded) ─► SessionPages::answer ─► gzip ─► response
 //! ```
 //!
-//! The pages call operations with [`in_process::perform`](crate::in_process::perform). They check the CSRF token of
-//! their forms themselves, because it comes in the body.
+//! The pages call operations by an [`OperationCaller`](crate::session_pages::OperationCaller).
 
-use std::fmt::Debug;
 use std::io::Write as _;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use futures_util::future::BoxFuture;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, VARY, X_CONTENT_TYPE_OPTIONS};
-use http::{HeaderMap, Method, Request, StatusCode, Uri};
+use http::{Method, Request, StatusCode};
 use hyper::body::Body;
-use store::access::SignedInUser;
 
 use super::body::{self, ResponseBody};
 use super::memory_budget::MemoryHolder;
@@ -29,6 +24,7 @@ use crate::auth::cookie;
 use crate::problem::{ErrorCode, Problem};
 use crate::response::Response;
 use crate::server::ApiServer;
+use crate::session_pages::{PageRequest, SessionPages};
 
 /// Largest form: an import of 5,000 rows, or a template of 1 MB with its fields.
 pub const FORM_BYTES_MAX: usize = 12 << 20;
@@ -36,28 +32,6 @@ pub const FORM_BYTES_MAX: usize = 12 << 20;
 const ANONYMOUS_FORM_BYTES_MAX: usize = 16 << 10;
 /// Shorter responses are not compressed.
 const GZIP_BYTES_MIN: usize = 1 << 10;
-
-/// Pages that need a session.
-pub trait SessionPages: Debug + Send + Sync + 'static {
-    /// Returns whether a request is for one of its pages. No API operation has such a path.
-    fn has(&self, uri: &Uri, headers: &HeaderMap) -> bool;
-
-    /// Answers a request that it [`has`](Self::has).
-    fn answer(self: Arc<Self>, request: PageRequest) -> BoxFuture<'static, Response>;
-}
-
-/// A request for a page.
-pub struct PageRequest {
-    pub server: Arc<ApiServer>,
-    /// GET or POST; HEAD is answered like GET.
-    pub method: Method,
-    pub uri: Uri,
-    pub headers: HeaderMap,
-    pub body: Bytes,
-    pub client_ip: Option<IpAddr>,
-    /// `None` without a live session.
-    pub user: Option<SignedInUser>,
-}
 
 /// Answers a request with a page.
 pub(super) async fn answer<B>(
@@ -122,7 +96,8 @@ where
         state.tasks.spawn(body::drain(body));
     }
     let (body, share) = read?;
-    let request = PageRequest { server, method, uri: head.uri, headers: head.headers, body, client_ip, user };
+    let operations = server;
+    let request = PageRequest { operations, method, uri: head.uri, headers: head.headers, body, client_ip, user };
     Ok((request, share))
 }
 
